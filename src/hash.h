@@ -1,0 +1,38 @@
+#pragma once
+
+/* ==== HASH: sha256, base64, the FNV that lines are hashed with ========== */
+
+#include "base.h"
+
+#define HFSB_SHA256_SIZE 32
+#define HFSB_SHA256_HEX  65 /* with the NUL */
+
+typedef struct hfsb_sha256 { /* private, but for the compiler */
+    unsigned int       state[8];
+    unsigned char      block[64];
+    unsigned long long total;
+} hfsb_sha256;
+
+/* sha256 of bytes that arrive in pieces. */
+HFSB_API void hfsb_sha256_init(hfsb_sha256 *sha);
+HFSB_API void hfsb_sha256_write(hfsb_sha256 *sha, hfsb_str piece);
+HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
+                                 unsigned char digest[HFSB_SHA256_SIZE]);
+
+/* sha256 of s in lower-case hexadecimal, NUL-terminated. */
+HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
+
+/* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
+    HFSBI_CHECKED;
+
+/* Appends the bytes that s encodes. Strict: length a multiple of four, no
+   blanks, padding only at the end and its spare bits zero. HFSB_OK;
+   HFSB_SYNTAX with err->pos; HFSB_NOMEM or HFSB_LIMIT. On failure *out is as
+   it was. */
+HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
+                                        hfsb_err *err);
+
+/* 64-bit FNV-1a of s. Not for secrets: collisions can be made. */
+HFSB_API unsigned long long hfsb_fnv(hfsb_str s);

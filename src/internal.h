@@ -1,0 +1,103 @@
+#pragma once
+
+/* Shared by the .c files, never part of the public header. Functions that
+   cross module borders are HFSBI_FN: static once joined, extern when the
+   modules are compiled one by one (the tests do both). */
+
+#include "base.h"
+#include "edit.h"
+#include "hash.h"
+#include "json.h"
+#include "patch.h"
+#include "path.h"
+#include "text.h"
+#include "utf8.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(HFSB_NO_SIMD) && defined(__SSE2__)
+#define HFSBI_SSE2 1
+#include <emmintrin.h>
+#elif !defined(HFSB_NO_SIMD) && defined(__ARM_NEON) && defined(__aarch64__)
+#define HFSBI_NEON 1
+#include <arm_neon.h>
+#endif
+
+#ifndef HFSB_ASSERT
+#include <assert.h>
+#define HFSB_ASSERT(x) assert(x)
+#endif
+
+#if defined(HFSB_REALLOC) != defined(HFSB_FREE)
+#error "define both HFSB_REALLOC and HFSB_FREE, or neither"
+#endif
+#ifndef HFSB_REALLOC
+#define HFSB_REALLOC(p, n) realloc(p, n)
+#define HFSB_FREE(p)       free(p)
+#endif
+
+#ifdef HFSBI_SPLIT
+#define HFSBI_FN extern
+#else
+#define HFSBI_FN HFSBI_UNUSED static
+#endif
+
+/* ---- base: errors ---- */
+
+/* Fill *err (may be NULL) and return code, so that callers can write
+   `return hfsbi_fail(err, ...)`. line and column become 0. */
+HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
+                                const char *format, ...) HFSBI_PRINTF(4, 5);
+
+/* fail() for a status that speaks for itself (no memory, a limit). */
+HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
+                                       const char *what);
+
+/* Append to the message of *err (may be NULL); what does not fit is cut at
+   a character's border. */
+HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+
+HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
+
+/* ---- base: memory ---- */
+
+/* realloc, and free when new_size is 0, through the hook. */
+HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
+                             size_t old_size, size_t new_size);
+
+/* room for count items of size bytes, not cleared; NULL when there is no
+   memory or the product does not fit. count 0 counts as 1. */
+HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count,
+                           size_t size);
+HFSBI_FN void hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
+                               size_t count, size_t size);
+
+/* Grow an array of *cap items to hold at least need: the new array, or NULL
+   with the old one untouched. */
+HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
+                                size_t *cap, size_t need, size_t size);
+
+/* a + b or a * b into *out; false, and *out untouched, when it overflows. */
+HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
+HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
+
+/* ---- base: many appends, one check ---- */
+
+/* Appends to buf until one fails; then nothing more is written, and end()
+   gives that status and cuts buf back to where begin() found it. */
+typedef struct hfsbi_sink {
+    hfsb_buf   *buf;
+    size_t      mark;
+    hfsb_status status;
+} hfsbi_sink;
+
+HFSBI_FN hfsbi_sink  hfsbi_sink_begin(hfsb_buf *buf);
+HFSBI_FN void        hfsbi_put(hfsbi_sink *sink, hfsb_str s);
+HFSBI_FN void        hfsbi_put_byte(hfsbi_sink *sink, char c);
+HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);

@@ -1,0 +1,193 @@
+#pragma once
+
+/* ==== JSON: parse to a tree, read it leniently, write it strictly ======= */
+
+#include "base.h"
+
+typedef enum hfsb_json_type {
+    HFSB_JSON_NULL,
+    HFSB_JSON_BOOL,
+    HFSB_JSON_INT,    /* an integer that fits 64 bits with sign */
+    HFSB_JSON_UINT,   /* an integer above that, which fits 64 bits without */
+    HFSB_JSON_DOUBLE, /* any other number, correctly rounded */
+    HFSB_JSON_STRING,
+    HFSB_JSON_ARRAY,
+    HFSB_JSON_OBJECT
+} hfsb_json_type;
+
+/* A value of a parsed document; lives as long as the document. Every function
+   that takes one also takes NULL, which stands for "absent". */
+typedef struct hfsb_json_value hfsb_json_value;
+
+/* A parsed document: all of it is in one block of memory. */
+typedef struct hfsb_json_doc {
+    const hfsb_json_value *root;  /* NULL until a parse succeeded */
+    void                  *block; /* private */
+    size_t                 size;  /* private */
+    hfsb_alloc             alloc; /* all-zero: HFSB_REALLOC and HFSB_FREE */
+} hfsb_json_doc;
+
+typedef struct hfsb_json_parse_opts {
+    size_t max_depth;     /* nesting of arrays and objects (0: 512) */
+    size_t max_bytes;     /* longest text taken (0: 1 GiB) */
+    bool   unique_keys;   /* a key given twice is an error (default: the last
+                             one wins) */
+} hfsb_json_parse_opts;
+
+/* Parses text, which must hold exactly one JSON value of RFC 8259 with blanks
+   around it, into *doc. Lone surrogates, bytes that are not UTF-8, a byte
+   order mark and numbers beyond a double's range are errors. `text` is not
+   needed after the call.
+
+   HFSB_OK; HFSB_SYNTAX (err->pos, line and column say where); HFSB_LIMIT for
+   depth or size; HFSB_NOMEM. On failure doc->root is NULL and there is
+   nothing to free. A document that is used again must be freed first. */
+HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
+                                     const hfsb_json_parse_opts *opts,
+                                     hfsb_json_doc *doc, hfsb_err *err);
+
+/* The same, with the strings decoded where they stand: text is overwritten,
+   also on failure, and must live as long as *doc. Saves the copy. */
+HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
+                                              const hfsb_json_parse_opts *opts,
+                                              hfsb_json_doc *doc,
+                                              hfsb_err      *err);
+
+/* Gives the memory back. *doc may be used again. */
+HFSB_API void hfsb_json_free(hfsb_json_doc *doc);
+
+/* ---- what a value is, without conversion; absent is HFSB_JSON_NULL ---- */
+
+HFSB_API hfsb_json_type hfsb_json_type_of(const hfsb_json_value *value);
+/* "null", "boolean", "integer", "number", "string", "array", "object" */
+HFSB_API const char *hfsb_json_type_name(hfsb_json_type type);
+
+/* The value when it has that type (int: also UINT when it fits and the other
+   way round; double: any number), else the fallback. */
+HFSB_API bool      hfsb_json_bool(const hfsb_json_value *value, bool fallback);
+HFSB_API long long hfsb_json_int(const hfsb_json_value *value,
+                                 long long              fallback);
+HFSB_API unsigned long long hfsb_json_uint(const hfsb_json_value *value,
+                                           unsigned long long     fallback);
+HFSB_API double hfsb_json_double(const hfsb_json_value *value,
+                                 double                 fallback);
+/* The decoded text: valid UTF-8, may hold NUL, always followed by a NUL that
+   is not counted. Lives as long as the document. */
+HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
+                                hfsb_str               fallback);
+
+/* ---- arrays and objects ---- */
+
+/* Number of elements or members (duplicates count); 0 for anything else. */
+HFSB_API size_t hfsb_json_count(const hfsb_json_value *value);
+
+/* Element i of an array, or NULL. Walks from the start: use the iterator to
+   visit all. */
+HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
+                                             size_t                 index);
+
+/* The member called key, the last one when there are several, or NULL. */
+HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
+                                              const char            *key);
+
+/* Visits elements or members in order:
+       hfsb_json_iter it = hfsb_json_begin(value);
+       while (hfsb_json_next(&it)) use(it.key, it.value);            */
+typedef struct hfsb_json_iter {
+    hfsb_str               key;   /* of a member; empty for an element */
+    const hfsb_json_value *value;
+    const hfsb_json_value *next;  /* private */
+    size_t                 left;  /* private */
+    bool                   keyed; /* private */
+} hfsb_json_iter;
+
+HFSB_API hfsb_json_iter hfsb_json_begin(const hfsb_json_value *value);
+HFSB_API bool           hfsb_json_next(hfsb_json_iter *it);
+
+/* ---- arguments of a tool: lenient where the meaning is plain ---- */
+
+/* Reads member `key` of object into *out. A number or a boolean sent as a
+   string ("120", "true") and an integral float (120.0) are taken as what was
+   meant. Absent or null: *out is left as it was, so set the default first;
+   when `required`, that is an error.
+
+   HFSB_OK; HFSB_ARG with a message that names the key, what was expected and
+   what came, and *out as it was. A string shows the document's bytes. */
+HFSB_API hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object,
+                                        const char *key, bool required,
+                                        bool *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_json_arg_int(const hfsb_json_value *object,
+                                       const char *key, bool required,
+                                       long long *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_json_arg_double(const hfsb_json_value *object,
+                                          const char *key, bool required,
+                                          double *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_json_arg_str(const hfsb_json_value *object,
+                                       const char *key, bool required,
+                                       hfsb_str *out, hfsb_err *err);
+/* An array or object as it is. */
+HFSB_API hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
+                                         const char *key, bool required,
+                                         hfsb_json_type          type,
+                                         const hfsb_json_value **out,
+                                         hfsb_err               *err);
+
+/* ---- writing ---- */
+
+typedef struct hfsb_json_write_opts {
+    bool pretty; /* two blanks a level, a space after the colon */
+} hfsb_json_write_opts;
+
+/* Appends value as JSON text. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as
+   it was. Absent is written as null. */
+HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
+                                     const hfsb_json_write_opts *opts,
+                                     hfsb_buf *out, hfsb_err *err);
+
+/* Writes JSON call by call:
+       hfsb_json_writer w;
+       hfsb_json_writer_init(&w, &out, NULL);
+       hfsb_json_put_object(&w);
+       hfsb_json_put_key(&w, HFSB_LIT("success"));
+       hfsb_json_put_bool(&w, true);
+       hfsb_json_put_end(&w);
+       status = hfsb_json_writer_finish(&w, &err);
+   It cannot produce invalid JSON: a call that does not fit (a value where a
+   key belongs, an end too many, a second root, NaN or infinity, more than 512
+   levels) makes every later call do nothing and finish() fail. Bytes that are
+   not UTF-8 are written as U+FFFD. */
+#define HFSB_JSON_WRITER_DEPTH 512
+
+typedef struct hfsb_json_writer { /* private, but for the compiler */
+    hfsb_buf     *out;
+    size_t        mark;
+    size_t        depth;
+    hfsb_status   status;
+    const char   *problem;
+    bool          pretty;
+    bool          after_key;
+    bool          has_items;
+    bool          done;
+    unsigned char is_object[HFSB_JSON_WRITER_DEPTH / 8];
+} hfsb_json_writer;
+
+HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
+                                    const hfsb_json_write_opts *opts);
+HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
+HFSB_API void hfsb_json_put_bool(hfsb_json_writer *w, bool value);
+HFSB_API void hfsb_json_put_int(hfsb_json_writer *w, long long value);
+HFSB_API void hfsb_json_put_uint(hfsb_json_writer *w,
+                                 unsigned long long value);
+HFSB_API void hfsb_json_put_double(hfsb_json_writer *w, double value);
+HFSB_API void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value);
+HFSB_API void hfsb_json_put_value(hfsb_json_writer      *w,
+                                  const hfsb_json_value *value);
+HFSB_API void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key);
+HFSB_API void hfsb_json_put_array(hfsb_json_writer *w);
+HFSB_API void hfsb_json_put_object(hfsb_json_writer *w);
+HFSB_API void hfsb_json_put_end(hfsb_json_writer *w);
+
+/* HFSB_OK when exactly one whole value was written; else HFSB_ARG, HFSB_NOMEM
+   or HFSB_LIMIT, and the buffer is cut back to where it was at init. */
+HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
+                                             hfsb_err         *err);
