@@ -34,5 +34,8 @@ HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
 HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
                                         hfsb_err *err);
 
-/* 64-bit FNV-1a of s. Not for secrets: collisions can be made. */
+/* 64-bit FNV-1a. Not for secrets: collisions can be made. add() goes on from
+   the hash of what came before, which starts as HFSB_FNV_START. */
+#define HFSB_FNV_START 0xCBF29CE484222325ull
 HFSB_API unsigned long long hfsb_fnv(hfsb_str s);
+HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);

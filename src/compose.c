@@ -1,0 +1,438 @@
+/* compose.c - what is put in the place of a match: lines that did not change
+   keep the file's bytes, the others take its line ends and indentation.
+   Depends on: base, utf8, diff, view, match, indent. */
+#include "match.h"
+
+/* ---- scripts ---- */
+
+HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
+                                       hfsb_str old_text, hfsb_str new_text,
+                                       hfsb_str      raw_new,
+                                       hfsbi_script *script) {
+    hfsb_status st;
+    memset(script, 0, sizeof *script);
+    script->old_text = old_text;
+    script->new_text = new_text;
+    script->raw_new = raw_new;
+    st = hfsbi_lines_split(alloc, old_text, &script->olds);
+    if (st == HFSB_OK) st = hfsbi_lines_split(alloc, new_text, &script->news);
+    if (st == HFSB_OK) {
+        script->same = (size_t *)hfsbi_array(alloc, script->news.count,
+                                             sizeof *script->same);
+        st = script->same ? HFSB_OK : HFSB_NOMEM;
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, script->olds.items, script->olds.count,
+                              script->news.items, script->news.count,
+                              script->same);
+    if (st != HFSB_OK) hfsbi_script_free(alloc, script);
+    return st;
+}
+
+HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc,
+                                hfsbi_script     *script) {
+    hfsbi_array_free(alloc, script->same, script->news.count,
+                     sizeof *script->same);
+    hfsbi_lines_free(alloc, &script->olds);
+    hfsbi_lines_free(alloc, &script->news);
+    script->same = NULL;
+}
+
+HFSBI_FN void hfsbi_put_newlines(hfsbi_sink *sink, hfsb_str text,
+                                 hfsb_str newline) {
+    size_t end;
+    if (newline.len && !hfsb_str_equal(newline, HFSB_LIT("\n")))
+        while ((end = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS) {
+            hfsbi_put(sink, hfsb_str_slice(text, 0, end));
+            hfsbi_put(sink, newline);
+            text = hfsb_str_slice(text, end + 1, text.len);
+        }
+    hfsbi_put(sink, text);
+}
+
+/* ---- the work on one match ---- */
+
+typedef struct hfsbi_work {
+    const hfsb_alloc   *alloc;
+    const hfsbi_file   *file;
+    const hfsbi_script *script;
+    hfsbi_rung          rung;
+    unsigned            flags;
+    hfsb_str            newline; /* for lines that are new */
+    hfsb_str           *texts;   /* the file's lines, by old line */
+    hfsb_str           *ends;    /* their line ends; empty at the last */
+    hfsb_str           *old_indents, *file_indents;
+    hfsbi_indent        map;
+    bool                mid_line; /* the first line does not start a line */
+    hfsbi_sink         *sink;
+    bool                reindented;
+} hfsbi_work;
+
+static void hfsbi_work_free(hfsbi_work *w) {
+    size_t n = w->script->olds.count;
+    hfsbi_array_free(w->alloc, w->texts, n, sizeof *w->texts);
+    hfsbi_array_free(w->alloc, w->ends, n, sizeof *w->ends);
+    hfsbi_array_free(w->alloc, w->old_indents, n, sizeof *w->old_indents);
+    hfsbi_array_free(w->alloc, w->file_indents, n, sizeof *w->file_indents);
+}
+
+/* Cuts the match into the lines that stand for the old ones. */
+static void hfsbi_work_split(hfsbi_work *w, hfsbi_match match) {
+    size_t i, pos = match.start, len;
+    for (i = 0; i < w->script->olds.count; i++) {
+        size_t end = hfsbi_file_line_end(w->file, pos, &len);
+        if (end >= match.end) {
+            end = match.end;
+            len = 0;
+        }
+        w->texts[i] = hfsb_str_slice(w->file->text, pos, end);
+        w->ends[i] = hfsb_str_slice(w->file->text, end, end + len);
+        pos = end + len;
+    }
+}
+
+static bool hfsbi_work_make(hfsbi_work *w, hfsbi_match match) {
+    size_t n = w->script->olds.count, pos = match.start;
+    w->texts = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->texts);
+    w->ends = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->ends);
+    if (!w->texts || !w->ends) return false;
+    hfsbi_work_split(w, match);
+    w->newline = hfsbi_file_newline(w->file, match.start);
+    while (pos > 0 && (w->file->text.ptr[pos - 1] == ' ' ||
+                       w->file->text.ptr[pos - 1] == '\t'))
+        pos--;
+    w->mid_line = pos > 0 && w->file->text.ptr[pos - 1] != '\n' &&
+                  !(w->file->lone_cr && w->file->text.ptr[pos - 1] == '\r');
+    return true;
+}
+
+/* ---- keeping the file's bytes inside a changed line ---- */
+
+static bool hfsbi_is_continuation(hfsb_str s, size_t pos) {
+    return pos < s.len && ((unsigned char)s.ptr[pos] & 0xC0u) == 0x80u;
+}
+
+/* True when a cut at pos would fall between two blanks. */
+static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned flags) {
+    size_t len, back = pos;
+    if (!(flags & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
+    do back--;
+    while (back > 0 && hfsbi_is_continuation(s, back));
+    return hfsbi_is_blank(s, pos, flags, &len) &&
+           hfsbi_is_blank(s, back, flags, &len);
+}
+
+static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned flags) {
+    size_t n = 0, least = a.len < b.len ? a.len : b.len;
+    while (n < least && a.ptr[n] == b.ptr[n]) n++;
+    while (n > 0 && (hfsbi_is_continuation(a, n) ||
+                     hfsbi_is_continuation(b, n) ||
+                     hfsbi_cuts_run(b, n, flags)))
+        n--;
+    return n;
+}
+
+static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned flags) {
+    size_t n = 0, least = a.len < b.len ? a.len : b.len;
+    while (n < least && a.ptr[a.len - 1 - n] == b.ptr[b.len - 1 - n]) n++;
+    while (n > 0 && (hfsbi_is_continuation(a, a.len - n) ||
+                     hfsbi_cuts_run(b, b.len - n, flags)))
+        n--;
+    return n;
+}
+
+/* Old and file line are the same to the folds. Finds where both have a border
+   between characters: the last such place at or before `limit` bytes of the
+   old line (or, with from_end, the first at or behind it). */
+static void hfsbi_align(hfsb_str old_line, hfsb_str file_line, unsigned flags,
+                        bool file_indent, size_t limit, bool from_end,
+                        size_t *old_pos, size_t *file_pos) {
+    hfsbi_folder o = hfsbi_folder_make(old_line, flags), ahead;
+    hfsbi_folder f = hfsbi_folder_make(file_line, flags);
+    hfsbi_unit   u;
+    size_t       seen_old = 0, seen_file = 0;
+    f.indent = file_indent;
+    *old_pos = *file_pos = 0;
+    while (!(from_end && *old_pos >= limit) && hfsbi_folder_next(&o, &u)) {
+        seen_old += u.out.len;
+        while (seen_file < seen_old && hfsbi_folder_next(&f, &u))
+            seen_file += u.out.len;
+        for (ahead = f; hfsbi_folder_next(&ahead, &u) && !u.out.len;)
+            f = ahead; /* what vanishes belongs to what is before it */
+        if (seen_file != seen_old) continue;
+        if (!from_end && o.pos > limit) return;
+        *old_pos = o.pos;
+        *file_pos = f.pos;
+    }
+}
+
+/* A new line that took the place of old lines `first` to `last`: where it
+   begins as the first and ends as the last, the file's bytes stay. */
+static void hfsbi_put_changed(hfsbi_work *w, hfsb_str line, size_t first,
+                              bool keep_head, size_t last, bool keep_tail) {
+    const hfsb_str *olds = w->script->olds.items;
+    size_t head_old = 0, head_file = 0, tail_old, tail_file, head, tail;
+    size_t from = 0, to = line.len;
+    tail_old = olds[last].len;
+    tail_file = w->texts[last].len;
+    if (keep_head) {
+        head = hfsbi_common_head(olds[first], line, w->flags);
+        hfsbi_align(olds[first], w->texts[first], w->flags,
+                    !(first == 0 && w->mid_line), head, false, &head_old,
+                    &head_file);
+        from = head_old;
+    }
+    if (keep_tail) {
+        size_t least = first == last ? head_old : 0;
+        tail = hfsbi_common_tail(
+            hfsb_str_slice(olds[last], least, olds[last].len),
+            hfsb_str_slice(line, from, line.len), w->flags);
+        hfsbi_align(olds[last], w->texts[last], w->flags,
+                    !(last == 0 && w->mid_line), olds[last].len - tail, true,
+                    &tail_old, &tail_file);
+        to = line.len - (olds[last].len - tail_old);
+    }
+    hfsbi_put(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
+    hfsbi_put(w->sink, hfsb_str_slice(line, from, to));
+    if (keep_tail)
+        hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
+                                          w->texts[last].len));
+}
+
+/* ---- indentation ---- */
+
+static hfsb_str hfsbi_indent_of(hfsb_str line, unsigned flags) {
+    hfsb_str none = HFSB_INIT, indent;
+    if (hfsbi_is_all_blank(line, flags)) return none;
+    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, flags));
+    if (!indent.ptr) indent.ptr = "";
+    return indent;
+}
+
+static bool hfsbi_work_indents(hfsbi_work *w, unsigned flags) {
+    const hfsbi_script *s = w->script;
+    size_t              n = s->olds.count, i;
+    hfsb_str            least = HFSB_INIT;
+    w->old_indents = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof(hfsb_str));
+    w->file_indents = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof(hfsb_str));
+    if (!w->old_indents || !w->file_indents) return false;
+    for (i = 0; i < n; i++) {
+        w->old_indents[i] = hfsbi_indent_of(s->olds.items[i], flags);
+        w->file_indents[i] = hfsbi_indent_of(w->texts[i], flags);
+        /* Lines that are blank to the folds are so on both sides. */
+        if (!w->file_indents[i].ptr) w->old_indents[i].ptr = NULL;
+    }
+    for (i = 0; i < s->news.count; i++) {
+        hfsb_str indent = hfsbi_indent_of(s->news.items[i], flags);
+        if (indent.ptr && (!least.ptr || indent.len < least.len))
+            least = indent;
+    }
+    w->map =
+        hfsbi_indent_make(w->old_indents, w->file_indents, n, least);
+    return true;
+}
+
+/* A new line with the file's indentation; `twin` is the old line it took the
+   place of, or HFSB_NPOS. False when the indentation cannot be told. */
+static bool hfsbi_put_indented(hfsbi_work *w, hfsb_str line, size_t twin) {
+    hfsb_str indent = hfsbi_indent_of(line, w->flags);
+    size_t   mark = w->sink->buf->len;
+    if (!indent.ptr) {
+        hfsbi_put(w->sink, line);
+        return true;
+    }
+    if (hfsbi_indent_is_regular(&w->map)) {
+        if (!hfsbi_indent_put(&w->map, indent, w->sink)) return false;
+    } else {
+        if (twin == HFSB_NPOS || !w->old_indents[twin].ptr ||
+            !hfsb_str_equal(w->old_indents[twin], indent))
+            return false;
+        hfsbi_put(w->sink, w->file_indents[twin]);
+    }
+    if (w->sink->status == HFSB_OK &&
+        !hfsb_str_equal(
+            hfsb_str_slice(hfsb_buf_str(w->sink->buf), mark, HFSB_NPOS),
+            indent))
+        w->reindented = true;
+    hfsbi_put(w->sink, hfsb_str_slice(line, indent.len, line.len));
+    return true;
+}
+
+/* ---- line by line ---- */
+
+/* New lines [from, to) took the place of old lines [old_from, old_to). */
+typedef struct hfsbi_hunk {
+    size_t from, to, old_from, old_to;
+} hfsbi_hunk;
+
+static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h,
+                                size_t j) {
+    hfsb_str line = w->script->news.items[j];
+    bool     paired = h->to - h->from == h->old_to - h->old_from;
+    size_t   twin = paired ? h->old_from + (j - h->from) : HFSB_NPOS;
+    if (w->rung >= HFSBI_RUNG_INDENT)
+        return hfsbi_put_indented(w, line, twin);
+    if (w->rung < HFSBI_RUNG_LOOKS || h->old_from == h->old_to)
+        hfsbi_put(w->sink, line);
+    else if (paired)
+        hfsbi_put_changed(w, line, twin, true, twin, true);
+    else
+        hfsbi_put_changed(w, line, h->old_from, j == h->from, h->old_to - 1,
+                          j + 1 == h->to);
+    return true;
+}
+
+/* The line end behind new line j, of which `same` is the old line or none. */
+static void hfsbi_put_line_end(hfsbi_work *w, size_t j, size_t same) {
+    if (j + 1 == w->script->news.count) return;
+    if (same != HFSB_NPOS && w->ends[same].len)
+        hfsbi_put(w->sink, w->ends[same]);
+    else
+        hfsbi_put(w->sink, w->newline.len ? w->newline : HFSB_LIT("\n"));
+}
+
+static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
+    const hfsbi_script *s = w->script;
+    hfsbi_hunk          h = HFSB_INIT;
+    size_t              j;
+    for (j = 0; j < s->news.count; j++) {
+        if (s->same[j] == HFSB_NPOS) {
+            if (j >= h.to) { /* a new hunk begins */
+                h.from = h.to = j;
+                h.old_from = j ? s->same[j - 1] + 1 : 0;
+                while (h.to < s->news.count && s->same[h.to] == HFSB_NPOS)
+                    h.to++;
+                h.old_to = h.to < s->news.count ? s->same[h.to]
+                                                : s->olds.count;
+            }
+            if (!hfsbi_put_hunk_line(w, &h, j)) {
+                *refused = j;
+                return HFSB_REFUSED;
+            }
+        } else {
+            hfsbi_put(w->sink, w->texts[s->same[j]]);
+        }
+        hfsbi_put_line_end(w, j, s->same[j]);
+    }
+    return HFSB_OK;
+}
+
+/* ---- replace ---- */
+
+/* True when all line ends in the match are the same. */
+static bool hfsbi_is_uniform(const hfsbi_file *file, hfsbi_match match) {
+    size_t pos = match.start, len, first = 0;
+    if (!file->has_cr || file->lone_cr) return true;
+    for (;;) {
+        pos = hfsbi_file_line_end(file, pos, &len);
+        if (!len || pos >= match.end) return true;
+        if (!first) first = len;
+        if (len != first) return false;
+        pos += len;
+    }
+}
+
+/* Whole lines that give way to nothing take their line end with them. */
+static void hfsbi_delete_lines(const hfsbi_file *file, hfsbi_match *match) {
+    size_t len, end = hfsbi_file_line_end(file, match->end, &len);
+    if (end == match->end &&
+        (match->start == match->end ||
+         file->text.ptr[match->end - 1] != (file->lone_cr ? '\r' : '\n')))
+        match->end += len;
+}
+
+static hfsbi_work hfsbi_work_init(const hfsb_alloc   *alloc,
+                                  const hfsbi_file   *file,
+                                  const hfsbi_found  *found,
+                                  const hfsbi_script *script,
+                                  hfsbi_sink         *sink) {
+    hfsbi_work w;
+    memset(&w, 0, sizeof w);
+    w.alloc = alloc;
+    w.file = file;
+    w.script = script;
+    w.rung = found->rung;
+    w.flags = found->flags;
+    w.sink = sink;
+    return w;
+}
+
+HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
+                                           const hfsbi_file  *file,
+                                           const hfsbi_found *found,
+                                           const hfsbi_script *script,
+                                           hfsbi_match *match,
+                                           hfsbi_sink *sink, bool *reindented,
+                                           size_t *line) {
+    hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
+    hfsb_status st = HFSB_OK;
+    if (found->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(file, *match)) {
+        hfsb_str newline = hfsbi_file_newline(file, match->start);
+        hfsbi_put_newlines(
+            sink, newline.len ? script->new_text : script->raw_new, newline);
+        return HFSB_OK;
+    }
+    if (found->rung >= HFSBI_RUNG_INDENT && !script->new_text.len) {
+        hfsbi_delete_lines(file, match);
+        return HFSB_OK;
+    }
+    if (!hfsbi_work_make(&w, *match) ||
+        (found->rung >= HFSBI_RUNG_INDENT &&
+         !hfsbi_work_indents(&w, found->flags)))
+        st = HFSB_NOMEM;
+    if (st == HFSB_OK) st = hfsbi_put_script(&w, line);
+    hfsbi_work_free(&w);
+    *reindented = *reindented || w.reindented;
+    return st;
+}
+
+/* ---- insert ---- */
+
+/* Every line of new_text is new. The first one goes on behind the match,
+   unless that ends its line; the last one stands before the match's line. */
+static hfsb_status hfsbi_put_inserted(hfsbi_work *w, bool fresh_line,
+                                      bool before, size_t *refused) {
+    const hfsbi_lines *news = &w->script->news;
+    size_t             j;
+    for (j = 0; j < news->count; j++) {
+        bool whole = (j > 0 || fresh_line) &&
+                     (j + 1 < news->count || !before);
+        if (!whole) {
+            hfsbi_put(w->sink, news->items[j]);
+        } else if (!hfsbi_put_indented(w, news->items[j], HFSB_NPOS)) {
+            *refused = j;
+            return HFSB_REFUSED;
+        }
+        hfsbi_put_line_end(w, j, HFSB_NPOS);
+    }
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
+                                          const hfsbi_file   *file,
+                                          const hfsbi_found  *found,
+                                          const hfsbi_script *script,
+                                          hfsbi_match match, bool before,
+                                          hfsbi_sink *sink, bool *reindented,
+                                          size_t *line) {
+    hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
+    hfsb_str    newline = hfsbi_file_newline(file, match.start);
+    size_t      at = before ? match.start : match.end;
+    hfsb_status st = HFSB_OK;
+    if (found->rung < HFSBI_RUNG_INDENT) {
+        hfsbi_put_newlines(
+            sink, newline.len ? script->new_text : script->raw_new, newline);
+        return HFSB_OK;
+    }
+    if (!hfsbi_work_make(&w, match) || !hfsbi_work_indents(&w, found->flags))
+        st = HFSB_NOMEM;
+    if (st == HFSB_OK)
+        st = hfsbi_put_inserted(
+            &w,
+            at == 0 || file->text.ptr[at - 1] ==
+                           (file->lone_cr ? '\r' : '\n'),
+            before, line);
+    hfsbi_work_free(&w);
+    *reindented = *reindented || w.reindented;
+    return st;
+}

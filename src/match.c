@@ -1,0 +1,508 @@
+/* match.c - the ladder: where in a file the old text stands. Depends on: base,
+   utf8, hash, view.
+
+   Rungs 1 to 6 search a folded view of the file for the folded old text;
+   rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
+   file around an anchor, a piece of the old text that every rung leaves as it
+   is, can match, so only those are folded: on a large file that is nearly
+   nothing. */
+#include "match.h"
+
+/* ---- the file ---- */
+
+HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
+    hfsbi_file file;
+    hfsb_str   mark = HFSB_LIT("\xEF\xBB\xBF");
+    file.offset = !keep_mark && hfsb_str_starts(content, mark) ? mark.len : 0;
+    file.text = hfsb_str_slice(content, file.offset, content.len);
+    file.has_cr = hfsb_str_find_byte(content, '\r') != HFSB_NPOS;
+    file.lone_cr =
+        file.has_cr && hfsb_str_find_byte(content, '\n') == HFSB_NPOS;
+    return file;
+}
+
+HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
+                                    size_t *len) {
+    hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
+    size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
+    *len = at == HFSB_NPOS ? 0 : 1;
+    if (at == HFSB_NPOS) return file->text.len;
+    if (!file->lone_cr && at > 0 && rest.ptr[at - 1] == '\r') {
+        *len = 2;
+        at--;
+    }
+    return pos + at;
+}
+
+HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos) {
+    size_t len, at = hfsbi_file_line_end(file, pos, &len);
+    if (!len) at = hfsbi_file_line_end(file, 0, &len);
+    return hfsb_str_slice(file->text, at, at + len);
+}
+
+/* ---- the search under way ---- */
+
+typedef struct hfsbi_search {
+    const hfsb_alloc *alloc;
+    const hfsbi_file *file;
+    hfsb_str          old_text;
+    hfsbi_match      *windows; /* whole lines that can hold a match */
+    size_t            window_count, window_cap;
+    hfsbi_view        needle, view;
+    size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
+    size_t            fail_cap;
+    hfsbi_found      *found;
+} hfsbi_search;
+
+static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
+                              size_t *count, size_t *cap, size_t start,
+                              size_t end) {
+    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(
+        alloc, *items, cap, *count + 1, sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    *items = p;
+    p += (*count)++;
+    p->start = start;
+    p->end = end;
+    p->drop_newline = false;
+    return HFSB_OK;
+}
+
+/* Takes a match; one that overlaps the last is only noted. */
+static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
+    hfsbi_found *f = s->found;
+    if (f->count && start < f->items[f->count - 1].end) {
+        f->overlapping = true;
+        return HFSB_OK;
+    }
+    return hfsbi_push(s->alloc, &f->items, &f->count, &f->cap, start, end);
+}
+
+/* ---- windows ---- */
+
+static bool hfsbi_is_anchor_byte(char c) {
+    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"' &&
+           c != '.';
+}
+
+/* The longest run of bytes that every fold leaves alone and that no fold
+   produces, and how many lines of the old text stand before it. */
+static hfsb_str hfsbi_anchor(hfsb_str text, size_t *lines_before) {
+    hfsb_str best = HFSB_LIT("");
+    size_t   i = 0, lines = 0;
+    while (i < text.len) {
+        size_t start = i;
+        while (i < text.len && hfsbi_is_anchor_byte(text.ptr[i])) i++;
+        if (i - start > best.len) {
+            best = hfsb_str_slice(text, start, i);
+            *lines_before = lines;
+        }
+        if (i < text.len && text.ptr[i++] == '\n') lines++;
+    }
+    return best;
+}
+
+/* Characters that folds drop can stand inside an anchor. */
+static bool hfsbi_has_invisible(hfsb_str text) {
+    return hfsb_str_find(text, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
+           hfsb_str_find(text, HFSB_LIT("\xEF\xBB\xBF")) != HFSB_NPOS;
+}
+
+/* Start of the line `lines` above the one that holds pos, not before
+   `floor`. */
+static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
+                                size_t lines, size_t floor) {
+    for (; pos > floor; pos--)
+        if (text.ptr[pos - 1] == newline && lines-- == 0) return pos;
+    return floor;
+}
+
+/* Widens the last window to the line of an anchor at `at`, and on to the line
+   `below` it. *end is the window's end, *end_line the number of its line. */
+static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
+                        size_t line, size_t *end, size_t *end_line) {
+    hfsb_str text = s->file->text;
+    while (*end < text.len && *end_line <= line + below) {
+        size_t n = hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len),
+                                      newline);
+        *end = n == HFSB_NPOS ? text.len : *end + n + 1;
+        ++*end_line;
+    }
+    s->windows[s->window_count - 1].end = *end;
+}
+
+/* A window around each anchor, in order; those that touch are joined. Every
+   byte is walked over a bounded number of times, however close they are. */
+static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
+    hfsb_str text = s->file->text, anchor;
+    char     newline = s->file->lone_cr ? '\r' : '\n';
+    size_t   above = 0, below, at = 0, seen = 0, line = 0;
+    size_t   end = 0, end_line = 0, step;
+    anchor = hfsbi_anchor(s->old_text, &above);
+    below = hfsb_str_count_byte(s->old_text, '\n') - above;
+    if (!anchor.len || hfsbi_has_invisible(text))
+        return hfsbi_push(s->alloc, &s->windows, &s->window_count,
+                          &s->window_cap, 0, text.len);
+    for (;; at++) {
+        step = hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
+        if (step == HFSB_NPOS) return HFSB_OK;
+        at += step;
+        line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
+        seen = at;
+        if (at >= end) { /* on a line that no window holds yet */
+            size_t from = hfsbi_lines_above(text, newline, at, above, end);
+            if ((from > end || !s->window_count) &&
+                hfsbi_push(s->alloc, &s->windows, &s->window_count,
+                           &s->window_cap, from, from) != HFSB_OK)
+                return HFSB_NOMEM;
+            end = at;
+            end_line = line;
+        }
+        hfsbi_widen(s, newline, below, line, &end, &end_line);
+    }
+}
+
+/* ---- rungs 1 to 6: views ---- */
+
+/* Length of the longest proper prefix of needle[0..i] that also ends it. */
+static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
+    size_t *fail = (size_t *)hfsbi_array_grow(
+        s->alloc, s->fail, &s->fail_cap, needle.len, sizeof *fail);
+    size_t  i, k = 0;
+    if (!fail) return HFSB_NOMEM;
+    s->fail = fail;
+    fail[0] = 0;
+    for (i = 1; i < needle.len; i++) {
+        while (k && needle.ptr[i] != needle.ptr[k]) k = fail[k - 1];
+        if (needle.ptr[i] == needle.ptr[k]) k++;
+        fail[i] = k;
+    }
+    return HFSB_OK;
+}
+
+/* Takes the view's bytes [from, to) when that is a place in the file: it
+   splits no character, a trimmed last line ends at a line's end, and an old
+   text without its last newline ends at the end of the file. */
+static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
+                                   size_t to, bool at_eof) {
+    hfsb_str     text = hfsb_buf_str(&s->view.text);
+    bool         whole = s->needle.trimmed || at_eof;
+    size_t       start, end, before = s->found->count;
+    hfsbi_match *last;
+    hfsb_status  st;
+    if (s->needle.trimmed && to < text.len && text.ptr[to] != '\n')
+        return HFSB_OK;
+    if (!hfsbi_view_start(&s->view, from, &start) ||
+        !hfsbi_view_end(&s->view, to, whole, &end))
+        return HFSB_OK;
+    if (at_eof && base + end != s->file->text.len) return HFSB_OK;
+    st = hfsbi_take(s, base + start, base + end);
+    last = s->found->items + before;
+    if (st == HFSB_OK && s->found->count > before) last->drop_newline = at_eof;
+    return st;
+}
+
+/* All places of the needle in one window, those that overlap too. */
+static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
+                                     unsigned flags, bool at_eof) {
+    hfsb_str    text = s->file->text, needle = hfsb_buf_str(&s->needle.text);
+    size_t      i, k = 0, first;
+    hfsb_status st;
+    st = hfsbi_view_build(&s->view,
+                          hfsb_str_slice(text, window.start, window.end),
+                          flags);
+    if (st != HFSB_OK) return st;
+    text = hfsb_buf_str(&s->view.text);
+    first = hfsb_str_find(text, needle);
+    if (first == HFSB_NPOS) return HFSB_OK;
+    st = hfsbi_fail_table(s, needle);
+    for (i = first; st == HFSB_OK && i < text.len; i++) {
+        while (k && text.ptr[i] != needle.ptr[k]) k = s->fail[k - 1];
+        if (text.ptr[i] == needle.ptr[k]) k++;
+        if (k < needle.len) continue;
+        st = hfsbi_take_view(s, window.start, i + 1 - k, i + 1, at_eof);
+        k = s->fail[k - 1];
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_try_needle(hfsbi_search *s, hfsb_str old_text,
+                                    unsigned flags, bool at_eof) {
+    size_t      i;
+    hfsb_status st = hfsbi_view_build(&s->needle, old_text, flags);
+    if (st != HFSB_OK || !s->needle.text.len) return st;
+    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
+        st = hfsbi_search_view(s, s->windows[i], flags, at_eof);
+    return st;
+}
+
+/* One rung by one kind of folding; then, when the old text ends in a newline
+   that the file may lack, the same without it at the end of the file. */
+static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
+                                  unsigned flags) {
+    hfsb_str    old_text = s->old_text;
+    hfsb_status st;
+    if (s->file->lone_cr) flags |= HFSBI_FOLD_CR;
+    /* Nothing but blanks means something only to the letter. */
+    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(old_text, flags))
+        return HFSB_OK;
+    st = hfsbi_try_needle(s, old_text, flags, false);
+    if (st == HFSB_OK && !s->found->count && old_text.len > 1 &&
+        old_text.ptr[old_text.len - 1] == '\n') {
+        st = hfsbi_try_needle(
+            s, hfsb_str_slice(old_text, 0, old_text.len - 1), flags, true);
+        if (rung == HFSBI_RUNG_EXACT) rung = HFSBI_RUNG_EOF;
+    }
+    if (s->found->count) {
+        s->found->rung = rung;
+        s->found->flags = flags;
+    }
+    return st;
+}
+
+/* The bytes as they are: quick, and right when no CR can come between. */
+static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
+    hfsb_str    text = s->file->text;
+    size_t      pos = 0, at;
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK) {
+        at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
+        if (at == HFSB_NPOS) break;
+        at += pos;
+        st = hfsbi_take(s, at, at + s->old_text.len);
+        /* Behind the first match look for one that overlaps it; that one is
+           enough to be ambiguous, so then go on without overlaps. */
+        pos = s->found->count == 1 && !s->found->overlapping
+                  ? at + 1
+                  : s->found->items[s->found->count - 1].end;
+    }
+    if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
+    return st;
+}
+
+/* ---- rungs 7 to 9: whole lines ---- */
+
+typedef struct hfsbi_row {
+    size_t             start, text_end, end;
+    unsigned long long hash;
+} hfsbi_row;
+
+typedef struct hfsbi_rows {
+    hfsbi_row *items;
+    size_t     count, cap;
+} hfsbi_rows;
+
+static hfsb_status hfsbi_rows_add(hfsbi_search *s, hfsbi_rows *rows,
+                                  const hfsbi_row *row) {
+    hfsbi_row *p = (hfsbi_row *)hfsbi_array_grow(
+        s->alloc, rows->items, &rows->cap, rows->count + 1, sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    rows->items = p;
+    p[rows->count++] = *row;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_rows_of(hfsbi_search *s, const hfsbi_file *file,
+                                 hfsbi_match window, unsigned flags,
+                                 hfsbi_rows *rows) {
+    size_t      pos = window.start;
+    hfsb_status st = HFSB_OK;
+    rows->count = 0;
+    while (st == HFSB_OK && pos < window.end) {
+        hfsbi_row row;
+        size_t    len;
+        row.start = pos;
+        row.text_end = hfsbi_file_line_end(file, pos, &len);
+        row.end = pos = row.text_end + len;
+        row.hash = hfsbi_fold_hash(
+            hfsb_str_slice(file->text, row.start, row.text_end), flags);
+        st = hfsbi_rows_add(s, rows, &row);
+    }
+    return st;
+}
+
+static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
+                             const hfsbi_row *olds, const hfsbi_row *rows,
+                             size_t count, unsigned flags) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        if (!hfsbi_fold_equal(
+                hfsb_str_slice(old_text, olds[i].start, olds[i].text_end),
+                hfsb_str_slice(s->file->text, rows[i].start,
+                               rows[i].text_end),
+                flags))
+            return false;
+    return true;
+}
+
+/* Takes rows [at, at + count) when they are the old lines byte for byte of
+   their fold, which the hashes only make likely. */
+static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
+                                   const hfsbi_rows *olds,
+                                   const hfsbi_row *rows, unsigned flags) {
+    const hfsbi_row *last = rows + olds->count - 1;
+    bool             newline = hfsb_str_ends(old_text, HFSB_LIT("\n"));
+    size_t           end = newline ? last->end : last->text_end;
+    hfsbi_found     *f = s->found;
+    hfsb_status      st;
+    if (f->overlapping && rows->start < f->items[f->count - 1].end)
+        return HFSB_OK; /* known to be ambiguous: spare the comparison */
+    if (!hfsbi_rows_equal(s, old_text, olds->items, rows, olds->count, flags))
+        return HFSB_OK;
+    st = hfsbi_take(s, rows->start, end);
+    if (st == HFSB_OK && newline && last->end == last->text_end)
+        f->items[f->count - 1].drop_newline = true;
+    return st;
+}
+
+/* Knuth-Morris-Pratt on hashes. */
+static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
+                                     const hfsbi_rows *olds,
+                                     const hfsbi_rows *rows,
+                                     unsigned          flags) {
+    const hfsbi_row *n = olds->items, *h = rows->items;
+    size_t          *fail = (size_t *)hfsbi_array_grow(
+        s->alloc, s->fail, &s->fail_cap, olds->count, sizeof *fail);
+    size_t      i, k = 0;
+    hfsb_status st = HFSB_OK;
+    if (!fail) return HFSB_NOMEM;
+    s->fail = fail;
+    fail[0] = 0;
+    for (i = 1; i < olds->count; i++) {
+        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
+        if (n[i].hash == n[k].hash) k++;
+        fail[i] = k;
+    }
+    for (i = k = 0; st == HFSB_OK && i < rows->count; i++) {
+        while (k && h[i].hash != n[k].hash) k = fail[k - 1];
+        if (h[i].hash == n[k].hash) k++;
+        if (k < olds->count) continue;
+        st = hfsbi_take_rows(s, old_text, olds, h + i + 1 - k, flags);
+        k = fail[k - 1];
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_try_rows(hfsbi_search *s, hfsbi_rung rung,
+                                  hfsb_str old_text, unsigned flags) {
+    hfsbi_file  old_file = HFSB_INIT;
+    hfsbi_rows  olds = HFSB_INIT, rows = HFSB_INIT;
+    hfsbi_match all = HFSB_INIT;
+    hfsb_status st;
+    size_t      i;
+    if (hfsbi_is_all_blank(old_text, flags)) return HFSB_OK;
+    old_file.text = old_text;
+    all.end = old_text.len;
+    st = hfsbi_rows_of(s, &old_file, all, flags, &olds);
+    for (i = 0; st == HFSB_OK && i < s->window_count; i++) {
+        st = hfsbi_rows_of(s, s->file, s->windows[i], flags, &rows);
+        if (st == HFSB_OK)
+            st = hfsbi_search_rows(s, old_text, &olds, &rows, flags);
+    }
+    hfsbi_array_free(s->alloc, olds.items, olds.cap, sizeof *olds.items);
+    hfsbi_array_free(s->alloc, rows.items, rows.cap, sizeof *rows.items);
+    if (s->found->count) {
+        s->found->rung = rung;
+        s->found->flags = flags;
+    }
+    return st;
+}
+
+/* Old text without blank lines at its edges; how many went, in *found. */
+static hfsb_str hfsbi_without_edges(hfsb_str text, unsigned flags,
+                                    hfsbi_found *found) {
+    size_t n;
+    found->drop_head = found->drop_tail = 0;
+    while ((n = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS &&
+           hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), flags)) {
+        text = hfsb_str_slice(text, n + 1, text.len);
+        found->drop_head++;
+    }
+    for (;;) {
+        for (n = text.len; n > 0 && text.ptr[n - 1] != '\n';) n--;
+        if (n == 0 ||
+            !hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), flags))
+            return text;
+        text = hfsb_str_slice(text, 0, n - 1);
+        found->drop_tail++;
+    }
+}
+
+/* ---- the ladder ---- */
+
+static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
+    const unsigned trim = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+    hfsbi_found   *f = s->found;
+    hfsb_status    st;
+    st = hfsbi_try_rows(s, HFSBI_RUNG_INDENT, s->old_text, trim);
+    if (st != HFSB_OK || f->count) return st;
+    if (!hfsbi_is_all_blank(s->old_text, trim)) {
+        hfsb_str inner = hfsbi_without_edges(s->old_text, trim, f);
+        if (inner.len < s->old_text.len)
+            st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
+        if (st != HFSB_OK || f->count) return st;
+        f->drop_head = f->drop_tail = 0;
+    }
+    return hfsbi_try_rows(s, HFSBI_RUNG_TOKENS, s->old_text,
+                          HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS);
+}
+
+static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
+    static const struct {
+        hfsbi_rung rung;
+        unsigned   flags;
+    } steps[] = {
+        {HFSBI_RUNG_TRAIL, HFSBI_FOLD_TRAIL},
+        {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS},
+        {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES},
+        {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
+        {HFSBI_RUNG_LOOKS,
+         HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL},
+        {HFSBI_RUNG_RUNS,
+         HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
+        {HFSBI_RUNG_RUNS, HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS |
+                              HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL},
+    };
+    size_t      i;
+    hfsb_status st;
+    if (!s->file->has_cr) {
+        st = hfsbi_try_bytes(s);
+        if (st != HFSB_OK || s->found->count) return st;
+    }
+    st = hfsbi_find_windows(s);
+    if (st == HFSB_OK) st = hfsbi_try_view(s, HFSBI_RUNG_EXACT, 0);
+    if (exact) return st;
+    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if (st != HFSB_OK || s->found->count) return st;
+        st = hfsbi_try_view(s, steps[i].rung, steps[i].flags);
+    }
+    if (st != HFSB_OK || s->found->count) return st;
+    return hfsbi_climb_lines(s);
+}
+
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
+                                      const hfsbi_file *file,
+                                      hfsb_str old_text, bool exact,
+                                      hfsbi_found *found) {
+    hfsbi_search s;
+    hfsb_status  st;
+    memset(&s, 0, sizeof s);
+    memset(found, 0, sizeof *found);
+    s.alloc = alloc;
+    s.file = file;
+    s.old_text = old_text;
+    s.found = found;
+    s.needle.text.alloc = s.view.text.alloc = *alloc;
+    st = hfsbi_climb(&s, exact);
+    hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
+    hfsbi_array_free(alloc, s.fail, s.fail_cap, sizeof *s.fail);
+    hfsbi_view_free(&s.needle);
+    hfsbi_view_free(&s.view);
+    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
+    return st;
+}
+
+HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found) {
+    hfsbi_array_free(alloc, found->items, found->cap, sizeof *found->items);
+    memset(found, 0, sizeof *found);
+}

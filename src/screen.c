@@ -1,0 +1,231 @@
+/* screen.c - an edit before the search: line ends, copied line numbers, code
+   left out. Depends on: base, utf8, text, view. */
+#include "match.h"
+
+/* ---- line ends ---- */
+
+HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
+                                         hfsb_buf *copy, hfsb_str *out) {
+    hfsbi_folder f = hfsbi_folder_make(text, lone_cr ? HFSBI_FOLD_CR : 0);
+    hfsbi_unit   u;
+    hfsbi_sink   sink = hfsbi_sink_begin(copy);
+    *out = text;
+    if (hfsb_str_find_byte(text, '\r') == HFSB_NPOS) return HFSB_OK;
+    while (hfsbi_folder_next(&f, &u)) hfsbi_put(&sink, u.out);
+    *out = hfsb_str_slice(hfsb_buf_str(copy), sink.mark, copy->len);
+    return hfsbi_sink_end(&sink);
+}
+
+/* ---- line numbers ---- */
+
+/* What stands between a number and its line. */
+static const hfsb_str *hfsbi_separators(size_t *count) {
+    static const hfsb_str list[] = {
+        {"\t", 1}, {" | ", 3}, {"|", 1}, {": ", 2}, {"\xE2\x86\x92", 3}};
+    *count = sizeof list / sizeof *list;
+    return list;
+}
+
+/* Length of the listing prefix of line, 0 for none; its number and the kind
+   of separator. Of a separator that ends in a blank the blank may be missing
+   on an empty line. */
+static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
+                                  size_t *kind) {
+    size_t          pos = 0, start, count, i;
+    const hfsb_str *list = hfsbi_separators(&count);
+    hfsb_str        rest;
+    while (pos < line.len && (line.ptr[pos] == ' ' || line.ptr[pos] == '\t'))
+        pos++;
+    start = pos;
+    *number = 0;
+    while (pos < line.len && pos - start < 18 && line.ptr[pos] >= '0' &&
+           line.ptr[pos] <= '9')
+        *number = *number * 10 + (unsigned long long)(line.ptr[pos++] - '0');
+    if (pos == start) return 0;
+    rest = hfsb_str_slice(line, pos, line.len);
+    for (i = 0; i < count; i++) {
+        hfsb_str sep = list[i];
+        *kind = i;
+        if (hfsb_str_starts(rest, sep)) return pos + sep.len;
+        if (sep.len > 1 && sep.ptr[sep.len - 1] == ' ' &&
+            hfsb_str_equal(rest, hfsb_str_slice(sep, 0, sep.len - 1)))
+            return pos + sep.len - 1;
+    }
+    return 0;
+}
+
+HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
+    hfsbi_numbered     n = HFSB_INIT;
+    hfsb_str           line;
+    unsigned long long number, last = 0;
+    size_t             kind, first_kind = 0;
+    n.consecutive = text.len > 0;
+    for (; hfsb_text_line(&text, &line, NULL); n.lines++) {
+        if (!hfsbi_number_prefix(line, &number, &kind)) {
+            n.consecutive = false;
+            continue;
+        }
+        if (!n.prefixed) first_kind = kind;
+        else if (number != last + 1) n.consecutive = false;
+        if (kind != first_kind) n.consecutive = false;
+        last = number;
+        n.prefixed++;
+    }
+    return n;
+}
+
+HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
+    hfsbi_sink         sink = hfsbi_sink_begin(out);
+    hfsb_str           line, ending;
+    unsigned long long number;
+    size_t             kind;
+    while (hfsb_text_line(&text, &line, &ending)) {
+        size_t n = hfsbi_number_prefix(line, &number, &kind);
+        hfsbi_put(&sink, hfsb_str_slice(line, n, line.len));
+        hfsbi_put(&sink, ending);
+    }
+    return hfsbi_sink_end(&sink);
+}
+
+/* ---- code left out ---- */
+
+static hfsb_str hfsbi_trim(hfsb_str s) {
+    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
+        s = hfsb_str_slice(s, 1, s.len);
+    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t' ||
+                     s.ptr[s.len - 1] == '\r'))
+        s.len--;
+    return s;
+}
+
+/* What comments and placeholders are wrapped in. */
+static hfsb_str hfsbi_unwrap(hfsb_str s) {
+    static const char open[] = "/*#<!-;%([{\"'", close[] = "*/-->)]}\"';";
+    s = hfsbi_trim(s);
+    while (s.len && memchr(open, s.ptr[0], sizeof open - 1))
+        s = hfsbi_trim(hfsb_str_slice(s, 1, s.len));
+    while (s.len && memchr(close, s.ptr[s.len - 1], sizeof close - 1))
+        s = hfsbi_trim(hfsb_str_slice(s, 0, s.len - 1));
+    return s;
+}
+
+#define HFSBI_OMISSION_WORDS 12
+
+/* The words of a line, in lower case, one blank between them and around, so
+   that phrases can be looked for; dots are dropped. False when the line holds
+   anything but words and dots, or no "...": then it is code or prose. */
+static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
+    size_t i, n = 0, words = 0, dots = 0, most = 0;
+    out[n++] = ' ';
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
+                            HFSB_LIT("\xE2\x80\xA6"))) {
+            i += 2;
+            dots = 3;
+        } else if (c == '.') {
+            dots++;
+        } else {
+            dots = 0;
+        }
+        if (dots > most) most = dots;
+        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        if (!(c >= 'a' && c <= 'z')) {
+            if (!dots && c != ' ' && c != '\t' && c != ',' && c != '-' &&
+                c != '\'' && c != '/')
+                return false;
+            c = ' ';
+        }
+        if (c == ' ' && out[n - 1] == ' ') continue;
+        if (c == ' ' && ++words > HFSBI_OMISSION_WORDS) return false;
+        if (n + 2 >= size) return false;
+        out[n++] = c;
+    }
+    if (out[n - 1] != ' ') out[n++] = ' ';
+    out[n] = '\0';
+    return most >= 3;
+}
+
+static bool hfsbi_has_word(const char *words, const char *const *list,
+                           size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        if (hfsb_str_find(hfsb_cstr(words), hfsb_cstr(list[i])) != HFSB_NPOS)
+            return true;
+    return false;
+}
+
+static bool hfsbi_starts_word(const char *words, const char *const *list,
+                              size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i])))
+            return true;
+    return false;
+}
+
+#define HFSBI_COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* "... existing code ...", "rest of the function ...", "... unchanged": a
+   whole line that says something was left out. */
+static bool hfsbi_is_omission(hfsb_str line) {
+    static const char *const plain[] = {" unchanged ",    " as before ",
+                                        " same as ",      " stays the same ",
+                                        " remains the same ",
+                                        " remain the same ", " no change ",
+                                        " no changes ",   " omitted "};
+    static const char *const starts[] = {
+        " existing ", " rest ",  " the rest ", " remaining ", " the remaining ",
+        " other ",    " all other ", " previous ", " the previous ", " keep ",
+        " your ",     " more ",  " and the rest ", " and so on ", " add ",
+        " insert ",   " include ", " leave ", " same ", " the existing ",
+        " original ", " the original ", " the same "};
+    static const char *const things[] = {
+        " code ",     " function ",   " functions ",  " method ",
+        " methods ",  " class ",      " classes ",    " file ",
+        " implementation ", " implementations ", " lines ", " line ",
+        " imports ",  " import ",     " content ",    " contents ",
+        " body ",     " logic ",      " fields ",     " tests ",
+        " test ",     " cases ",      " props ",      " properties ",
+        " definitions ", " variables ", " config ",   " configuration ",
+        " entries ",  " parameters ", " statements ", " comments ",
+        " module ",   " component ",  " components ", " script ",
+        " block ",    " section ",    " sections ",   " document ",
+        " styles ",   " rules ",      " routes ",     " handlers ",
+        " elements ", " attributes ", " constructor ", " declarations "};
+    static const char *const rest[] = {" rest of ", " existing ",
+                                       " remaining ", " other ",
+                                       " previous ", " original ",
+                                       " same "};
+    char     words[160];
+    hfsb_str s = hfsbi_unwrap(line);
+    if (!hfsbi_omission_words(s, words, sizeof words)) return false;
+    if (hfsbi_has_word(words, plain, HFSBI_COUNT(plain))) return true;
+    return hfsbi_starts_word(words, starts, HFSBI_COUNT(starts)) &&
+           hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
+           hfsbi_has_word(words, things, HFSBI_COUNT(things));
+}
+
+/* True when text has this line, blanks at its ends aside. */
+static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
+    hfsb_str l;
+    line = hfsbi_trim(line);
+    if (hfsb_str_find(text, line) == HFSB_NPOS) return false;
+    while (hfsb_text_line(&text, &l, NULL))
+        if (hfsb_str_equal(hfsbi_trim(l), line)) return true;
+    return false;
+}
+
+HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
+                                      hfsb_str file_text) {
+    hfsb_str line, none = HFSB_INIT;
+    size_t   looked_up = 0; /* each costs a pass over the file */
+    while (looked_up < 64 && hfsb_text_line(&new_text, &line, NULL)) {
+        if (!hfsbi_is_omission(line)) continue;
+        looked_up++;
+        if (!hfsbi_has_line(old_text, line) &&
+            !hfsbi_has_line(file_text, line))
+            return hfsbi_trim(line);
+    }
+    return none;
+}

@@ -1,0 +1,290 @@
+/* view.c - a text as a rung of the ladder sees it, with the way back to the
+   bytes. Depends on: base, utf8. */
+#include "match.h"
+
+/* ---- single characters ---- */
+
+/* What a look-alike stands for: one of - ' " space, '.' for the ellipsis,
+   'm' for the em dash, '0' for nothing; 0 when the code is none. */
+static char hfsbi_look_alike(unsigned long code) {
+    if (code == 0x2014) return 'm';
+    if ((code >= 0x2010 && code <= 0x2015) || code == 0x2212) return '-';
+    if (code >= 0x2018 && code <= 0x201B) return '\'';
+    if (code >= 0x201C && code <= 0x201F) return '"';
+    if (code == 0x2026) return '.';
+    if (code == 0x200B || code == 0xFEFF) return '0';
+    if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) ||
+        code == 0x202F || code == 0x205F || code == 0x3000)
+        return ' ';
+    return 0;
+}
+
+/* The look-alike at pos, 0 for none. All of them begin with C2, E2, E3 or
+   EF, which keeps other text quick. */
+static char hfsbi_look_at(hfsb_str text, size_t pos, size_t *len) {
+    unsigned char c = (unsigned char)text.ptr[pos];
+    unsigned long code;
+    bool          valid;
+    if (c != 0xE2 && c != 0xC2 && c != 0xE3 && c != 0xEF) return 0;
+    *len = hfsb_utf8_step(text, pos, &code, &valid);
+    return valid ? hfsbi_look_alike(code) : '\0';
+}
+
+HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned flags,
+                             size_t *len) {
+    *len = 1;
+    if (text.ptr[pos] == ' ' || text.ptr[pos] == '\t') return true;
+    return (flags & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == ' ';
+}
+
+HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned flags) {
+    size_t pos = 0, len;
+    while (pos < text.len && hfsbi_is_blank(text, pos, flags, &len))
+        pos += len;
+    return pos;
+}
+
+HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags) {
+    size_t pos = 0, len;
+    for (; pos < text.len; pos += len) {
+        if (hfsbi_is_blank(text, pos, flags, &len)) continue;
+        if (text.ptr[pos] == '\n' || text.ptr[pos] == '\r') continue;
+        if (!(flags & HFSBI_FOLD_LOOKS) ||
+            hfsbi_look_at(text, pos, &len) != '0')
+            return false;
+    }
+    return true;
+}
+
+/* ---- folding ---- */
+
+HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned flags) {
+    hfsbi_folder f;
+    f.text = text;
+    f.pos = 0;
+    f.flags = flags;
+    f.indent = true;
+    f.run_end = 0;
+    return f;
+}
+
+/* Length of the line end at pos: 0, 1 or 2. */
+static size_t hfsbi_newline_at(const hfsbi_folder *f, size_t pos) {
+    hfsb_str t = f->text;
+    if (t.ptr[pos] == '\n') return 1;
+    if (t.ptr[pos] != '\r') return 0;
+    if (pos + 1 < t.len && t.ptr[pos + 1] == '\n') return 2;
+    return f->flags & HFSBI_FOLD_CR ? 1 : 0;
+}
+
+/* End of the run of blanks at pos. With LOOKS, characters that stand for
+   nothing do not break a run. */
+static size_t hfsbi_run_end(const hfsbi_folder *f, size_t pos) {
+    size_t len, end = pos;
+    while (pos < f->text.len) {
+        bool blank = hfsbi_is_blank(f->text, pos, f->flags, &len);
+        if (!blank && !((f->flags & HFSBI_FOLD_LOOKS) &&
+                        hfsbi_look_at(f->text, pos, &len) == '0'))
+            break;
+        pos += len;
+        if (blank) end = pos;
+    }
+    /* Invisible characters before a line's end go with the blanks. */
+    return pos == f->text.len || hfsbi_newline_at(f, pos) ? pos : end;
+}
+
+static void hfsbi_unit_fold(hfsbi_unit *u, const char *to, size_t to_len) {
+    memcpy(u->bytes, to, to_len);
+    u->out = hfsb_str_make(u->bytes, to_len);
+}
+
+/* A blank: alone, or the whole run when that vanishes or collapses. A run
+   that stays is measured once (run_end), then taken blank by blank. */
+static void hfsbi_fold_blank(hfsbi_folder *f, hfsbi_unit *u, size_t len) {
+    if (f->pos >= f->run_end) {
+        size_t end = hfsbi_run_end(f, f->pos);
+        bool   at_end = end == f->text.len || hfsbi_newline_at(f, end);
+        if (at_end && (f->flags & HFSBI_FOLD_TRAIL)) {
+            u->len = end - f->pos;
+            hfsbi_unit_fold(u, "", 0);
+            return;
+        }
+        if (!f->indent && (f->flags & HFSBI_FOLD_RUNS)) {
+            u->len = end - f->pos;
+            hfsbi_unit_fold(u, " ", 1);
+            return;
+        }
+        f->run_end = end;
+    }
+    u->len = len;
+    if (len > 1) hfsbi_unit_fold(u, " ", 1);
+    else hfsbi_unit_fold(u, f->text.ptr + f->pos, 1);
+}
+
+static void hfsbi_fold_look(hfsbi_folder *f, hfsbi_unit *u, char look) {
+    if (look == '0') hfsbi_unit_fold(u, "", 0);
+    else if (look == '.') hfsbi_unit_fold(u, "...", 3);
+    else if (look == 'm' && (f->flags & HFSBI_FOLD_DASHES))
+        hfsbi_unit_fold(u, "--", 2);
+    else if (look == 'm') hfsbi_unit_fold(u, "-", 1);
+    else hfsbi_unit_fold(u, &look, 1);
+}
+
+HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_unit *u) {
+    size_t len = 1;
+    char   look = 0;
+    if (f->pos >= f->text.len) return false;
+    u->start = f->pos;
+    u->len = hfsbi_newline_at(f, f->pos);
+    if (u->len) {
+        hfsbi_unit_fold(u, "\n", 1);
+        f->indent = true;
+    } else if (hfsbi_is_blank(f->text, f->pos, f->flags, &len)) {
+        hfsbi_fold_blank(f, u, len);
+    } else {
+        if (f->flags & HFSBI_FOLD_LOOKS)
+            look = hfsbi_look_at(f->text, f->pos, &len);
+        u->len = look ? len : 1;
+        if (look) hfsbi_fold_look(f, u, look);
+        else hfsbi_unit_fold(u, f->text.ptr + f->pos, 1);
+        if (look != '0') f->indent = false;
+    }
+    f->pos += u->len;
+    return true;
+}
+
+/* The folder of a line behind its indentation. */
+static hfsbi_folder hfsbi_line_folder(hfsb_str line, unsigned flags) {
+    size_t indent = hfsbi_indent_len(line, flags);
+    return hfsbi_folder_make(hfsb_str_slice(line, indent, line.len), flags);
+}
+
+HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags) {
+    hfsbi_folder       f = hfsbi_line_folder(line, flags);
+    hfsbi_unit         u;
+    unsigned long long hash = HFSB_FNV_START;
+    while (hfsbi_folder_next(&f, &u)) hash = hfsb_fnv_add(hash, u.out);
+    return hash;
+}
+
+HFSBI_FN bool hfsbi_fold_equal(hfsb_str a, hfsb_str b, unsigned flags) {
+    hfsbi_folder fa = hfsbi_line_folder(a, flags);
+    hfsbi_folder fb = hfsbi_line_folder(b, flags);
+    hfsbi_unit   ua, ub;
+    size_t       i = 0, j = 0;
+    ua.out.len = ub.out.len = 0;
+    for (;;) {
+        bool more_a = true, more_b = true;
+        while (i == ua.out.len && more_a) {
+            more_a = hfsbi_folder_next(&fa, &ua);
+            i = 0;
+        }
+        while (j == ub.out.len && more_b) {
+            more_b = hfsbi_folder_next(&fb, &ub);
+            j = 0;
+        }
+        if (!more_a || !more_b) return more_a == more_b;
+        if (ua.out.ptr[i++] != ub.out.ptr[j++]) return false;
+    }
+}
+
+/* ---- views ---- */
+
+static bool hfsbi_view_add(hfsbi_view *v, const hfsbi_unit *u) {
+    hfsbi_piece *p = (hfsbi_piece *)hfsbi_array_grow(
+        &v->text.alloc, v->pieces, &v->cap, v->count + 1, sizeof *v->pieces);
+    if (!p) return false;
+    v->pieces = p;
+    p += v->count++;
+    p->view_pos = v->text.len;
+    p->view_len = u->out.len;
+    p->text_pos = u->start;
+    p->text_len = u->len;
+    return true;
+}
+
+/* Bytes from pos on that no fold looks at: copied at once. */
+static size_t hfsbi_plain_len(hfsb_str text, size_t pos) {
+    size_t start = pos;
+    while (pos < text.len && text.ptr[pos] > ' ' && text.ptr[pos] < 0x7F)
+        pos++;
+    return pos - start;
+}
+
+HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *v, hfsb_str text,
+                                      unsigned flags) {
+    hfsbi_folder f = hfsbi_folder_make(text, flags);
+    hfsbi_unit   u;
+    hfsb_status  st = HFSB_OK;
+    hfsb_buf_truncate(&v->text, 0);
+    v->count = 0;
+    v->trimmed = false;
+    while (st == HFSB_OK && f.pos < text.len) {
+        size_t plain = hfsbi_plain_len(text, f.pos);
+        if (plain) {
+            st = hfsb_buf_append(&v->text,
+                                 hfsb_str_make(text.ptr + f.pos, plain));
+            f.pos += plain;
+            f.indent = false;
+            continue;
+        }
+        hfsbi_folder_next(&f, &u);
+        if (u.len != u.out.len || u.out.ptr[0] != text.ptr[u.start])
+            if (!hfsbi_view_add(v, &u)) st = HFSB_NOMEM;
+        if (st == HFSB_OK) st = hfsb_buf_append(&v->text, u.out);
+        v->trimmed = f.pos == text.len && !u.out.len &&
+                     hfsbi_is_blank(text, u.start, flags, &plain);
+    }
+    return st;
+}
+
+HFSBI_FN void hfsbi_view_free(hfsbi_view *v) {
+    hfsbi_array_free(&v->text.alloc, v->pieces, v->cap, sizeof *v->pieces);
+    v->pieces = NULL;
+    v->count = v->cap = 0;
+    hfsb_buf_free(&v->text);
+}
+
+/* Number of pieces that begin before view_pos. */
+static size_t hfsbi_view_before(const hfsbi_view *v, size_t view_pos) {
+    size_t lo = 0, hi = v->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (v->pieces[mid].view_pos < view_pos) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
+/* view_pos in the original, with the first n pieces (which all begin at or
+   before it) behind us. False inside a piece. */
+static bool hfsbi_view_map(const hfsbi_view *v, size_t n, size_t view_pos,
+                           size_t *text_pos) {
+    const hfsbi_piece *p;
+    if (!n) {
+        *text_pos = view_pos;
+        return true;
+    }
+    p = v->pieces + n - 1;
+    if (view_pos < p->view_pos + p->view_len) return false;
+    *text_pos =
+        p->text_pos + p->text_len + (view_pos - p->view_pos - p->view_len);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_view_start(const hfsbi_view *v, size_t view_pos,
+                               size_t *text_pos) {
+    size_t n = hfsbi_view_before(v, view_pos);
+    /* Dropped characters in front of a match are not part of it. */
+    while (n < v->count && v->pieces[n].view_pos == view_pos &&
+           !v->pieces[n].view_len)
+        n++;
+    return hfsbi_view_map(v, n, view_pos, text_pos);
+}
+
+HFSBI_FN bool hfsbi_view_end(const hfsbi_view *v, size_t view_pos,
+                             bool whole_line, size_t *text_pos) {
+    if (whole_line) return hfsbi_view_start(v, view_pos, text_pos);
+    return hfsbi_view_map(v, hfsbi_view_before(v, view_pos), view_pos,
+                          text_pos);
+}
