@@ -174,6 +174,22 @@ size_t hfsb_str_count_byte(hfsb_str s, char c) {
     return n;
 }
 
+static bool hfsbi_is_trimmed(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s) {
+    while (s.len && hfsbi_is_trimmed(s.ptr[s.len - 1])) s.len--;
+    return s;
+}
+
+HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
+    size_t i = 0;
+    s = hfsbi_trim_end(s);
+    while (i < s.len && hfsbi_is_trimmed(s.ptr[i])) i++;
+    return hfsb_str_slice(s, i, s.len);
+}
+
 /* ---- buffers ---- */
 
 hfsb_str hfsb_buf_str(const hfsb_buf *b) {

@@ -161,42 +161,60 @@ static hfsb_status hfsbi_ambiguous(const hfsbi_case *c) {
     return st;
 }
 
-/* The text is there already, around or behind the only match: a repeated
-   call, or a model that forgot. */
-static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
+static size_t hfsbi_count_visible(hfsb_str s) {
+    size_t i, n = 0;
+    for (i = 0; i < s.len; i++) n += (unsigned char)s.ptr[i] > ' ';
+    return n;
+}
+
+/* The part of the file where `whole` would stand if it were there already:
+   around the match for a replacement, next to it for an insertion. */
+static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
+                                   size_t *from) {
     const hfsbi_match *m = c->found.items;
-    hfsb_str           text = c->file.text, whole = c->new_text, zone;
-    size_t             fresh = 0, i, at, from, to, base;
+    hfsb_str           text = c->file.text;
+    bool   replace = c->edit->mode == HFSB_EDIT_REPLACE;
+    bool   append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
+    size_t last = replace ? m->end : m->start;
+    size_t first = replace ? m->start : m->end;
+    size_t to = len < text.len - first ? first + len : text.len;
+    *from = last > len ? last - len : 0;
+    if (append) *from = m->end;
+    else if (!replace) to = m->start;
+    return hfsb_str_slice(text, *from, to);
+}
+
+/* An insertion that is there already, at the only match: a repeated call, or
+   a model that forgot. */
+static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
+    hfsb_buf    copy = HFSB_INIT;
+    hfsbi_sink  sink;
+    hfsb_str    whole = c->new_text, zone;
+    size_t      visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
+    hfsb_status st;
     if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1 ||
-        c->file.has_cr || c->edit->replace_all)
+        c->edit->replace_all)
         return HFSB_OK;
-    for (i = 0; i < whole.len; i++) fresh += (unsigned char)whole.ptr[i] > ' ';
-    if (c->edit->mode == HFSB_EDIT_REPLACE) {
-        for (i = 0; i < c->old_text.len; i++)
-            if ((unsigned char)c->old_text.ptr[i] > ' ') {
-                if (!fresh) return HFSB_OK;
-                fresh--;
-            }
-        from = m->end > whole.len ? m->end - whole.len : 0;
-        to = text.len - m->start > whole.len ? m->start + whole.len : text.len;
-    } else if (c->edit->mode == HFSB_EDIT_APPEND_AFTER) {
-        from = m->end;
-        to = text.len - m->end > whole.len ? m->end + whole.len : text.len;
-    } else {
-        from = m->start > whole.len ? m->start - whole.len : 0;
-        to = m->start;
-    }
-    if (fresh < 8) return HFSB_OK;
-    zone = hfsb_str_slice(text, from, to);
-    at = hfsb_str_find(zone, whole);
-    if (at == HFSB_NPOS) return HFSB_OK;
-    base = from + at;
-    /* Each character new_str brings counts, not each that old_str has. */
+    if (c->edit->mode == HFSB_EDIT_REPLACE)
+        old_visible = hfsbi_count_visible(c->old_text);
+    if (visible < old_visible + 8) return HFSB_OK;
+    if (c->found.items[0].drop_newline && hfsb_str_ends(whole, HFSB_LIT("\n")))
+        whole.len--;
+    copy.alloc = c->plan->alloc;
+    sink = hfsbi_sink_begin(&copy);
+    hfsbi_put_newlines(
+        &sink, whole,
+        hfsbi_file_newline(&c->file, c->found.items[0].start));
+    st = hfsbi_sink_end(&sink);
+    zone = hfsbi_applied_zone(c, copy.len, &from);
+    at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
+    hfsb_buf_free(&copy);
+    if (at == HFSB_NPOS) return st;
     return hfsbi_refuse(
         c, HFSB_REFUSED,
         "The change is already applied at line %zu: the file reads new_str "
         "there. Nothing was changed.",
-        hfsb_text_line_number(text, base));
+        hfsb_text_line_number(c->file.text, from + at));
 }
 
 /* ---- one edit ---- */
@@ -222,8 +240,9 @@ static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
 /* Picks the match that `line` means: the one that starts there, else the only
    one within three lines. */
 static bool hfsbi_pick_line(hfsbi_case *c) {
-    size_t i, pos = 0, line = 1, near = HFSB_NPOS, there = HFSB_NPOS;
-    size_t near_count = 0, there_count = 0, want = c->edit->line;
+    size_t i, pos = 0, line = 1, nearby = 0, there = 0, far;
+    size_t nearby_count = 0, there_count = 0, want = c->edit->line;
+    if (c->found.overlapping) return false;
     for (i = 0; i < c->found.count; i++) {
         size_t at = c->found.items[i].start;
         line += hfsb_str_count_byte(hfsb_str_slice(c->file.text, pos, at),
@@ -233,14 +252,15 @@ static bool hfsbi_pick_line(hfsbi_case *c) {
             there = i;
             there_count++;
         }
-        if (line + 3 >= want && line <= want + 3) {
-            near = i;
-            near_count++;
+        far = line > want ? line - want : want - line;
+        if (far <= 3) {
+            nearby = i;
+            nearby_count++;
         }
     }
     if (there_count != 1) {
-        there = near;
-        there_count = there_count ? there_count : near_count;
+        there = nearby;
+        there_count = there_count ? there_count : nearby_count;
     }
     if (there_count != 1) return false;
     c->found.items[0] = c->found.items[there];

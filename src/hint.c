@@ -1,14 +1,579 @@
-/* hint.c - what a refusal says. Depends on: base, utf8, text, view, match. */
+/* hint.c - what a refusal says: where the text probably is, what differs, what
+   to do. Depends on: base, utf8, text, view, match, screen.
+
+   Nothing here is ever applied. The work is linear in the file, with fixed
+   limits on everything that is compared more closely. */
 #include "match.h"
 
+#define HFSBI_HINT_KEYS       32 /* old lines looked for in the file */
+#define HFSBI_HINT_CANDIDATES 64 /* places compared line by line */
+#define HFSBI_HINT_LINES      64 /* lines compared at each */
+#define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
+#define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
+
+static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+
+static hfsb_str hfsbi_row_text(hfsb_str text, const hfsbi_row *row) {
+    return hfsb_str_slice(text, row->start, row->text_end);
+}
+
+/* ---- showing text ---- */
+
+/* A line with its blanks visible, cut to a width. Other control characters
+   are shown by their code. */
+static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
+    size_t pos = 0, shown = 0;
+    hfsbi_err_add(err, "\n  %zu| ", number);
+    while (pos < line.len && shown++ < HFSBI_HINT_WIDTH) {
+        unsigned long code;
+        bool          valid;
+        size_t        len = hfsb_utf8_step(line, pos, &code, &valid);
+        if (code == '\t') hfsbi_err_add(err, "\xE2\x86\x92");
+        else if (code == ' ') hfsbi_err_add(err, "\xC2\xB7");
+        else if (!valid) hfsbi_err_add(err, "\xEF\xBF\xBD");
+        else if (code < ' ' || code == 0x7F)
+            hfsbi_err_add(err, "<%02lX>", code);
+        else hfsbi_err_add(err, "%.*s", (int)len, line.ptr + pos);
+        pos += len;
+    }
+    if (pos < line.len) hfsbi_err_add(err, "...");
+}
+
+/* "U+0009 (tab)" */
+static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
+    unsigned long code;
+    bool          valid;
+    size_t        len;
+    if (pos >= line.len) {
+        hfsbi_err_add(err, "the end of the line");
+        return;
+    }
+    len = hfsb_utf8_step(line, pos, &code, &valid);
+    if (!valid) {
+        hfsbi_err_add(err, "a byte that is not UTF-8");
+        return;
+    }
+    hfsbi_err_add(err, "U+%04lX", code);
+    if (code == ' ') hfsbi_err_add(err, " (space)");
+    else if (code == '\t') hfsbi_err_add(err, " (tab)");
+    else if (code == 0xA0) hfsbi_err_add(err, " (no-break space)");
+    else if (code > ' ' && code != 0x7F && (code < 0x80 || code >= 0xA1))
+        hfsbi_err_add(err, " (%.*s)", (int)len, line.ptr + pos);
+}
+
+/* ---- the closest place ---- */
+
+typedef struct hfsbi_closest {
+    size_t row;    /* of the file, where the old text's first line would be */
+    size_t skip;   /* first lines of the old text that lie before the file */
+    size_t equal;  /* lines that are the same there */
+    bool   found;
+} hfsbi_closest;
+
+typedef struct hfsbi_look {
+    const hfsbi_hint *hint;
+    hfsbi_file        old_file;
+    hfsbi_rows        olds, rows;
+    hfsb_err         *err;
+} hfsbi_look;
+
+static bool hfsbi_row_is_blank(hfsb_str text, const hfsbi_row *row) {
+    return hfsbi_is_all_blank(hfsbi_row_text(text, row), hfsbi_hint_flags);
+}
+
+/* The old lines worth looking for: the first that are not blank. */
+static size_t hfsbi_pick_keys(const hfsbi_look *l, size_t *keys) {
+    size_t i, n = 0;
+    for (i = 0; i < l->olds.count && n < HFSBI_HINT_KEYS; i++)
+        if (!hfsbi_row_is_blank(l->old_file.text, l->olds.items + i))
+            keys[n++] = i;
+    return n;
+}
+
+/* How many lines agree when old line 0 stands at file row `row - skip`. */
+static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row,
+                                size_t skip) {
+    size_t i, n = 0;
+    for (i = skip; i < l->olds.count && i < skip + HFSBI_HINT_LINES; i++) {
+        if (row + i - skip >= l->rows.count) break;
+        if (l->olds.items[i].hash == l->rows.items[row + i - skip].hash &&
+            !hfsbi_row_is_blank(l->old_file.text, l->olds.items + i))
+            n++;
+    }
+    return n;
+}
+
+/* By equal lines: each file line that is one of the keys proposes a place. */
+static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_look *l) {
+    hfsbi_closest best = HFSB_INIT;
+    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(l, keys), r, k;
+    size_t tried = 0;
+    for (r = 0; r < l->rows.count && tried < HFSBI_HINT_CANDIDATES; r++)
+        for (k = 0; k < count; k++) {
+            size_t j = keys[k], row, skip, equal;
+            if (l->rows.items[r].hash != l->olds.items[j].hash) continue;
+            tried++;
+            skip = j > r ? j - r : 0;
+            row = j > r ? 0 : r - j;
+            equal = hfsbi_count_equal(l, row, skip);
+            if (equal > best.equal || !best.found) {
+                best.found = true;
+                best.row = row;
+                best.skip = skip;
+                best.equal = equal;
+            }
+            break;
+        }
+    return best;
+}
+
+/* 64 bits, one for each kind of letter pair that the line has. */
+static unsigned long long hfsbi_signature(hfsb_str line) {
+    unsigned long long bits = 0;
+    size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
+    for (i = 0; i < end; i++) {
+        unsigned char c = (unsigned char)line.ptr[i];
+        if (c == ' ' || c == '\t') continue;
+        if (c >= 'A' && c <= 'Z') c = (unsigned char)(c - 'A' + 'a');
+        bits |= 1ull << ((last * 31 + c) & 63u);
+        last = c;
+    }
+    return bits;
+}
+
+static unsigned hfsbi_count_bits(unsigned long long bits) {
+    unsigned n = 0;
+    for (; bits; bits &= bits - 1) n++;
+    return n;
+}
+
+/* By similar letters, when no line is the same: the file's line that looks
+   most like the longest old line. At least six in ten pairs must agree. */
+static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_look *l) {
+    hfsbi_closest      best = HFSB_INIT;
+    size_t             i, longest = 0, r;
+    unsigned           want, most = 0;
+    unsigned long long sign;
+    for (i = 1; i < l->olds.count; i++)
+        if (l->olds.items[i].text_end - l->olds.items[i].start >
+            l->olds.items[longest].text_end - l->olds.items[longest].start)
+            longest = i;
+    sign = hfsbi_signature(
+        hfsbi_row_text(l->old_file.text, l->olds.items + longest));
+    want = hfsbi_count_bits(sign);
+    for (r = 0; r < l->rows.count; r++) {
+        unsigned long long s = hfsbi_signature(
+            hfsbi_row_text(l->hint->file->text, l->rows.items + r));
+        unsigned both = hfsbi_count_bits(s & sign);
+        unsigned all = hfsbi_count_bits(s | sign);
+        if (want < 4 || both * 10 < all * 6 || both * 64 / all <= most)
+            continue;
+        most = both * 64 / all;
+        best.found = true;
+        best.skip = longest > r ? longest - r : 0;
+        best.row = longest > r ? 0 : r - longest;
+    }
+    return best;
+}
+
+/* ---- what differs ---- */
+
+static void hfsbi_say_kind(const hfsbi_look *l, hfsb_str o, hfsb_str f,
+                           size_t line) {
+    hfsb_err *err = l->err;
+    size_t    oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
+    bool      same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
+                                    hfsb_str_slice(f, fi, f.len));
+    bool      old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
+    bool      file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
+    if (same && oi && old_tab != file_tab)
+        hfsbi_err_add(err, " The file indents this line with %s, old_str "
+                           "with %s.",
+                      file_tab ? "tabs" : "spaces",
+                      old_tab ? "tabs" : "spaces");
+    else if (same)
+        hfsbi_err_add(err, " Only the indentation of this line differs.");
+    else if (hfsbi_fold_equal(o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS |
+                                        HFSBI_FOLD_RUNS))
+        hfsbi_err_add(err, " Only blanks or look-alike characters differ.");
+    else
+        hfsbi_err_add(err, " Line %zu of old_str is not what the file has.",
+                      line + 1);
+}
+
+/* The old line to talk about: the first that is another line, else the first
+   that is not the same to the letter; HFSB_NPOS when the file ends before. */
+static size_t hfsbi_differing_line(const hfsbi_look *l, hfsbi_closest c,
+                                   bool *ends) {
+    size_t i, first = HFSB_NPOS;
+    *ends = false;
+    for (i = c.skip; i < l->olds.count; i++) {
+        size_t r = c.row + i - c.skip;
+        if (r >= l->rows.count) {
+            *ends = true;
+            return first == HFSB_NPOS ? i : first;
+        }
+        if (l->olds.items[i].hash != l->rows.items[r].hash) return i;
+        if (first == HFSB_NPOS &&
+            !hfsb_str_equal(
+                hfsbi_row_text(l->old_file.text, l->olds.items + i),
+                hfsbi_row_text(l->hint->file->text, l->rows.items + r)))
+            first = i;
+    }
+    return first;
+}
+
+static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
+    bool     ends;
+    size_t   i = hfsbi_differing_line(l, c, &ends), r, o_pos = 0, f_pos = 0;
+    hfsb_str o, f;
+    if (i == HFSB_NPOS) return;
+    r = c.row + i - c.skip;
+    if (ends && r >= l->rows.count) {
+        hfsbi_err_add(l->err, "\nThe file ends before line %zu of old_str.",
+                      i + 1);
+        return;
+    }
+    o = hfsbi_row_text(l->old_file.text, l->olds.items + i);
+    f = hfsbi_row_text(l->hint->file->text, l->rows.items + r);
+    if (l->olds.items[i].hash != l->rows.items[r].hash) {
+        o_pos = hfsbi_indent_len(o, hfsbi_hint_flags);
+        f_pos = hfsbi_indent_len(f, hfsbi_hint_flags);
+    }
+    while (o_pos < o.len && f_pos < f.len && o.ptr[o_pos] == f.ptr[f_pos]) {
+        o_pos++;
+        f_pos++;
+    }
+    while (f_pos > 0 && o_pos > 0 && f_pos < f.len &&
+           ((unsigned char)f.ptr[f_pos] & 0xC0u) == 0x80u) {
+        o_pos--;
+        f_pos--;
+    }
+    hfsbi_err_add(l->err, "\nFirst difference: line %zu, column %zu: you sent ",
+                  r + 1, hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
+    hfsbi_show_code(l->err, o, o_pos);
+    hfsbi_err_add(l->err, ", the file has ");
+    hfsbi_show_code(l->err, f, f_pos);
+    hfsbi_err_add(l->err, ".");
+    hfsbi_say_kind(l, o, f, i);
+}
+
+static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
+    size_t want = l->olds.count - c.skip, i, n, from = c.row;
+    n = l->rows.count - c.row < want ? l->rows.count - c.row : want;
+    hfsbi_err_add(l->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
+                          "space):");
+    for (i = 0; i < n && i < HFSBI_HINT_SHOWN; i++)
+        hfsbi_show_line(
+            l->err,
+            hfsbi_row_text(l->hint->file->text, l->rows.items + from + i),
+            from + i + 1);
+    if (n > HFSBI_HINT_SHOWN)
+        hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
+    hfsbi_say_difference(l, c);
+    hfsbi_err_add(l->err, "\nTo see the place call read with offset=%zu, "
+                          "limit=%zu.",
+                  from > 2 ? from - 1 : 1, n + 4);
+}
+
+/* ---- two places taken for one ---- */
+
+/* For rows in one direction: the longest head of `olds` that stands in rows,
+   and the row behind it (Knuth-Morris-Pratt). step is 1, or -1 to look for
+   the longest tail from the end. */
+static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
+                                bool backwards, size_t *fail, size_t *at) {
+    size_t n = olds->count, i, k = 0, best = 0;
+    const hfsbi_row *o = olds->items, *r = rows->items;
+#define HFSBI_OLD(x) o[backwards ? n - 1 - (x) : (x)].hash
+#define HFSBI_ROW(x) r[backwards ? rows->count - 1 - (x) : (x)].hash
+    fail[0] = 0;
+    for (i = 1; i < n; i++) {
+        while (k && HFSBI_OLD(i) != HFSBI_OLD(k)) k = fail[k - 1];
+        if (HFSBI_OLD(i) == HFSBI_OLD(k)) k++;
+        fail[i] = k;
+    }
+    for (i = k = 0; i < rows->count; i++) {
+        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k)))
+            k = fail[k - 1];
+        if (HFSBI_ROW(i) == HFSBI_OLD(k)) k++;
+        if (k > best) {
+            best = k;
+            *at = backwards ? rows->count - 1 - i : i;
+        }
+    }
+#undef HFSBI_OLD
+#undef HFSBI_ROW
+    return best;
+}
+
+/* "lines 1-3 are at 120-122, the rest at 2457": true when that is so. */
+static bool hfsbi_say_split(const hfsbi_look *l) {
+    size_t  n = l->olds.count, head, tail, head_end = 0, tail_start = 0;
+    size_t *fail;
+    if (n < 2 || !l->rows.count) return false;
+    fail = (size_t *)hfsbi_array(l->hint->alloc, n, sizeof *fail);
+    if (!fail) return false;
+    head = hfsbi_longest_run(&l->olds, &l->rows, false, fail, &head_end);
+    tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
+    hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
+    if (!head || !tail || head + tail < n || head == n) return false;
+    hfsbi_err_add(l->err, head == 1 ? "\nLine 1 of old_str is at line %zu"
+                                    : "\nLines 1-%zu of old_str are at lines",
+                  head == 1 ? head_end + 1 : head);
+    if (head > 1)
+        hfsbi_err_add(l->err, " %zu-%zu", head_end + 2 - head, head_end + 1);
+    hfsbi_err_add(l->err,
+                  " of the file, the rest is at line %zu: not contiguous. "
+                  "Make two edits, or quote all lines between.",
+                  tail_start + 1 + (head + tail - n));
+    return true;
+}
+
+/* ---- other readings of old_str ---- */
+
+static char hfsbi_unescaped(char c) {
+    switch (c) {
+    case 'n': return '\n';
+    case 't': return '\t';
+    case 'r': return '\r';
+    case '"':
+    case '\'':
+    case '`':
+    case '$':
+    case '\\':
+    case '/': return c;
+    default: return 0;
+    }
+}
+
+static void hfsbi_put_unescaped(hfsbi_sink *sink, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i] == '\\' && i + 1 < s.len
+                     ? hfsbi_unescaped(s.ptr[i + 1])
+                     : '\0';
+        if (c) i++;
+        if (c != '\r') hfsbi_put_byte(sink, c ? c : s.ptr[i]);
+    }
+}
+
+static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsbi_put_byte(sink, s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
+                                 ? (char)(s.ptr[i] - 'A' + 'a')
+                                 : s.ptr[i]);
+}
+
+static void hfsbi_put_squeezed(hfsbi_sink *sink, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] > ' ') hfsbi_put_byte(sink, s.ptr[i]);
+}
+
+static const hfsb_str *hfsbi_entities(size_t *count) {
+    static const hfsb_str list[] = {{"&amp;", 5}, {"&", 1}, {"&lt;", 4},
+                                    {"<", 1},     {"&gt;", 4}, {">", 1},
+                                    {"&quot;", 6}, {"\"", 1}, {"&#39;", 5},
+                                    {"'", 1}};
+    *count = sizeof list / sizeof *list;
+    return list;
+}
+
+static void hfsbi_put_entities(hfsbi_sink *sink, hfsb_str s, bool encode) {
+    size_t          count, i = 0, k;
+    const hfsb_str *list = hfsbi_entities(&count);
+    while (i < s.len) {
+        for (k = 0; k < count; k += 2)
+            if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
+                                list[encode ? k + 1 : k]))
+                break;
+        if (k < count) {
+            hfsbi_put(sink, list[encode ? k : k + 1]);
+            i += list[encode ? k + 1 : k].len;
+        } else {
+            hfsbi_put_byte(sink, s.ptr[i++]);
+        }
+    }
+}
+
+static void hfsbi_put_encoded(hfsbi_sink *sink, hfsb_str s) {
+    hfsbi_put_entities(sink, s, true);
+}
+
+static void hfsbi_put_decoded(hfsbi_sink *sink, hfsb_str s) {
+    hfsbi_put_entities(sink, s, false);
+}
+
+typedef void hfsbi_reading(hfsbi_sink *sink, hfsb_str s);
+
+/* Offset of the other reading of old_str in the file (with `both`, in the
+   file read that way too), or HFSB_NPOS. */
+static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsbi_reading *reading,
+                                 bool both) {
+    hfsb_buf   needle = HFSB_INIT, text = HFSB_INIT;
+    hfsbi_sink a, b;
+    size_t     at = HFSB_NPOS;
+    needle.alloc = text.alloc = *h->alloc;
+    a = hfsbi_sink_begin(&needle);
+    b = hfsbi_sink_begin(&text);
+    reading(&a, h->old_text);
+    if (both) reading(&b, h->file->text);
+    if (a.status == HFSB_OK && b.status == HFSB_OK && needle.len &&
+        (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
+        at = hfsb_str_find(both ? hfsb_buf_str(&text) : h->file->text,
+                           hfsb_buf_str(&needle));
+    hfsb_buf_free(&needle);
+    hfsb_buf_free(&text);
+    return at;
+}
+
+/* Offset of the visible byte with `count` visible ones before it. */
+static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] > ' ' && count-- == 0) return i;
+    return s.len;
+}
+
+static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
+    static const struct {
+        hfsbi_reading *reading;
+        bool           both;
+        const char    *text;
+    } list[] = {
+        {hfsbi_put_unescaped, false,
+         "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
+         "where the file has the characters themselves"},
+        {hfsbi_put_encoded, false,
+         "The file has HTML entities such as &amp; where old_str has the "
+         "characters"},
+        {hfsbi_put_decoded, false,
+         "old_str has HTML entities such as &amp; where the file has the "
+         "characters"},
+        {hfsbi_put_lower, true, "Upper and lower case differ"},
+        {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
+    size_t i, at;
+    for (i = 0; i < sizeof list / sizeof *list; i++) {
+        at = hfsbi_find_reading(h, list[i].reading, list[i].both);
+        if (at == HFSB_NPOS) continue;
+        if (list[i].reading == hfsbi_put_squeezed)
+            at = hfsbi_nth_visible(h->file->text, at);
+        hfsbi_err_add(err, "\n%s, at line %zu.", list[i].text,
+                      hfsb_text_line_number(h->file->text, at));
+        return true;
+    }
+    return false;
+}
+
+/* ---- the messages ---- */
+
+static void hfsbi_say_numbers(const hfsbi_hint *h, hfsb_err *err) {
+    hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
+    hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
+    if (o.prefixed && (o.prefixed < o.lines || !o.consecutive))
+        hfsbi_err_add(err,
+                      "\n%zu of %zu lines of old_str begin with a line "
+                      "number as read shows it: leave those out.",
+                      o.prefixed, o.lines);
+    else if (o.prefixed && n.prefixed && n.prefixed < n.lines)
+        hfsbi_err_add(err, "\nSome lines of new_str begin with a line number "
+                           "as read shows it: leave those out.");
+}
+
+static void hfsbi_say_elision(const hfsbi_hint *h, hfsb_err *err) {
+    hfsb_str rest = h->old_text, line;
+    size_t   number = 1;
+    for (; hfsb_text_line(&rest, &line, NULL); number++) {
+        size_t   n = hfsbi_indent_len(line, 0);
+        hfsb_str text = hfsb_str_slice(line, n, line.len);
+        if (hfsb_str_equal(text, HFSB_LIT("...")) ||
+            hfsb_str_equal(text, HFSB_LIT("\xE2\x80\xA6"))) {
+            hfsbi_err_add(err, "\nLine %zu of old_str is \"...\": quote every "
+                               "line, or make an edit before and one behind.",
+                          number);
+            return;
+        }
+    }
+}
+
+static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
+    size_t at;
+    if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
+    at = hfsb_str_find(h->file->text, h->new_text);
+    if (at != HFSB_NPOS)
+        hfsbi_err_add(err, "\nnew_str is already at line %zu: was this edit "
+                           "made before?",
+                      hfsb_text_line_number(h->file->text, at));
+}
+
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
-    (void)hint;
-    (void)err;
+    hfsbi_look    l;
+    hfsbi_closest c;
+    if (!err) return;
+    memset(&l, 0, sizeof l);
+    l.hint = hint;
+    l.err = err;
+    l.old_file.text = hint->old_text;
+    if (!hint->file->text.len) {
+        hfsbi_err_add(err, " The file is empty.");
+        return;
+    }
+    hfsbi_say_applied(hint, err);
+    hfsbi_say_numbers(hint, err);
+    hfsbi_say_elision(hint, err);
+    hfsbi_say_reading(hint, err);
+    if (hfsbi_rows_of(hint->alloc, &l.old_file, 0, hint->old_text.len,
+                      hfsbi_hint_flags, &l.olds) == HFSB_OK &&
+        hfsbi_rows_of(hint->alloc, hint->file, 0, hint->file->text.len,
+                      hfsbi_hint_flags, &l.rows) == HFSB_OK) {
+        hfsbi_say_split(&l);
+        c = hfsbi_closest_by_lines(&l);
+        if (!c.found) c = hfsbi_closest_by_letters(&l);
+        if (c.found) hfsbi_say_closest(&l, c);
+        else
+            hfsbi_err_add(err, "\nNo line of the file looks like it. Read "
+                               "the file and copy old_str from it.");
+    }
+    hfsbi_rows_free(hint->alloc, &l.olds);
+    hfsbi_rows_free(hint->alloc, &l.rows);
 }
 
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                                    const hfsbi_found *found, hfsb_err *err) {
-    (void)hint;
-    (void)found;
-    (void)err;
+    static const char *const how[] = {
+        "",
+        "exactly",
+        "exactly",
+        "after trimming trailing whitespace",
+        "after unicode normalization",
+        "after collapsing runs of blanks",
+        "after trimming whitespace",
+        "after dropping blank lines at its edges",
+        "after trimming and collapsing blanks"};
+    hfsb_str text = hint->file->text;
+    char     newline = hint->file->lone_cr ? '\r' : '\n';
+    size_t   i, pos = 0, line = 1, len;
+    hfsbi_err_add(err, "\nIt matches %s at:", how[found->rung]);
+    for (i = 0; i < found->count && i < 10; i++) {
+        size_t at = found->items[i].start, from = at;
+        line += hfsb_str_count_byte(hfsb_str_slice(text, pos, at), newline);
+        pos = at;
+        while (from > 0 && text.ptr[from - 1] != newline) from--;
+        hfsbi_show_line(
+            err,
+            hfsb_str_slice(text, from,
+                           hfsbi_file_line_end(hint->file, from, &len)),
+            line);
+    }
+    if (found->count > 10)
+        hfsbi_err_add(err, "\n  ... and %zu more", found->count - 10);
+    if (found->overlapping && found->count == 1)
+        hfsbi_err_add(err, "\n  ... and again, overlapping itself");
+    hfsbi_err_add(err, "\nAdd a neighbouring line to old_str%s, or set "
+                       "replace_all=true to change all of them.",
+                  found->rung <= HFSBI_RUNG_EOF
+                      ? ", or give line=N for the one that starts there"
+                      : "");
 }

@@ -282,43 +282,30 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
 
 /* ---- rungs 7 to 9: whole lines ---- */
 
-typedef struct hfsbi_row {
-    size_t             start, text_end, end;
-    unsigned long long hash;
-} hfsbi_row;
-
-typedef struct hfsbi_rows {
-    hfsbi_row *items;
-    size_t     count, cap;
-} hfsbi_rows;
-
-static hfsb_status hfsbi_rows_add(hfsbi_search *s, hfsbi_rows *rows,
-                                  const hfsbi_row *row) {
-    hfsbi_row *p = (hfsbi_row *)hfsbi_array_grow(
-        s->alloc, rows->items, &rows->cap, rows->count + 1, sizeof *p);
-    if (!p) return HFSB_NOMEM;
-    rows->items = p;
-    p[rows->count++] = *row;
+HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
+                                   const hfsbi_file *file, size_t from,
+                                   size_t to, unsigned flags,
+                                   hfsbi_rows *rows) {
+    rows->count = 0;
+    while (from < to) {
+        hfsbi_row *row = (hfsbi_row *)hfsbi_array_grow(
+            alloc, rows->items, &rows->cap, rows->count + 1, sizeof *row);
+        size_t len;
+        if (!row) return HFSB_NOMEM;
+        rows->items = row;
+        row += rows->count++;
+        row->start = from;
+        row->text_end = hfsbi_file_line_end(file, from, &len);
+        row->end = from = row->text_end + len;
+        row->hash = hfsbi_fold_hash(
+            hfsb_str_slice(file->text, row->start, row->text_end), flags);
+    }
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_rows_of(hfsbi_search *s, const hfsbi_file *file,
-                                 hfsbi_match window, unsigned flags,
-                                 hfsbi_rows *rows) {
-    size_t      pos = window.start;
-    hfsb_status st = HFSB_OK;
-    rows->count = 0;
-    while (st == HFSB_OK && pos < window.end) {
-        hfsbi_row row;
-        size_t    len;
-        row.start = pos;
-        row.text_end = hfsbi_file_line_end(file, pos, &len);
-        row.end = pos = row.text_end + len;
-        row.hash = hfsbi_fold_hash(
-            hfsb_str_slice(file->text, row.start, row.text_end), flags);
-        st = hfsbi_rows_add(s, rows, &row);
-    }
-    return st;
+HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows) {
+    hfsbi_array_free(alloc, rows->items, rows->cap, sizeof *rows->items);
+    memset(rows, 0, sizeof *rows);
 }
 
 static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
@@ -387,20 +374,19 @@ static hfsb_status hfsbi_try_rows(hfsbi_search *s, hfsbi_rung rung,
                                   hfsb_str old_text, unsigned flags) {
     hfsbi_file  old_file = HFSB_INIT;
     hfsbi_rows  olds = HFSB_INIT, rows = HFSB_INIT;
-    hfsbi_match all = HFSB_INIT;
     hfsb_status st;
     size_t      i;
     if (hfsbi_is_all_blank(old_text, flags)) return HFSB_OK;
     old_file.text = old_text;
-    all.end = old_text.len;
-    st = hfsbi_rows_of(s, &old_file, all, flags, &olds);
+    st = hfsbi_rows_of(s->alloc, &old_file, 0, old_text.len, flags, &olds);
     for (i = 0; st == HFSB_OK && i < s->window_count; i++) {
-        st = hfsbi_rows_of(s, s->file, s->windows[i], flags, &rows);
+        st = hfsbi_rows_of(s->alloc, s->file, s->windows[i].start,
+                           s->windows[i].end, flags, &rows);
         if (st == HFSB_OK)
             st = hfsbi_search_rows(s, old_text, &olds, &rows, flags);
     }
-    hfsbi_array_free(s->alloc, olds.items, olds.cap, sizeof *olds.items);
-    hfsbi_array_free(s->alloc, rows.items, rows.cap, sizeof *rows.items);
+    hfsbi_rows_free(s->alloc, &olds);
+    hfsbi_rows_free(s->alloc, &rows);
     if (s->found->count) {
         s->found->rung = rung;
         s->found->flags = flags;

@@ -132,6 +132,24 @@ HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
    at or behind pos, else the file's first, else empty. */
 HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos);
 
+/* Lines of a file, hashed behind their indentation as the folds see them. */
+typedef struct hfsbi_row {
+    size_t             start, text_end, end; /* end: behind the line end */
+    unsigned long long hash;
+} hfsbi_row;
+
+typedef struct hfsbi_rows {
+    hfsbi_row *items;
+    size_t     count, cap;
+} hfsbi_rows;
+
+/* The lines of file->text [from, to), which begins a line. */
+HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
+                                   const hfsbi_file *file, size_t from,
+                                   size_t to, unsigned flags,
+                                   hfsbi_rows *rows);
+HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows);
+
 typedef struct hfsbi_match {
     size_t start, end;   /* in file->text */
     bool   drop_newline; /* old and new lose their last LF: the file ends */
@@ -266,3 +284,40 @@ typedef struct hfsbi_hint {
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                                    const hfsbi_found *found, hfsb_err *err);
+
+/* ---- patch: its sections and hunks ---- */
+
+/* The lines of a patch without their ends, CR included. */
+typedef struct hfsbi_patch_text {
+    hfsbi_lines lines;
+    size_t      first; /* first line behind *** Begin Patch */
+    size_t      last;  /* the line of *** End Patch */
+} hfsbi_patch_text;
+
+typedef struct hfsbi_section {
+    hfsb_patch_kind kind;
+    hfsb_str        path, new_path;
+    size_t          from, to; /* its lines behind the head lines */
+} hfsbi_section;
+
+/* Lines of the patch: [anchors, body) begin with @@, [body, end) are the
+   hunk; next is where the next one begins. */
+typedef struct hfsbi_chunk {
+    size_t anchors, body, end, next;
+    bool   at_eof;
+} hfsbi_chunk;
+
+HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
+                                      hfsbi_patch_text *text, hfsb_err *err);
+
+/* The section that begins at *line, which moves behind it. Its hunks have been
+   checked. */
+HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
+                                         size_t *line, hfsbi_section *section,
+                                         hfsb_err *err);
+
+/* The hunk that begins at line `from` of an Update section. */
+HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
+                                       const hfsbi_section *section,
+                                       size_t from, hfsbi_chunk *chunk,
+                                       hfsb_err *err);

@@ -89,15 +89,6 @@ HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
 
 /* ---- code left out ---- */
 
-static hfsb_str hfsbi_trim(hfsb_str s) {
-    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = hfsb_str_slice(s, 1, s.len);
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t' ||
-                     s.ptr[s.len - 1] == '\r'))
-        s.len--;
-    return s;
-}
-
 /* What comments and placeholders are wrapped in. */
 static hfsb_str hfsbi_unwrap(hfsb_str s) {
     static const char open[] = "/*#<!-;%([{\"'", close[] = "*/-->)]}\"';";

@@ -1,0 +1,219 @@
+/* hash.c - sha256 (FIPS 180-4), base64 (RFC 4648), FNV-1a. Depends on:
+   base. */
+#include "internal.h"
+
+/* ---- sha256 ---- */
+
+static const uint32_t hfsbi_sha_k[64] = {
+    0x428a2f98u, 0x71374491u, 0xb5c0fbcfu, 0xe9b5dba5u, 0x3956c25bu,
+    0x59f111f1u, 0x923f82a4u, 0xab1c5ed5u, 0xd807aa98u, 0x12835b01u,
+    0x243185beu, 0x550c7dc3u, 0x72be5d74u, 0x80deb1feu, 0x9bdc06a7u,
+    0xc19bf174u, 0xe49b69c1u, 0xefbe4786u, 0x0fc19dc6u, 0x240ca1ccu,
+    0x2de92c6fu, 0x4a7484aau, 0x5cb0a9dcu, 0x76f988dau, 0x983e5152u,
+    0xa831c66du, 0xb00327c8u, 0xbf597fc7u, 0xc6e00bf3u, 0xd5a79147u,
+    0x06ca6351u, 0x14292967u, 0x27b70a85u, 0x2e1b2138u, 0x4d2c6dfcu,
+    0x53380d13u, 0x650a7354u, 0x766a0abbu, 0x81c2c92eu, 0x92722c85u,
+    0xa2bfe8a1u, 0xa81a664bu, 0xc24b8b70u, 0xc76c51a3u, 0xd192e819u,
+    0xd6990624u, 0xf40e3585u, 0x106aa070u, 0x19a4c116u, 0x1e376c08u,
+    0x2748774cu, 0x34b0bcb5u, 0x391c0cb3u, 0x4ed8aa4au, 0x5b9cca4fu,
+    0x682e6ff3u, 0x748f82eeu, 0x78a5636fu, 0x84c87814u, 0x8cc70208u,
+    0x90befffau, 0xa4506cebu, 0xbef9a3f7u, 0xc67178f2u};
+
+static uint32_t hfsbi_ror(uint32_t x, unsigned n) {
+    return x >> n | x << (32 - n);
+}
+
+static void hfsbi_sha_schedule(const unsigned char *p, uint32_t w[64]) {
+    size_t i;
+    for (i = 0; i < 16; i++, p += 4)
+        w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+               (uint32_t)p[2] << 8 | p[3];
+    for (; i < 64; i++) {
+        uint32_t a = w[i - 15], b = w[i - 2];
+        w[i] = w[i - 16] + w[i - 7] +
+               (hfsbi_ror(a, 7) ^ hfsbi_ror(a, 18) ^ a >> 3) +
+               (hfsbi_ror(b, 17) ^ hfsbi_ror(b, 19) ^ b >> 10);
+    }
+}
+
+static void hfsbi_sha_block(hfsb_sha256 *sha, const unsigned char *block) {
+    uint32_t w[64], s[8];
+    size_t   i;
+    hfsbi_sha_schedule(block, w);
+    for (i = 0; i < 8; i++) s[i] = sha->state[i];
+    for (i = 0; i < 64; i++) {
+        uint32_t e = s[4], a = s[0];
+        uint32_t t1 =
+            s[7] + (hfsbi_ror(e, 6) ^ hfsbi_ror(e, 11) ^ hfsbi_ror(e, 25)) +
+            ((e & s[5]) ^ (~e & s[6])) + hfsbi_sha_k[i] + w[i];
+        uint32_t t2 =
+            (hfsbi_ror(a, 2) ^ hfsbi_ror(a, 13) ^ hfsbi_ror(a, 22)) +
+            ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+        s[7] = s[6];
+        s[6] = s[5];
+        s[5] = e;
+        s[4] = s[3] + t1;
+        s[3] = s[2];
+        s[2] = s[1];
+        s[1] = a;
+        s[0] = t1 + t2;
+    }
+    for (i = 0; i < 8; i++) sha->state[i] = (sha->state[i] + s[i]);
+}
+
+void hfsb_sha256_init(hfsb_sha256 *sha) {
+    static const uint32_t start[8] = {
+        0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
+        0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
+    size_t i;
+    memset(sha, 0, sizeof *sha);
+    for (i = 0; i < 8; i++) sha->state[i] = start[i];
+}
+
+void hfsb_sha256_write(hfsb_sha256 *sha, hfsb_str piece) {
+    size_t fill = (size_t)(sha->total % 64), n;
+    sha->total += piece.len;
+    if (fill > 0) {
+        n = piece.len < 64 - fill ? piece.len : 64 - fill;
+        if (n) memcpy(sha->block + fill, piece.ptr, n);
+        if (fill + n < 64) return;
+        hfsbi_sha_block(sha, sha->block);
+        piece = hfsb_str_slice(piece, n, piece.len);
+    }
+    for (; piece.len >= 64; piece = hfsb_str_slice(piece, 64, piece.len))
+        hfsbi_sha_block(sha, (const unsigned char *)piece.ptr);
+    if (piece.len) memcpy(sha->block, piece.ptr, piece.len);
+}
+
+void hfsb_sha256_finish(hfsb_sha256  *sha,
+                        unsigned char digest[HFSB_SHA256_SIZE]) {
+    unsigned long long bits = sha->total * 8;
+    size_t             fill = (size_t)(sha->total % 64), i;
+    sha->block[fill++] = 0x80;
+    if (fill > 56) {
+        memset(sha->block + fill, 0, 64 - fill);
+        hfsbi_sha_block(sha, sha->block);
+        fill = 0;
+    }
+    memset(sha->block + fill, 0, 56 - fill);
+    for (i = 0; i < 8; i++)
+        sha->block[56 + i] = (unsigned char)(bits >> (56 - 8 * i) & 0xFFu);
+    hfsbi_sha_block(sha, sha->block);
+    for (i = 0; i < HFSB_SHA256_SIZE; i++)
+        digest[i] =
+            (unsigned char)(sha->state[i / 4] >> (24 - 8 * (i % 4)) & 0xFFu);
+}
+
+void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char     digest[HFSB_SHA256_SIZE];
+    hfsb_sha256       sha;
+    size_t            i;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, s);
+    hfsb_sha256_finish(&sha, digest);
+    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
+        hex[2 * i] = digits[digest[i] >> 4];
+        hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    hex[2 * HFSB_SHA256_SIZE] = '\0';
+}
+
+/* ---- base64 ---- */
+
+hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = (const unsigned char *)s.ptr;
+    size_t               quads = s.len / 3 + (s.len % 3 > 0), size, i, k;
+    hfsb_status          st;
+    char                *to;
+    if (!hfsbi_mul(quads, 4, &size)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(out, size);
+    if (st != HFSB_OK) return st;
+    to = out->ptr + out->len;
+    for (i = 0; i < s.len; i += 3) {
+        size_t   n = s.len - i < 3 ? s.len - i : 3;
+        uint32_t bits = (uint32_t)p[i] << 16;
+        if (n > 1) bits |= (uint32_t)p[i + 1] << 8;
+        if (n > 2) bits |= p[i + 2];
+        for (k = 0; k < 4; k++)
+            *to++ = k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    *to = '\0';
+    out->len += size;
+    return HFSB_OK;
+}
+
+/* Value of a base64 digit, or 64. */
+static unsigned hfsbi_base64_digit(char c) {
+    if (c >= 'A' && c <= 'Z') return (unsigned)(c - 'A');
+    if (c >= 'a' && c <= 'z') return (unsigned)(c - 'a') + 26;
+    if (c >= '0' && c <= '9') return (unsigned)(c - '0') + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : 64;
+}
+
+/* Checks s, of which the first n bytes are not padding. */
+static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        if (hfsbi_base64_digit(s.ptr[i]) < 64) continue;
+        if (s.ptr[i] == '=')
+            return hfsbi_fail(err, HFSB_SYNTAX, i,
+                              "Base64 has padding at offset %zu: only the "
+                              "last two characters may be \"=\".", i);
+        return hfsbi_fail(err, HFSB_SYNTAX, i,
+                          "Base64 has the byte 0x%02X at offset %zu: only "
+                          "A-Z, a-z, 0-9, \"+\" and \"/\" are allowed, no "
+                          "blanks or line breaks.",
+                          (unsigned)(unsigned char)s.ptr[i], i);
+    }
+    if (s.len % 4 != 0)
+        return hfsbi_fail(err, HFSB_SYNTAX, s.len,
+                          "Base64 has %zu characters, which is not a "
+                          "multiple of four: it was cut off or lacks its "
+                          "padding.", s.len);
+    if (n < s.len && (hfsbi_base64_digit(s.ptr[n - 1]) &
+                      (s.len - n == 2 ? 15u : 3u)) != 0)
+        return hfsbi_fail(err, HFSB_SYNTAX, n - 1,
+                          "Base64 ends in \"%c\" before the padding, whose "
+                          "spare bits are not zero: it was damaged.",
+                          s.ptr[n - 1]);
+    return HFSB_OK;
+}
+
+hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
+    size_t      n = s.len, size, i;
+    uint32_t    bits = 0;
+    hfsb_status st;
+    char       *to;
+    while (n > 0 && s.len - n < 2 && s.ptr[n - 1] == '=') n--;
+    st = hfsbi_base64_check(s, n, err);
+    if (st != HFSB_OK) return st;
+    size = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
+    st = hfsb_buf_reserve(out, size);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Decoded base64");
+    to = out->ptr + out->len;
+    for (i = 0; i < n; i++) {
+        bits = bits << 6 | hfsbi_base64_digit(s.ptr[i]);
+        if (i % 4 > 0)
+            *to++ = (char)(unsigned char)(bits >> (6 - 2 * (i % 4)) & 0xFFu);
+    }
+    *to = '\0';
+    out->len += size;
+    return hfsbi_ok(err);
+}
+
+/* ---- FNV-1a ---- */
+
+unsigned long long hfsb_fnv(hfsb_str s) {
+    return hfsb_fnv_add(HFSB_FNV_START, s);
+}
+
+unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s) {
+    uint64_t h = hash;
+    size_t   i;
+    for (i = 0; i < s.len; i++)
+        h = (h ^ (unsigned char)s.ptr[i]) * 0x100000001b3u;
+    return h;
+}

@@ -1,0 +1,207 @@
+/* json_string.c - the strings of a JSON text: checked, decoded and copied in
+   one pass. Depends on: base, utf8. */
+#include "internal.h"
+
+/* What a letter behind a backslash stands for; 0: nothing, or \u. */
+static const unsigned char hfsbi_json_escapes[256] = {
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, '"',  0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    '/',
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, '\\', 0, 0,    0,
+    0, 0, '\b', 0, 0, 0, '\f', 0, 0, 0, 0, 0, 0,    0, '\n', 0,
+    0, 0, '\r', 0, '\t'};
+
+/* The value of four hex digits, or -1 with *bad the first that is none. */
+static long hfsbi_json_hex(const char *at, const char *end, const char **bad) {
+    long value = 0;
+    int  i;
+    for (i = 0; i < 4; i++, at++) {
+        char c = at < end ? *at : '\0';
+        int  digit = c >= '0' && c <= '9'   ? c - '0'
+                     : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                     : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                            : -1;
+        *bad = at;
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+/* Decodes the escape whose backslash is at `at` into out (room for 4) and its
+   length *n; gives the place behind it, or NULL. */
+static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
+                                     char *out, size_t *n) {
+    const char *bad = at + 1;
+    long        code, low;
+    if (p->end - at < 2) return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_ESCAPE);
+    *n = 1;
+    out[0] = (char)hfsbi_json_escapes[(unsigned char)at[1]];
+    if (out[0]) return at + 2;
+    if (at[1] != 'u') return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_ESCAPE);
+    code = hfsbi_json_hex(at + 2, p->end, &bad);
+    if (code < 0) return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_HEX);
+    if (code >= 0xDC00 && code <= 0xDFFF)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_SURROGATE);
+    if (code >= 0xD800 && code <= 0xDBFF) {
+        if (p->end - at < 8 || at[6] != '\\' || at[7] != 'u')
+            return hfsbi_json_fail(p, at, HFSBI_JSON_SURROGATE);
+        low = hfsbi_json_hex(at + 8, p->end, &bad);
+        if (low < 0) return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_HEX);
+        if (low < 0xDC00 || low > 0xDFFF)
+            return hfsbi_json_fail(p, at, HFSBI_JSON_SURROGATE);
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+        at += 6;
+    }
+    *n = hfsb_utf8_encode((unsigned long)code, out);
+    return at + 6;
+}
+
+/* Length of the well-formed character at `at`, whose first byte is above
+   0x7F; 0 when there is none. The four bytes are compared in one go: the lead
+   and continuation marks, then the bits that must not be all zero (overlong)
+   or too large (surrogates, beyond U+10FFFF). */
+static size_t hfsbi_json_character(const char *at, const char *end) {
+    const unsigned char *b = (const unsigned char *)at;
+    unsigned long        code;
+    uint32_t             x, bits;
+    bool                 valid;
+    size_t               n;
+    if (end - at < 4) {
+        n = hfsb_utf8_step(hfsb_str_make(at, (size_t)(end - at)), 0, &code,
+                           &valid);
+        return valid ? n : 0;
+    }
+    x = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 |
+        (uint32_t)b[3];
+    if ((x & 0xF0C0C000u) == 0xE0808000u) {
+        bits = x & 0x0F200000u;
+        return bits && bits != 0x0D200000u ? 3 : 0;
+    }
+    if ((x & 0xE0C00000u) == 0xC0800000u) return x & 0x1E000000u ? 2 : 0;
+    if ((x & 0xF8C0C0C0u) != 0xF0808080u) return 0;
+    bits = x & 0x07300000u;
+    return bits && bits < 0x04100000u ? 4 : 0;
+}
+
+/* Why the byte at `at`, not part of a plain run, ends the string badly. */
+static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
+    if (at >= p->end)
+        return hfsbi_json_fail(p, p->end, HFSBI_JSON_NO_STRING_END);
+    if ((unsigned char)*at < 0x20)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_CONTROL);
+    return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
+}
+
+static bool hfsbi_json_is_plain(char c) {
+    unsigned char u = (unsigned char)c;
+    return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
+}
+
+/* Copies while it looks. Decoded text is never longer than its source, and
+   the room behind p->out is a block longer than the text, so whole blocks can
+   be stored: what is too much is overwritten by what comes. */
+static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
+                                   hfsb_json_value *node) {
+    const char *end = p->end;
+    char       *out = p->out;
+    uint64_t    mask, plain = HFSBI_JSON_PLAIN;
+    size_t      n;
+    for (;;) {
+        while (end - at >= HFSBI_JSON_BLOCK) {
+            mask = hfsbi_json_mask(at, true);
+            memcpy(out, at, HFSBI_JSON_BLOCK);
+            n = mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
+            at += n;
+            out += n;
+            if (mask) break;
+        }
+        while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
+        if (at == end) return hfsbi_json_broken(p, at);
+        if (*at == '"') break;
+        if (*at == '\\') {
+            plain = 0;
+            at = hfsbi_json_escape(p, at, out, &n);
+            if (!at) return NULL;
+            out += n;
+        } else {
+            n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
+            if (!n) return hfsbi_json_broken(p, at);
+            memcpy(out, at, n);
+            out += n;
+            at += n;
+        }
+    }
+    *out = '\0';
+    node->as.str = p->out;
+    node->tag = HFSB_JSON_STRING | plain |
+                (uint64_t)(out - p->out) << HFSBI_JSON_COUNT;
+    p->out = out + 1;
+    return at + 1;
+}
+
+/* The same without a copy: nothing is written before all of the text is known
+   to be good. */
+static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
+                                    hfsb_json_value *node) {
+    const char *start = at, *end = p->end;
+    uint64_t    mask, flag = HFSBI_JSON_PLAIN;
+    char        skipped[4];
+    size_t      n;
+    for (;;) {
+        while (end - at >= HFSBI_JSON_BLOCK) {
+            mask = hfsbi_json_mask(at, true);
+            at += mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
+            if (mask) break;
+        }
+        while (at < end && hfsbi_json_is_plain(*at)) at++;
+        if (at == end) return hfsbi_json_broken(p, at);
+        if (*at == '"') break;
+        if (*at == '\\') {
+            flag = HFSBI_JSON_ESCAPED;
+            p->escaped = true;
+            at = hfsbi_json_escape(p, at, skipped, &n);
+            if (!at) return NULL;
+        } else {
+            n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
+            if (!n) return hfsbi_json_broken(p, at);
+            at += n;
+        }
+    }
+    node->as.str = start;
+    node->tag = HFSB_JSON_STRING | flag |
+                (uint64_t)(at - start) << HFSBI_JSON_COUNT;
+    return at + 1;
+}
+
+HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
+                                       hfsb_json_value *node) {
+    return p->out ? hfsbi_json_copy(p, at, node)
+                  : hfsbi_json_check(p, at, node);
+}
+
+HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node) {
+    size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
+    const char       *at = node->as.str;
+    char             *text = (char *)(uintptr_t)node->as.str, *out = text;
+    hfsbi_json_parser p = HFSB_INIT; /* for its end; it cannot fail */
+    if (node->tag & HFSBI_JSON_ESCAPED) {
+        p.end = at + len;
+        while (at < p.end) {
+            n = hfsb_str_find_byte(
+                hfsb_str_make(at, (size_t)(p.end - at)), '\\');
+            if (n == HFSB_NPOS) n = (size_t)(p.end - at);
+            memmove(out, at, n);
+            out += n;
+            at += n;
+            if (at == p.end) break;
+            at = hfsbi_json_escape(&p, at, out, &n);
+            out += n;
+        }
+        len = (size_t)(out - text);
+        node->tag = HFSB_JSON_STRING | (uint64_t)len << HFSBI_JSON_COUNT;
+    }
+    text[len] = '\0';
+}
