@@ -687,6 +687,14 @@ typedef struct hfsb_edit {
 HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
                                         hfsb_err *err);
 
+/* Reads an edit from a tool's arguments: old_str and new_str (required), mode,
+   replace_all, exact, line; other keys are not looked at. The mode
+   "replace_all" wins over replace_all: false. Keys that are absent leave
+   *edit as it was, so set defaults first. HFSB_OK, or HFSB_ARG with a message
+   that names the key; the texts show the document's bytes. */
+HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
+                                         hfsb_edit *edit, hfsb_err *err);
+
 typedef struct hfsb_edit_opts {
     hfsb_str path;     /* of the file, for messages and the diff; in .md and
                           .txt an omission line is ordinary text */
@@ -1057,11 +1065,12 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
 #if defined(HFSBI_SSE2)
     const void *from = at;
     __m128i     x = _mm_loadu_si128((const __m128i *)from);
-    __m128i     hit = _mm_or_si128(
-        _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
-                     _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'))),
-        _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
-    if (high) hit = _mm_or_si128(hit, x); /* the top bit is what counts */
+    __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+                                   _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+    /* with a sign, bytes above 0x7F are below 32 too */
+    hit = _mm_or_si128(
+        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
+                  : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
     return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
 #elif defined(HFSBI_NEON)
     uint8x16_t x = vld1q_u8((const uint8_t *)at);
@@ -1977,42 +1986,54 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
 
 static bool hfsbi_is_digit(char c) { return (unsigned)c - '0' < 10u; }
 
+/* What the grammar found; the digits' value wraps when there are many. */
+typedef struct hfsbi_number_parts {
+    const char *first; /* the first digit */
+    const char *last;  /* behind the last digit in front of the exponent */
+    uint64_t    value;
+    int64_t     fraction; /* digits behind the point */
+    int64_t     exponent;
+    bool        negative;
+    bool        integer;
+} hfsbi_number_parts;
+
 /* Digits beyond this many cannot matter but by being there: the border
    between two doubles has at most 768. */
 #define HFSBI_DIGITS_MAX 779
 
-/* The digits of a JSON number that begins at `text`, as an integer times
-   10^*exponent; `exponent` comes in as the power of the last digit. */
-static void hfsbi_big_read(hfsbi_big *x, const char *text, int64_t *exponent) {
-    int  digits = 0;
-    bool more = false;
+/* The digits as an integer; gives the power of ten that belongs to it. */
+static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
+    int64_t     exponent = n->exponent - n->fraction;
+    const char *p;
+    int         digits = 0;
+    bool        more = false;
     x->len = 0;
-    for (; hfsbi_is_digit(*text) || *text == '.' || *text == '-'; text++) {
-        if (!hfsbi_is_digit(*text) || (!digits && *text == '0')) continue;
+    for (p = n->first; p < n->last; p++) {
+        if (*p == '.' || (!digits && *p == '0')) continue;
         if (digits < HFSBI_DIGITS_MAX) {
-            hfsbi_big_mul_add(x, 10, (uint32_t)(*text - '0'));
+            hfsbi_big_mul_add(x, 10, (uint32_t)(*p - '0'));
             digits++;
         } else {
-            more = more || *text != '0';
-            ++*exponent;
+            more = more || *p != '0';
+            exponent++;
         }
     }
-    if (!more) return;
+    if (!more) return exponent;
     hfsbi_big_mul_add(x, 10, 1); /* a little above, that is all that counts */
-    --*exponent;
+    return exponent - 1;
 }
 
-/* The double nearest to the number at `text`, which is known to lie between
-   the double of bits `low` and the next. */
-static uint64_t hfsbi_double_exact(const char *text, int64_t exponent,
-                                   uint64_t low) {
+/* The double nearest to the number, which is known to lie between the double
+   of bits `low` and the next. */
+static uint64_t hfsbi_double_exact(const hfsbi_number_parts *n, uint64_t low) {
     hfsbi_big digits, border;
+    int64_t   exponent;
     uint64_t  fraction = low & (((uint64_t)1 << 52) - 1);
     int       e2 = (int)(low >> 52), shift, order;
     if (low >= HFSBI_DOUBLE_INF) return low;
     fraction |= (uint64_t)(e2 != 0) << 52;
     e2 = (e2 ? e2 : 1) - 1076;
-    hfsbi_big_read(&digits, text, &exponent);
+    exponent = hfsbi_big_read(&digits, n);
     border.len = 0;
     hfsbi_big_push(&border, 2 * fraction + 1);
     if (exponent >= 0) hfsbi_big_mul_pow5(&digits, (int)exponent);
@@ -2043,11 +2064,11 @@ static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     return ((uint64_t)(biased - 1) << 52) + m;
 }
 
-/* The bits of the double nearest to mantissa * 10^q. When digits were left
-   out (`cut`) the mantissa has 19 digits and stands for anything up to the
-   next one; `text` and `exponent` are as in hfsbi_big_read. */
-static uint64_t hfsbi_double_compose(uint64_t mantissa, int64_t q, bool cut,
-                                     const char *text, int64_t exponent) {
+/* The bits of the double nearest to the number, of which the first digits are
+   mantissa * 10^q. When digits were left out (`cut`) the mantissa has 19
+   digits and stands for anything up to the next one. */
+static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
+                                     uint64_t mantissa, int64_t q, bool cut) {
     uint64_t    x2, x1, x0, carry, low, reach;
     hfsbi_pow10 p;
     int         zeros, e2;
@@ -2076,7 +2097,7 @@ static uint64_t hfsbi_double_compose(uint64_t mantissa, int64_t q, bool cut,
     if (x2 <= (uint64_t)-1 - reach &&
         hfsbi_double_round(x2 + reach, true, e2) == low)
         return low;
-    return hfsbi_double_exact(text, exponent, low);
+    return hfsbi_double_exact(n, low);
 }
 
 /* x87 rounds twice: there the fast path would not be exact. */
@@ -2099,17 +2120,6 @@ static bool hfsbi_double_fast(uint64_t mantissa, int64_t q, double *out) {
 #endif
 
 /* ---- reading ---- */
-
-/* What the grammar found; the digits' value wraps when there are many. */
-typedef struct hfsbi_number_parts {
-    const char *first; /* the first digit */
-    const char *last;  /* behind the last digit, exponent not counted */
-    uint64_t    value;
-    int64_t     fraction; /* digits behind the point */
-    int64_t     exponent;
-    bool        negative;
-    bool        integer;
-} hfsbi_number_parts;
 
 static const char *hfsbi_read_digits(const char *p, uint64_t *value) {
     uint64_t v = *value;
@@ -2163,8 +2173,7 @@ static void hfsbi_number_long(const hfsbi_number_parts *n, hfsbi_number *out) {
         }
     }
     hfsbi_number_set_double(
-        out,
-        hfsbi_double_compose(value, exponent + left, cut, n->first, exponent),
+        out, hfsbi_double_compose(n, value, exponent + left, cut),
         n->negative);
 }
 
@@ -2185,8 +2194,7 @@ static void hfsbi_number_value(const hfsbi_number_parts *n,
         if (n->negative) out->as.d = -out->as.d;
     } else {
         hfsbi_number_set_double(
-            out, hfsbi_double_compose(n->value, q, false, n->first, q),
-            n->negative);
+            out, hfsbi_double_compose(n, n->value, q, false), n->negative);
     }
 }
 
@@ -2479,29 +2487,56 @@ static bool hfsbi_json_is_plain(char c) {
     return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
 }
 
-/* Copies while it looks. Decoded text is never longer than its source, and
-   the room behind p->out is a block longer than the text, so whole blocks can
-   be stored: what is too much is overwritten by what comes. */
+/* The place of the first byte from `at` on that is not plain, or `end`; all
+   before it are copied to out. Whole blocks are stored: what is too much is
+   overwritten by what comes, and as decoded text is never longer than its
+   source there is room for it. In a long string 64 bytes are looked at in one
+   go, which costs no more than a wrong guess about where a line ends. */
+static inline const char *hfsbi_json_run_of(const char *at, const char *end,
+                                            char *out) {
+    uint64_t mask;
+    while (end - at >= HFSBI_JSON_BLOCK) {
+        mask = hfsbi_json_mask(at, true);
+        memcpy(out, at, HFSBI_JSON_BLOCK);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += HFSBI_JSON_BLOCK;
+        out += HFSBI_JSON_BLOCK;
+#ifdef HFSBI_SSE2
+        while (end - at >= 64) {
+            mask = hfsbi_json_mask(at, true) |
+                   hfsbi_json_mask(at + 16, true) << 16 |
+                   hfsbi_json_mask(at + 32, true) << 32 |
+                   hfsbi_json_mask(at + 48, true) << 48;
+            memcpy(out, at, 64);
+            if (mask) return at + hfsbi_json_first(mask);
+            at += 64;
+            out += 64;
+        }
+#endif
+    }
+    while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
+    return at;
+}
+
 static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
                                    hfsb_json_value *node) {
-    const char *end = p->end;
+    const char *end = p->end, *next;
     char       *out = p->out;
-    uint64_t    mask, plain = HFSBI_JSON_PLAIN;
+    uint64_t    plain = HFSBI_JSON_PLAIN;
     size_t      n;
     for (;;) {
-        while (end - at >= HFSBI_JSON_BLOCK) {
-            mask = hfsbi_json_mask(at, true);
-            memcpy(out, at, HFSBI_JSON_BLOCK);
-            n = mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
-            at += n;
-            out += n;
-            if (mask) break;
-        }
-        while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
+        next = hfsbi_json_run_of(at, end, out);
+        out += next - at;
+        at = next;
         if (at == end) return hfsbi_json_broken(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
             plain = 0;
+            if (end - at >= 2 && hfsbi_json_escapes[(unsigned char)at[1]]) {
+                *out++ = (char)hfsbi_json_escapes[(unsigned char)at[1]];
+                at += 2;
+                continue;
+            }
             at = hfsbi_json_escape(p, at, out, &n);
             if (!at) return NULL;
             out += n;
@@ -3155,8 +3190,9 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     size_t len = (size_t)(p->end - p->text);
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
-    /* a value needs two bytes, most are longer */
-    size_t cap = len < 1024 ? len / 2 + 2 : len / 8;
+    /* A value needs two bytes, most take more, and one that holds a whole
+       file is nearly all of its text. */
+    size_t cap = len < 1024 ? len / 2 + 2 : len / 32 + 480;
     p->room = closed && strings ? (len + 64) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
@@ -3180,7 +3216,8 @@ static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
     for (i = 0; !p->out && i < p->used; i++)
         if ((p->nodes[i].tag & HFSBI_JSON_TYPE) == HFSB_JSON_STRING)
             hfsbi_json_unescape(p->nodes + i);
-    if (p->cap - p->used > 256 && p->cap / 2 > p->used)
+    i = (p->cap - p->used) * sizeof(hfsb_json_value);
+    if (i > 4096 && i > p->doc->size / 2)
         (void)hfsbi_json_resize(p, p->used); /* failing does no harm */
     return true;
 }
@@ -5510,6 +5547,32 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                                    const hfsbi_found *found, hfsb_err *err);
 
+/* ---- plan: what goes where ---- */
+
+typedef struct hfsbi_place {
+    size_t start, end;          /* in the content */
+    size_t text_pos, text_len;  /* in plan->texts */
+    size_t order;               /* as found: breaks ties */
+    size_t edit;
+} hfsbi_place;
+
+typedef struct hfsbi_plan {
+    hfsb_str              content;
+    const hfsb_edit      *edits;
+    size_t                count;
+    const hfsb_edit_opts *opts;
+    hfsb_alloc            alloc;
+    hfsb_buf              texts; /* replacements, one behind the other */
+    hfsbi_place          *places;
+    size_t                place_count, place_cap;
+    unsigned              rungs; /* bit of each rung used */
+    bool                  stripped, reindented;
+    hfsb_err             *err;
+} hfsbi_plan;
+
+/* Adds the places of one edit, or says in plan->err why there are none. */
+HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index);
+
 /* ---- patch: its sections and hunks ---- */
 
 /* The lines of a patch without their ends, CR included. */
@@ -5546,6 +5609,33 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
                                        const hfsbi_section *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err);
+
+/* The update of one file. */
+typedef struct hfsbi_update {
+    const hfsb_alloc       *alloc;
+    const hfsbi_patch_text *patch;
+    const hfsbi_section    *section;
+    hfsb_str                content;
+    hfsbi_file              file;
+    bool                    split_cr; /* a lone CR ends a line, beside LF */
+    hfsbi_rows              rows;     /* the file's lines */
+    hfsbi_rows              olds;     /* lines of the hunk under way */
+    size_t                 *fail;
+    size_t                  fail_cap;
+    size_t                  cursor;   /* first row not yet behind us */
+    hfsb_span              *spans;
+    size_t                  span_count, span_cap;
+    hfsb_buf                texts; /* what the spans put in, in order */
+    hfsb_buf                tail;  /* what goes behind the last line */
+    bool                    fuzzy;
+    hfsb_err               *err;
+} hfsbi_update;
+
+/* Finds every hunk of the section in u->file; then join() appends the new
+   content and completes the spans. */
+HFSBI_FN hfsb_status hfsbi_update_apply(hfsbi_update *u);
+HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out);
+HFSBI_FN void        hfsbi_update_free(hfsbi_update *u);
 
 /* ---- src/diff.c ---- */
 /* diff.c - line diffs and unified diffs. Depends on: base, hash. */
@@ -8103,52 +8193,10 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                       : "");
 }
 
-/* ---- src/edit.c ---- */
-/* edit.c - apply one or many edits. Depends on: base, utf8, text, path, diff,
-   view, match, indent, compose, screen, hint. */
-hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
-                               hfsb_err *err) {
-    if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
-        edit->mode = HFSB_EDIT_REPLACE;
-    } else if (hfsb_str_equal(name, HFSB_LIT("replace_all"))) {
-        edit->mode = HFSB_EDIT_REPLACE;
-        edit->replace_all = true;
-    } else if (hfsb_str_equal(name, HFSB_LIT("append_after"))) {
-        edit->mode = HFSB_EDIT_APPEND_AFTER;
-    } else if (hfsb_str_equal(name, HFSB_LIT("prepend_before"))) {
-        edit->mode = HFSB_EDIT_PREPEND_BEFORE;
-    } else {
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Unknown mode: %.*s. Use replace, append_after or "
-                          "prepend_before. Nothing was changed.",
-                          (int)(name.len < 100 ? name.len : 100), name.ptr);
-    }
-    return hfsbi_ok(err);
-}
-
-/* ---- the plan: what goes where ---- */
-
-typedef struct hfsbi_place {
-    size_t start, end;          /* in the content */
-    size_t text_pos, text_len;  /* in plan->texts */
-    size_t order;               /* as found: breaks ties */
-    size_t edit;
-} hfsbi_place;
-
-typedef struct hfsbi_plan {
-    hfsb_str              content;
-    const hfsb_edit      *edits;
-    size_t                count;
-    const hfsb_edit_opts *opts;
-    hfsb_alloc            alloc;
-    hfsb_buf              texts; /* replacements, one behind the other */
-    hfsbi_place          *places;
-    size_t                place_count, place_cap;
-    unsigned              rungs; /* bit of each rung used */
-    bool                  stripped, reindented;
-    hfsb_err             *err;
-} hfsbi_plan;
-
+/* ---- src/plan.c ---- */
+/* plan.c - one edit: checked, searched, refused or turned into places with
+   their new text. Depends on: base, text, path, view, match, compose, screen,
+   hint. */
 /* One edit of the plan while it is looked at. */
 typedef struct hfsbi_case {
     hfsbi_plan      *plan;
@@ -8540,7 +8588,7 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
     return st == HFSB_OK ? hfsbi_compose_all(c) : st;
 }
 
-static hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
+HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
     hfsbi_case  c;
     hfsb_status st;
     memset(&c, 0, sizeof c);
@@ -8560,6 +8608,57 @@ static hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
     hfsbi_found_free(&plan->alloc, &c.found);
     hfsb_buf_free(&c.old_copy);
     hfsb_buf_free(&c.new_copy);
+    return st;
+}
+
+/* ---- src/edit.c ---- */
+/* edit.c - apply one or many edits. Depends on: base, json, text, diff, plan. */
+hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
+                               hfsb_err *err) {
+    if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
+        edit->mode = HFSB_EDIT_REPLACE;
+    } else if (hfsb_str_equal(name, HFSB_LIT("replace_all"))) {
+        edit->mode = HFSB_EDIT_REPLACE;
+        edit->replace_all = true;
+    } else if (hfsb_str_equal(name, HFSB_LIT("append_after"))) {
+        edit->mode = HFSB_EDIT_APPEND_AFTER;
+    } else if (hfsb_str_equal(name, HFSB_LIT("prepend_before"))) {
+        edit->mode = HFSB_EDIT_PREPEND_BEFORE;
+    } else {
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Unknown mode: %.*s. Use replace, append_after or "
+                          "prepend_before. Nothing was changed.",
+                          (int)(name.len < 100 ? name.len : 100), name.ptr);
+    }
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
+                                hfsb_edit *edit, hfsb_err *err) {
+    hfsb_edit   fresh = *edit;
+    hfsb_str    mode = HFSB_INIT;
+    long long   line = 0;
+    hfsb_status st;
+    st = hfsb_json_arg_str(arguments, "old_str", true, &fresh.old_str, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str,
+                               err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(arguments, "replace_all", false,
+                                &fresh.replace_all, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(arguments, "exact", false, &fresh.exact, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(arguments, "line", false, &line, err);
+    if (st == HFSB_OK && line < 0)
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "line: expected a line number from 1 on, found %lld.",
+                        line);
+    if (st == HFSB_OK && line > 0) fresh.line = (size_t)line;
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "mode", false, &mode, err);
+    if (st == HFSB_OK && mode.ptr) st = hfsb_edit_set_mode(&fresh, mode, err);
+    if (st == HFSB_OK) *edit = fresh;
     return st;
 }
 
@@ -9004,9 +9103,9 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
     return st;
 }
 
-/* ---- src/patch.c ---- */
-/* patch.c - apply a patch in memory. Depends on: base, utf8, text, diff, view,
-   match, patch_parse. */
+/* ---- src/patch_update.c ---- */
+/* patch_update.c - the hunks of one file. Depends on: base, utf8, text, diff,
+   view, match, hint, patch_parse. */
 /* How closely a line of a hunk is the file's line, from closest to least. */
 typedef enum hfsbi_grade {
     HFSBI_GRADE_EXACT,
@@ -9017,27 +9116,6 @@ typedef enum hfsbi_grade {
 } hfsbi_grade;
 
 static const unsigned hfsbi_patch_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-
-/* The update of one file. */
-typedef struct hfsbi_update {
-    const hfsb_alloc       *alloc;
-    const hfsbi_patch_text *patch;
-    const hfsbi_section    *section;
-    hfsb_str                content;
-    hfsbi_file              file;
-    bool                    split_cr; /* a lone CR ends a line, beside LF */
-    hfsbi_rows              rows;     /* the file's lines */
-    hfsbi_rows              olds;     /* lines of the hunk under way */
-    size_t                 *fail;
-    size_t                  fail_cap;
-    size_t                  cursor;   /* first row not yet behind us */
-    hfsb_span              *spans;
-    size_t                  span_count, span_cap;
-    hfsb_buf                texts; /* what the spans put in, in order */
-    hfsb_buf                tail;  /* what goes behind the last line */
-    bool                    fuzzy;
-    hfsb_err               *err;
-} hfsbi_update;
 
 static hfsb_str hfsbi_update_row(const hfsbi_update *u, size_t row) {
     return hfsb_str_slice(u->file.text, u->rows.items[row].start,
@@ -9478,7 +9556,7 @@ static void hfsbi_update_reset(hfsbi_update *u) {
     u->fuzzy = false;
 }
 
-static void hfsbi_update_free(hfsbi_update *u) {
+HFSBI_FN void hfsbi_update_free(hfsbi_update *u) {
     hfsbi_rows_free(u->alloc, &u->rows);
     hfsbi_rows_free(u->alloc, &u->olds);
     hfsbi_array_free(u->alloc, u->fail, u->fail_cap, sizeof *u->fail);
@@ -9489,7 +9567,7 @@ static void hfsbi_update_free(hfsbi_update *u) {
 
 /* A file that mixes LF with lone CRs: when the patch does not fit lines that
    end at LF, those that end at CR too are tried. */
-static hfsb_status hfsbi_apply_update(hfsbi_update *u) {
+HFSBI_FN hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;
     if (st != HFSB_NOT_FOUND || !u->file.has_cr || u->file.lone_cr) return st;
@@ -9502,7 +9580,7 @@ static hfsb_status hfsbi_apply_update(hfsbi_update *u) {
 }
 
 /* Puts the spans' texts in and notes where they came to lie. */
-static hfsb_status hfsbi_join_spans(hfsbi_update *u, hfsb_buf *out) {
+HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
     hfsb_str   texts = hfsb_buf_str(&u->texts);
     size_t     i, pos = 0, text_pos = 0;
@@ -9519,8 +9597,9 @@ static hfsb_status hfsbi_join_spans(hfsbi_update *u, hfsb_buf *out) {
     return hfsbi_sink_end(&sink);
 }
 
-/* ---- the patch ---- */
-
+/* ---- src/patch.c ---- */
+/* patch.c - apply a patch in memory. Depends on: base, diff, match,
+   patch_parse, patch_update. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch_text        text;
@@ -9579,7 +9658,7 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
     hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
-        hfsbi_put(&sink, hfsbi_body_text(p->text.lines.items[i]));
+        hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
         hfsbi_put_byte(&sink, '\n');
     }
     st = hfsbi_sink_end(&sink);
@@ -9630,8 +9709,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.content = hfsb_buf_str(&before);
     u.file = hfsbi_file_make(u.content, false);
     u.err = p->err;
-    if (st == HFSB_OK) st = hfsbi_apply_update(&u);
-    if (st == HFSB_OK) st = hfsbi_join_spans(&u, &c->content);
+    if (st == HFSB_OK) st = hfsbi_update_apply(&u);
+    if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
     if (st == HFSB_OK && !s->new_path.len &&
         hfsb_str_equal(u.content, hfsb_buf_str(&c->content)))
         st = hfsbi_fail(p->err, HFSB_REFUSED, 0,

@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "diff.h"
+#include "json.h"
 
 typedef enum hfsb_edit_mode {
     HFSB_EDIT_REPLACE,       /* new_str takes the place of old_str */
@@ -29,6 +30,14 @@ typedef struct hfsb_edit {
    HFSB_OK, or HFSB_ARG and *edit as it was. */
 HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
                                         hfsb_err *err);
+
+/* Reads an edit from a tool's arguments: old_str and new_str (required), mode,
+   replace_all, exact, line; other keys are not looked at. The mode
+   "replace_all" wins over replace_all: false. Keys that are absent leave
+   *edit as it was, so set defaults first. HFSB_OK, or HFSB_ARG with a message
+   that names the key; the texts show the document's bytes. */
+HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
+                                         hfsb_edit *edit, hfsb_err *err);
 
 typedef struct hfsb_edit_opts {
     hfsb_str path;     /* of the file, for messages and the diff; in .md and

@@ -129,9 +129,10 @@ typedef struct hfsbi_number {
 } hfsbi_number;
 
 /* Reads the JSON number at p, as long as it goes, and gives the place behind
-   it; BAD: the place of the fault. Somewhere behind p there must be a byte
-   that cannot be part of a number: nothing behind that byte is looked at. */
-HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out);
+   it; BAD: the place of the fault. Before `end` there must be a byte that
+   cannot be part of a number. */
+HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
+                                        hfsbi_number *out);
 
 /* Write value into out and give the length: at most 20, 20 and 25 bytes, no
    NUL. A double gets the fewest digits that read back as the same double,
@@ -257,11 +258,12 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
 #if defined(HFSBI_SSE2)
     const void *from = at;
     __m128i     x = _mm_loadu_si128((const __m128i *)from);
-    __m128i     hit = _mm_or_si128(
-        _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
-                     _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'))),
-        _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
-    if (high) hit = _mm_or_si128(hit, x); /* the top bit is what counts */
+    __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+                                   _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+    /* with a sign, bytes above 0x7F are below 32 too */
+    hit = _mm_or_si128(
+        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
+                  : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
     return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
 #elif defined(HFSBI_NEON)
     uint8x16_t x = vld1q_u8((const uint8_t *)at);

@@ -91,7 +91,7 @@ static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
 static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
                                      hfsb_json_value *node) {
     hfsbi_number n;
-    const char  *after = hfsbi_number_parse(at, &n);
+    const char  *after = hfsbi_number_parse(at, p->end, &n);
     switch (n.type) {
     case HFSBI_NUMBER_INT: node->tag = HFSB_JSON_INT; break;
     case HFSBI_NUMBER_UINT: node->tag = HFSB_JSON_UINT; break;
@@ -286,8 +286,9 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     size_t len = (size_t)(p->end - p->text);
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
-    /* a value needs two bytes, most are longer */
-    size_t cap = len < 1024 ? len / 2 + 2 : len / 8;
+    /* A value needs two bytes, most take more, and one that holds a whole
+       file is nearly all of its text. */
+    size_t cap = len < 1024 ? len / 2 + 2 : len / 32 + 480;
     p->room = closed && strings ? (len + 64) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
@@ -311,7 +312,8 @@ static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
     for (i = 0; !p->out && i < p->used; i++)
         if ((p->nodes[i].tag & HFSBI_JSON_TYPE) == HFSB_JSON_STRING)
             hfsbi_json_unescape(p->nodes + i);
-    if (p->cap - p->used > 256 && p->cap / 2 > p->used)
+    i = (p->cap - p->used) * sizeof(hfsb_json_value);
+    if (i > 4096 && i > p->doc->size / 2)
         (void)hfsbi_json_resize(p, p->used); /* failing does no harm */
     return true;
 }

@@ -191,7 +191,9 @@ static bool hfsbi_json_as_number(const hfsb_json_value *value,
         return true;
     case HFSB_JSON_STRING:
         s = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
-        return s.len && hfsbi_number_parse(s.ptr, n) == s.ptr + s.len &&
+        return s.len &&
+               hfsbi_number_parse(s.ptr, s.ptr + s.len + 1, n) ==
+                   s.ptr + s.len &&
                n->type >= HFSBI_NUMBER_INT;
     default: return false;
     }

@@ -63,7 +63,7 @@ static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
    0x7F; 0 when there is none. The four bytes are compared in one go: the lead
    and continuation marks, then the bits that must not be all zero (overlong)
    or too large (surrogates, beyond U+10FFFF). */
-static size_t hfsbi_json_character(const char *at, const char *end) {
+static inline size_t hfsbi_json_character(const char *at, const char *end) {
     const unsigned char *b = (const unsigned char *)at;
     unsigned long        code;
     uint32_t             x, bits;
@@ -100,38 +100,80 @@ static bool hfsbi_json_is_plain(char c) {
     return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
 }
 
-/* Copies while it looks. Decoded text is never longer than its source, and
-   the room behind p->out is a block longer than the text, so whole blocks can
-   be stored: what is too much is overwritten by what comes. */
+/* The place of the first byte from `at` on that is not plain, or `end`; all
+   before it are copied to out. Whole blocks are stored: what is too much is
+   overwritten by what comes, and as decoded text is never longer than its
+   source there is room for it. In a long string 64 bytes are looked at in one
+   go, which costs no more than a wrong guess about where a line ends. */
+static inline const char *hfsbi_json_run_of(const char *at, const char *end,
+                                            char *out) {
+    uint64_t mask;
+    while (end - at >= HFSBI_JSON_BLOCK) {
+        mask = hfsbi_json_mask(at, true);
+        memcpy(out, at, HFSBI_JSON_BLOCK);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += HFSBI_JSON_BLOCK;
+        out += HFSBI_JSON_BLOCK;
+#ifdef HFSBI_SSE2
+        while (end - at >= 64) {
+            mask = hfsbi_json_mask(at, true) |
+                   hfsbi_json_mask(at + 16, true) << 16 |
+                   hfsbi_json_mask(at + 32, true) << 32 |
+                   hfsbi_json_mask(at + 48, true) << 48;
+            memcpy(out, at, 64);
+            if (mask) return at + hfsbi_json_first(mask);
+            at += 64;
+            out += 64;
+        }
+#endif
+    }
+    while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
+    return at;
+}
+
+/* Copies the characters above 0x7F that stand at `at`, as long as they are
+   good; gives the place behind them. */
+static const char *hfsbi_json_characters(const char *at, const char *end,
+                                         char *out) {
+    size_t n;
+    while (at < end && (unsigned char)*at >= 0x80) {
+        n = hfsbi_json_character(at, end);
+        if (!n) break;
+        if (end - at >= 4) memcpy(out, at, 4);
+        else memcpy(out, at, n);
+        at += n;
+        out += n;
+    }
+    return at;
+}
+
 static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
                                    hfsb_json_value *node) {
-    const char *end = p->end;
+    const char *end = p->end, *next;
     char       *out = p->out;
-    uint64_t    mask, plain = HFSBI_JSON_PLAIN;
+    uint64_t    plain = HFSBI_JSON_PLAIN;
     size_t      n;
     for (;;) {
-        while (end - at >= HFSBI_JSON_BLOCK) {
-            mask = hfsbi_json_mask(at, true);
-            memcpy(out, at, HFSBI_JSON_BLOCK);
-            n = mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
-            at += n;
-            out += n;
-            if (mask) break;
-        }
-        while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
+        next = hfsbi_json_run_of(at, end, out);
+        out += next - at;
+        at = next;
         if (at == end) return hfsbi_json_broken(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
             plain = 0;
+            if (end - at >= 2 && hfsbi_json_escapes[(unsigned char)at[1]]) {
+                *out++ = (char)hfsbi_json_escapes[(unsigned char)at[1]];
+                at += 2;
+                continue;
+            }
             at = hfsbi_json_escape(p, at, out, &n);
             if (!at) return NULL;
             out += n;
         } else {
-            n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
-            if (!n) return hfsbi_json_broken(p, at);
-            memcpy(out, at, n);
-            out += n;
-            at += n;
+            next = hfsbi_json_characters(at, end, out);
+            if (next == at) return hfsbi_json_broken(p, at);
+            out += next - at;
+            at = next;
         }
     }
     *out = '\0';

@@ -285,6 +285,32 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                                    const hfsbi_found *found, hfsb_err *err);
 
+/* ---- plan: what goes where ---- */
+
+typedef struct hfsbi_place {
+    size_t start, end;          /* in the content */
+    size_t text_pos, text_len;  /* in plan->texts */
+    size_t order;               /* as found: breaks ties */
+    size_t edit;
+} hfsbi_place;
+
+typedef struct hfsbi_plan {
+    hfsb_str              content;
+    const hfsb_edit      *edits;
+    size_t                count;
+    const hfsb_edit_opts *opts;
+    hfsb_alloc            alloc;
+    hfsb_buf              texts; /* replacements, one behind the other */
+    hfsbi_place          *places;
+    size_t                place_count, place_cap;
+    unsigned              rungs; /* bit of each rung used */
+    bool                  stripped, reindented;
+    hfsb_err             *err;
+} hfsbi_plan;
+
+/* Adds the places of one edit, or says in plan->err why there are none. */
+HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index);
+
 /* ---- patch: its sections and hunks ---- */
 
 /* The lines of a patch without their ends, CR included. */
@@ -321,3 +347,30 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
                                        const hfsbi_section *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err);
+
+/* The update of one file. */
+typedef struct hfsbi_update {
+    const hfsb_alloc       *alloc;
+    const hfsbi_patch_text *patch;
+    const hfsbi_section    *section;
+    hfsb_str                content;
+    hfsbi_file              file;
+    bool                    split_cr; /* a lone CR ends a line, beside LF */
+    hfsbi_rows              rows;     /* the file's lines */
+    hfsbi_rows              olds;     /* lines of the hunk under way */
+    size_t                 *fail;
+    size_t                  fail_cap;
+    size_t                  cursor;   /* first row not yet behind us */
+    hfsb_span              *spans;
+    size_t                  span_count, span_cap;
+    hfsb_buf                texts; /* what the spans put in, in order */
+    hfsb_buf                tail;  /* what goes behind the last line */
+    bool                    fuzzy;
+    hfsb_err               *err;
+} hfsbi_update;
+
+/* Finds every hunk of the section in u->file; then join() appends the new
+   content and completes the spans. */
+HFSBI_FN hfsb_status hfsbi_update_apply(hfsbi_update *u);
+HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out);
+HFSBI_FN void        hfsbi_update_free(hfsbi_update *u);

@@ -338,6 +338,29 @@ static const char *hfsbi_read_digits(const char *p, uint64_t *value) {
     return p;
 }
 
+/* The digits of a fraction, which are often many: eight at a time. */
+static const char *hfsbi_read_fraction(const char *p, const char *end,
+                                       uint64_t *value) {
+    while (end - p >= 8) {
+        const unsigned char *b = (const unsigned char *)p;
+        uint64_t x = (uint64_t)b[0] | (uint64_t)b[1] << 8 |
+                     (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
+                     (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
+                     (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+        const uint64_t high = 0xF0F0F0F0F0F0F0F0u;
+        /* 0x30 to 0x39: the upper half is 3, also when 6 is added */
+        if (((x & high) | ((x + 0x0606060606060606u) & high) >> 4) !=
+            0x3333333333333333u)
+            break;
+        x = (x & ~high) * (10 << 8 | 1) >> 8;
+        x = (x & 0x00FF00FF00FF00FFu) * (100 << 16 | 1) >> 16;
+        x = (x & 0x0000FFFF0000FFFFu) * ((uint64_t)10000 << 32 | 1) >> 32;
+        *value = *value * 100000000 + x;
+        p += 8;
+    }
+    return hfsbi_read_digits(p, value);
+}
+
 /* p is behind the 'e'. Exponents beyond any meaning stay at a value that no
    number of digits a text can hold brings back. */
 static const char *hfsbi_read_exponent(const char *p, int64_t *out) {
@@ -415,7 +438,8 @@ static const char *hfsbi_number_bad(const char *at, const char *expected,
     return at;
 }
 
-HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out) {
+HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
+                                        hfsbi_number *out) {
     hfsbi_number_parts n;
     n.negative = *p == '-';
     p += n.negative;
@@ -435,7 +459,7 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out) {
         if (!hfsbi_is_digit(p[1]))
             return hfsbi_number_bad(
                 p + 1, "expected a digit after the decimal point", out);
-        n.last = hfsbi_read_digits(p + 1, &n.value);
+        n.last = hfsbi_read_fraction(p + 1, end, &n.value);
         n.fraction = n.last - p - 1;
         p = n.last;
     }
