@@ -640,7 +640,8 @@ HFSB_API hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out,
 typedef struct hfsb_span {
     size_t old_start, old_len;
     size_t new_start, new_len;
-    size_t first_line, last_line; /* of the new text, 1-based */
+    size_t first_line, last_line; /* of the new text, 1-based; first_line 0:
+                                     not known, it is counted when needed */
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
@@ -899,6 +900,11 @@ HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
 HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
+/* ---- utf8 ---- */
+
+/* How many bytes from p on are ASCII, of n. */
+HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
 /* ---- base: many appends, one check ---- */
 
 /* Appends to buf until one fails; then nothing more is written, and end()
@@ -917,6 +923,39 @@ HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
 HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);
 
 /* ---- number ---- */
+
+/* Number of zero bits below the lowest one; x is not 0. */
+HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
+#if defined(__GNUC__) || defined(__clang__)
+    return (unsigned)__builtin_ctzll(x);
+#else
+    unsigned n = 0;
+    for (; !(x & 1); x >>= 1) n++;
+    return n;
+#endif
+}
+
+/* Eight bytes, the first one lowest, on every machine. */
+HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
+           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
+           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+}
+
+/* The upper half of a * b; *low gets the lower. */
+HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low);
+
+/* floor(log2(10^q)), |q| < 400. */
+HFSBI_FN int hfsbi_log2_pow10(int q);
+
+/* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
+   set, rounded down (exact for 0 to 55), times 2^(log2(10^q) - 127). */
+typedef struct hfsbi_pow10 {
+    uint64_t hi, lo;
+} hfsbi_pow10;
+
+HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q);
 
 typedef enum hfsbi_number_type {
     HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
@@ -937,9 +976,10 @@ typedef struct hfsbi_number {
 } hfsbi_number;
 
 /* Reads the JSON number at p, as long as it goes, and gives the place behind
-   it; BAD: the place of the fault. Somewhere behind p there must be a byte
-   that cannot be part of a number: nothing behind that byte is looked at. */
-HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out);
+   it; BAD: the place of the fault. A byte that cannot be part of a number
+   must follow it; beside that one nothing from `end` on is looked at. */
+HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
+                                        hfsbi_number *out);
 
 /* Write value into out and give the length: at most 20, 20 and 25 bytes, no
    NUL. A double gets the fewest digits that read back as the same double,
@@ -1083,11 +1123,7 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
 #else
     /* No carry crosses a byte, so each byte's answer is exact. */
     const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
-    const unsigned char *b = (const unsigned char *)at;
-    uint64_t x = (uint64_t)b[0] | (uint64_t)b[1] << 8 |
-                 (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
-                 (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
-                 (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+    uint64_t x = hfsbi_load64(at);
     uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
     uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
     uint64_t control = (x & low7) + 0x60 * ones;
@@ -1099,13 +1135,46 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
 
 /* Index of the first byte marked in a mask that is not 0. */
 HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
-#if defined(__GNUC__) || defined(__clang__)
-    return (size_t)__builtin_ctzll(mask) / HFSBI_JSON_LANE;
-#else
-    size_t n = 0;
-    for (; !(mask & 1); mask >>= 1) n++;
-    return n / HFSBI_JSON_LANE;
+    return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
+}
+
+/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
+HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
+    unsigned char u = (unsigned char)c;
+    return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
+}
+
+/* The place of the first byte from `at` on that is not plain, or `end`; all
+   before it are copied to out. Whole blocks are stored, up to as many bytes as
+   there are before `end`: what is too much the caller overwrites. In a long
+   string 64 bytes are looked at in one go, which costs less than a wrong guess
+   about where a line ends. */
+HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
+                                                           const char *end,
+                                                           char       *out,
+                                                           bool high) {
+    uint64_t mask;
+    while (end - at >= HFSBI_JSON_BLOCK) {
+        mask = hfsbi_json_mask(at, high);
+        memcpy(out, at, HFSBI_JSON_BLOCK);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += HFSBI_JSON_BLOCK;
+        out += HFSBI_JSON_BLOCK;
+#ifdef HFSBI_SSE2
+        while (end - at >= 64) {
+            mask = hfsbi_json_mask(at, high) |
+                   hfsbi_json_mask(at + 16, high) << 16 |
+                   hfsbi_json_mask(at + 32, high) << 32 |
+                   hfsbi_json_mask(at + 48, high) << 48;
+            memcpy(out, at, 64);
+            if (mask) return at + hfsbi_json_first(mask);
+            at += 64;
+            out += 64;
+        }
 #endif
+    }
+    while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
+    return at;
 }
 
 /* ---- src/base.c ---- */
@@ -1529,23 +1598,47 @@ static bool hfsbi_stands_at(hfsb_str s, size_t at, hfsb_str needle,
     return !memcmp(s.ptr + at + head, needle.ptr + head, needle.len - head);
 }
 
-#ifdef HFSBI_SSE2
-/* Bit i of the result: a[i] == x and b[i] == y. */
-static unsigned hfsbi_pair_mask(const void *a, const void *b, char x,
-                                char y) {
-    __m128i va = _mm_loadu_si128((const __m128i *)a);
-    __m128i vb = _mm_loadu_si128((const __m128i *)b);
-    return (unsigned)_mm_movemask_epi8(
-        _mm_and_si128(_mm_cmpeq_epi8(va, _mm_set1_epi8(x)),
-                      _mm_cmpeq_epi8(vb, _mm_set1_epi8(y))));
-}
-#endif
-
 /* Paid for comparisons, at most what a few passes over the text so far would
    cost: then the careful algorithm is the cheaper one. */
 static bool hfsbi_overspent(size_t spent, size_t seen) {
     return spent / 4 > seen + 4096;
 }
+
+#ifdef HFSBI_SSE2
+static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
+    const void *at = p;
+    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), c);
+}
+
+/* Looks at 64 places at a time, where both bytes of the pair stand. Gives the
+   needle's place, or the first place that was not looked at (*found false). */
+static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a,
+                               size_t b, bool *found) {
+    const __m128i x = _mm_set1_epi8(needle.ptr[a]);
+    const __m128i y = _mm_set1_epi8(needle.ptr[b]);
+    size_t        last = s.len - needle.len, i = 0, spent = 0, k;
+    for (*found = false; i + 63 <= last; i += 64) {
+        const char *pa = s.ptr + i + a, *pb = s.ptr + i + b;
+        __m128i     hit[4], any;
+        for (k = 0; k < 4; k++)
+            hit[k] = _mm_and_si128(hfsbi_equal_bytes(pa + 16 * k, x),
+                                   hfsbi_equal_bytes(pb + 16 * k, y));
+        any = _mm_or_si128(_mm_or_si128(hit[0], hit[1]),
+                           _mm_or_si128(hit[2], hit[3]));
+        if (!_mm_movemask_epi8(any)) continue;
+        for (k = 0; k < 4; k++) {
+            unsigned mask = (unsigned)_mm_movemask_epi8(hit[k]);
+            for (; mask; mask &= mask - 1) {
+                size_t at = i + 16 * k + (size_t)__builtin_ctz(mask);
+                *found = hfsbi_stands_at(s, at, needle, &spent);
+                if (*found) return at;
+            }
+        }
+        if (hfsbi_overspent(spent, i)) return i + 64;
+    }
+    return i;
+}
+#endif
 
 size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     size_t a, b, last, i = 0, spent = 0;
@@ -1555,13 +1648,11 @@ size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     hfsbi_rare_pair(needle, &a, &b);
     last = s.len - needle.len;
 #ifdef HFSBI_SSE2
-    for (; i + 15 <= last && !hfsbi_overspent(spent, i); i += 16) {
-        unsigned mask = hfsbi_pair_mask(s.ptr + i + a, s.ptr + i + b,
-                                        needle.ptr[a], needle.ptr[b]);
-        for (; mask; mask &= mask - 1) {
-            size_t at = i + (size_t)__builtin_ctz(mask);
-            if (hfsbi_stands_at(s, at, needle, &spent)) return at;
-        }
+    {
+        bool found;
+        i = hfsbi_find_pairs(s, needle, a, b, &found);
+        if (found) return i;
+        if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
     }
 #endif
     for (; i <= last && !hfsbi_overspent(spent, i); i++) {
@@ -1637,7 +1728,7 @@ size_t hfsb_utf8_encode(unsigned long code, char out[4]) {
 }
 
 /* How many bytes from p on are ASCII, of n. */
-static size_t hfsbi_utf8_ascii(const char *p, size_t n) {
+HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n) {
     size_t i = 0;
 #ifdef HFSBI_SSE2
     for (; n - i >= 16; i += 16) {
@@ -1790,18 +1881,15 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
 }
 
 /* ---- src/number.c ---- */
-/* number.c - numbers from text and back, exactly. Depends on: base.
+/* number.c - numbers from text, exactly. Depends on: base.
 
-   Reading: Clinger's fast path, then the method of Eisel and Lemire (the
-   product with a 128-bit power of ten, taken as an interval), then, when the
-   interval holds a border between two doubles, integers of any length.
-   Writing: Giulietti's Schubfach, the shortest digits that read back as the
-   same double and, of those, the nearest. No floating point arithmetic beside
-   the fast path, no locale, no libc. */
+   Clinger's fast path, then the method of Eisel and Lemire (the product with
+   a 128-bit power of ten, taken as an interval), then, when the interval holds
+   a border between two doubles, integers of any length. No floating point
+   arithmetic beside the fast path, no locale, no libc. */
 /* ---- 64-bit helpers ---- */
 
-/* The upper half of a * b; *low gets the lower. */
-static uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low) {
+HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low) {
 #ifdef __SIZEOF_INT128__
     __extension__ typedef unsigned __int128 hfsbi_u128;
     hfsbi_u128 product = (hfsbi_u128)a * b;
@@ -1834,17 +1922,10 @@ static double hfsbi_double_of_bits(uint64_t bits) {
     return value;
 }
 
-static uint64_t hfsbi_bits_of_double(double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 /* ---- powers of ten ---- */
 
-/* 10^q is (hi, lo) as a 128-bit integer with its top bit set, rounded down,
-   times 2^(log2(10^q) - 127). It is put together from 10^(28 i), 10^b and a
-   correction of 0 to 2 that makes it exact: 0.8 kB instead of 11. */
+/* Put together from 10^(28 i), 10^b and a correction of 0 to 2 that makes it
+   exact: 0.8 kB instead of 11. */
 #define HFSBI_POW10_MIN (-364)
 
 static const uint64_t hfsbi_pow10_coarse[] = {
@@ -1901,16 +1982,11 @@ static const uint32_t hfsbi_pow10_missing[] = {
     0x44155004u, 0x11055501u, 0x55500510u, 0x00510411u,
 };
 
-typedef struct hfsbi_pow10 {
-    uint64_t hi, lo;
-} hfsbi_pow10;
-
-/* floor(log2(10^q)) for |q| < 400. The bias keeps the shift positive. */
-static int hfsbi_log2_pow10(int q) {
+HFSBI_FN int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
     return ((q * 217706 + (4096 << 16)) >> 16) - 4096;
 }
 
-static hfsbi_pow10 hfsbi_pow10_of(int q) {
+HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
     uint64_t    c0 = hfsbi_pow10_coarse[i / 28 * 2 + 1];
@@ -2128,6 +2204,41 @@ static const char *hfsbi_read_digits(const char *p, uint64_t *value) {
     return p;
 }
 
+/* The value of eight digits, the first one in the lowest byte. */
+static uint64_t hfsbi_eight_digits(uint64_t x) {
+    x = (x & 0x0F0F0F0F0F0F0F0Fu) * (10 << 8 | 1) >> 8;
+    x = (x & 0x00FF00FF00FF00FFu) * (100 << 16 | 1) >> 16;
+    return (x & 0x0000FFFF0000FFFFu) * ((uint64_t)10000 << 32 | 1) >> 32;
+}
+
+/* The digits of a fraction, which are often many: eight at a time, and what
+   is left without asking how many there are. */
+static const char *hfsbi_read_fraction(const char *p, const char *end,
+                                       uint64_t *value) {
+    static const uint32_t powers[] = {1,     10,     100,     1000,
+                                      10000, 100000, 1000000, 10000000};
+    const uint64_t        high = 0xF0F0F0F0F0F0F0F0u;
+    while (end - p >= 8) {
+        uint64_t x = hfsbi_load64(p);
+        /* '0' to '9': the upper half is 3, also when 6 is added. A carry can
+           only spoil bytes behind one that is no digit. */
+        uint64_t other = ((x & high) |
+                          ((x + 0x0606060606060606u) & high) >> 4) ^
+                         0x3333333333333333u;
+        unsigned n;
+        if (other) {
+            n = hfsbi_ctz64(other) / 8;
+            if (!n) return p;
+            x = hfsbi_eight_digits(x << (64 - 8 * n)); /* zeros in front */
+            *value = *value * powers[n] + x;
+            return p + n;
+        }
+        *value = *value * 100000000 + hfsbi_eight_digits(x);
+        p += 8;
+    }
+    return hfsbi_read_digits(p, value);
+}
+
 /* p is behind the 'e'. Exponents beyond any meaning stay at a value that no
    number of digits a text can hold brings back. */
 static const char *hfsbi_read_exponent(const char *p, int64_t *out) {
@@ -2205,7 +2316,8 @@ static const char *hfsbi_number_bad(const char *at, const char *expected,
     return at;
 }
 
-HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out) {
+HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
+                                        hfsbi_number *out) {
     hfsbi_number_parts n;
     n.negative = *p == '-';
     p += n.negative;
@@ -2225,7 +2337,7 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out) {
         if (!hfsbi_is_digit(p[1]))
             return hfsbi_number_bad(
                 p + 1, "expected a digit after the decimal point", out);
-        n.last = hfsbi_read_digits(p + 1, &n.value);
+        n.last = hfsbi_read_fraction(p + 1, end, &n.value);
         n.fraction = n.last - p - 1;
         p = n.last;
     }
@@ -2243,8 +2355,11 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, hfsbi_number *out) {
     return p;
 }
 
-/* ---- writing ---- */
+/* ---- src/number_write.c ---- */
+/* number_write.c - numbers to text. Depends on: base, number.
 
+   Giulietti's Schubfach: the shortest digits that read back as the same double
+   and, of those, the nearest. Integers only, no locale, no libc. */
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =
         "00010203040506070809101112131415161718192021222324"
@@ -2273,6 +2388,12 @@ HFSBI_FN size_t hfsbi_number_write_int(int64_t value, char *out) {
     if (value >= 0) return hfsbi_number_write_uint(u, out);
     *out = '-';
     return hfsbi_number_write_uint(0 - u, out + 1) + 1;
+}
+
+static uint64_t hfsbi_bits_of_double(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
 /* The upper 64 bits of g * c, the last one set when anything was cut off. */
@@ -2373,7 +2494,7 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
     int      k, len;
     if (bits >> 63) *p++ = '-';
     bits &= ~((uint64_t)1 << 63);
-    if (bits >= HFSBI_DOUBLE_INF) return 0;
+    if (bits >= ((uint64_t)0x7FF << 52)) return 0;
     if (!bits) {
         memcpy(p, "0.0", 3);
         return (size_t)(p + 3 - out);
@@ -2400,21 +2521,32 @@ static const unsigned char hfsbi_json_escapes[256] = {
     0, 0, '\b', 0, 0, 0, '\f', 0, 0, 0, 0, 0, 0,    0, '\n', 0,
     0, 0, '\r', 0, '\t'};
 
+/* The values of '0' to 'f'; 99: no hex digit. */
+static const unsigned char hfsbi_json_hex_values[] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10,
+    11, 12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14,
+    15};
+
+static unsigned hfsbi_json_hex_digit(char c) {
+    unsigned i = (unsigned)(unsigned char)c - '0';
+    return i < sizeof hfsbi_json_hex_values ? hfsbi_json_hex_values[i] : 99;
+}
+
 /* The value of four hex digits, or -1 with *bad the first that is none. */
-static long hfsbi_json_hex(const char *at, const char *end, const char **bad) {
-    long value = 0;
-    int  i;
-    for (i = 0; i < 4; i++, at++) {
-        char c = at < end ? *at : '\0';
-        int  digit = c >= '0' && c <= '9'   ? c - '0'
-                     : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                     : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                            : -1;
-        *bad = at;
-        if (digit < 0) return -1;
-        value = value * 16 + digit;
+static inline long hfsbi_json_hex(const char *at, const char *end,
+                                  const char **bad) {
+    if (end - at >= 4) {
+        unsigned a = hfsbi_json_hex_digit(at[0]);
+        unsigned b = hfsbi_json_hex_digit(at[1]);
+        unsigned c = hfsbi_json_hex_digit(at[2]);
+        unsigned d = hfsbi_json_hex_digit(at[3]);
+        if ((a | b | c | d) < 16)
+            return (long)(a << 12 | b << 8 | c << 4 | d);
     }
-    return value;
+    while (at < end && hfsbi_json_hex_digit(*at) < 16) at++;
+    *bad = at;
+    return -1;
 }
 
 /* Decodes the escape whose backslash is at `at` into out (room for 4) and its
@@ -2450,7 +2582,7 @@ static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
    0x7F; 0 when there is none. The four bytes are compared in one go: the lead
    and continuation marks, then the bits that must not be all zero (overlong)
    or too large (surrogates, beyond U+10FFFF). */
-static size_t hfsbi_json_character(const char *at, const char *end) {
+static inline size_t hfsbi_json_character(const char *at, const char *end) {
     const unsigned char *b = (const unsigned char *)at;
     unsigned long        code;
     uint32_t             x, bits;
@@ -2482,39 +2614,19 @@ static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
-static bool hfsbi_json_is_plain(char c) {
-    unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
-}
-
-/* The place of the first byte from `at` on that is not plain, or `end`; all
-   before it are copied to out. Whole blocks are stored: what is too much is
-   overwritten by what comes, and as decoded text is never longer than its
-   source there is room for it. In a long string 64 bytes are looked at in one
-   go, which costs no more than a wrong guess about where a line ends. */
-static inline const char *hfsbi_json_run_of(const char *at, const char *end,
-                                            char *out) {
-    uint64_t mask;
-    while (end - at >= HFSBI_JSON_BLOCK) {
-        mask = hfsbi_json_mask(at, true);
-        memcpy(out, at, HFSBI_JSON_BLOCK);
-        if (mask) return at + hfsbi_json_first(mask);
-        at += HFSBI_JSON_BLOCK;
-        out += HFSBI_JSON_BLOCK;
-#ifdef HFSBI_SSE2
-        while (end - at >= 64) {
-            mask = hfsbi_json_mask(at, true) |
-                   hfsbi_json_mask(at + 16, true) << 16 |
-                   hfsbi_json_mask(at + 32, true) << 32 |
-                   hfsbi_json_mask(at + 48, true) << 48;
-            memcpy(out, at, 64);
-            if (mask) return at + hfsbi_json_first(mask);
-            at += 64;
-            out += 64;
-        }
-#endif
+/* Copies the characters above 0x7F that stand at `at`, as long as they are
+   good; gives the place behind them. */
+static const char *hfsbi_json_characters(const char *at, const char *end,
+                                         char *out) {
+    size_t n;
+    while (at < end && (unsigned char)*at >= 0x80) {
+        n = hfsbi_json_character(at, end);
+        if (!n) break;
+        if (end - at >= 4) memcpy(out, at, 4);
+        else memcpy(out, at, n);
+        at += n;
+        out += n;
     }
-    while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
     return at;
 }
 
@@ -2525,7 +2637,7 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
     uint64_t    plain = HFSBI_JSON_PLAIN;
     size_t      n;
     for (;;) {
-        next = hfsbi_json_run_of(at, end, out);
+        next = hfsbi_json_copy_run(at, end, out, true);
         out += next - at;
         at = next;
         if (at == end) return hfsbi_json_broken(p, at);
@@ -2537,15 +2649,16 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
                 at += 2;
                 continue;
             }
-            at = hfsbi_json_escape(p, at, out, &n);
-            if (!at) return NULL;
-            out += n;
+            do { /* \u comes in runs */
+                at = hfsbi_json_escape(p, at, out, &n);
+                if (!at) return NULL;
+                out += n;
+            } while (at < end && *at == '\\');
         } else {
-            n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
-            if (!n) return hfsbi_json_broken(p, at);
-            memcpy(out, at, n);
-            out += n;
-            at += n;
+            next = hfsbi_json_characters(at, end, out);
+            if (next == at) return hfsbi_json_broken(p, at);
+            out += next - at;
+            at = next;
         }
     }
     *out = '\0';
@@ -2570,7 +2683,7 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
             at += mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
             if (mask) break;
         }
-        while (at < end && hfsbi_json_is_plain(*at)) at++;
+        while (at < end && hfsbi_json_is_plain(*at, true)) at++;
         if (at == end) return hfsbi_json_broken(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
@@ -2590,17 +2703,37 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                       hfsb_json_value *node) {
+static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
+                                  hfsb_json_value *node) {
     return p->out ? hfsbi_json_copy(p, at, node)
                   : hfsbi_json_check(p, at, node);
+}
+
+/* Most strings are short and plain: one block with a quote in it. */
+HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
+                                       hfsb_json_value *node) {
+    char    *out = p->out;
+    uint64_t mask;
+    size_t   n;
+    if (!out || p->end - at < HFSBI_JSON_BLOCK)
+        return hfsbi_json_any(p, at, node);
+    mask = hfsbi_json_mask(at, true);
+    n = mask ? hfsbi_json_first(mask) : 0;
+    if (at[n] != '"') return hfsbi_json_any(p, at, node);
+    memcpy(out, at, HFSBI_JSON_BLOCK);
+    out[n] = '\0';
+    node->as.str = out;
+    node->tag = HFSB_JSON_STRING | HFSBI_JSON_PLAIN |
+                (uint64_t)n << HFSBI_JSON_COUNT;
+    p->out = out + n + 1;
+    return at + n + 1;
 }
 
 HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
     char             *text = (char *)(uintptr_t)node->as.str, *out = text;
-    hfsbi_json_parser p = HFSB_INIT; /* for its end; it cannot fail */
+    hfsbi_json_parser p; /* for its end; it cannot fail */
     if (node->tag & HFSBI_JSON_ESCAPED) {
         p.end = at + len;
         while (at < p.end) {
@@ -2995,7 +3128,7 @@ static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
 static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
                                      hfsb_json_value *node) {
     hfsbi_number n;
-    const char  *after = hfsbi_number_parse(at, &n);
+    const char  *after = hfsbi_number_parse(at, p->end, &n);
     switch (n.type) {
     case HFSBI_NUMBER_INT: node->tag = HFSB_JSON_INT; break;
     case HFSBI_NUMBER_UINT: node->tag = HFSB_JSON_UINT; break;
@@ -3222,28 +3355,41 @@ static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
     return true;
 }
 
+/* The parser for text, blanks at its end left out. Not by an all-zero
+   initialiser, which costs more than a small request. */
+static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
+                               const hfsb_json_parse_opts *opts,
+                               hfsb_json_doc              *doc) {
+    p->text = text.ptr;
+    p->end = text.ptr + text.len;
+    while (p->end > p->text && hfsbi_json_is_blank(p->end[-1])) p->end--;
+    p->out = NULL;
+    p->nodes = NULL;
+    p->used = p->cap = p->room = 0;
+    p->max_depth = opts && opts->max_depth ? opts->max_depth
+                                           : HFSBI_JSON_DEPTH_DEFAULT;
+    p->doc = doc;
+    p->escaped = false;
+    p->fault = HFSBI_JSON_OK;
+    doc->root = NULL;
+    doc->block = NULL;
+    doc->size = 0;
+}
+
 static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {
-    hfsbi_json_parser p = HFSB_INIT;
+    hfsbi_json_parser p;
     size_t max = opts && opts->max_bytes ? opts->max_bytes
                                          : HFSBI_JSON_BYTES_DEFAULT;
     size_t from = 0;
     bool   unique = opts && opts->unique_keys, ok;
-    doc->root = NULL;
-    doc->block = NULL;
-    doc->size = 0;
+    if (!text.ptr) text = HFSB_LIT("");
+    hfsbi_json_prepare(&p, text, opts, doc);
     if (text.len > max)
         return hfsbi_fail(err, HFSB_LIMIT, max,
                           "the text has %zu bytes, at most %zu are taken",
                           text.len, max);
-    if (!text.ptr) text = HFSB_LIT("");
-    p.doc = doc;
-    p.max_depth = opts && opts->max_depth ? opts->max_depth
-                                          : HFSBI_JSON_DEPTH_DEFAULT;
-    p.text = text.ptr;
-    p.end = text.ptr + text.len;
-    while (p.end > p.text && hfsbi_json_is_blank(p.end[-1])) p.end--;
     while (from < text.len && hfsbi_json_is_blank(text.ptr[from])) from++;
     if (from == text.len) {
         hfsbi_json_fail(&p, p.text + from, HFSBI_JSON_NO_VALUE);
@@ -3475,7 +3621,9 @@ static bool hfsbi_json_as_number(const hfsb_json_value *value,
         return true;
     case HFSB_JSON_STRING:
         s = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
-        return s.len && hfsbi_number_parse(s.ptr, n) == s.ptr + s.len &&
+        return s.len &&
+               hfsbi_number_parse(s.ptr, s.ptr + s.len + 1, n) ==
+                   s.ptr + s.len &&
                n->type >= HFSBI_NUMBER_INT;
     default: return false;
     }
@@ -3569,18 +3717,38 @@ hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
    utf8, number. */
 /* ---- pieces ---- */
 
+/* Bytes that the buffer can hold as it is, the NUL included. */
+static inline size_t hfsbi_json_room(const hfsb_buf *b) {
+    return b->max && b->max < b->cap ? b->max + 1 : b->cap;
+}
+
+/* hfsbi_put for the many small pieces: the NUL is left to the end. */
+static inline void hfsbi_json_piece(hfsbi_sink *sink, const char *ptr,
+                                    size_t n) {
+    hfsb_buf *b = sink->buf;
+    if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
+        memcpy(b->ptr + b->len, ptr, n);
+        b->len += n;
+    } else {
+        hfsbi_put(sink, hfsb_str_make(ptr, n));
+    }
+}
+
+static inline void hfsbi_json_byte(hfsbi_sink *sink, char c) {
+    hfsb_buf *b = sink->buf;
+    if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
+    else hfsbi_put_byte(sink, c);
+}
+
+static void hfsbi_json_terminate(hfsb_buf *b) {
+    if (b->cap) b->ptr[b->len] = '\0';
+}
+
 /* The letter that stands behind a backslash for c; 0: \u and four digits. */
 static char hfsbi_json_letter(unsigned char c) {
-    switch (c) {
-    case '\n': return 'n';
-    case '"': return '"';
-    case '\\': return '\\';
-    case '\t': return 't';
-    case '\r': return 'r';
-    case '\b': return 'b';
-    case '\f': return 'f';
-    default: return '\0';
-    }
+    static const char control[] = "\0\0\0\0\0\0\0\0btn\0fr";
+    if (c < sizeof control) return control[c];
+    return c == '"' || c == '\\' ? (char)c : '\0';
 }
 
 /* Writes the character at byte i of s, escaped or repaired where it must be,
@@ -3608,37 +3776,19 @@ static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
     return i;
 }
 
-/* In text known to be UTF-8 a block may begin inside a character. */
-static bool hfsbi_json_as_it_is(char c, bool valid) {
-    unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u != '"' && u != '\\' && (valid || u < 0x80);
-}
-
-/* Bytes that the buffer can hold as it is, the NUL included. */
-static size_t hfsbi_json_room(const hfsb_buf *b) {
-    return b->max && b->max < b->cap ? b->max + 1 : b->cap;
-}
-
-/* As much of s from *i on as goes into the room that *b has. A block is stored
-   whole and then cut, so there is always a block of room left over. */
+/* As much of s from *i on as goes into the room that *b has. */
 static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
                                   bool valid) {
-    const char *at = s.ptr + *i, *end = s.ptr + s.len;
+    const char *at = s.ptr + *i, *end = s.ptr + s.len, *stop;
     char       *out = b->ptr + b->len;
-    char       *limit = b->ptr + hfsbi_json_room(b) - 32;
+    char       *limit = b->ptr + hfsbi_json_room(b) - 16;
     while (at < end && out < limit) {
-        size_t n;
-        if (end - at >= HFSBI_JSON_BLOCK) {
-            uint64_t mask = hfsbi_json_mask(at, !valid);
-            memcpy(out, at, HFSBI_JSON_BLOCK);
-            n = mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
-            at += n;
-            out += n;
-            if (!mask) continue;
-        } else if (hfsbi_json_as_it_is(*at, valid)) {
-            *out++ = *at++;
-            continue;
-        }
+        size_t n = (size_t)(limit - out);
+        stop = (size_t)(end - at) < n ? end : at + n;
+        stop = hfsbi_json_copy_run(at, stop, out, !valid);
+        out += stop - at;
+        at = stop;
+        if (at == end || out == limit) break;
         at += hfsbi_json_put_char(s, (size_t)(at - s.ptr), out, &n);
         out += n;
     }
@@ -3661,8 +3811,10 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
             hfsbi_json_put_blocks(b, s, &i, valid);
         } else if (st == HFSB_LIMIT) {
             char   piece[6];
-            size_t n;
-            i += hfsbi_json_put_char(s, i, piece, &n);
+            size_t n = 1;
+            piece[0] = s.ptr[i];
+            if (hfsbi_json_is_plain(s.ptr[i], !valid)) i++;
+            else i += hfsbi_json_put_char(s, i, piece, &n);
             st = hfsb_buf_append(b, hfsb_str_make(piece, n));
         }
         if (st != HFSB_OK) return st;
@@ -3672,17 +3824,17 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
 
 static void hfsbi_json_put_text(hfsbi_sink *sink, hfsb_str s, bool valid,
                                 bool plain) {
-    hfsbi_put_byte(sink, '"');
-    if (plain) hfsbi_put(sink, s);
+    hfsbi_json_byte(sink, '"');
+    if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
     else if (sink->status == HFSB_OK)
         sink->status = hfsbi_json_put_inside(sink->buf, s, valid);
-    hfsbi_put_byte(sink, '"');
+    hfsbi_json_byte(sink, '"');
 }
 
 static void hfsbi_json_newline(hfsbi_sink *sink, bool pretty, size_t depth) {
     if (!pretty) return;
-    hfsbi_put_byte(sink, '\n');
-    while (depth-- > 0) hfsbi_put(sink, HFSB_LIT("  "));
+    hfsbi_json_byte(sink, '\n');
+    while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
 }
 
 /* Anything but a container that holds something. */
@@ -3690,10 +3842,10 @@ static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
     char   text[32];
     size_t n = 0;
     switch (hfsb_json_type_of(v)) {
-    case HFSB_JSON_NULL: hfsbi_put(sink, HFSB_LIT("null")); return;
+    case HFSB_JSON_NULL: hfsbi_json_piece(sink, "null", 4); return;
     case HFSB_JSON_BOOL:
-        hfsbi_put(sink, hfsb_json_bool(v, false) ? HFSB_LIT("true")
-                                                 : HFSB_LIT("false"));
+        if (hfsb_json_bool(v, false)) hfsbi_json_piece(sink, "true", 4);
+        else hfsbi_json_piece(sink, "false", 5);
         return;
     case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
     case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
@@ -3704,10 +3856,10 @@ static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
         hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
                             (v->tag & HFSBI_JSON_PLAIN) != 0);
         return;
-    case HFSB_JSON_ARRAY: hfsbi_put(sink, HFSB_LIT("[]")); return;
-    case HFSB_JSON_OBJECT: hfsbi_put(sink, HFSB_LIT("{}")); return;
+    case HFSB_JSON_ARRAY: hfsbi_json_piece(sink, "[]", 2); return;
+    case HFSB_JSON_OBJECT: hfsbi_json_piece(sink, "{}", 2); return;
     }
-    hfsbi_put(sink, hfsb_str_make(text, n));
+    hfsbi_json_piece(sink, text, n);
 }
 
 /* ---- a tree ---- */
@@ -3757,7 +3909,7 @@ static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
                                                   bool keyed, bool pretty) {
     if (!keyed) return node;
     hfsbi_json_put_leaf(sink, node);
-    hfsbi_put(sink, pretty ? HFSB_LIT(": ") : HFSB_LIT(":"));
+    hfsbi_json_piece(sink, ": ", pretty ? 2 : 1);
     return node + 1;
 }
 
@@ -3773,18 +3925,18 @@ static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
             if (!hfsbi_json_enter(&boxes, &sink->buf->alloc, node))
                 sink->status = HFSB_NOMEM;
             box = node++;
-            hfsbi_put_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
+            hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
         } else {
             hfsbi_json_put_leaf(sink, node);
             if (node) node++;
             while (box && node == box + box->as.span) {
                 boxes.depth--;
                 hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-                hfsbi_put_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
+                hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
                 box = hfsbi_json_inside(&boxes);
             }
             if (!box) break;
-            hfsbi_put_byte(sink, ',');
+            hfsbi_json_byte(sink, ',');
         }
         hfsbi_json_newline(sink, pretty, depth + boxes.depth);
         node = hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box),
@@ -3800,6 +3952,7 @@ hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                             hfsb_err *err) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
     hfsbi_json_put_tree(&sink, value, opts && opts->pretty, 0);
+    hfsbi_json_terminate(out);
     if (hfsbi_sink_end(&sink) == HFSB_OK) return hfsbi_ok(err);
     return hfsbi_fail_status(err, sink.status, "writing JSON");
 }
@@ -3833,7 +3986,7 @@ static hfsbi_sink hfsbi_json_sink(const hfsb_json_writer *w) {
 
 /* A comma or a new line before an item, as needed. */
 static void hfsbi_json_separate(hfsb_json_writer *w, hfsbi_sink *sink) {
-    if (w->has_items) hfsbi_put_byte(sink, ',');
+    if (w->has_items) hfsbi_json_byte(sink, ',');
     if (w->depth) hfsbi_json_newline(sink, w->pretty, w->depth);
 }
 
@@ -3853,6 +4006,7 @@ static bool hfsbi_json_begin_value(hfsb_json_writer *w, hfsbi_sink *sink) {
 }
 
 static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
+    hfsbi_json_terminate(w->out);
     w->status = sink->status;
     w->after_key = false;
     w->has_items = true;
@@ -3862,7 +4016,7 @@ static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
 static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
     hfsbi_sink sink;
     if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_put(&sink, text);
+    hfsbi_json_piece(&sink, text.ptr, text.len);
     hfsbi_json_end_value(w, &sink);
 }
 
@@ -3918,7 +4072,8 @@ void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
     }
     hfsbi_json_separate(w, &sink);
     hfsbi_json_put_text(&sink, key, false, false);
-    hfsbi_put(&sink, w->pretty ? HFSB_LIT(": ") : HFSB_LIT(":"));
+    hfsbi_json_piece(&sink, ": ", w->pretty ? 2 : 1);
+    hfsbi_json_terminate(w->out);
     w->status = sink.status;
     w->after_key = true;
 }
@@ -3931,7 +4086,8 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
         return;
     }
     if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_put_byte(&sink, object ? '{' : '[');
+    hfsbi_json_byte(&sink, object ? '{' : '[');
+    hfsbi_json_terminate(w->out);
     w->status = sink.status;
     w->is_object[w->depth / 8] =
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
@@ -3955,7 +4111,7 @@ void hfsb_json_put_end(hfsb_json_writer *w) {
     }
     w->depth--;
     if (w->has_items) hfsbi_json_newline(&sink, w->pretty, w->depth);
-    hfsbi_put_byte(&sink, object ? '}' : ']');
+    hfsbi_json_byte(&sink, object ? '}' : ']');
     hfsbi_json_end_value(w, &sink);
 }
 
@@ -4020,7 +4176,9 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
 
    The cells of a line are kept, up to HFSBI_LINE_MAX; when one more is
    printed at the end of a full row, the first half is given out for good. */
+#ifndef HFSBI_LINE_MAX /* the fuzz target makes it small */
 #define HFSBI_LINE_MAX 16384u
+#endif
 
 typedef enum hfsbi_escape {
     HFSBI_ESC_NONE,
@@ -5383,7 +5541,10 @@ typedef struct hfsbi_file {
     bool     lone_cr; /* lines end at CR: there is no LF */
 } hfsbi_file;
 
+/* make() leaves the line ends unlooked at, as if all were LF: that is enough
+   for text within a line. scan() looks. */
 HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark);
+HFSBI_FN void       hfsbi_file_scan(hfsbi_file *file);
 
 /* The line's end at or behind pos: its offset and length; len 0 at the end
    of the file. */
@@ -5426,6 +5587,12 @@ typedef struct hfsbi_found {
     bool         overlapping; /* another match overlaps the only one */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
 } hfsbi_found;
+
+/* Searches for the bytes alone, rung 1 of a text within a line. */
+HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
+                                       const hfsbi_file *file,
+                                       hfsb_str          old_text,
+                                       hfsbi_found      *found);
 
 /* Searches rung by rung; found->rung is HFSBI_RUNG_NONE when none matches.
    old_text has LF only and is not empty. HFSB_OK or HFSB_NOMEM. */
@@ -5783,6 +5950,7 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
 typedef struct hfsbi_block {
     size_t old_from, old_to;
     size_t new_from, new_to;
+    size_t new_line; /* number of its first new line; 0: not known */
 } hfsbi_block;
 
 typedef struct hfsbi_unified {
@@ -5793,7 +5961,7 @@ typedef struct hfsbi_unified {
     hfsbi_sink       body;        /* lines of the hunk under way */
     size_t           old_lines, new_lines; /* in that hunk */
     size_t           old_pos, old_seen; /* lines ended before old_pos */
-    size_t           new_pos, new_seen;
+    size_t           gained;            /* lines added so far, less removed */
     bool             full;
 } hfsbi_unified;
 
@@ -5819,6 +5987,7 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
     if (u->next == u->count) return false;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
     b->new_from = s->new_start - (s->old_start - b->old_from);
+    b->new_line = s->first_line;
     for (;; s++) {
         size_t end;
         u->next++;
@@ -5829,7 +5998,7 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
             return true;
         end = hfsbi_after_line(u->old_text, b->old_to);
         if (u->next == u->count || s[1].old_start > end ||
-            (s[1].old_start == end &&
+            (s[1].old_start == end && end > b->old_to &&
              hfsbi_line_starts_at(u->old_text, end))) {
             b->new_to += end - b->old_to;
             b->old_to = end;
@@ -5841,12 +6010,14 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
 static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
     if (mark != '+') u->old_lines++;
     if (mark != '-') u->new_lines++;
+    if (u->body.buf->len > u->max_bytes ||
+        line.len > u->max_bytes - u->body.buf->len)
+        u->full = true;
     if (u->full) return;
     hfsbi_put_byte(&u->body, mark);
     hfsbi_put(&u->body, line);
     if (!hfsb_str_ends(line, HFSB_LIT("\n")))
         hfsbi_put(&u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
-    if (u->body.buf->len > u->max_bytes) u->full = true;
 }
 
 static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
@@ -5926,18 +6097,24 @@ static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
     return pos;
 }
 
-/* Line numbers of the hunk that starts at (old_from, new_from). */
+/* The head of a hunk that starts at old_from, `lead` lines before a block
+   whose new line number may be known. `gained` may wrap around: it is only
+   ever added. */
 static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
-                                size_t new_from, hfsbi_sink *out) {
-    u->old_seen += hfsb_str_count_byte(
-        hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
-    u->new_seen += hfsb_str_count_byte(
-        hfsb_str_slice(u->new_text, u->new_pos, new_from), '\n');
+                                size_t new_line, size_t lead,
+                                hfsbi_sink *out) {
+    size_t new_seen;
+    if (new_line)
+        u->old_seen = new_line - 1 - lead - u->gained;
+    else
+        u->old_seen += hfsb_str_count_byte(
+            hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
     u->old_pos = old_from;
-    u->new_pos = new_from;
+    new_seen = u->old_seen + u->gained;
     hfsbi_putf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
                u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
-               u->new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+               new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    u->gained += u->new_lines - u->old_lines;
 }
 
 /* One hunk: b and what follows it closely. *b becomes the first block of the
@@ -5948,12 +6125,13 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
                                   hfsbi_sink *out) {
     size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
                                    *floor);
-    size_t new_from = b->new_from - (b->old_from - from), to;
+    size_t to, new_line = b->new_line, lead;
     bool   close_by;
     hfsb_status st;
     u->old_lines = u->new_lines = 0;
     hfsb_buf_truncate(u->body.buf, 0);
     hfsbi_put_context(u, from, b->old_from);
+    lead = u->old_lines;
     for (;;) {
         st = hfsbi_put_block(u, b);
         to = b->old_to;
@@ -5966,9 +6144,22 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     *floor = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
                             &close_by);
     hfsbi_put_context(u, to, *floor);
-    hfsbi_put_hunk_head(u, from, new_from, out);
+    hfsbi_put_hunk_head(u, from, new_line, lead, out);
     hfsbi_put(out, hfsb_buf_str(u->body.buf));
     return st == HFSB_OK ? u->body.status : st;
+}
+
+static bool hfsbi_any_change(hfsb_str old_text, hfsb_str new_text,
+                             const hfsb_span *spans, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        if (!hfsb_str_equal(
+                hfsb_str_slice(old_text, spans[i].old_start,
+                               spans[i].old_start + spans[i].old_len),
+                hfsb_str_slice(new_text, spans[i].new_start,
+                               spans[i].new_start + spans[i].new_len)))
+            return true;
+    return false;
 }
 
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
@@ -5983,7 +6174,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     size_t        floor = 0;
     bool          more;
     if (cut) *cut = false;
-    if (hfsb_str_equal(old_text, new_text)) return HFSB_OK;
+    if (!hfsbi_any_change(old_text, new_text, spans, count)) return HFSB_OK;
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
     if (!path.len) path = HFSB_LIT("file");
@@ -5993,6 +6184,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     u.spans = spans;
     u.count = count;
     u.context = opts && opts->context ? opts->context : HFSBI_DIFF_CONTEXT;
+    if (u.context > HFSB_NPOS / 2) u.context = HFSB_NPOS / 2;
     u.max_bytes =
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
     u.body = hfsbi_sink_begin(&body);
@@ -6175,6 +6367,12 @@ HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags) {
     hfsbi_folder       f = hfsbi_line_folder(line, flags);
     hfsbi_unit         u;
     unsigned long long hash = HFSB_FNV_START;
+    /* Most lines: nothing inside that a fold would change. */
+    if (!(flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) &&
+        (flags & HFSBI_FOLD_TRAIL) &&
+        hfsbi_utf8_ascii(f.text.ptr, f.text.len) == f.text.len &&
+        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS)
+        return hfsb_fnv(hfsbi_trim_end(f.text));
     while (hfsbi_folder_next(&f, &u)) hash = hfsb_fnv_add(hash, u.out);
     return hash;
 }
@@ -6202,52 +6400,88 @@ HFSBI_FN bool hfsbi_fold_equal(hfsb_str a, hfsb_str b, unsigned flags) {
 
 /* ---- views ---- */
 
-static bool hfsbi_view_add(hfsbi_view *v, const hfsbi_unit *u) {
+static bool hfsbi_view_add(hfsbi_view *v, size_t view_len, size_t text_pos,
+                           size_t text_len) {
     hfsbi_piece *p = (hfsbi_piece *)hfsbi_array_grow(
         &v->text.alloc, v->pieces, &v->cap, v->count + 1, sizeof *v->pieces);
     if (!p) return false;
     v->pieces = p;
     p += v->count++;
     p->view_pos = v->text.len;
-    p->view_len = u->out.len;
-    p->text_pos = u->start;
-    p->text_len = u->len;
+    p->view_len = view_len;
+    p->text_pos = text_pos;
+    p->text_len = text_len;
     return true;
 }
 
-/* Bytes from pos on that no fold looks at: copied at once. */
-static size_t hfsbi_plain_len(hfsb_str text, size_t pos) {
-    size_t start = pos;
-    while (pos < text.len && text.ptr[pos] > ' ' && text.ptr[pos] < 0x7F)
-        pos++;
-    return pos - start;
+/* No fold makes a text longer, so there is room. */
+static void hfsbi_view_put(hfsbi_view *v, hfsb_str s) {
+    memcpy(v->text.ptr + v->text.len, s.ptr, s.len);
+    v->text.len += s.len;
+}
+
+/* A whole line at once, where the folds only look at its end; false when they
+   look inside. *pos moves behind it. */
+static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
+                            size_t *pos, bool *ok) {
+    hfsb_str rest = hfsb_str_slice(text, *pos, text.len), line;
+    size_t   end = hfsb_str_find_byte(rest, '\n'), len, newline;
+    if (flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) return false;
+    newline = end == HFSB_NPOS ? 0 : 1;
+    len = end == HFSB_NPOS ? rest.len : end;
+    if (newline && len > 0 && rest.ptr[len - 1] == '\r') {
+        newline = 2;
+        len--;
+    }
+    line = hfsb_str_slice(rest, 0, len);
+    if ((flags & HFSBI_FOLD_LOOKS) && line.len &&
+        hfsbi_utf8_ascii(line.ptr, line.len) < line.len)
+        return false;
+    if (flags & HFSBI_FOLD_TRAIL)
+        while (line.len && (line.ptr[line.len - 1] == ' ' ||
+                            line.ptr[line.len - 1] == '\t'))
+            line.len--;
+    if (line.len) hfsbi_view_put(v, line);
+    if (line.len < len)
+        *ok = hfsbi_view_add(v, 0, *pos + line.len, len - line.len);
+    v->trimmed = line.len < len && !newline;
+    if (*ok && newline == 2) *ok = hfsbi_view_add(v, 1, *pos + len, 2);
+    if (newline) hfsbi_view_put(v, HFSB_LIT("\n"));
+    *pos += len + newline;
+    return true;
+}
+
+/* Unit by unit up to the end of the line. */
+static bool hfsbi_view_units(hfsbi_view *v, hfsbi_folder *f) {
+    hfsbi_unit u;
+    size_t     len;
+    while (hfsbi_folder_next(f, &u)) {
+        if ((u.len != u.out.len || u.out.ptr[0] != f->text.ptr[u.start]) &&
+            !hfsbi_view_add(v, u.out.len, u.start, u.len))
+            return false;
+        hfsbi_view_put(v, u.out);
+        v->trimmed = f->pos == f->text.len && !u.out.len &&
+                     hfsbi_is_blank(f->text, u.start, f->flags, &len);
+        if (u.out.len && u.out.ptr[0] == '\n') break;
+    }
+    return true;
 }
 
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *v, hfsb_str text,
                                       unsigned flags) {
     hfsbi_folder f = hfsbi_folder_make(text, flags);
-    hfsbi_unit   u;
-    hfsb_status  st = HFSB_OK;
+    hfsb_status  st;
+    bool         ok = true;
     hfsb_buf_truncate(&v->text, 0);
     v->count = 0;
     v->trimmed = false;
-    while (st == HFSB_OK && f.pos < text.len) {
-        size_t plain = hfsbi_plain_len(text, f.pos);
-        if (plain) {
-            st = hfsb_buf_append(&v->text,
-                                 hfsb_str_make(text.ptr + f.pos, plain));
-            f.pos += plain;
-            f.indent = false;
-            continue;
-        }
-        hfsbi_folder_next(&f, &u);
-        if (u.len != u.out.len || u.out.ptr[0] != text.ptr[u.start])
-            if (!hfsbi_view_add(v, &u)) st = HFSB_NOMEM;
-        if (st == HFSB_OK) st = hfsb_buf_append(&v->text, u.out);
-        v->trimmed = f.pos == text.len && !u.out.len &&
-                     hfsbi_is_blank(text, u.start, flags, &plain);
-    }
-    return st;
+    st = hfsb_buf_reserve(&v->text, text.len);
+    if (st != HFSB_OK) return st;
+    while (ok && f.pos < text.len)
+        if (!hfsbi_view_line(v, text, flags, &f.pos, &ok))
+            ok = hfsbi_view_units(v, &f);
+    v->text.ptr[v->text.len] = '\0';
+    return ok ? HFSB_OK : HFSB_NOMEM;
 }
 
 HFSBI_FN void hfsbi_view_free(hfsbi_view *v) {
@@ -6313,14 +6547,17 @@ HFSBI_FN bool hfsbi_view_end(const hfsbi_view *v, size_t view_pos,
 /* ---- the file ---- */
 
 HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
-    hfsbi_file file;
+    hfsbi_file file = HFSB_INIT;
     hfsb_str   mark = HFSB_LIT("\xEF\xBB\xBF");
     file.offset = !keep_mark && hfsb_str_starts(content, mark) ? mark.len : 0;
     file.text = hfsb_str_slice(content, file.offset, content.len);
-    file.has_cr = hfsb_str_find_byte(content, '\r') != HFSB_NPOS;
-    file.lone_cr =
-        file.has_cr && hfsb_str_find_byte(content, '\n') == HFSB_NPOS;
     return file;
+}
+
+HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
+    file->has_cr = hfsb_str_find_byte(file->text, '\r') != HFSB_NPOS;
+    file->lone_cr = file->has_cr &&
+                    hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
 HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
@@ -6382,26 +6619,62 @@ static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
 
 /* ---- windows ---- */
 
-static bool hfsbi_is_anchor_byte(char c) {
-    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"' &&
-           c != '.';
+/* A byte that every fold leaves alone and that no fold produces. A single dot
+   is one too; three may stand for an ellipsis. */
+static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
+    char c = s.ptr[i];
+    if (c == '.')
+        return (i == 0 || s.ptr[i - 1] != '.') &&
+               (i + 1 == s.len || s.ptr[i + 1] != '.');
+    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"';
 }
 
-/* The longest run of bytes that every fold leaves alone and that no fold
-   produces, and how many lines of the old text stand before it. */
-static hfsb_str hfsbi_anchor(hfsb_str text, size_t *lines_before) {
-    hfsb_str best = HFSB_LIT("");
-    size_t   i = 0, lines = 0;
+typedef struct hfsbi_anchor {
+    hfsb_str text;
+    size_t   above; /* lines of the old text before it */
+} hfsbi_anchor;
+
+#define HFSBI_ANCHORS 8
+
+/* The longest runs of such bytes, longest first; how many there are. */
+static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
+    size_t i = 0, lines = 0, count = 0, k;
     while (i < text.len) {
         size_t start = i;
-        while (i < text.len && hfsbi_is_anchor_byte(text.ptr[i])) i++;
-        if (i - start > best.len) {
-            best = hfsb_str_slice(text, start, i);
-            *lines_before = lines;
+        while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
+        if (i > start && (count < HFSBI_ANCHORS ||
+                          i - start > list[count - 1].text.len)) {
+            if (count < HFSBI_ANCHORS) count++;
+            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start;
+                 k--)
+                list[k] = list[k - 1];
+            list[k].text = hfsb_str_slice(text, start, i);
+            list[k].above = lines;
         }
         if (i < text.len && text.ptr[i++] == '\n') lines++;
     }
-    return best;
+    return count;
+}
+
+/* True when the text is in the file a few times at most. */
+static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
+    size_t i, at = 0;
+    for (i = 0; i < 16; i++) {
+        size_t step = hfsb_str_find(hfsb_str_slice(file, at, file.len), text);
+        if (step == HFSB_NPOS) return true;
+        at += step + 1;
+    }
+    return false;
+}
+
+/* The first rare one of the longest runs, else the longest; text.len is 0
+   when there is none. Common ones are found out quickly. */
+static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
+    hfsbi_anchor list[HFSBI_ANCHORS], none = HFSB_INIT;
+    size_t       i, count = hfsbi_list_anchors(old_text, list);
+    for (i = 0; i < count; i++)
+        if (hfsbi_is_rare(file, list[i].text)) return list[i];
+    return count ? list[0] : none;
 }
 
 /* Characters that folds drop can stand inside an anchor. */
@@ -6436,30 +6709,33 @@ static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
 /* A window around each anchor, in order; those that touch are joined. Every
    byte is walked over a bounded number of times, however close they are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
-    hfsb_str text = s->file->text, anchor;
-    char     newline = s->file->lone_cr ? '\r' : '\n';
-    size_t   above = 0, below, at = 0, seen = 0, line = 0;
-    size_t   end = 0, end_line = 0, step;
-    anchor = hfsbi_anchor(s->old_text, &above);
-    below = hfsb_str_count_byte(s->old_text, '\n') - above;
-    if (!anchor.len || hfsbi_has_invisible(text))
+    hfsb_str     text = s->file->text;
+    hfsbi_anchor anchor = hfsbi_pick_anchor(text, s->old_text);
+    char         newline = s->file->lone_cr ? '\r' : '\n';
+    size_t       below, at = 0, seen = 0, line = 0, end = 0, end_line = 0;
+    below = hfsb_str_count_byte(s->old_text, '\n') - anchor.above;
+    if (!anchor.text.len || hfsbi_has_invisible(text))
         return hfsbi_push(s->alloc, &s->windows, &s->window_count,
                           &s->window_cap, 0, text.len);
     for (;; at++) {
-        step = hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
+        size_t step =
+            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor.text);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
-        line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
-        seen = at;
         if (at >= end) { /* on a line that no window holds yet */
-            size_t from = hfsbi_lines_above(text, newline, at, above, end);
+            size_t from =
+                hfsbi_lines_above(text, newline, at, anchor.above, end);
             if ((from > end || !s->window_count) &&
                 hfsbi_push(s->alloc, &s->windows, &s->window_count,
                            &s->window_cap, from, from) != HFSB_OK)
                 return HFSB_NOMEM;
             end = at;
-            end_line = line;
+            line = end_line = 0; /* lines are counted from this one on */
+        } else {
+            line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at),
+                                        newline);
         }
+        seen = at;
         hfsbi_widen(s, newline, below, line, &end, &end_line);
     }
 }
@@ -6766,6 +7042,23 @@ static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
     }
     if (st != HFSB_OK || s->found->count) return st;
     return hfsbi_climb_lines(s);
+}
+
+HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
+                                       const hfsbi_file *file,
+                                       hfsb_str          old_text,
+                                       hfsbi_found      *found) {
+    hfsbi_search s;
+    hfsb_status  st;
+    memset(&s, 0, sizeof s);
+    memset(found, 0, sizeof *found);
+    s.alloc = alloc;
+    s.file = file;
+    s.old_text = old_text;
+    s.found = found;
+    st = hfsbi_try_bytes(&s);
+    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
@@ -7973,18 +8266,31 @@ static void hfsbi_put_unescaped(hfsbi_sink *sink, hfsb_str s) {
     }
 }
 
+/* Room for n bytes, to be filled directly; NULL when there is none. */
+static char *hfsbi_room(hfsbi_sink *sink, size_t n) {
+    if (sink->status == HFSB_OK)
+        sink->status = hfsb_buf_reserve(sink->buf, n);
+    return sink->status == HFSB_OK ? sink->buf->ptr + sink->buf->len : NULL;
+}
+
 static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
+    char  *to = hfsbi_room(sink, s.len);
     size_t i;
+    if (!to) return;
     for (i = 0; i < s.len; i++)
-        hfsbi_put_byte(sink, s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
-                                 ? (char)(s.ptr[i] - 'A' + 'a')
-                                 : s.ptr[i]);
+        to[i] = s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
+                    ? (char)(s.ptr[i] - 'A' + 'a')
+                    : s.ptr[i];
+    sink->buf->len += s.len;
 }
 
 static void hfsbi_put_squeezed(hfsbi_sink *sink, hfsb_str s) {
-    size_t i;
+    char  *to = hfsbi_room(sink, s.len);
+    size_t i, n = 0;
+    if (!to) return;
     for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ') hfsbi_put_byte(sink, s.ptr[i]);
+        if ((unsigned char)s.ptr[i] > ' ') to[n++] = s.ptr[i];
+    sink->buf->len += n;
 }
 
 static const hfsb_str *hfsbi_entities(size_t *count) {
@@ -8558,24 +8864,29 @@ static hfsb_status hfsbi_compose_all(hfsbi_case *c) {
     return st;
 }
 
-static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
-    hfsbi_match whole = HFSB_INIT;
-    hfsb_status st = hfsbi_fold_newlines(c->edit->old_str, c->file.lone_cr,
-                                         &c->old_copy, &c->old_text);
-    if (st == HFSB_OK)
-        st = hfsbi_fold_newlines(c->edit->new_str, c->file.lone_cr,
-                                 &c->new_copy, &c->new_text);
-    if (st == HFSB_OK) st = hfsbi_check_texts(c);
-    if (st != HFSB_OK) return st;
-    if (!c->old_text.len) { /* and so is the file */
-        st = hfsb_buf_append(&c->plan->texts, c->edit->new_str);
-        return st == HFSB_OK
-                   ? hfsbi_add_place(c, whole,
-                                     c->plan->texts.len -
-                                         c->edit->new_str.len)
-                   : st;
-    }
-    st = hfsbi_search_case(c);
+static bool hfsbi_within_line(hfsb_str s) {
+    return hfsb_str_find_byte(s, '\n') == HFSB_NPOS &&
+           hfsb_str_find_byte(s, '\r') == HFSB_NPOS;
+}
+
+/* The everyday edit: a part of a line for another, there once. Line ends do
+   not matter then, and a large file is spared a pass. False: go the long
+   way. */
+static hfsb_status hfsbi_plan_quick(hfsbi_case *c, bool *done) {
+    hfsb_status st;
+    *done = false;
+    if (!c->old_text.len || !hfsbi_within_line(c->old_text) ||
+        !hfsbi_within_line(c->new_text))
+        return HFSB_OK;
+    st = hfsbi_match_bytes(&c->plan->alloc, &c->file, c->old_text, &c->found);
+    *done = st == HFSB_OK && c->found.count == 1 && !c->found.overlapping;
+    if (!*done) hfsbi_found_free(&c->plan->alloc, &c->found);
+    return st;
+}
+
+/* The long way: every rung, and refusals. */
+static hfsb_status hfsbi_plan_search(hfsbi_case *c) {
+    hfsb_status st = hfsbi_search_case(c);
     if (st != HFSB_OK) return st;
     if (!c->found.count) return hfsbi_not_found(c);
     if ((c->found.count > 1 || c->found.overlapping) &&
@@ -8583,7 +8894,40 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
         !(c->edit->line && c->found.rung <= HFSBI_RUNG_EOF &&
           hfsbi_pick_line(c)))
         return hfsbi_ambiguous(c);
-    st = hfsbi_check_applied(c);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_fold_texts(hfsbi_case *c) {
+    hfsb_status st = hfsbi_fold_newlines(c->edit->old_str, c->file.lone_cr,
+                                         &c->old_copy, &c->old_text);
+    if (st == HFSB_OK)
+        st = hfsbi_fold_newlines(c->edit->new_str, c->file.lone_cr,
+                                 &c->new_copy, &c->new_text);
+    return st;
+}
+
+static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
+    hfsbi_match whole = HFSB_INIT;
+    bool        done;
+    hfsb_status st;
+    c->old_text = c->edit->old_str;
+    c->new_text = c->edit->new_str;
+    st = hfsbi_plan_quick(c, &done);
+    if (st == HFSB_OK && !done) {
+        hfsbi_file_scan(&c->file);
+        st = hfsbi_fold_texts(c);
+    }
+    if (st == HFSB_OK) st = hfsbi_check_texts(c);
+    if (st != HFSB_OK) return st;
+    if (!c->old_text.len) { /* and so is the file */
+        st = hfsb_buf_append(&c->plan->texts, c->raw_new);
+        return st == HFSB_OK
+                   ? hfsbi_add_place(c, whole,
+                                     c->plan->texts.len - c->raw_new.len)
+                   : st;
+    }
+    if (!done) st = hfsbi_plan_search(c);
+    if (st == HFSB_OK) st = hfsbi_check_applied(c);
     c->plan->rungs |= 1u << c->found.rung;
     return st == HFSB_OK ? hfsbi_compose_all(c) : st;
 }
@@ -9708,6 +10052,7 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.section = s;
     u.content = hfsb_buf_str(&before);
     u.file = hfsbi_file_make(u.content, false);
+    hfsbi_file_scan(&u.file);
     u.err = p->err;
     if (st == HFSB_OK) st = hfsbi_update_apply(&u);
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);

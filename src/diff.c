@@ -145,6 +145,7 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
 typedef struct hfsbi_block {
     size_t old_from, old_to;
     size_t new_from, new_to;
+    size_t new_line; /* number of its first new line; 0: not known */
 } hfsbi_block;
 
 typedef struct hfsbi_unified {
@@ -155,7 +156,7 @@ typedef struct hfsbi_unified {
     hfsbi_sink       body;        /* lines of the hunk under way */
     size_t           old_lines, new_lines; /* in that hunk */
     size_t           old_pos, old_seen; /* lines ended before old_pos */
-    size_t           new_pos, new_seen;
+    size_t           gained;            /* lines added so far, less removed */
     bool             full;
 } hfsbi_unified;
 
@@ -181,6 +182,7 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
     if (u->next == u->count) return false;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
     b->new_from = s->new_start - (s->old_start - b->old_from);
+    b->new_line = s->first_line;
     for (;; s++) {
         size_t end;
         u->next++;
@@ -191,7 +193,7 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
             return true;
         end = hfsbi_after_line(u->old_text, b->old_to);
         if (u->next == u->count || s[1].old_start > end ||
-            (s[1].old_start == end &&
+            (s[1].old_start == end && end > b->old_to &&
              hfsbi_line_starts_at(u->old_text, end))) {
             b->new_to += end - b->old_to;
             b->old_to = end;
@@ -203,12 +205,14 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
 static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
     if (mark != '+') u->old_lines++;
     if (mark != '-') u->new_lines++;
+    if (u->body.buf->len > u->max_bytes ||
+        line.len > u->max_bytes - u->body.buf->len)
+        u->full = true;
     if (u->full) return;
     hfsbi_put_byte(&u->body, mark);
     hfsbi_put(&u->body, line);
     if (!hfsb_str_ends(line, HFSB_LIT("\n")))
         hfsbi_put(&u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
-    if (u->body.buf->len > u->max_bytes) u->full = true;
 }
 
 static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
@@ -288,18 +292,24 @@ static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
     return pos;
 }
 
-/* Line numbers of the hunk that starts at (old_from, new_from). */
+/* The head of a hunk that starts at old_from, `lead` lines before a block
+   whose new line number may be known. `gained` may wrap around: it is only
+   ever added. */
 static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
-                                size_t new_from, hfsbi_sink *out) {
-    u->old_seen += hfsb_str_count_byte(
-        hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
-    u->new_seen += hfsb_str_count_byte(
-        hfsb_str_slice(u->new_text, u->new_pos, new_from), '\n');
+                                size_t new_line, size_t lead,
+                                hfsbi_sink *out) {
+    size_t new_seen;
+    if (new_line)
+        u->old_seen = new_line - 1 - lead - u->gained;
+    else
+        u->old_seen += hfsb_str_count_byte(
+            hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
     u->old_pos = old_from;
-    u->new_pos = new_from;
+    new_seen = u->old_seen + u->gained;
     hfsbi_putf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
                u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
-               u->new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+               new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    u->gained += u->new_lines - u->old_lines;
 }
 
 /* One hunk: b and what follows it closely. *b becomes the first block of the
@@ -310,12 +320,13 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
                                   hfsbi_sink *out) {
     size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
                                    *floor);
-    size_t new_from = b->new_from - (b->old_from - from), to;
+    size_t to, new_line = b->new_line, lead;
     bool   close_by;
     hfsb_status st;
     u->old_lines = u->new_lines = 0;
     hfsb_buf_truncate(u->body.buf, 0);
     hfsbi_put_context(u, from, b->old_from);
+    lead = u->old_lines;
     for (;;) {
         st = hfsbi_put_block(u, b);
         to = b->old_to;
@@ -328,9 +339,22 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     *floor = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
                             &close_by);
     hfsbi_put_context(u, to, *floor);
-    hfsbi_put_hunk_head(u, from, new_from, out);
+    hfsbi_put_hunk_head(u, from, new_line, lead, out);
     hfsbi_put(out, hfsb_buf_str(u->body.buf));
     return st == HFSB_OK ? u->body.status : st;
+}
+
+static bool hfsbi_any_change(hfsb_str old_text, hfsb_str new_text,
+                             const hfsb_span *spans, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        if (!hfsb_str_equal(
+                hfsb_str_slice(old_text, spans[i].old_start,
+                               spans[i].old_start + spans[i].old_len),
+                hfsb_str_slice(new_text, spans[i].new_start,
+                               spans[i].new_start + spans[i].new_len)))
+            return true;
+    return false;
 }
 
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
@@ -345,7 +369,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     size_t        floor = 0;
     bool          more;
     if (cut) *cut = false;
-    if (hfsb_str_equal(old_text, new_text)) return HFSB_OK;
+    if (!hfsbi_any_change(old_text, new_text, spans, count)) return HFSB_OK;
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
     if (!path.len) path = HFSB_LIT("file");
@@ -355,6 +379,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     u.spans = spans;
     u.count = count;
     u.context = opts && opts->context ? opts->context : HFSBI_DIFF_CONTEXT;
+    if (u.context > HFSB_NPOS / 2) u.context = HFSB_NPOS / 2;
     u.max_bytes =
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
     u.body = hfsbi_sink_begin(&body);

@@ -9,7 +9,8 @@
 typedef struct hfsb_span {
     size_t old_start, old_len;
     size_t new_start, new_len;
-    size_t first_line, last_line; /* of the new text, 1-based */
+    size_t first_line, last_line; /* of the new text, 1-based; first_line 0:
+                                     not known, it is counted when needed */
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {

@@ -120,23 +120,47 @@ static bool hfsbi_stands_at(hfsb_str s, size_t at, hfsb_str needle,
     return !memcmp(s.ptr + at + head, needle.ptr + head, needle.len - head);
 }
 
-#ifdef HFSBI_SSE2
-/* Bit i of the result: a[i] == x and b[i] == y. */
-static unsigned hfsbi_pair_mask(const void *a, const void *b, char x,
-                                char y) {
-    __m128i va = _mm_loadu_si128((const __m128i *)a);
-    __m128i vb = _mm_loadu_si128((const __m128i *)b);
-    return (unsigned)_mm_movemask_epi8(
-        _mm_and_si128(_mm_cmpeq_epi8(va, _mm_set1_epi8(x)),
-                      _mm_cmpeq_epi8(vb, _mm_set1_epi8(y))));
-}
-#endif
-
 /* Paid for comparisons, at most what a few passes over the text so far would
    cost: then the careful algorithm is the cheaper one. */
 static bool hfsbi_overspent(size_t spent, size_t seen) {
     return spent / 4 > seen + 4096;
 }
+
+#ifdef HFSBI_SSE2
+static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
+    const void *at = p;
+    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), c);
+}
+
+/* Looks at 64 places at a time, where both bytes of the pair stand. Gives the
+   needle's place, or the first place that was not looked at (*found false). */
+static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a,
+                               size_t b, bool *found) {
+    const __m128i x = _mm_set1_epi8(needle.ptr[a]);
+    const __m128i y = _mm_set1_epi8(needle.ptr[b]);
+    size_t        last = s.len - needle.len, i = 0, spent = 0, k;
+    for (*found = false; i + 63 <= last; i += 64) {
+        const char *pa = s.ptr + i + a, *pb = s.ptr + i + b;
+        __m128i     hit[4], any;
+        for (k = 0; k < 4; k++)
+            hit[k] = _mm_and_si128(hfsbi_equal_bytes(pa + 16 * k, x),
+                                   hfsbi_equal_bytes(pb + 16 * k, y));
+        any = _mm_or_si128(_mm_or_si128(hit[0], hit[1]),
+                           _mm_or_si128(hit[2], hit[3]));
+        if (!_mm_movemask_epi8(any)) continue;
+        for (k = 0; k < 4; k++) {
+            unsigned mask = (unsigned)_mm_movemask_epi8(hit[k]);
+            for (; mask; mask &= mask - 1) {
+                size_t at = i + 16 * k + (size_t)__builtin_ctz(mask);
+                *found = hfsbi_stands_at(s, at, needle, &spent);
+                if (*found) return at;
+            }
+        }
+        if (hfsbi_overspent(spent, i)) return i + 64;
+    }
+    return i;
+}
+#endif
 
 size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     size_t a, b, last, i = 0, spent = 0;
@@ -146,13 +170,11 @@ size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     hfsbi_rare_pair(needle, &a, &b);
     last = s.len - needle.len;
 #ifdef HFSBI_SSE2
-    for (; i + 15 <= last && !hfsbi_overspent(spent, i); i += 16) {
-        unsigned mask = hfsbi_pair_mask(s.ptr + i + a, s.ptr + i + b,
-                                        needle.ptr[a], needle.ptr[b]);
-        for (; mask; mask &= mask - 1) {
-            size_t at = i + (size_t)__builtin_ctz(mask);
-            if (hfsbi_stands_at(s, at, needle, &spent)) return at;
-        }
+    {
+        bool found;
+        i = hfsbi_find_pairs(s, needle, a, b, &found);
+        if (found) return i;
+        if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
     }
 #endif
     for (; i <= last && !hfsbi_overspent(spent, i); i++) {

@@ -358,18 +358,31 @@ static void hfsbi_put_unescaped(hfsbi_sink *sink, hfsb_str s) {
     }
 }
 
+/* Room for n bytes, to be filled directly; NULL when there is none. */
+static char *hfsbi_room(hfsbi_sink *sink, size_t n) {
+    if (sink->status == HFSB_OK)
+        sink->status = hfsb_buf_reserve(sink->buf, n);
+    return sink->status == HFSB_OK ? sink->buf->ptr + sink->buf->len : NULL;
+}
+
 static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
+    char  *to = hfsbi_room(sink, s.len);
     size_t i;
+    if (!to) return;
     for (i = 0; i < s.len; i++)
-        hfsbi_put_byte(sink, s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
-                                 ? (char)(s.ptr[i] - 'A' + 'a')
-                                 : s.ptr[i]);
+        to[i] = s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
+                    ? (char)(s.ptr[i] - 'A' + 'a')
+                    : s.ptr[i];
+    sink->buf->len += s.len;
 }
 
 static void hfsbi_put_squeezed(hfsbi_sink *sink, hfsb_str s) {
-    size_t i;
+    char  *to = hfsbi_room(sink, s.len);
+    size_t i, n = 0;
+    if (!to) return;
     for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ') hfsbi_put_byte(sink, s.ptr[i]);
+        if ((unsigned char)s.ptr[i] > ' ') to[n++] = s.ptr[i];
+    sink->buf->len += n;
 }
 
 static const hfsb_str *hfsbi_entities(size_t *count) {

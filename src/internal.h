@@ -91,6 +91,11 @@ HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
 HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
+/* ---- utf8 ---- */
+
+/* How many bytes from p on are ASCII, of n. */
+HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
 /* ---- base: many appends, one check ---- */
 
 /* Appends to buf until one fails; then nothing more is written, and end()
@@ -109,6 +114,39 @@ HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
 HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);
 
 /* ---- number ---- */
+
+/* Number of zero bits below the lowest one; x is not 0. */
+HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
+#if defined(__GNUC__) || defined(__clang__)
+    return (unsigned)__builtin_ctzll(x);
+#else
+    unsigned n = 0;
+    for (; !(x & 1); x >>= 1) n++;
+    return n;
+#endif
+}
+
+/* Eight bytes, the first one lowest, on every machine. */
+HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
+           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
+           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+}
+
+/* The upper half of a * b; *low gets the lower. */
+HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low);
+
+/* floor(log2(10^q)), |q| < 400. */
+HFSBI_FN int hfsbi_log2_pow10(int q);
+
+/* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
+   set, rounded down (exact for 0 to 55), times 2^(log2(10^q) - 127). */
+typedef struct hfsbi_pow10 {
+    uint64_t hi, lo;
+} hfsbi_pow10;
+
+HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q);
 
 typedef enum hfsbi_number_type {
     HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
@@ -129,8 +167,8 @@ typedef struct hfsbi_number {
 } hfsbi_number;
 
 /* Reads the JSON number at p, as long as it goes, and gives the place behind
-   it; BAD: the place of the fault. Before `end` there must be a byte that
-   cannot be part of a number. */
+   it; BAD: the place of the fault. A byte that cannot be part of a number
+   must follow it; beside that one nothing from `end` on is looked at. */
 HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
                                         hfsbi_number *out);
 
@@ -276,11 +314,7 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
 #else
     /* No carry crosses a byte, so each byte's answer is exact. */
     const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
-    const unsigned char *b = (const unsigned char *)at;
-    uint64_t x = (uint64_t)b[0] | (uint64_t)b[1] << 8 |
-                 (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
-                 (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
-                 (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+    uint64_t x = hfsbi_load64(at);
     uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
     uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
     uint64_t control = (x & low7) + 0x60 * ones;
@@ -292,11 +326,44 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
 
 /* Index of the first byte marked in a mask that is not 0. */
 HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
-#if defined(__GNUC__) || defined(__clang__)
-    return (size_t)__builtin_ctzll(mask) / HFSBI_JSON_LANE;
-#else
-    size_t n = 0;
-    for (; !(mask & 1); mask >>= 1) n++;
-    return n / HFSBI_JSON_LANE;
+    return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
+}
+
+/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
+HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
+    unsigned char u = (unsigned char)c;
+    return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
+}
+
+/* The place of the first byte from `at` on that is not plain, or `end`; all
+   before it are copied to out. Whole blocks are stored, up to as many bytes as
+   there are before `end`: what is too much the caller overwrites. In a long
+   string 64 bytes are looked at in one go, which costs less than a wrong guess
+   about where a line ends. */
+HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
+                                                           const char *end,
+                                                           char       *out,
+                                                           bool high) {
+    uint64_t mask;
+    while (end - at >= HFSBI_JSON_BLOCK) {
+        mask = hfsbi_json_mask(at, high);
+        memcpy(out, at, HFSBI_JSON_BLOCK);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += HFSBI_JSON_BLOCK;
+        out += HFSBI_JSON_BLOCK;
+#ifdef HFSBI_SSE2
+        while (end - at >= 64) {
+            mask = hfsbi_json_mask(at, high) |
+                   hfsbi_json_mask(at + 16, high) << 16 |
+                   hfsbi_json_mask(at + 32, high) << 32 |
+                   hfsbi_json_mask(at + 48, high) << 48;
+            memcpy(out, at, 64);
+            if (mask) return at + hfsbi_json_first(mask);
+            at += 64;
+            out += 64;
+        }
 #endif
+    }
+    while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
+    return at;
 }

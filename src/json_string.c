@@ -13,21 +13,32 @@ static const unsigned char hfsbi_json_escapes[256] = {
     0, 0, '\b', 0, 0, 0, '\f', 0, 0, 0, 0, 0, 0,    0, '\n', 0,
     0, 0, '\r', 0, '\t'};
 
+/* The values of '0' to 'f'; 99: no hex digit. */
+static const unsigned char hfsbi_json_hex_values[] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10,
+    11, 12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14,
+    15};
+
+static unsigned hfsbi_json_hex_digit(char c) {
+    unsigned i = (unsigned)(unsigned char)c - '0';
+    return i < sizeof hfsbi_json_hex_values ? hfsbi_json_hex_values[i] : 99;
+}
+
 /* The value of four hex digits, or -1 with *bad the first that is none. */
-static long hfsbi_json_hex(const char *at, const char *end, const char **bad) {
-    long value = 0;
-    int  i;
-    for (i = 0; i < 4; i++, at++) {
-        char c = at < end ? *at : '\0';
-        int  digit = c >= '0' && c <= '9'   ? c - '0'
-                     : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                     : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                            : -1;
-        *bad = at;
-        if (digit < 0) return -1;
-        value = value * 16 + digit;
+static inline long hfsbi_json_hex(const char *at, const char *end,
+                                  const char **bad) {
+    if (end - at >= 4) {
+        unsigned a = hfsbi_json_hex_digit(at[0]);
+        unsigned b = hfsbi_json_hex_digit(at[1]);
+        unsigned c = hfsbi_json_hex_digit(at[2]);
+        unsigned d = hfsbi_json_hex_digit(at[3]);
+        if ((a | b | c | d) < 16)
+            return (long)(a << 12 | b << 8 | c << 4 | d);
     }
-    return value;
+    while (at < end && hfsbi_json_hex_digit(*at) < 16) at++;
+    *bad = at;
+    return -1;
 }
 
 /* Decodes the escape whose backslash is at `at` into out (room for 4) and its
@@ -95,42 +106,6 @@ static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
-static bool hfsbi_json_is_plain(char c) {
-    unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
-}
-
-/* The place of the first byte from `at` on that is not plain, or `end`; all
-   before it are copied to out. Whole blocks are stored: what is too much is
-   overwritten by what comes, and as decoded text is never longer than its
-   source there is room for it. In a long string 64 bytes are looked at in one
-   go, which costs no more than a wrong guess about where a line ends. */
-static inline const char *hfsbi_json_run_of(const char *at, const char *end,
-                                            char *out) {
-    uint64_t mask;
-    while (end - at >= HFSBI_JSON_BLOCK) {
-        mask = hfsbi_json_mask(at, true);
-        memcpy(out, at, HFSBI_JSON_BLOCK);
-        if (mask) return at + hfsbi_json_first(mask);
-        at += HFSBI_JSON_BLOCK;
-        out += HFSBI_JSON_BLOCK;
-#ifdef HFSBI_SSE2
-        while (end - at >= 64) {
-            mask = hfsbi_json_mask(at, true) |
-                   hfsbi_json_mask(at + 16, true) << 16 |
-                   hfsbi_json_mask(at + 32, true) << 32 |
-                   hfsbi_json_mask(at + 48, true) << 48;
-            memcpy(out, at, 64);
-            if (mask) return at + hfsbi_json_first(mask);
-            at += 64;
-            out += 64;
-        }
-#endif
-    }
-    while (at < end && hfsbi_json_is_plain(*at)) *out++ = *at++;
-    return at;
-}
-
 /* Copies the characters above 0x7F that stand at `at`, as long as they are
    good; gives the place behind them. */
 static const char *hfsbi_json_characters(const char *at, const char *end,
@@ -154,7 +129,7 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
     uint64_t    plain = HFSBI_JSON_PLAIN;
     size_t      n;
     for (;;) {
-        next = hfsbi_json_run_of(at, end, out);
+        next = hfsbi_json_copy_run(at, end, out, true);
         out += next - at;
         at = next;
         if (at == end) return hfsbi_json_broken(p, at);
@@ -166,9 +141,11 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
                 at += 2;
                 continue;
             }
-            at = hfsbi_json_escape(p, at, out, &n);
-            if (!at) return NULL;
-            out += n;
+            do { /* \u comes in runs */
+                at = hfsbi_json_escape(p, at, out, &n);
+                if (!at) return NULL;
+                out += n;
+            } while (at < end && *at == '\\');
         } else {
             next = hfsbi_json_characters(at, end, out);
             if (next == at) return hfsbi_json_broken(p, at);
@@ -198,7 +175,7 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
             at += mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
             if (mask) break;
         }
-        while (at < end && hfsbi_json_is_plain(*at)) at++;
+        while (at < end && hfsbi_json_is_plain(*at, true)) at++;
         if (at == end) return hfsbi_json_broken(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
@@ -218,17 +195,37 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                       hfsb_json_value *node) {
+static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
+                                  hfsb_json_value *node) {
     return p->out ? hfsbi_json_copy(p, at, node)
                   : hfsbi_json_check(p, at, node);
+}
+
+/* Most strings are short and plain: one block with a quote in it. */
+HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
+                                       hfsb_json_value *node) {
+    char    *out = p->out;
+    uint64_t mask;
+    size_t   n;
+    if (!out || p->end - at < HFSBI_JSON_BLOCK)
+        return hfsbi_json_any(p, at, node);
+    mask = hfsbi_json_mask(at, true);
+    n = mask ? hfsbi_json_first(mask) : 0;
+    if (at[n] != '"') return hfsbi_json_any(p, at, node);
+    memcpy(out, at, HFSBI_JSON_BLOCK);
+    out[n] = '\0';
+    node->as.str = out;
+    node->tag = HFSB_JSON_STRING | HFSBI_JSON_PLAIN |
+                (uint64_t)n << HFSBI_JSON_COUNT;
+    p->out = out + n + 1;
+    return at + n + 1;
 }
 
 HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
     char             *text = (char *)(uintptr_t)node->as.str, *out = text;
-    hfsbi_json_parser p = HFSB_INIT; /* for its end; it cannot fail */
+    hfsbi_json_parser p; /* for its end; it cannot fail */
     if (node->tag & HFSBI_JSON_ESCAPED) {
         p.end = at + len;
         while (at < p.end) {

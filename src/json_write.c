@@ -4,18 +4,38 @@
 
 /* ---- pieces ---- */
 
+/* Bytes that the buffer can hold as it is, the NUL included. */
+static inline size_t hfsbi_json_room(const hfsb_buf *b) {
+    return b->max && b->max < b->cap ? b->max + 1 : b->cap;
+}
+
+/* hfsbi_put for the many small pieces: the NUL is left to the end. */
+static inline void hfsbi_json_piece(hfsbi_sink *sink, const char *ptr,
+                                    size_t n) {
+    hfsb_buf *b = sink->buf;
+    if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
+        memcpy(b->ptr + b->len, ptr, n);
+        b->len += n;
+    } else {
+        hfsbi_put(sink, hfsb_str_make(ptr, n));
+    }
+}
+
+static inline void hfsbi_json_byte(hfsbi_sink *sink, char c) {
+    hfsb_buf *b = sink->buf;
+    if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
+    else hfsbi_put_byte(sink, c);
+}
+
+static void hfsbi_json_terminate(hfsb_buf *b) {
+    if (b->cap) b->ptr[b->len] = '\0';
+}
+
 /* The letter that stands behind a backslash for c; 0: \u and four digits. */
 static char hfsbi_json_letter(unsigned char c) {
-    switch (c) {
-    case '\n': return 'n';
-    case '"': return '"';
-    case '\\': return '\\';
-    case '\t': return 't';
-    case '\r': return 'r';
-    case '\b': return 'b';
-    case '\f': return 'f';
-    default: return '\0';
-    }
+    static const char control[] = "\0\0\0\0\0\0\0\0btn\0fr";
+    if (c < sizeof control) return control[c];
+    return c == '"' || c == '\\' ? (char)c : '\0';
 }
 
 /* Writes the character at byte i of s, escaped or repaired where it must be,
@@ -43,37 +63,19 @@ static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
     return i;
 }
 
-/* In text known to be UTF-8 a block may begin inside a character. */
-static bool hfsbi_json_as_it_is(char c, bool valid) {
-    unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u != '"' && u != '\\' && (valid || u < 0x80);
-}
-
-/* Bytes that the buffer can hold as it is, the NUL included. */
-static size_t hfsbi_json_room(const hfsb_buf *b) {
-    return b->max && b->max < b->cap ? b->max + 1 : b->cap;
-}
-
-/* As much of s from *i on as goes into the room that *b has. A block is stored
-   whole and then cut, so there is always a block of room left over. */
+/* As much of s from *i on as goes into the room that *b has. */
 static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
                                   bool valid) {
-    const char *at = s.ptr + *i, *end = s.ptr + s.len;
+    const char *at = s.ptr + *i, *end = s.ptr + s.len, *stop;
     char       *out = b->ptr + b->len;
-    char       *limit = b->ptr + hfsbi_json_room(b) - 32;
+    char       *limit = b->ptr + hfsbi_json_room(b) - 16;
     while (at < end && out < limit) {
-        size_t n;
-        if (end - at >= HFSBI_JSON_BLOCK) {
-            uint64_t mask = hfsbi_json_mask(at, !valid);
-            memcpy(out, at, HFSBI_JSON_BLOCK);
-            n = mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
-            at += n;
-            out += n;
-            if (!mask) continue;
-        } else if (hfsbi_json_as_it_is(*at, valid)) {
-            *out++ = *at++;
-            continue;
-        }
+        size_t n = (size_t)(limit - out);
+        stop = (size_t)(end - at) < n ? end : at + n;
+        stop = hfsbi_json_copy_run(at, stop, out, !valid);
+        out += stop - at;
+        at = stop;
+        if (at == end || out == limit) break;
         at += hfsbi_json_put_char(s, (size_t)(at - s.ptr), out, &n);
         out += n;
     }
@@ -96,8 +98,10 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
             hfsbi_json_put_blocks(b, s, &i, valid);
         } else if (st == HFSB_LIMIT) {
             char   piece[6];
-            size_t n;
-            i += hfsbi_json_put_char(s, i, piece, &n);
+            size_t n = 1;
+            piece[0] = s.ptr[i];
+            if (hfsbi_json_is_plain(s.ptr[i], !valid)) i++;
+            else i += hfsbi_json_put_char(s, i, piece, &n);
             st = hfsb_buf_append(b, hfsb_str_make(piece, n));
         }
         if (st != HFSB_OK) return st;
@@ -107,17 +111,17 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
 
 static void hfsbi_json_put_text(hfsbi_sink *sink, hfsb_str s, bool valid,
                                 bool plain) {
-    hfsbi_put_byte(sink, '"');
-    if (plain) hfsbi_put(sink, s);
+    hfsbi_json_byte(sink, '"');
+    if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
     else if (sink->status == HFSB_OK)
         sink->status = hfsbi_json_put_inside(sink->buf, s, valid);
-    hfsbi_put_byte(sink, '"');
+    hfsbi_json_byte(sink, '"');
 }
 
 static void hfsbi_json_newline(hfsbi_sink *sink, bool pretty, size_t depth) {
     if (!pretty) return;
-    hfsbi_put_byte(sink, '\n');
-    while (depth-- > 0) hfsbi_put(sink, HFSB_LIT("  "));
+    hfsbi_json_byte(sink, '\n');
+    while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
 }
 
 /* Anything but a container that holds something. */
@@ -125,10 +129,10 @@ static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
     char   text[32];
     size_t n = 0;
     switch (hfsb_json_type_of(v)) {
-    case HFSB_JSON_NULL: hfsbi_put(sink, HFSB_LIT("null")); return;
+    case HFSB_JSON_NULL: hfsbi_json_piece(sink, "null", 4); return;
     case HFSB_JSON_BOOL:
-        hfsbi_put(sink, hfsb_json_bool(v, false) ? HFSB_LIT("true")
-                                                 : HFSB_LIT("false"));
+        if (hfsb_json_bool(v, false)) hfsbi_json_piece(sink, "true", 4);
+        else hfsbi_json_piece(sink, "false", 5);
         return;
     case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
     case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
@@ -139,10 +143,10 @@ static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
         hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
                             (v->tag & HFSBI_JSON_PLAIN) != 0);
         return;
-    case HFSB_JSON_ARRAY: hfsbi_put(sink, HFSB_LIT("[]")); return;
-    case HFSB_JSON_OBJECT: hfsbi_put(sink, HFSB_LIT("{}")); return;
+    case HFSB_JSON_ARRAY: hfsbi_json_piece(sink, "[]", 2); return;
+    case HFSB_JSON_OBJECT: hfsbi_json_piece(sink, "{}", 2); return;
     }
-    hfsbi_put(sink, hfsb_str_make(text, n));
+    hfsbi_json_piece(sink, text, n);
 }
 
 /* ---- a tree ---- */
@@ -192,7 +196,7 @@ static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
                                                   bool keyed, bool pretty) {
     if (!keyed) return node;
     hfsbi_json_put_leaf(sink, node);
-    hfsbi_put(sink, pretty ? HFSB_LIT(": ") : HFSB_LIT(":"));
+    hfsbi_json_piece(sink, ": ", pretty ? 2 : 1);
     return node + 1;
 }
 
@@ -208,18 +212,18 @@ static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
             if (!hfsbi_json_enter(&boxes, &sink->buf->alloc, node))
                 sink->status = HFSB_NOMEM;
             box = node++;
-            hfsbi_put_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
+            hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
         } else {
             hfsbi_json_put_leaf(sink, node);
             if (node) node++;
             while (box && node == box + box->as.span) {
                 boxes.depth--;
                 hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-                hfsbi_put_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
+                hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
                 box = hfsbi_json_inside(&boxes);
             }
             if (!box) break;
-            hfsbi_put_byte(sink, ',');
+            hfsbi_json_byte(sink, ',');
         }
         hfsbi_json_newline(sink, pretty, depth + boxes.depth);
         node = hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box),
@@ -235,6 +239,7 @@ hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                             hfsb_err *err) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
     hfsbi_json_put_tree(&sink, value, opts && opts->pretty, 0);
+    hfsbi_json_terminate(out);
     if (hfsbi_sink_end(&sink) == HFSB_OK) return hfsbi_ok(err);
     return hfsbi_fail_status(err, sink.status, "writing JSON");
 }
@@ -268,7 +273,7 @@ static hfsbi_sink hfsbi_json_sink(const hfsb_json_writer *w) {
 
 /* A comma or a new line before an item, as needed. */
 static void hfsbi_json_separate(hfsb_json_writer *w, hfsbi_sink *sink) {
-    if (w->has_items) hfsbi_put_byte(sink, ',');
+    if (w->has_items) hfsbi_json_byte(sink, ',');
     if (w->depth) hfsbi_json_newline(sink, w->pretty, w->depth);
 }
 
@@ -288,6 +293,7 @@ static bool hfsbi_json_begin_value(hfsb_json_writer *w, hfsbi_sink *sink) {
 }
 
 static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
+    hfsbi_json_terminate(w->out);
     w->status = sink->status;
     w->after_key = false;
     w->has_items = true;
@@ -297,7 +303,7 @@ static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
 static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
     hfsbi_sink sink;
     if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_put(&sink, text);
+    hfsbi_json_piece(&sink, text.ptr, text.len);
     hfsbi_json_end_value(w, &sink);
 }
 
@@ -353,7 +359,8 @@ void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
     }
     hfsbi_json_separate(w, &sink);
     hfsbi_json_put_text(&sink, key, false, false);
-    hfsbi_put(&sink, w->pretty ? HFSB_LIT(": ") : HFSB_LIT(":"));
+    hfsbi_json_piece(&sink, ": ", w->pretty ? 2 : 1);
+    hfsbi_json_terminate(w->out);
     w->status = sink.status;
     w->after_key = true;
 }
@@ -366,7 +373,8 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
         return;
     }
     if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_put_byte(&sink, object ? '{' : '[');
+    hfsbi_json_byte(&sink, object ? '{' : '[');
+    hfsbi_json_terminate(w->out);
     w->status = sink.status;
     w->is_object[w->depth / 8] =
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
@@ -390,7 +398,7 @@ void hfsb_json_put_end(hfsb_json_writer *w) {
     }
     w->depth--;
     if (w->has_items) hfsbi_json_newline(&sink, w->pretty, w->depth);
-    hfsbi_put_byte(&sink, object ? '}' : ']');
+    hfsbi_json_byte(&sink, object ? '}' : ']');
     hfsbi_json_end_value(w, &sink);
 }
 

@@ -11,14 +11,17 @@
 /* ---- the file ---- */
 
 HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
-    hfsbi_file file;
+    hfsbi_file file = HFSB_INIT;
     hfsb_str   mark = HFSB_LIT("\xEF\xBB\xBF");
     file.offset = !keep_mark && hfsb_str_starts(content, mark) ? mark.len : 0;
     file.text = hfsb_str_slice(content, file.offset, content.len);
-    file.has_cr = hfsb_str_find_byte(content, '\r') != HFSB_NPOS;
-    file.lone_cr =
-        file.has_cr && hfsb_str_find_byte(content, '\n') == HFSB_NPOS;
     return file;
+}
+
+HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
+    file->has_cr = hfsb_str_find_byte(file->text, '\r') != HFSB_NPOS;
+    file->lone_cr = file->has_cr &&
+                    hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
 HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
@@ -80,26 +83,62 @@ static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
 
 /* ---- windows ---- */
 
-static bool hfsbi_is_anchor_byte(char c) {
-    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"' &&
-           c != '.';
+/* A byte that every fold leaves alone and that no fold produces. A single dot
+   is one too; three may stand for an ellipsis. */
+static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
+    char c = s.ptr[i];
+    if (c == '.')
+        return (i == 0 || s.ptr[i - 1] != '.') &&
+               (i + 1 == s.len || s.ptr[i + 1] != '.');
+    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"';
 }
 
-/* The longest run of bytes that every fold leaves alone and that no fold
-   produces, and how many lines of the old text stand before it. */
-static hfsb_str hfsbi_anchor(hfsb_str text, size_t *lines_before) {
-    hfsb_str best = HFSB_LIT("");
-    size_t   i = 0, lines = 0;
+typedef struct hfsbi_anchor {
+    hfsb_str text;
+    size_t   above; /* lines of the old text before it */
+} hfsbi_anchor;
+
+#define HFSBI_ANCHORS 8
+
+/* The longest runs of such bytes, longest first; how many there are. */
+static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
+    size_t i = 0, lines = 0, count = 0, k;
     while (i < text.len) {
         size_t start = i;
-        while (i < text.len && hfsbi_is_anchor_byte(text.ptr[i])) i++;
-        if (i - start > best.len) {
-            best = hfsb_str_slice(text, start, i);
-            *lines_before = lines;
+        while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
+        if (i > start && (count < HFSBI_ANCHORS ||
+                          i - start > list[count - 1].text.len)) {
+            if (count < HFSBI_ANCHORS) count++;
+            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start;
+                 k--)
+                list[k] = list[k - 1];
+            list[k].text = hfsb_str_slice(text, start, i);
+            list[k].above = lines;
         }
         if (i < text.len && text.ptr[i++] == '\n') lines++;
     }
-    return best;
+    return count;
+}
+
+/* True when the text is in the file a few times at most. */
+static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
+    size_t i, at = 0;
+    for (i = 0; i < 16; i++) {
+        size_t step = hfsb_str_find(hfsb_str_slice(file, at, file.len), text);
+        if (step == HFSB_NPOS) return true;
+        at += step + 1;
+    }
+    return false;
+}
+
+/* The first rare one of the longest runs, else the longest; text.len is 0
+   when there is none. Common ones are found out quickly. */
+static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
+    hfsbi_anchor list[HFSBI_ANCHORS], none = HFSB_INIT;
+    size_t       i, count = hfsbi_list_anchors(old_text, list);
+    for (i = 0; i < count; i++)
+        if (hfsbi_is_rare(file, list[i].text)) return list[i];
+    return count ? list[0] : none;
 }
 
 /* Characters that folds drop can stand inside an anchor. */
@@ -134,30 +173,33 @@ static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
 /* A window around each anchor, in order; those that touch are joined. Every
    byte is walked over a bounded number of times, however close they are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
-    hfsb_str text = s->file->text, anchor;
-    char     newline = s->file->lone_cr ? '\r' : '\n';
-    size_t   above = 0, below, at = 0, seen = 0, line = 0;
-    size_t   end = 0, end_line = 0, step;
-    anchor = hfsbi_anchor(s->old_text, &above);
-    below = hfsb_str_count_byte(s->old_text, '\n') - above;
-    if (!anchor.len || hfsbi_has_invisible(text))
+    hfsb_str     text = s->file->text;
+    hfsbi_anchor anchor = hfsbi_pick_anchor(text, s->old_text);
+    char         newline = s->file->lone_cr ? '\r' : '\n';
+    size_t       below, at = 0, seen = 0, line = 0, end = 0, end_line = 0;
+    below = hfsb_str_count_byte(s->old_text, '\n') - anchor.above;
+    if (!anchor.text.len || hfsbi_has_invisible(text))
         return hfsbi_push(s->alloc, &s->windows, &s->window_count,
                           &s->window_cap, 0, text.len);
     for (;; at++) {
-        step = hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
+        size_t step =
+            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor.text);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
-        line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
-        seen = at;
         if (at >= end) { /* on a line that no window holds yet */
-            size_t from = hfsbi_lines_above(text, newline, at, above, end);
+            size_t from =
+                hfsbi_lines_above(text, newline, at, anchor.above, end);
             if ((from > end || !s->window_count) &&
                 hfsbi_push(s->alloc, &s->windows, &s->window_count,
                            &s->window_cap, from, from) != HFSB_OK)
                 return HFSB_NOMEM;
             end = at;
-            end_line = line;
+            line = end_line = 0; /* lines are counted from this one on */
+        } else {
+            line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at),
+                                        newline);
         }
+        seen = at;
         hfsbi_widen(s, newline, below, line, &end, &end_line);
     }
 }
@@ -464,6 +506,23 @@ static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
     }
     if (st != HFSB_OK || s->found->count) return st;
     return hfsbi_climb_lines(s);
+}
+
+HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
+                                       const hfsbi_file *file,
+                                       hfsb_str          old_text,
+                                       hfsbi_found      *found) {
+    hfsbi_search s;
+    hfsb_status  st;
+    memset(&s, 0, sizeof s);
+    memset(found, 0, sizeof *found);
+    s.alloc = alloc;
+    s.file = file;
+    s.old_text = old_text;
+    s.found = found;
+    st = hfsbi_try_bytes(&s);
+    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,

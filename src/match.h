@@ -121,7 +121,10 @@ typedef struct hfsbi_file {
     bool     lone_cr; /* lines end at CR: there is no LF */
 } hfsbi_file;
 
+/* make() leaves the line ends unlooked at, as if all were LF: that is enough
+   for text within a line. scan() looks. */
 HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark);
+HFSBI_FN void       hfsbi_file_scan(hfsbi_file *file);
 
 /* The line's end at or behind pos: its offset and length; len 0 at the end
    of the file. */
@@ -164,6 +167,12 @@ typedef struct hfsbi_found {
     bool         overlapping; /* another match overlaps the only one */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
 } hfsbi_found;
+
+/* Searches for the bytes alone, rung 1 of a text within a line. */
+HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
+                                       const hfsbi_file *file,
+                                       hfsb_str          old_text,
+                                       hfsbi_found      *found);
 
 /* Searches rung by rung; found->rung is HFSBI_RUNG_NONE when none matches.
    old_text has LF only and is not empty. HFSB_OK or HFSB_NOMEM. */

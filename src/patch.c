@@ -110,6 +110,7 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.section = s;
     u.content = hfsb_buf_str(&before);
     u.file = hfsbi_file_make(u.content, false);
+    hfsbi_file_scan(&u.file);
     u.err = p->err;
     if (st == HFSB_OK) st = hfsbi_update_apply(&u);
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);

@@ -364,24 +364,29 @@ static hfsb_status hfsbi_compose_all(hfsbi_case *c) {
     return st;
 }
 
-static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
-    hfsbi_match whole = HFSB_INIT;
-    hfsb_status st = hfsbi_fold_newlines(c->edit->old_str, c->file.lone_cr,
-                                         &c->old_copy, &c->old_text);
-    if (st == HFSB_OK)
-        st = hfsbi_fold_newlines(c->edit->new_str, c->file.lone_cr,
-                                 &c->new_copy, &c->new_text);
-    if (st == HFSB_OK) st = hfsbi_check_texts(c);
-    if (st != HFSB_OK) return st;
-    if (!c->old_text.len) { /* and so is the file */
-        st = hfsb_buf_append(&c->plan->texts, c->edit->new_str);
-        return st == HFSB_OK
-                   ? hfsbi_add_place(c, whole,
-                                     c->plan->texts.len -
-                                         c->edit->new_str.len)
-                   : st;
-    }
-    st = hfsbi_search_case(c);
+static bool hfsbi_within_line(hfsb_str s) {
+    return hfsb_str_find_byte(s, '\n') == HFSB_NPOS &&
+           hfsb_str_find_byte(s, '\r') == HFSB_NPOS;
+}
+
+/* The everyday edit: a part of a line for another, there once. Line ends do
+   not matter then, and a large file is spared a pass. False: go the long
+   way. */
+static hfsb_status hfsbi_plan_quick(hfsbi_case *c, bool *done) {
+    hfsb_status st;
+    *done = false;
+    if (!c->old_text.len || !hfsbi_within_line(c->old_text) ||
+        !hfsbi_within_line(c->new_text))
+        return HFSB_OK;
+    st = hfsbi_match_bytes(&c->plan->alloc, &c->file, c->old_text, &c->found);
+    *done = st == HFSB_OK && c->found.count == 1 && !c->found.overlapping;
+    if (!*done) hfsbi_found_free(&c->plan->alloc, &c->found);
+    return st;
+}
+
+/* The long way: every rung, and refusals. */
+static hfsb_status hfsbi_plan_search(hfsbi_case *c) {
+    hfsb_status st = hfsbi_search_case(c);
     if (st != HFSB_OK) return st;
     if (!c->found.count) return hfsbi_not_found(c);
     if ((c->found.count > 1 || c->found.overlapping) &&
@@ -389,7 +394,40 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
         !(c->edit->line && c->found.rung <= HFSBI_RUNG_EOF &&
           hfsbi_pick_line(c)))
         return hfsbi_ambiguous(c);
-    st = hfsbi_check_applied(c);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_fold_texts(hfsbi_case *c) {
+    hfsb_status st = hfsbi_fold_newlines(c->edit->old_str, c->file.lone_cr,
+                                         &c->old_copy, &c->old_text);
+    if (st == HFSB_OK)
+        st = hfsbi_fold_newlines(c->edit->new_str, c->file.lone_cr,
+                                 &c->new_copy, &c->new_text);
+    return st;
+}
+
+static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
+    hfsbi_match whole = HFSB_INIT;
+    bool        done;
+    hfsb_status st;
+    c->old_text = c->edit->old_str;
+    c->new_text = c->edit->new_str;
+    st = hfsbi_plan_quick(c, &done);
+    if (st == HFSB_OK && !done) {
+        hfsbi_file_scan(&c->file);
+        st = hfsbi_fold_texts(c);
+    }
+    if (st == HFSB_OK) st = hfsbi_check_texts(c);
+    if (st != HFSB_OK) return st;
+    if (!c->old_text.len) { /* and so is the file */
+        st = hfsb_buf_append(&c->plan->texts, c->raw_new);
+        return st == HFSB_OK
+                   ? hfsbi_add_place(c, whole,
+                                     c->plan->texts.len - c->raw_new.len)
+                   : st;
+    }
+    if (!done) st = hfsbi_plan_search(c);
+    if (st == HFSB_OK) st = hfsbi_check_applied(c);
     c->plan->rungs |= 1u << c->found.rung;
     return st == HFSB_OK ? hfsbi_compose_all(c) : st;
 }

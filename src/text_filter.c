@@ -30,7 +30,9 @@
    printed at the end of a full row, the first half is given out for good. */
 #include "internal.h"
 
+#ifndef HFSBI_LINE_MAX /* the fuzz target makes it small */
 #define HFSBI_LINE_MAX 16384u
+#endif
 
 typedef enum hfsbi_escape {
     HFSBI_ESC_NONE,

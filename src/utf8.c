@@ -62,7 +62,7 @@ size_t hfsb_utf8_encode(unsigned long code, char out[4]) {
 }
 
 /* How many bytes from p on are ASCII, of n. */
-static size_t hfsbi_utf8_ascii(const char *p, size_t n) {
+HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n) {
     size_t i = 0;
 #ifdef HFSBI_SSE2
     for (; n - i >= 16; i += 16) {

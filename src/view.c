@@ -163,6 +163,12 @@ HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags) {
     hfsbi_folder       f = hfsbi_line_folder(line, flags);
     hfsbi_unit         u;
     unsigned long long hash = HFSB_FNV_START;
+    /* Most lines: nothing inside that a fold would change. */
+    if (!(flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) &&
+        (flags & HFSBI_FOLD_TRAIL) &&
+        hfsbi_utf8_ascii(f.text.ptr, f.text.len) == f.text.len &&
+        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS)
+        return hfsb_fnv(hfsbi_trim_end(f.text));
     while (hfsbi_folder_next(&f, &u)) hash = hfsb_fnv_add(hash, u.out);
     return hash;
 }
@@ -190,52 +196,88 @@ HFSBI_FN bool hfsbi_fold_equal(hfsb_str a, hfsb_str b, unsigned flags) {
 
 /* ---- views ---- */
 
-static bool hfsbi_view_add(hfsbi_view *v, const hfsbi_unit *u) {
+static bool hfsbi_view_add(hfsbi_view *v, size_t view_len, size_t text_pos,
+                           size_t text_len) {
     hfsbi_piece *p = (hfsbi_piece *)hfsbi_array_grow(
         &v->text.alloc, v->pieces, &v->cap, v->count + 1, sizeof *v->pieces);
     if (!p) return false;
     v->pieces = p;
     p += v->count++;
     p->view_pos = v->text.len;
-    p->view_len = u->out.len;
-    p->text_pos = u->start;
-    p->text_len = u->len;
+    p->view_len = view_len;
+    p->text_pos = text_pos;
+    p->text_len = text_len;
     return true;
 }
 
-/* Bytes from pos on that no fold looks at: copied at once. */
-static size_t hfsbi_plain_len(hfsb_str text, size_t pos) {
-    size_t start = pos;
-    while (pos < text.len && text.ptr[pos] > ' ' && text.ptr[pos] < 0x7F)
-        pos++;
-    return pos - start;
+/* No fold makes a text longer, so there is room. */
+static void hfsbi_view_put(hfsbi_view *v, hfsb_str s) {
+    memcpy(v->text.ptr + v->text.len, s.ptr, s.len);
+    v->text.len += s.len;
+}
+
+/* A whole line at once, where the folds only look at its end; false when they
+   look inside. *pos moves behind it. */
+static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
+                            size_t *pos, bool *ok) {
+    hfsb_str rest = hfsb_str_slice(text, *pos, text.len), line;
+    size_t   end = hfsb_str_find_byte(rest, '\n'), len, newline;
+    if (flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) return false;
+    newline = end == HFSB_NPOS ? 0 : 1;
+    len = end == HFSB_NPOS ? rest.len : end;
+    if (newline && len > 0 && rest.ptr[len - 1] == '\r') {
+        newline = 2;
+        len--;
+    }
+    line = hfsb_str_slice(rest, 0, len);
+    if ((flags & HFSBI_FOLD_LOOKS) && line.len &&
+        hfsbi_utf8_ascii(line.ptr, line.len) < line.len)
+        return false;
+    if (flags & HFSBI_FOLD_TRAIL)
+        while (line.len && (line.ptr[line.len - 1] == ' ' ||
+                            line.ptr[line.len - 1] == '\t'))
+            line.len--;
+    if (line.len) hfsbi_view_put(v, line);
+    if (line.len < len)
+        *ok = hfsbi_view_add(v, 0, *pos + line.len, len - line.len);
+    v->trimmed = line.len < len && !newline;
+    if (*ok && newline == 2) *ok = hfsbi_view_add(v, 1, *pos + len, 2);
+    if (newline) hfsbi_view_put(v, HFSB_LIT("\n"));
+    *pos += len + newline;
+    return true;
+}
+
+/* Unit by unit up to the end of the line. */
+static bool hfsbi_view_units(hfsbi_view *v, hfsbi_folder *f) {
+    hfsbi_unit u;
+    size_t     len;
+    while (hfsbi_folder_next(f, &u)) {
+        if ((u.len != u.out.len || u.out.ptr[0] != f->text.ptr[u.start]) &&
+            !hfsbi_view_add(v, u.out.len, u.start, u.len))
+            return false;
+        hfsbi_view_put(v, u.out);
+        v->trimmed = f->pos == f->text.len && !u.out.len &&
+                     hfsbi_is_blank(f->text, u.start, f->flags, &len);
+        if (u.out.len && u.out.ptr[0] == '\n') break;
+    }
+    return true;
 }
 
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *v, hfsb_str text,
                                       unsigned flags) {
     hfsbi_folder f = hfsbi_folder_make(text, flags);
-    hfsbi_unit   u;
-    hfsb_status  st = HFSB_OK;
+    hfsb_status  st;
+    bool         ok = true;
     hfsb_buf_truncate(&v->text, 0);
     v->count = 0;
     v->trimmed = false;
-    while (st == HFSB_OK && f.pos < text.len) {
-        size_t plain = hfsbi_plain_len(text, f.pos);
-        if (plain) {
-            st = hfsb_buf_append(&v->text,
-                                 hfsb_str_make(text.ptr + f.pos, plain));
-            f.pos += plain;
-            f.indent = false;
-            continue;
-        }
-        hfsbi_folder_next(&f, &u);
-        if (u.len != u.out.len || u.out.ptr[0] != text.ptr[u.start])
-            if (!hfsbi_view_add(v, &u)) st = HFSB_NOMEM;
-        if (st == HFSB_OK) st = hfsb_buf_append(&v->text, u.out);
-        v->trimmed = f.pos == text.len && !u.out.len &&
-                     hfsbi_is_blank(text, u.start, flags, &plain);
-    }
-    return st;
+    st = hfsb_buf_reserve(&v->text, text.len);
+    if (st != HFSB_OK) return st;
+    while (ok && f.pos < text.len)
+        if (!hfsbi_view_line(v, text, flags, &f.pos, &ok))
+            ok = hfsbi_view_units(v, &f);
+    v->text.ptr[v->text.len] = '\0';
+    return ok ? HFSB_OK : HFSB_NOMEM;
 }
 
 HFSBI_FN void hfsbi_view_free(hfsbi_view *v) {
