@@ -1146,32 +1146,32 @@ HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
 
 /* The place of the first byte from `at` on that is not plain, or `end`; all
    before it are copied to out. Whole blocks are stored, up to as many bytes as
-   there are before `end`: what is too much the caller overwrites. In a long
-   string 64 bytes are looked at in one go, which costs less than a wrong guess
-   about where a line ends. */
+   there are before `end`: what is too much the caller overwrites. 64 bytes are
+   looked at in one go where there are so many: that costs less than a wrong
+   guess about where a line ends. */
 HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
                                                            const char *end,
                                                            char       *out,
                                                            bool high) {
     uint64_t mask;
+#ifdef HFSBI_SSE2
+    while (end - at >= 64) {
+        mask = hfsbi_json_mask(at, high) |
+               hfsbi_json_mask(at + 16, high) << 16 |
+               hfsbi_json_mask(at + 32, high) << 32 |
+               hfsbi_json_mask(at + 48, high) << 48;
+        memcpy(out, at, 64);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += 64;
+        out += 64;
+    }
+#endif
     while (end - at >= HFSBI_JSON_BLOCK) {
         mask = hfsbi_json_mask(at, high);
         memcpy(out, at, HFSBI_JSON_BLOCK);
         if (mask) return at + hfsbi_json_first(mask);
         at += HFSBI_JSON_BLOCK;
         out += HFSBI_JSON_BLOCK;
-#ifdef HFSBI_SSE2
-        while (end - at >= 64) {
-            mask = hfsbi_json_mask(at, high) |
-                   hfsbi_json_mask(at + 16, high) << 16 |
-                   hfsbi_json_mask(at + 32, high) << 32 |
-                   hfsbi_json_mask(at + 48, high) << 48;
-            memcpy(out, at, 64);
-            if (mask) return at + hfsbi_json_first(mask);
-            at += 64;
-            out += 64;
-        }
-#endif
     }
     while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
     return at;
@@ -3325,8 +3325,8 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
     /* A value needs two bytes, most take more, and one that holds a whole
        file is nearly all of its text. */
-    size_t cap = len < 1024 ? len / 2 + 2 : len / 32 + 480;
-    p->room = closed && strings ? (len + 64) & ~(size_t)15 : 0;
+    size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
+    p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
     if (!closed) return hfsbi_json_unclosed(p, from);
@@ -5960,6 +5960,7 @@ typedef struct hfsbi_unified {
     size_t           context, max_bytes;
     hfsbi_sink       body;        /* lines of the hunk under way */
     size_t           old_lines, new_lines; /* in that hunk */
+    bool             changes; /* it has lines with - or + */
     size_t           old_pos, old_seen; /* lines ended before old_pos */
     size_t           gained;            /* lines added so far, less removed */
     bool             full;
@@ -6010,6 +6011,7 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
 static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
     if (mark != '+') u->old_lines++;
     if (mark != '-') u->new_lines++;
+    if (mark != ' ') u->changes = true;
     if (u->body.buf->len > u->max_bytes ||
         line.len > u->max_bytes - u->body.buf->len)
         u->full = true;
@@ -6119,16 +6121,17 @@ static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
 
 /* One hunk: b and what follows it closely. *b becomes the first block of the
    next hunk; *more tells whether there is one. *floor is where context may
-   start. */
+   start. Spans that put in what they took out make no hunk. */
 static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
                                   size_t *floor, bool *more,
                                   hfsbi_sink *out) {
     size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
                                    *floor);
-    size_t to, new_line = b->new_line, lead;
+    size_t to, end, new_line = b->new_line, lead;
     bool   close_by;
     hfsb_status st;
     u->old_lines = u->new_lines = 0;
+    u->changes = false;
     hfsb_buf_truncate(u->body.buf, 0);
     hfsbi_put_context(u, from, b->old_from);
     lead = u->old_lines;
@@ -6141,9 +6144,11 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
         if (!close_by) break;
         hfsbi_put_context(u, to, b->old_from);
     }
-    *floor = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
-                            &close_by);
-    hfsbi_put_context(u, to, *floor);
+    if (st == HFSB_OK && !u->changes && !u->full) return u->body.status;
+    end = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
+                         &close_by);
+    hfsbi_put_context(u, to, end);
+    *floor = end;
     hfsbi_put_hunk_head(u, from, new_line, lead, out);
     hfsbi_put(out, hfsb_buf_str(u->body.buf));
     return st == HFSB_OK ? u->body.status : st;

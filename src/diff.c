@@ -155,6 +155,7 @@ typedef struct hfsbi_unified {
     size_t           context, max_bytes;
     hfsbi_sink       body;        /* lines of the hunk under way */
     size_t           old_lines, new_lines; /* in that hunk */
+    bool             changes; /* it has lines with - or + */
     size_t           old_pos, old_seen; /* lines ended before old_pos */
     size_t           gained;            /* lines added so far, less removed */
     bool             full;
@@ -205,6 +206,7 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
 static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
     if (mark != '+') u->old_lines++;
     if (mark != '-') u->new_lines++;
+    if (mark != ' ') u->changes = true;
     if (u->body.buf->len > u->max_bytes ||
         line.len > u->max_bytes - u->body.buf->len)
         u->full = true;
@@ -314,16 +316,17 @@ static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
 
 /* One hunk: b and what follows it closely. *b becomes the first block of the
    next hunk; *more tells whether there is one. *floor is where context may
-   start. */
+   start. Spans that put in what they took out make no hunk. */
 static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
                                   size_t *floor, bool *more,
                                   hfsbi_sink *out) {
     size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
                                    *floor);
-    size_t to, new_line = b->new_line, lead;
+    size_t to, end, new_line = b->new_line, lead;
     bool   close_by;
     hfsb_status st;
     u->old_lines = u->new_lines = 0;
+    u->changes = false;
     hfsb_buf_truncate(u->body.buf, 0);
     hfsbi_put_context(u, from, b->old_from);
     lead = u->old_lines;
@@ -336,9 +339,11 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
         if (!close_by) break;
         hfsbi_put_context(u, to, b->old_from);
     }
-    *floor = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
-                            &close_by);
-    hfsbi_put_context(u, to, *floor);
+    if (st == HFSB_OK && !u->changes && !u->full) return u->body.status;
+    end = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
+                         &close_by);
+    hfsbi_put_context(u, to, end);
+    *floor = end;
     hfsbi_put_hunk_head(u, from, new_line, lead, out);
     hfsbi_put(out, hfsb_buf_str(u->body.buf));
     return st == HFSB_OK ? u->body.status : st;

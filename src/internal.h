@@ -337,32 +337,32 @@ HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
 
 /* The place of the first byte from `at` on that is not plain, or `end`; all
    before it are copied to out. Whole blocks are stored, up to as many bytes as
-   there are before `end`: what is too much the caller overwrites. In a long
-   string 64 bytes are looked at in one go, which costs less than a wrong guess
-   about where a line ends. */
+   there are before `end`: what is too much the caller overwrites. 64 bytes are
+   looked at in one go where there are so many: that costs less than a wrong
+   guess about where a line ends. */
 HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
                                                            const char *end,
                                                            char       *out,
                                                            bool high) {
     uint64_t mask;
+#ifdef HFSBI_SSE2
+    while (end - at >= 64) {
+        mask = hfsbi_json_mask(at, high) |
+               hfsbi_json_mask(at + 16, high) << 16 |
+               hfsbi_json_mask(at + 32, high) << 32 |
+               hfsbi_json_mask(at + 48, high) << 48;
+        memcpy(out, at, 64);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += 64;
+        out += 64;
+    }
+#endif
     while (end - at >= HFSBI_JSON_BLOCK) {
         mask = hfsbi_json_mask(at, high);
         memcpy(out, at, HFSBI_JSON_BLOCK);
         if (mask) return at + hfsbi_json_first(mask);
         at += HFSBI_JSON_BLOCK;
         out += HFSBI_JSON_BLOCK;
-#ifdef HFSBI_SSE2
-        while (end - at >= 64) {
-            mask = hfsbi_json_mask(at, high) |
-                   hfsbi_json_mask(at + 16, high) << 16 |
-                   hfsbi_json_mask(at + 32, high) << 32 |
-                   hfsbi_json_mask(at + 48, high) << 48;
-            memcpy(out, at, 64);
-            if (mask) return at + hfsbi_json_first(mask);
-            at += 64;
-            out += 64;
-        }
-#endif
     }
     while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
     return at;

@@ -288,8 +288,8 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
     /* A value needs two bytes, most take more, and one that holds a whole
        file is nearly all of its text. */
-    size_t cap = len < 1024 ? len / 2 + 2 : len / 32 + 480;
-    p->room = closed && strings ? (len + 64) & ~(size_t)15 : 0;
+    size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
+    p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
     if (!closed) return hfsbi_json_unclosed(p, from);

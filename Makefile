@@ -1,0 +1,47 @@
+# The names people type; the work is done by tests/run and tests/checks/.
+#   make          build/hfsb and the other programs of examples/
+#   make test     build and run the tests: a compiler and make are enough
+#   make check    the long set: compilers, sanitisers, growth, short fuzzing
+#   make fuzz     every fuzz target for FUZZ_SECONDS (needs clang)
+#   make bench    speed beside other libraries, as far as installed
+#   make clean
+# CC and CFLAGS are yours to set: make test CC=clang CFLAGS=-O0
+# hfsb.h is committed; after a change in src/ write it anew: ./amalgamate.sh
+
+CC           ?= cc
+CFLAGS       ?= -O2 -g
+FUZZ_SECONDS ?= 60
+
+# An example that needs a library says so in a line like this:
+# /* link: -lcurl */. Where that is missing, it is left out.
+all:
+	@mkdir -p build
+	@for f in examples/*.c; do \
+	    [ -f "$$f" ] || continue; \
+	    out=build/$$(basename "$$f" .c); \
+	    [ ! -f "$$out" ] || \
+	    [ -n "$$(find "$$f" *.h -newer "$$out")" ] || continue; \
+	    libs=$$(sed -n 's|^/\* link: \(.*\) \*/$$|\1|p' "$$f"); \
+	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $$libs; then \
+	        echo "built $$out"; \
+	    elif [ -n "$$libs" ]; then \
+	        echo "left out $$out: it needs $$libs"; \
+	    else exit 1; fi; \
+	done
+
+test: all
+	@CC='$(CC)' CFLAGS='$(CFLAGS)' sh tests/run
+
+check:
+	@sh tests/checks/all.sh
+
+fuzz:
+	@sh tests/checks/fuzz.sh $(FUZZ_SECONDS)
+
+bench:
+	@CC='$(CC)' sh tests/checks/bench.sh
+
+clean:
+	rm -rf build
+
+.PHONY: all test check fuzz bench clean

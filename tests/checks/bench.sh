@@ -1,0 +1,69 @@
+#!/bin/sh
+# Builds and runs the benchmarks, tests/bench/bench_NAME.c, then says what the
+# header costs: its size and the time to compile it. `make bench`
+#   tests/checks/bench.sh [NAME...]
+# Other libraries are measured beside it where they are installed (on Debian
+# libcjson-dev, rapidjson-dev, libsimdjson-dev): bench_NAME_peers.cpp.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+
+CC=${CC:-cc} CXX=${CXX:-c++} out=build/bench bad=0
+flags='-O2 -DNDEBUG'
+mkdir -p "$out"
+
+libs='-lm'
+for l in -lcjson -lsimdjson; do ! works "$CC" $l || libs="$libs $l"; done
+
+build() { # NAME
+    src=tests/bench/bench_$1
+    if [ -f "${src}_peers.cpp" ] && works "$CXX" -x c++; then
+        $CXX $flags -std=c++17 -c "${src}_peers.cpp" -o "$out/$1_peers.o" &&
+            $CC $flags -DBENCH_PEERS -c "$src.c" -o "$out/$1.o" &&
+            $CXX "$out/$1.o" "$out/$1_peers.o" $libs -o "$out/bench_$1"
+    else
+        $CC $flags "$src.c" $libs -o "$out/bench_$1"
+    fi
+}
+
+compile_time() { # LABEL COMPILER...: the best of three
+    label=$1
+    shift
+    if ! works "$@"; then return; fi
+    best=
+    for _ in 1 2 3; do
+        # POSIX's own format; the seconds of the processor, not of the clock
+        t=$( (time -p "$@" -c tests/compile/implementation.c \
+            -o "$out/impl.o") 2>&1 | awk '/^user/ { print $2 }')
+        best=$(printf '%s\n%s\n' "$t" "${best:-$t}" | sort -n | head -n 1)
+    done
+    printf '  %-24s %6s s, %8d bytes of code and constants\n' "$label" \
+        "${best:-?}" "$(size "$out/impl.o" | awk 'NR == 2 { print $1 }')"
+}
+
+if [ $# = 0 ]; then
+    for f in tests/bench/bench_*.c; do
+        [ -f "$f" ] || continue
+        f=$(basename "$f" .c)
+        set -- "$@" "${f#bench_}"
+    done
+fi
+for name; do
+    echo "==== $name"
+    if build "$name" > "$out/$name.log" 2>&1; then
+        "$out/bench_$name" || bad=1
+    else
+        echo "bench_$name does not build:"
+        head -n 20 "$out/$name.log"
+        bad=1
+    fi
+    echo
+done
+
+echo "==== the header"
+printf '  hfsb.h %s lines, %s bytes; to compile the implementation:\n' \
+    "$(grep -c '' hfsb.h)" "$(wc -c < hfsb.h | tr -d ' ')"
+compile_time "$CC -O0" "$CC" -O0
+compile_time "$CC -O2" "$CC" -O2
+compile_time "$CC -Os" "$CC" -Os
+exit $bad

@@ -1,0 +1,154 @@
+#!/bin/sh
+# Compiles everything without a warning, in every way a user may: compilers,
+# languages, the joined header in each of its uses (tests/compile/), the
+# modules of src/ one by one, other machines and other libcs.
+#   tests/checks/compile.sh [TOOL...]    default: all that are installed
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+
+out=build/compile
+use=tests/compile
+c_only=$WARN_C
+# What the public part may include, and what these include themselves.
+public='hfsb.h declarations.c declarations.o: stddef.h stdbool.h stdarg.h
+        stdc-predef.h __stddef_max_align_t.h'
+
+tool() { # sets cc, link, run and warn for tool $1 and language $2
+    run='' warn="$WARN $c_only"
+    case $1 in
+    g++ | clang++) cc="$1 -x c++" link=$1 warn=$WARN ;;
+    m32) cc=$M32 link=$M32 ;;
+    s390x) cc=s390x-linux-gnu-gcc link="$cc -static" run=qemu-s390x ;;
+    musl) cc=musl-gcc link="$cc -static" ;;
+    tcc) cc=tcc link=tcc warn="-Wall -Werror" ;;
+    *) cc=$1 link=$1 ;;
+    esac
+    cc="$cc -std=$2"
+}
+
+program() { # compile $1.c, link with the objects after it, run
+    name=$1
+    shift
+    $cc $warn -c "$use/$name.c" -o "$o/$name.o" &&
+        $link "$o/$name.o" "$@" -o "$o/$name" || return 1
+    [ -z "$run" ] || have "$run" || return 0
+    $run "$o/$name" || { echo "$name: exit status $?"; return 1; }
+}
+
+object() { # compile $1 with the flags after it
+    name=$1
+    shift
+    $cc $warn "$@" -c "$name" -o "$o/$(basename "$name").o"
+}
+
+every() { # $1: .c or .h files of src/, each by itself
+    bad=0
+    for f in src/*"$1"; do
+        case $f in
+        *.h) printf '#include "../../../%s"\n' "$f" > "$o/alone.c"
+            object "$o/alone.c" -Wno-unused-function -DHFSBI_SPLIT ;;
+        *) object "$f" -DHFSBI_SPLIT ;;
+        esac || { echo "in $f"; bad=1; }
+    done
+    return $bad
+}
+
+only_three_headers() { # no <stdio.h>, no OS header in the public part
+    $cc -M $use/declarations.c > "$o/deps" || return 1
+    bad=0
+    for f in $(tr -d '\\' < "$o/deps"); do
+        case " $(echo $public) " in
+        *" $(basename "$f") "*) ;;
+        *) echo "the public part includes $f"; bad=1 ;;
+        esac
+    done
+    return $bad
+}
+
+do_job() { # sets cc, link, run, warn, o before
+    case $1 in
+    static | twice | hooks) program "$1" ;;
+    two_files)
+        object $use/implementation.c &&
+            program caller "$o/implementation.c.o" ;;
+    cxx_caller) # the implementation in C
+        "${link%++}" -c $use/implementation.c -o "$o/c.o" 2> "$o/err" ||
+            gcc -c $use/implementation.c -o "$o/c.o" || return 1
+        program caller "$o/c.o" ;;
+    no_simd) object $use/implementation.c -DHFSB_NO_SIMD ;;
+    no_assert) object $use/implementation.c -DNDEBUG ;;
+    O2) object $use/implementation.c -O2 ;;
+    O3) object $use/static.c -O3 ;;
+    fortified)
+        object $use/implementation.c -O2 -D_FORTIFY_SOURCE=2 \
+            -fstack-protector-strong ;;
+    modules) every .c ;;
+    headers) every .h ;;
+    public_part) only_three_headers ;;
+    *) object "$use/$1.c" ;;
+    esac
+}
+
+job() { # WHAT:TOOL:LANGUAGE
+    o=$out/$1
+    IFS=: read -r what tool std <<END
+$1
+END
+    tool "$tool" "$std"
+    mkdir -p "$o"
+    if ! do_job "$what" > "$o/log" 2>&1; then
+        echo "FAIL  $tool -std=$std: $what"
+        head -n 15 "$o/log"
+        echo "$1" >> "$out/failed"
+    fi
+    find "$o" -type f ! -name log -exec rm -f {} +
+}
+
+jobs_for() { # $1: tool
+    uses="declarations implementation static twice hooks late no_simd"
+    case $1 in
+    gcc | clang)
+        for std in c99 c11 c17 c2x; do
+            for u in $uses no_assert two_files modules; do
+                echo "$u:$1:$std"
+            done
+        done
+        echo "O2:$1:c99 O3:$1:c99 fortified:$1:gnu17 headers:$1:c99"
+        echo "public_part:$1:c99" ;;
+    g++ | clang++)
+        for std in c++17 c++20; do
+            for u in $uses cxx_caller modules; do echo "$u:$1:$std"; done
+        done
+        echo "O2:$1:c++17 headers:$1:c++17" ;;
+    tcc)
+        for u in $uses two_files; do echo "$u:$1:c99"; done ;;
+    *)
+        for u in $uses two_files modules; do echo "$u:$1:c99"; done
+        echo "O2:$1:c17" ;;
+    esac
+}
+
+[ -f hfsb.h ] || { echo "hfsb.h is missing: run ./amalgamate.sh"; exit 1; }
+rm -rf "$out"
+mkdir -p "$out"
+[ $# -gt 0 ] || set -- gcc clang g++ clang++ m32 s390x musl tcc
+list=
+for t; do
+    tool "$t" c99
+    # shellcheck disable=SC2086
+    if works $link; then
+        list="$list $(jobs_for "$t")"
+    else
+        echo "skipped: $t not found"
+    fi
+done
+[ -n "$list" ] || exit 77
+# shellcheck disable=SC2086
+parallel job $list
+
+set -- $list
+failed=0
+[ ! -f "$out/failed" ] || failed=$(wc -l < "$out/failed" | tr -d ' ')
+echo "$(($# - failed)) ways to compile passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,102 @@
+#!/bin/sh
+# The documentation tells the truth:
+#   - every ```c block of README.md and the quick start at the top of hfsb.h
+#     compile, as C99 and as C++17, without a warning;
+#   - every ```sh block of README.md that is marked `sh run` runs, in the
+#     project's folder, and exits 0.
+# A block with its own #include "hfsb.h" is a whole file. One with a line that
+# begins with "}" holds functions. Any other is what stands in a function that
+# has a text called `content`.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+
+out=build/docs
+rm -rf "$out"
+mkdir -p "$out"
+bad=0 n=0
+
+blocks() { # FILE INFO PREFIX SUFFIX: fenced blocks into numbered files
+    awk -v info="$2" -v prefix="$3" -v suffix="$4" '
+        inside && /^```/ { inside = 0; close(file); next }
+        inside { print > file; next }
+        /^```/ {
+            skip = !skip
+            if (skip && $0 == "```" info) {
+                skip = 0; inside = 1
+                file = prefix NR suffix
+                printf "" > file
+            }
+        }' "$1"
+}
+
+quick_start() { # its paragraphs of code: a first line with a semicolon
+    awk 'BEGIN { RS = "" }
+         on && /^ ? ? ?[A-Z][A-Z]/ { exit }
+         on && /^[^\n]*;/ { print }
+         /QUICK START/ { on = 1 }' "$1"
+}
+
+compiles() { # FILE AS COMPILER...
+    what=$1 as=$2
+    shift 2
+    # shellcheck disable=SC2086
+    works "$@" || { echo "skipped: $1 not found ($as)"; return 0; }
+    n=$((n + 1))
+    if ! "$@" $flags -I. -c "$what" -o "$out/o" > "$out/log" 2>&1; then
+        echo "FAIL  $what does not compile as $as:"
+        head -n 15 "$out/log"
+        bad=$((bad + 1))
+    fi
+}
+
+wrap() { # a block without includes becomes a file
+    ! grep -q 'include "hfsb.h"' "$1" || return 0
+    {
+        printf '#include <stdio.h>\n#include <stdlib.h>\n'
+        printf '#include <string.h>\n#include "hfsb.h"\n'
+        if grep -q '^}' "$1"; then
+            cat "$1"
+        else
+            printf 'void block(const char *content);\n'
+            printf 'void block(const char *content) {\n(void)content;\n{\n'
+            cat "$1"
+            printf '}\n}\n'
+        fi
+    } > "$1.tmp"
+    mv "$1.tmp" "$1"
+}
+
+[ -f hfsb.h ] || { echo "hfsb.h is missing: run ./amalgamate.sh"; exit 1; }
+if [ -f README.md ]; then
+    blocks README.md c "$out/README.md:" .c
+    blocks README.md 'sh run' "$out/README.md:" .sh
+else
+    echo "FAIL  there is no README.md"
+    bad=1
+fi
+quick_start hfsb.h > "$out/hfsb.h-quick-start.c"
+if [ ! -s "$out/hfsb.h-quick-start.c" ]; then
+    echo "FAIL  no quick start found at the top of hfsb.h"
+    rm -f "$out/hfsb.h-quick-start.c"
+    bad=$((bad + 1))
+fi
+flags="-Wall -Wextra -Werror"
+for f in "$out"/*.c; do
+    [ -f "$f" ] || continue
+    wrap "$f"
+    compiles "$f" C99 "${CC:-cc}" -std=c99
+    compiles "$f" C++17 "${CXX:-c++}" -x c++ -std=c++17
+done
+for f in "$out"/*.sh; do
+    [ -f "$f" ] || continue
+    n=$((n + 1))
+    if ! sh -eu "$f" > "$out/log" 2>&1; then
+        echo "FAIL  ${f#"$out/"} does not run:"
+        cat "$f"
+        tail -n 15 "$out/log"
+        bad=$((bad + 1))
+    fi
+done
+echo "$n checks of code in the documentation, $bad failed"
+[ $bad = 0 ]

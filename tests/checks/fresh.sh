@@ -1,0 +1,34 @@
+#!/bin/sh
+# A newcomer's first minute: the project's files in an empty folder, `make`
+# and `make test`, with nothing in PATH but a compiler, make and the plain
+# POSIX utilities: no git, clang, python, bash.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+
+have git || { echo "skipped: git not found"; exit 77; }
+top=$(mktemp -d) || exit 1
+trap 'rm -rf "$top"' EXIT
+mkdir "$top/bin" "$top/hfsb"
+git ls-files -co --exclude-standard | tar -cf - -T - |
+    (cd "$top/hfsb" && tar -xf -)
+
+for t in sh cc gcc as ld make awk basename cat chmod cmp cp date diff \
+    dirname echo env find getconf grep head ls mkdir mktemp mv printf rm sed \
+    sleep sort tail touch tr true uname wc; do
+    path=$(command -v $t) || continue
+    case $path in /*) ln -s "$path" "$top/bin/$t" ;; esac
+done
+
+cd "$top/hfsb" || exit 1
+unset HFSB_TEST_DATA
+# not `env -i`: a compiler may need its own variables
+PATH=$top/bin
+export PATH
+make > "$top/log" 2>&1 && make test >> "$top/log" 2>&1 && {
+    tail -n 1 "$top/log"
+    exit 0
+}
+echo "FAIL  make && make test in a fresh copy:"
+tail -n 30 "$top/log"
+exit 1

@@ -1,0 +1,71 @@
+# shellcheck shell=sh disable=SC2034 # its variables are used by others
+# Shared by tests/run and tests/checks/*.sh; POSIX sh, sourced from the top
+# of the project. A check exits 0 (passed), 1 (failed) or 77 (skipped).
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# the compiler $1 with its flags builds a program here (a cross compiler
+# without its libc does not)
+works() {
+    mkdir -p build
+    works_in=$(mktemp -d build/works.XXXXXX) || return 1
+    echo 'int main(void) { return 0; }' > "$works_in/a.c"
+    "$@" -o "$works_in/a" "$works_in/a.c" >/dev/null 2>&1
+    works_rc=$?
+    rm -rf "$works_in"
+    return $works_rc
+}
+
+cores() {
+    cores_n=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || cores_n=2
+    [ "$cores_n" -ge 1 ] 2>/dev/null || cores_n=2
+    echo "$cores_n"
+}
+
+JOBS=${JOBS:-$(cores)}
+
+# parallel FN ITEM...: runs `FN ITEM` for every item, JOBS at a time. Results
+# go through files, since each worker is a subshell. A worker takes an item
+# by making a directory, which only one of them can.
+parallel() {
+    par_fn=$1
+    shift
+    mkdir -p build
+    par_taken=$(mktemp -d build/parallel.XXXXXX) || exit 1
+    par_pids=
+    par_w=0
+    while [ $par_w -lt "$JOBS" ]; do
+        (
+            par_i=0
+            for par_item; do
+                par_i=$((par_i + 1))
+                mkdir "$par_taken/$par_i" 2>/dev/null || continue
+                "$par_fn" "$par_item"
+            done
+        ) &
+        par_pids="$par_pids $!"
+        par_w=$((par_w + 1))
+    done
+    # shellcheck disable=SC2064,SC2086 # the ids as they are now
+    trap "kill $par_pids 2>/dev/null; rm -rf '$par_taken'; exit 130" INT TERM
+    # shellcheck disable=SC2086
+    wait $par_pids
+    trap - INT TERM
+    rm -rf "$par_taken"
+}
+
+# limited SECONDS COMMAND...: timeout(1) where there is one
+limited() {
+    if have timeout; then timeout "$@"; else shift; "$@"; fi
+}
+
+seconds() { date +%s; }
+
+# The warnings every line of the project is free of.
+WARN="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow
+      -Wundef -Wcast-qual -Wvla -Werror"
+WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wc++-compat"
+
+# 32 bit on x86-64; the -I stands for a link that gcc-multilib would bring,
+# which cannot be installed beside a cross gcc.
+M32="gcc -m32 -I/usr/include/x86_64-linux-gnu"

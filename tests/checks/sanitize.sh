@@ -1,0 +1,89 @@
+#!/bin/sh
+# The whole test suite, built and run in ways that show what a plain run
+# hides: sanitisers, valgrind, other machines, other libcs.
+#   tests/checks/sanitize.sh [WAY...]    default: all of --list
+# Most ways link the modules of src/, compiled once, with each test: faster,
+# and a second proof that the modules stand alone.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+
+ways="gcc-asan clang-asan no-simd msan tsan valgrind m32 s390x musl cxx
+      clang-joined split-O3"
+
+# Wrapping of unsigned numbers is meant in hashes and random numbers.
+integer="-fsanitize=integer -fno-sanitize=unsigned-integer-overflow
+         -fno-sanitize=unsigned-shift-base,implicit-integer-sign-change"
+abort="-g -fno-omit-frame-pointer -fno-sanitize-recover=all"
+gcc_asan="-O1 $abort -fsanitize=address,undefined,leak,bounds-strict
+          -fsanitize=float-cast-overflow,float-divide-by-zero"
+
+suite() { # COMPILER FLAGS: a way to build that works here, or skipped
+    # shellcheck disable=SC2086
+    works $1 $2 || { echo "skipped: '$1' cannot do this here"; return 77; }
+    # shellcheck disable=SC2086
+    CC=$1 CFLAGS=$(echo $2) OUT=build/sanitize/$way sh tests/run
+}
+
+# A suite of one thread shows ThreadSanitizer nothing: the quick suite, and a
+# program that uses the library in four threads at once.
+threads() {
+    flags="-O1 -g -fsanitize=thread"
+    suite gcc "$flags" || return $?
+    # shellcheck disable=SC2086
+    gcc $flags -DHFSBI_SPLIT tests/threads.c build/sanitize/tsan/src/*.o \
+        -pthread -o build/sanitize/tsan/threads &&
+        build/sanitize/tsan/threads
+}
+
+way() { # in a subshell of its own
+    SPLIT=1 RUN='' LIMIT=600
+    export SPLIT RUN LIMIT
+    case $1 in
+    tsan | valgrind | s390x) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
+    esac
+    case $1 in
+    gcc-asan) suite gcc "$gcc_asan" ;;
+    no-simd) suite gcc "$gcc_asan -DHFSB_NO_SIMD" ;;
+    clang-asan)
+        suite clang "-O1 $abort -fsanitize=address,undefined $integer" ;;
+    msan)
+        suite clang "-O1 $abort -fsanitize=memory
+                     -fsanitize-memory-track-origins" ;;
+    tsan) threads ;;
+    valgrind)
+        have valgrind || { echo "skipped: valgrind not found"; return 77; }
+        RUN="valgrind -q --error-exitcode=9 --leak-check=full"
+        suite gcc "-O1 -g" ;;
+    m32) suite "$M32" "-O2 -g -fsanitize=undefined
+                       -fno-sanitize-recover=all" ;;
+    s390x)
+        have qemu-s390x || { echo "skipped: qemu-s390x not found"; return 77; }
+        RUN=qemu-s390x
+        suite "s390x-linux-gnu-gcc -static" "-O2" ;;
+    musl) suite "musl-gcc -static" "-O2" ;;
+    cxx) suite g++ "-std=c++17 -O1 -Wall -Wextra" ;;
+    clang-joined) SPLIT='' && suite clang "-O2 -Wall -Wextra" ;;
+    split-O3) suite gcc "-O3 -flto=auto -D_FORTIFY_SOURCE=2
+                         -fstack-protector-strong" ;;
+    *) echo "no such way: $1; there are: $(echo $ways)"; return 2 ;;
+    esac
+}
+
+if [ "${1:-}" = --list ]; then
+    printf '%s\n' $ways
+    exit 0
+fi
+[ $# -gt 0 ] || set -- $ways
+bad=0 none=1
+for way; do
+    [ $# = 1 ] || echo "---- $way"
+    (way "$way")
+    case $? in
+    0) none=0 ;;
+    77) ;;
+    *) none=0 bad=$((bad + 1)) ;;
+    esac
+done
+[ $none = 0 ] || exit 77
+[ $bad = 0 ]

@@ -1,0 +1,10 @@
+/* Another header has included the declarations before, and one more does
+   so after. */
+#include "../../hfsb.h"
+#define HFSB_IMPLEMENTATION
+#include "../../hfsb.h"
+#include "../../hfsb.h"
+
+int main(void) {
+    return hfsb_str_find(HFSB_LIT("abc"), HFSB_LIT("c")) == 2 ? 0 : 1;
+}

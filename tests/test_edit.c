@@ -1,0 +1,1329 @@
+/* Tests of src/edit.c and what is below it: view, match, indent, compose,
+   screen, plan. What refusals say in full is in test_edit_hints.c. */
+#include "t_edit.h"
+
+#define NBSP     "\xC2\xA0"
+#define ELLIPSIS "\xE2\x80\xA6"
+#define EM_DASH  "\xE2\x80\x94"
+#define EN_DASH  "\xE2\x80\x93"
+#define LQUO     "\xE2\x80\x9C"
+#define RQUO     "\xE2\x80\x9D"
+#define APOS     "\xE2\x80\x99"
+#define ZWSP     "\xE2\x80\x8B"
+#define BOM      "\xEF\xBB\xBF"
+
+static const char trailing[] = "(matched after trimming trailing whitespace)";
+static const char unicode[] = "(matched after unicode normalization)";
+static const char runs[] = "(matched after collapsing runs of blanks)";
+static const char trimmed[] = "(matched after trimming whitespace)";
+static const char trimmed_put[] =
+    "(matched after trimming whitespace) "
+    "(new_str re-indented as the file is)";
+static const char stripped[] = "(line-number prefixes removed)";
+
+/* ---- replacing, rung by rung ---- */
+
+typedef struct replace_case {
+    const char *content, *old_str, *new_str;
+    const char *note;   /* NULL: "" */
+    const char *result; /* NULL: not found */
+} replace_case;
+
+static void check_result(const te_run *run, size_t i, const char *note,
+                         const char *result) {
+    bool ok = run->st == HFSB_OK &&
+              te_same(&run->out, hfsb_cstr(result)) &&
+              !strcmp(run->r.note, note ? note : "");
+    T_CHECK(ok);
+    if (!ok)
+        printf("  case %zu: %s\n  note %s\n  is   \"%s\"\n  want \"%s\"\n", i,
+               run->err.msg, run->r.note, run->out.ptr ? run->out.ptr : "",
+               result);
+}
+
+static void check_replacements(const replace_case *list, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        if (list[i].result) {
+            check_result(&run, i, list[i].note, list[i].result);
+        } else {
+            T_CHECK(run.st == HFSB_NOT_FOUND);
+            if (run.st != HFSB_NOT_FOUND)
+                printf("  case %zu: %s\n", i, run.out.ptr);
+        }
+        te_free(&run);
+    }
+}
+
+static void edit_replaces_what_is_there_to_the_letter(void) {
+    static const replace_case list[] = {
+        {"one\ntwo\nthree\n", "two", "2", NULL, "one\n2\nthree\n"},
+        {"one\ntwo\nthree\n", "one\ntwo\n", "", NULL, "three\n"},
+        {"one\ntwo\nthree\n", "ne\ntw", "-", NULL, "o-o\nthree\n"},
+        {"one", "one", "1\n2\n", NULL, "1\n2\n"},
+        {"a\n\nb\n", "\n\n", "\n", NULL, "a\nb\n"},
+        {"x  =  1  \n", "x  =  1  \n", "x = 1\n", NULL, "x = 1\n"},
+        {"\t\tdeep\n", "\t\tdeep", "\tflat", NULL, "\tflat\n"},
+        {"caf\xC3\xA9 au lait", "\xC3\xA9", "e", NULL, "cafe au lait"},
+        {"it" APOS "s", "it" APOS "s", "it's", NULL, "it's"},
+        {"\xFF\xFE raw", "\xFE", "bytes", NULL, "\xFF" "bytes raw"},
+        {"    \n", "    ", "", NULL, "\n"},
+        {"price $1", "$1", "$0\\1&", NULL, "price $0\\1&"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_takes_the_line_ends_of_the_file(void) {
+    static const replace_case list[] = {
+        {"one\r\ntwo\r\n", "one\ntwo\n", "1\n2\n3\n", NULL,
+         "1\r\n2\r\n3\r\n"},
+        {"one\ntwo\n", "one\r\ntwo\r\n", "1\r\n2\r\n", NULL, "1\n2\n"},
+        {"one\r\ntwo\r\n", "one\r\ntwo", "1\r\n2", NULL, "1\r\n2\r\n"},
+        {"one\rtwo\rthree", "one\ntwo", "1\n1b\n2", NULL,
+         "1\r1b\r2\rthree"},
+        {"one\rtwo\r", "one\r\ntwo\r\n", "1\r\n2\r\n", NULL, "1\r2\r"},
+        {"a\r\nb\nc\r\n", "b", "b1\nb2", NULL, "a\r\nb1\nb2\nc\r\n"},
+        {"a\nb\r\nc\n", "b", "b1\nb2", NULL, "a\nb1\r\nb2\r\nc\n"},
+        /* mixed inside the match: lines that stay keep theirs */
+        {"a\r\nb\nc\r\nd\n", "a\nb\nc\n", "a\nB\nc\n", NULL,
+         "a\r\nB\r\nc\r\nd\n"},
+        /* the last line has none: the file's first one */
+        {"a\r\nb\nlast", "last", "x\ny", NULL, "a\r\nb\nx\r\ny"},
+        /* none at all: as it was sent */
+        {"only", "only", "x\ny\n", NULL, "x\ny\n"},
+        {"only", "only", "x\r\ny\r\n", NULL, "x\r\ny\r\n"},
+        /* a CR inside a line is no line's end when there are LFs */
+        {"a\rb\nc\n", "a\rb", "z", NULL, "z\nc\n"},
+        {"a\rb\nc\n", "a\nb", "z", NULL, NULL},
+        {"a \r\nb\r\n", "a\nb\n", "a\nc\n", trailing, "a \r\nc\r\n"},
+        {"\ta\r\n\tb\r\n", "a\nb\n", "a\nx\nc\n", trimmed_put,
+         "\ta\r\n\tx\r\n\tc\r\n"},
+        {"\ta\r\tb\r", "a\nb\n", "a\nx\n", trimmed_put, "\ta\r\tx\r"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_forgives_a_missing_last_newline(void) {
+    static const replace_case list[] = {
+        {"a\nlast", "last\n", "end\n", NULL, "a\nend"},
+        {"a\r\nlast", "last\n", "end\nmore\n", NULL, "a\r\nend\r\nmore"},
+        {"a\nlast", "last\n", "end", NULL, "a\nend"},
+        {"a\nlast", "a\nlast\n", "", NULL, ""},
+        {"a\nlast", "a\nlast\n\n", "b\n", trimmed, "b"},
+        {"a\nlast one", "last\n", "end\n", NULL, NULL},
+        {"a\nlast  ", "last\n", "end\n", trailing, "a\nend"},
+        {"a\nit" APOS "s", "it's\n", "was\n", unicode, "a\nwas"},
+        {"x\na   b", "a b\n", "a c\n", runs, "x\na   c"},
+        {"x\n\ta", "  a\n", "  b\n", trimmed_put, "x\n\tb"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_strips_copied_line_numbers(void) {
+    static const char both[] =
+        "(matched after trimming trailing whitespace) "
+        "(line-number prefixes removed)";
+    static const char all_three[] =
+        "(matched after trimming whitespace) (line-number prefixes removed) "
+        "(new_str re-indented as the file is)";
+    static const replace_case list[] = {
+        {"f:\n  a\n  b\n", "2\t  a\n3\t  b\n", "2\t  A\n3\t  b\n", stripped,
+         "f:\n  A\n  b\n"},
+        {"f:\n  a\n  b\n", "2\t  a\n3\t  b\n", "  A\n  b\n", stripped,
+         "f:\n  A\n  b\n"},
+        {"f:\n  a\n", "     9|f:\n    10|  a\n", "f:\n  c\n", stripped,
+         "f:\n  c\n"},
+        {"f:\n  a\n", "1 | f:\n2 |   a\n", "1 | f:\n2 |   c\n", stripped,
+         "f:\n  c\n"},
+        {"f:\n  a\n", "1: f:\n2:   a\n", "g:\n", stripped, "g:\n"},
+        {"f:\n\nb\n", "1 | f:\n2 |\n3 | b\n", "1 | b\n", stripped, "b\n"},
+        {"f:\n  a\n", "7\xE2\x86\x92" "f:\n8\xE2\x86\x92  a\n", "g\n",
+         stripped, "g\n"},
+        {"f:  \n  a\n", "1\tf:\n2\t  a\n", "1\tf:\n2\t  c\n", both,
+         "f:  \n  c\n"},
+        {"\tf:\n\t\ta\n", "1\tf:\n2\t\ta\n", "1\tf:\n2\t\tc\n", all_three,
+         "\tf:\n\t\tc\n"},
+        /* not consecutive, not alike, not all: not a listing */
+        {"f:\n  a\n", "1\tf:\n3\t  a\n", "g\n", NULL, NULL},
+        {"f:\n  a\n", "1\tf:\n2|  a\n", "g\n", NULL, NULL},
+        {"f:\n  a\n", "1\tf:\n  a\n", "g\n", NULL, NULL},
+        /* new_str with some numbers only */
+        {"f:\n  a\n", "1\tf:\n2\t  a\n", "1\tf:\n  b\n", NULL, NULL},
+        /* the numbers are in the file */
+        {"1\tone\n2\ttwo\n", "1\tone\n", "1\tuno\n", NULL,
+         "1\tuno\n2\ttwo\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_ignores_blanks_at_the_end_of_lines(void) {
+    static const replace_case list[] = {
+        {"if x:   \n\tgo\t\nend\n", "if x:\n\tgo\n", "if x:\n\tstop\n",
+         trailing, "if x:   \n\tstop\nend\n"},
+        {"if x:\n\tgo\n", "if x:  \n\tgo \n", "if y:\n\tgo \n", trailing,
+         "if y:\n\tgo\n"},
+        {"a  \nb  \n", "a\nb", "a\nc", trailing, "a  \nc  \n"},
+        {"a \n\nb\n", "a\n\nb\n", "a\n\n\nb\n", trailing, "a \n\n\nb\n"},
+        /* a trimmed last line must end there */
+        {"word wordy\n", "word \nwordy", "x", NULL, NULL},
+        {"x = 1;\ny\n", "x = 1 \n", "x = 2 \n", NULL, NULL},
+        {"x = 1   \ny\n", "x = 1 ", "x = 2", NULL, "x = 2  \ny\n"},
+        {"x = 1\ny\n", "x = 1 ", "x = 2", trailing, "x = 2\ny\n"},
+        {"  a\n  b  \n", "a\n  b\n", "A\n  b\n", trailing, "  A\n  b  \n"},
+        {"a\n\t\nb\n", "a\n\nb\n", "a\n\nc\n", trailing, "a\n\t\nc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_reads_look_alikes(void) {
+    static const replace_case list[] = {
+        {"say " LQUO "hi" RQUO "\n", "say \"hi\"", "say \"ho\"", unicode,
+         "say " LQUO "ho" RQUO "\n"},
+        {"it" APOS "s", "it's", "it was", unicode, "it was"},
+        {"a" NBSP "b\n", "a b", "a b c", unicode, "a" NBSP "b c\n"},
+        {"1 " EN_DASH " 2\n", "1 - 2", "1 - 3", unicode,
+         "1 " EN_DASH " 3\n"},
+        {"wait" ELLIPSIS "\n", "wait...", "wait... now", unicode,
+         "wait" ELLIPSIS " now\n"},
+        {"wait...\n", "wait" ELLIPSIS, "go" ELLIPSIS, unicode,
+         "go...\n"},
+        {"a" EM_DASH "b\n", "a-b", "a-c", unicode, "a" EM_DASH "c\n"},
+        {"a" EM_DASH "b\n", "a--b", "a--c", unicode, "a" EM_DASH "c\n"},
+        {"a--b\n", "a" EM_DASH "b", "x", unicode, "x\n"},
+        {"no" ZWSP "thing\n", "nothing", "no thing", unicode,
+         "no" ZWSP " thing\n"},
+        {"thin\xE2\x80\x89sp\xE3\x80\x80id\n", "thin sp id", "thin sp ID",
+         unicode, "thin\xE2\x80\x89sp\xE3\x80\x80ID\n"},
+        {"minus \xE2\x88\x92" "1\n", "minus -1", "minus -2", unicode,
+         "minus \xE2\x88\x92" "2\n"},
+        /* lines that are the same keep the file's bytes */
+        {LQUO "a" RQUO "\nb\n" LQUO "c" RQUO "\n",
+         "\"a\"\nb\n\"c\"\n", "\"a\"\nB\n\"c\"\n", unicode,
+         LQUO "a" RQUO "\nB\n" LQUO "c" RQUO "\n"},
+        /* with blanks at a line's end */
+        {"it" APOS "s  \nok\n", "it's\nok", "it's\nko", unicode,
+         "it" APOS "s  \nko\n"},
+        /* an expanded character is not split */
+        {"wait" ELLIPSIS "x\n", "wait.", "stop.", NULL, NULL},
+        {"a" EM_DASH "b\n", "-b", "+b", unicode, "a+b\n"},
+        /* no case folding, no compatibility forms */
+        {"HELLO\n", "hello", "x", NULL, NULL},
+        {"\xEF\xBC\x81\n", "!", "x", NULL, NULL},
+        {"\xEF\xAC\x81x\n", "fix", "x", NULL, NULL},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_ignores_how_long_a_run_of_blanks_is(void) {
+    static const replace_case list[] = {
+        {"int   a  = 1;\n", "int a = 1;", "int a = 2;", runs,
+         "int   a  = 2;\n"},
+        {"int a = 1;\n", "int  a  =  1;", "int  b  =  1;", runs,
+         "int b = 1;\n"},
+        {"x\t=\t1\n", "x = 1", "x = 10", runs, "x\t=\t10\n"},
+        {"k:  v  # c\n", "k: v # c\n", "k: w # c\n", runs,
+         "k:  w  # c\n"},
+        {"    f(a,  b)\n", "    f(a, b)\n", "    f(a, c)\n", runs,
+         "    f(a,  c)\n"},
+        /* a run may not appear or vanish */
+        {"f(a,b)\n", "f(a, b)", "x", NULL, NULL},
+        {"f(a, b)\n", "f(a,b)", "x", NULL, NULL},
+        /* in the middle of a line */
+        {"y; int   a; z\n", "int a;", "int b;", runs, "y; int   b; z\n"},
+        /* with a look-alike and blanks at the end */
+        {"it" APOS "s  a " NBSP "b \n", "it's a b\n", "it's a c\n", runs,
+         "it" APOS "s  a " NBSP "c\n"},
+        {"a  " EM_DASH "  b\n", "a -- b", "a -- c", runs,
+         "a  " EM_DASH "  c\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_indents_new_text_as_the_file_is(void) {
+    static const replace_case list[] = {
+        /* a prefix more, a prefix less */
+        {"class A:\n    def f(self):\n        return 1\n",
+         "def f(self):\n    return 1\n",
+         "def f(self):\n    x = 2\n    return x\n", trimmed_put,
+         "class A:\n    def f(self):\n        x = 2\n        return x\n"},
+        {"def f():\n    return 1\n", "    def f():\n        return 1\n",
+         "    def f():\n        return 2\n", trimmed_put,
+         "def f():\n    return 2\n"},
+        {"\t\tif a:\n\t\t\tb\n", "if a:\n\tb\n", "if a:\n\tc\n",
+         trimmed_put, "\t\tif a:\n\t\t\tc\n"},
+        /* tabs and spaces */
+        {"\tif a:\n\t\tb\n", "    if a:\n        b\n",
+         "    if a:\n        c\n            d\n", trimmed_put,
+         "\tif a:\n\t\tc\n\t\t\td\n"},
+        {"\tif a:\n\t\tb\n", "  if a:\n    b\n", "  if a:\n    c\n",
+         trimmed_put, "\tif a:\n\t\tc\n"},
+        {"\tif a:\n\t\tb\n", "   if a:\n      b\n", "   if a:\n      c\n",
+         trimmed_put, "\tif a:\n\t\tc\n"},
+        {"\tif a:\n\t\tb\n", "        if a:\n                b\n",
+         "        if a:\n                c\n", trimmed_put,
+         "\tif a:\n\t\tc\n"},
+        {"    if a:\n        b\n", "\tif a:\n\t\tb\n", "\tif a:\n\t\tc\n",
+         trimmed_put, "    if a:\n        c\n"},
+        {"  if a:\n    b\n", "    if a:\n        b\n",
+         "    if a:\n        c\n", trimmed_put, "  if a:\n    c\n"},
+        /* another unit, and levels shifted */
+        {"\t\tif a:\n\t\t\tb\n", "    if a:\n        b\n",
+         "    if a:\n        c\n", trimmed_put, "\t\tif a:\n\t\t\tc\n"},
+        {"\tif a:\n\t\tb\n", "if a:\n  b\n", "if a:\n  c\n    d\n",
+         trimmed_put, "\tif a:\n\t\tc\n\t\t\td\n"},
+        /* lines that stay keep their bytes, blank ones too */
+        {"\ta  \n\t\n\tb\n", "a\n\nb\n", "a\n\nc\n", trimmed_put,
+         "\ta  \n\t\n\tc\n"},
+        {"\ta\n\tb\n", "a\nb\n", "b\n", trimmed, "\tb\n"},
+        /* irregular, but line by line it can be told */
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nB\nc\n", trimmed_put,
+         " a\n    B\n  c\n"},
+        {" a\n    b\n  c\n", "a\nb\nc\n", "A\nB\nC\n", trimmed_put,
+         " A\n    B\n  C\n"},
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nc\n", trimmed,
+         " a\n  c\n"},
+        /* an empty new line has no indentation to tell */
+        {"\ta\n\tb\n", "a\nb\n", "a\n\nc\n", trimmed_put, "\ta\n\n\tc\n"},
+        /* no last newline in old_str: whole lines all the same */
+        {"  x\n  y\nz\n", "\tx\n\ty", "\tx\n\tw", trimmed_put,
+         "  x\n  w\nz\n"},
+        /* look-alikes count as what they look like */
+        {"\tsay(" LQUO "a" RQUO ")\n\tb\n", "say(\"a\")\nb\n",
+         "say(\"a\")\nc\n", trimmed_put,
+         "\tsay(" LQUO "a" RQUO ")\n\tc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_deletes_whole_lines(void) {
+    static const replace_case list[] = {
+        {"  a\n  b\n  c\n", "\tb\n", "", trimmed, "  a\n  c\n"},
+        {"  a\n  b\n  c\n", "\tb", "", trimmed, "  a\n  c\n"},
+        {"  a\r\n  b\r\n", "\ta", "", trimmed, "  b\r\n"},
+        {"  a\r  b\r", "\ta", "", trimmed, "  b\r"},
+        {"  a\n  b", "\tb\n", "", trimmed, "  a\n"},
+        {"  a\n\n  b\n", "\ta\n\n", "", trimmed, "  b\n"},
+        /* to the letter: only what was named */
+        {"a\nb\nc\n", "b", "", NULL, "a\n\nc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_drops_blank_lines_at_the_edges(void) {
+    static const replace_case list[] = {
+        {"x\n  a\n  b\ny\n", "\n  a\n  b\n\n", "\n  a\n  c\n\n", trimmed,
+         "x\n  a\n  c\ny\n"},
+        {"x\n  a\n  b\ny\n", "\n\n  a\n  b\n", "  a\n  c\n", trimmed,
+         "x\n  a\n  c\ny\n"},
+        {"x\n\ta\n\tb\ny\n", "\na\nb\n\n", "\na\nc\n\n", trimmed_put,
+         "x\n\ta\n\tc\ny\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_combines_runs_and_indentation(void) {
+    static const replace_case list[] = {
+        {"\ta  =  1\n\tb\n", "a = 1\nb\n", "a = 1\nc\n", trimmed_put,
+         "\ta  =  1\n\tc\n"},
+        {"\ta  =  1  \n", "  a = 1\n", "  a = 2\n", trimmed_put,
+         "\ta = 2\n"},
+        /* not with look-alikes */
+        {"\tit" APOS "s  x\n\tz\n", "it's x\nz\n", "y\n", NULL, NULL},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_leaves_the_byte_order_mark_alone(void) {
+    static const replace_case list[] = {
+        {BOM "one\ntwo\n", "one\n", "1\n", NULL, BOM "1\ntwo\n"},
+        {BOM "one\ntwo\n", BOM "one\n", "1\n", NULL, "1\ntwo\n"},
+        {BOM "\tone\n", "one\n", "1\n", NULL, BOM "\t1\n"},
+        {BOM "\tone\n\ttwo\n", "one\ntwo\n", "one\n2\n", trimmed_put,
+         BOM "\tone\n\t2\n"},
+        {BOM, "", "text\n", NULL, BOM "text\n"},
+        {"", "", "text\n", NULL, "text\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_takes_any_bytes(void) {
+    hfsb_str  content = HFSB_LIT("a\0b\n\0\0c\n");
+    hfsb_edit edit = HFSB_INIT;
+    te_run    run;
+    edit.old_str = HFSB_LIT("\0b");
+    edit.new_str = HFSB_LIT("\xFF\0");
+    run = te_edits(content, &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_OK);
+    T_STR(run.out, "a\xFF\0\n\0\0c\n");
+    te_free(&run);
+    edit.old_str = HFSB_LIT("\0");
+    run = te_edits(content, &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    te_free(&run);
+    edit.replace_all = true;
+    edit.new_str = HFSB_LIT("");
+    run = te_edits(content, &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 3);
+    T_STR(run.out, "ab\nc\n");
+    te_free(&run);
+}
+
+/* ---- refusals: the code and the start of the message ---- */
+
+typedef struct refuse_case {
+    const char    *content, *old_str, *new_str;
+    hfsb_edit_mode mode;
+    hfsb_status    code;
+    const char    *start;
+} refuse_case;
+
+static void check_refusals(const refuse_case *list, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run;
+        bool      ok;
+        edit.mode = list[i].mode;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, "a/file.c");
+        ok = run.st == list[i].code && te_begins(run.err.msg, list[i].start);
+        T_CHECK(ok);
+        if (!ok)
+            printf("  case %zu: %s: %s%s\n", i, hfsb_status_text(run.st),
+                   run.err.msg, run.out.ptr ? run.out.ptr : "");
+        te_free(&run);
+    }
+}
+
+static void edit_refuses_what_cannot_be_meant(void) {
+    static const char differ[] = "old_str and new_str must differ.";
+    static const char missing[] = "old_str not found in file. Nothing was";
+    static const char twice[] =
+        "old_str appears 2 times. Use replace_all=true or provide more "
+        "context. Nothing was changed.";
+    static const char empty[] = "old_str is empty but the file is not.";
+    static const char nothing[] = "The edit changes nothing";
+    static const char applied[] = "The change is already applied at line ";
+    const hfsb_edit_mode put = HFSB_EDIT_REPLACE;
+    const hfsb_edit_mode after = HFSB_EDIT_APPEND_AFTER;
+    const hfsb_edit_mode before = HFSB_EDIT_PREPEND_BEFORE;
+    const refuse_case list[] = {
+        {"a\n", "a", "a", put, HFSB_REFUSED, differ},
+        {"a\n", "zz", "zz", put, HFSB_REFUSED, differ},
+        {"a\nb\n", "a\nb\n", "a\r\nb\r\n", put, HFSB_REFUSED, differ},
+        {"a\rb\r", "a\nb", "a\rb", put, HFSB_REFUSED, differ},
+        {"", "", "", put, HFSB_REFUSED, differ},
+        {"a\n", "", "b", put, HFSB_REFUSED, empty},
+        {"a\n", "", "b", after, HFSB_REFUSED, empty},
+        {"a\n", "b", "c", put, HFSB_NOT_FOUND, missing},
+        {"", "b", "c", put, HFSB_NOT_FOUND, missing},
+        {"a\n", "a\nb", "c", put, HFSB_NOT_FOUND, missing},
+        {"a\n", "  \n  ", "c", put, HFSB_NOT_FOUND, missing},
+        {"a a\n", "a", "b", put, HFSB_AMBIGUOUS, twice},
+        {"a a\n", "a", "b", after, HFSB_AMBIGUOUS, twice},
+        {"a a\n", "a", "b", before, HFSB_AMBIGUOUS, twice},
+        {"aba ba\n", "aba ba", "aba", after, HFSB_OK, ""},
+        {"ababa\n", "aba", "b", put, HFSB_AMBIGUOUS, twice},
+        {"a\na\na\n", "a\na\n", "b", put, HFSB_AMBIGUOUS, twice},
+        {"a \nb\na\t\nb\n", "a\nb\n", "b", put, HFSB_AMBIGUOUS, twice},
+        {"x" NBSP "y x" NBSP "y\n", "x y", "b", put, HFSB_AMBIGUOUS, twice},
+        {"x  y; x   y\n", "x y", "b", put, HFSB_AMBIGUOUS, twice},
+        {"\tx\n\ty\n\tx\n\ty\n", "x\ny\n", "z\n", put, HFSB_AMBIGUOUS,
+         twice},
+        {"\tx\n\tx\n\tx\n", "x\nx\n", "z\n", put, HFSB_AMBIGUOUS, twice},
+        {"x\n  y\nx\n  y\n", "\nx\n\ty\n\n", "z\n", put, HFSB_AMBIGUOUS,
+         twice},
+        /* a tighter rung that matches once wins over a looser one */
+        {"a b\na  b\n", "a b", "c", put, HFSB_OK, ""},
+        {"a\n", "a", "", after, HFSB_REFUSED, nothing},
+        {"it" APOS "s\n", "it's", "it" APOS "s", put, HFSB_REFUSED, nothing},
+        {"a  \n", "a\t\n", "a  \n", put, HFSB_REFUSED, nothing},
+        {"#a\n#include <stdio.h>\n", "#a\n", "#a\n#include <stdio.h>\n", put,
+         HFSB_REFUSED, applied},
+        {"#a\n#include <stdio.h>\n", "#a\n", "#include <stdio.h>\n", after,
+         HFSB_REFUSED, applied},
+        {"#include <stdio.h>\n#a\n", "#a\n", "#include <stdio.h>\n", before,
+         HFSB_REFUSED, applied},
+        {"#a\r\n#include <stdio.h>\r\n", "#a\n", "#include <stdio.h>\n",
+         after, HFSB_REFUSED, applied},
+        {"#include <stdio.h>\nlast", "last\n",
+         "#include <stdio.h>\nlast\n", put, HFSB_REFUSED, applied},
+        /* short insertions are often meant twice; elsewhere does not count */
+        {"#a\n#b\n", "#a\n", "#b\n", after, HFSB_OK, ""},
+        {"#include <stdio.h>\n#b\n#a\n", "#a\n", "#include <stdio.h>\n",
+         after, HFSB_OK, ""},
+        /* indentation that cannot be told */
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nx\nb\nc\n", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-"},
+        {"\ta\n\tb\n", "a\nb\n", "    a\n    c\n", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-"},
+        {"a\n  b\n", "    a\n      b\n", "  a\n", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-"},
+        {"\ta\n\tb\n", "    a\n    b\n", "    a\n      c\n", put,
+         HFSB_REFUSED, "old_str not found in file. Lines 1-"},
+    };
+    check_refusals(list, TE_COUNT(list));
+}
+
+static void edit_refuses_code_left_out(void) {
+    static const char *const lines[] = {
+        "// ... existing code ...",
+        "# ... rest of the function ...",
+        "/* ... remaining methods ... */",
+        "<!-- ... existing content ... -->",
+        "    // ... rest of code unchanged ...",
+        "-- ... same as before ...",
+        "# " ELLIPSIS " unchanged " ELLIPSIS,
+        "// ...existing code...",
+        "... rest of the file ...",
+        "{/* ... existing code ... */}",
+        "; ... other functions remain the same ...",
+        "% ... keep existing code ...",
+        "// ... REST OF THE CLASS ...",
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(lines); i++) {
+        hfsb_buf  text = HFSB_INIT, file = HFSB_INIT;
+        hfsb_edit edit = te_make("f();\n", "");
+        te_run    run;
+        T_CHECK(hfsb_buf_printf(&text, "g();\n%s\nh();\n", lines[i]) ==
+                HFSB_OK);
+        edit.new_str = hfsb_buf_str(&text);
+        run = te_edits(HFSB_LIT("f();\nz();\n"), &edit, 1, "x.c");
+        T_CHECK(run.st == HFSB_REFUSED &&
+                te_begins(run.err.msg, "new_str has a line that stands for "
+                                       "code left out: \""));
+        if (run.st != HFSB_REFUSED) printf("  %s\n", lines[i]);
+        te_free(&run);
+        /* it is in the file already */
+        T_CHECK(hfsb_buf_printf(&file, "f();\n%s\n", lines[i]) == HFSB_OK);
+        run = te_edits(hfsb_buf_str(&file), &edit, 1, "x.c");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        /* prose, and the caller's word */
+        run = te_edits(HFSB_LIT("f();\n"), &edit, 1, "notes.md");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        run = te_edits(HFSB_LIT("f();\n"), &edit, 1, "notes.txt");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        edit.exact = true;
+        run = te_edits(HFSB_LIT("f();\n"), &edit, 1, "x.c");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        hfsb_buf_free(&text);
+        hfsb_buf_free(&file);
+    }
+}
+
+static void edit_takes_dots_that_are_code(void) {
+    static const replace_case list[] = {
+        {"f()\n", "f()", "...", NULL, "...\n"},
+        {"f()\n", "f()", "def g(): ...", NULL, "def g(): ...\n"},
+        {"f()\n", "f()", "print(\"... existing code ...\")", NULL,
+         "print(\"... existing code ...\")\n"},
+        {"f()\n", "f()", "x = rest(...args)", NULL, "x = rest(...args)\n"},
+        {"f()\n", "f()", "// see below...", NULL, "// see below...\n"},
+        {"f()\n", "f()", "# loading...", NULL, "# loading...\n"},
+        {"f()\n", "f()", "// existing code", NULL, "// existing code\n"},
+        {"f()\n", "f()", "// wait... and then go on with 2 more", NULL,
+         "// wait... and then go on with 2 more\n"},
+        {"a\n// ... existing code ...\n", "a\n// ... existing code ...\n",
+         "b\n// ... existing code ...\n", NULL,
+         "b\n// ... existing code ...\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+/* ---- modes ---- */
+
+typedef struct mode_case {
+    const char    *content, *old_str, *new_str;
+    hfsb_edit_mode mode;
+    bool           all;
+    size_t         count;
+    const char    *note, *result;
+} mode_case;
+
+static void edit_inserts_before_and_behind(void) {
+    const hfsb_edit_mode after = HFSB_EDIT_APPEND_AFTER;
+    const hfsb_edit_mode before = HFSB_EDIT_PREPEND_BEFORE;
+    const mode_case list[] = {
+        {"a\nc\n", "a\n", "b\n", after, false, 1, NULL, "a\nb\nc\n"},
+        {"a\nc\n", "c", "b\n", before, false, 1, NULL, "a\nb\nc\n"},
+        {"a-c\n", "a", "b", after, false, 1, NULL, "ab-c\n"},
+        {"a\r\nc\r\n", "a\n", "b\n", after, false, 1, NULL,
+         "a\r\nb\r\nc\r\n"},
+        {"a\r\nc\r\n", "c", "b\n", before, false, 1, NULL,
+         "a\r\nb\r\nc\r\n"},
+        {"a\rc\r", "c", "b\n", before, false, 1, NULL, "a\rb\rc\r"},
+        {"a b a\n", "a", "x", after, true, 2, NULL, "ax b ax\n"},
+        {"a b a\n", "a", "x", before, true, 2, NULL, "xa b xa\n"},
+        {"aaaa\n", "aa", "-", before, true, 2, NULL, "-aa-aa\n"},
+        {"a  \nc\n", "a\n", "b\n", after, false, 1, trailing,
+         "a  \nb\nc\n"},
+        {"a  \nc\n", "a\nc", "b\n", before, false, 1, trailing,
+         "b\na  \nc\n"},
+        {"it" APOS "s it\n", "it's", " not", after, false, 1, unicode,
+         "it" APOS "s not it\n"},
+        {"x  = 1;\n", "x = 1;", " // one", after, false, 1, runs,
+         "x  = 1; // one\n"},
+        {"\ta\n\tc\n", "  a\n", "  b\n", after, false, 1, trimmed_put,
+         "\ta\n\tb\n\tc\n"},
+        {"\ta\n\tc\n", "  c\n", "  b\n", before, false, 1, trimmed_put,
+         "\ta\n\tb\n\tc\n"},
+        {"\ta\n\tc\n", "    a\n", "    b\n        d\n", after, false, 1,
+         trimmed_put, "\ta\n\tb\n\t\td\n\tc\n"},
+        {"a\nlast", "last\n", "more\n", after, false, 1, NULL,
+         "a\nlastmore"},
+        {"a\n", "a", "a", after, false, 1, NULL, "aa\n"},
+        {"", "", "x\n", after, false, 1, NULL, "x\n"},
+        /* the line numbers of a listing are stripped in replace mode only */
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run;
+        edit.mode = list[i].mode;
+        edit.replace_all = list[i].all;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        check_result(&run, i, list[i].note, list[i].result);
+        T_CHECK(run.r.count == list[i].count);
+        te_free(&run);
+    }
+}
+
+static void edit_strips_no_numbers_when_it_inserts(void) {
+    hfsb_edit edit = te_make("1\tf:\n", "g:\n");
+    te_run    run;
+    edit.mode = HFSB_EDIT_APPEND_AFTER;
+    run = te_edits(HFSB_LIT("f:\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_NOT_FOUND);
+    te_free(&run);
+}
+
+static void edit_replaces_all_of_the_first_rung(void) {
+    static const struct {
+        const char *content, *old_str, *new_str;
+        size_t      count;
+        const char *note, *result;
+    } list[] = {
+        {"a b a b a\n", "a", "c", 3, NULL, "c b c b c\n"},
+        {"aaaaa", "aa", "b", 2, NULL, "bba"},
+        {"x\n", "x", "y", 1, NULL, "y\n"},
+        /* the exact ones only, though looser ones are there */
+        {"a b\na  b\na b\n", "a b", "c", 2, NULL, "c\na  b\nc\n"},
+        {"a \nb\na\t\nb\n", "a\nb\n", "a\nc\n", 2, trailing,
+         "a \nc\na\t\nc\n"},
+        {"\ta\n  a\na \n", "    a\n", "    b\n", 3, trimmed_put,
+         "\tb\n  b\nb\n"},
+        {"a\r\nb\r\na\r\n", "a\n", "c\nd\n", 2, NULL,
+         "c\r\nd\r\nb\r\nc\r\nd\r\n"},
+        {"  a\n  b\n  a\n", "\ta\n", "", 2, trimmed, "  b\n"},
+        {"a\nx\na", "a\n", "b\n", 1, NULL, "b\nx\na"},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run;
+        edit.replace_all = true;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        check_result(&run, i, list[i].note, list[i].result);
+        T_CHECK(run.r.count == list[i].count);
+        te_free(&run);
+    }
+}
+
+static void edit_picks_the_match_at_the_line(void) {
+    /* "x" starts on lines 1, 5, 9, 10 and twice on 20 */
+    static const char content[] = "x\n2\n3\n4\nx\n6\n7\n8\nx\nx\n11\n12\n13\n"
+                                  "14\n15\n16\n17\n18\n19\nx x\n21\n22\n23\n"
+                                  "24\n25\n26\nx\n";
+    static const struct {
+        size_t line, changed; /* 0: ambiguous */
+    } list[] = {{1, 1},  {5, 5},  {9, 9},  {10, 10}, {2, 0},  {3, 0},
+                {6, 0},  {8, 0},  {12, 0}, {13, 10}, {14, 0}, {20, 0},
+                {17, 0}, {23, 0}, {24, 27}, {27, 27}, {30, 27}, {31, 0},
+                {(size_t)-1, 0}};
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make("x", "y");
+        te_run    run;
+        edit.line = list[i].line;
+        run = te_edits(hfsb_cstr(content), &edit, 1, NULL);
+        if (list[i].changed)
+            T_CHECK(run.st == HFSB_OK && run.r.count == 1 &&
+                    run.r.spans[0].first_line == list[i].changed);
+        else
+            T_CHECK(run.st == HFSB_AMBIGUOUS);
+        te_free(&run);
+    }
+}
+
+static void edit_uses_the_line_for_exact_matches_only(void) {
+    hfsb_edit edit = te_make("  a\n", "b\n");
+    te_run    run;
+    edit.line = 1;
+    run = te_edits(HFSB_LIT("\ta\n\ta\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    te_free(&run);
+    edit.old_str = HFSB_LIT("a\n");
+    run = te_edits(HFSB_LIT("a\r\na\r\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_OK);
+    T_STR(run.out, "b\r\na\r\n");
+    te_free(&run);
+    edit.line = 2;
+    edit.mode = HFSB_EDIT_APPEND_AFTER;
+    run = te_edits(HFSB_LIT("a\na\n"), &edit, 1, NULL);
+    T_STR(run.out, "a\na\nb\n");
+    te_free(&run);
+    edit.line = 7; /* a single match needs no hint, not even a wrong one */
+    run = te_edits(HFSB_LIT("a\n"), &edit, 1, NULL);
+    T_STR(run.out, "a\nb\n");
+    te_free(&run);
+    edit.line = 2; /* all places are all places */
+    edit.replace_all = true;
+    run = te_edits(HFSB_LIT("a\na\n"), &edit, 1, NULL);
+    T_STR(run.out, "a\nb\na\nb\n");
+    te_free(&run);
+}
+
+static void edit_exact_goes_no_further_than_rung_2(void) {
+    static const struct {
+        const char *content, *old_str, *result;
+    } list[] = {
+        {"a\r\nb\r\n", "a\nb\n", "X\r\n"}, {"a\nb", "a\nb\n", "X"},
+        {"a \nb\n", "a\nb\n", NULL},       {"it" APOS "s\n", "it's", NULL},
+        {"a  b\n", "a b", NULL},           {"\ta\n", "  a\n", NULL},
+        {"1\n", "1\t1\n", NULL},           {"a\n", "\n\na\n", NULL},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make(list[i].old_str, "X\n");
+        te_run    run;
+        edit.exact = true;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        if (list[i].result) check_result(&run, i, NULL, list[i].result);
+        else T_CHECK(run.st == HFSB_NOT_FOUND);
+        te_free(&run);
+    }
+}
+
+/* ---- many edits at once ---- */
+
+static void edits_are_made_in_the_file_as_it_was(void) {
+    hfsb_edit list[4];
+    te_run    run;
+    list[0] = te_make("three", "one");
+    list[1] = te_make("one", "two");
+    list[2] = te_make("two", "three");
+    list[3] = te_make("four\n", "");
+    run = te_edits(HFSB_LIT("one\ntwo\nthree\nfour\n"), list, 4, "f");
+    T_CHECK(run.st == HFSB_OK && run.r.count == 4);
+    T_STR(run.out, "two\nthree\none\n");
+    T_CHECK(run.r.spans[0].old_start == 0 && run.r.spans[3].old_len == 5);
+    te_free(&run);
+    /* touching is not overlapping */
+    list[0] = te_make("b", "2");
+    list[1] = te_make("a", "1");
+    list[2] = te_make("c", "3");
+    run = te_edits(HFSB_LIT("abc"), list, 3, NULL);
+    T_STR(run.out, "123");
+    te_free(&run);
+    /* insertions at one place keep their order, before what stands there */
+    list[0] = te_make("a", "1");
+    list[1] = te_make("a", "2");
+    list[2] = te_make("b", "3");
+    list[3] = te_make("b", "B");
+    list[0].mode = list[1].mode = HFSB_EDIT_APPEND_AFTER;
+    list[2].mode = HFSB_EDIT_PREPEND_BEFORE;
+    run = te_edits(HFSB_LIT("ab"), list, 4, NULL);
+    T_STR(run.out, "a123B");
+    te_free(&run);
+}
+
+static void edits_join_their_notes(void) {
+    hfsb_edit list[6];
+    te_run    run;
+    list[0] = te_make("a\nb\n", "a\nB\n");
+    list[1] = te_make("it's", "it's not");
+    list[2] = te_make("k = v", "k = w");
+    list[3] = te_make("    x\n    y\n", "    x\n    z\n");
+    list[4] = te_make("9\tnine\n", "nein\n");
+    list[5] = te_make("plain", "PLAIN");
+    run = te_edits(HFSB_LIT("a \nb\nit" APOS "s\nk   = v\n\tx\n\ty\nnine\n"
+                            "plain\n"),
+                   list, 6, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 6);
+    T_CHECK(!strcmp(run.r.note,
+                    "(matched after trimming trailing whitespace) "
+                    "(matched after unicode normalization) "
+                    "(matched after collapsing runs of blanks) "
+                    "(matched after trimming whitespace) "
+                    "(line-number prefixes removed) "
+                    "(new_str re-indented as the file is)"));
+    T_STR(run.out, "a \nB\nit" APOS "s not\nk   = w\n\tx\n\tz\nnein\n"
+                   "PLAIN\n");
+    te_free(&run);
+}
+
+static void edits_are_all_made_or_none(void) {
+    hfsb_edit list[3];
+    te_run    run;
+    list[0] = te_make("one", "1");
+    list[1] = te_make("nowhere", "2");
+    list[2] = te_make("e", "3");
+    run = te_edits(HFSB_LIT("one\nthree\n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_NOT_FOUND);
+    T_CHECK(te_begins(run.err.msg,
+                      "Edit 2 of 2: old_str not found in file."));
+    te_free(&run);
+    list[1] = list[2];
+    run = te_edits(HFSB_LIT("one\nthree\n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    T_CHECK(te_begins(run.err.msg, "Edit 2 of 2: old_str appears 3 times."));
+    te_free(&run);
+    list[1] = te_make("same", "same");
+    run = te_edits(HFSB_LIT("one\n"), list, 2, NULL);
+    T_CHECK(te_begins(run.err.msg,
+                      "Edit 2 of 2: old_str and new_str must differ."));
+    te_free(&run);
+    run = te_edits(HFSB_LIT("one\n"), list, 0, NULL);
+    T_CHECK(run.st == HFSB_ARG &&
+            te_begins(run.err.msg, "There are no edits."));
+    te_free(&run);
+}
+
+static void edits_must_not_overlap(void) {
+    static const struct {
+        const char *old_a, *old_b;
+        int         mode_b;
+        const char *start; /* NULL: fine */
+    } list[] = {
+        {"two\nthree", "three\nfour", 0,
+         "Edits 1 and 2 overlap at line 3: both"},
+        {"three\nfour", "two\nthree", 0,
+         "Edits 1 and 2 overlap at line 3: both"},
+        {"two\nthree", "two\nthree", 0, "Edits 1 and 2 overlap at line 2"},
+        {"two\nthree", "two\n", 1, "Edits 1 and 2 overlap at line 3"},
+        {"two\nthree", "three", 2, "Edits 1 and 2 overlap at line 3"},
+        {"two\nthree", "two", 2, NULL},
+        {"two\nthree", "three", 1, NULL},
+        {"two\n", "three\n", 0, NULL},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edits[2];
+        te_run    run;
+        edits[0] = te_make(list[i].old_a, "A");
+        edits[1] = te_make(list[i].old_b, "B");
+        edits[1].mode = (hfsb_edit_mode)list[i].mode_b;
+        run = te_edits(HFSB_LIT("one\ntwo\nthree\nfour\n"), edits, 2, NULL);
+        if (list[i].start)
+            T_CHECK(run.st == HFSB_REFUSED &&
+                    te_begins(run.err.msg, list[i].start));
+        else
+            T_CHECK(run.st == HFSB_OK && run.r.count == 2);
+        te_free(&run);
+    }
+}
+
+static void edits_say_when_an_earlier_one_would_make_the_text(void) {
+    hfsb_edit list[2];
+    te_run    run;
+    list[0] = te_make("one", "uno dos");
+    list[1] = te_make("dos", "tres");
+    run = te_edits(HFSB_LIT("one\n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_NOT_FOUND);
+    T_CHECK(te_holds_text(run.err.msg, "It is in new_str of edit 1"));
+    te_free(&run);
+}
+
+static void edits_that_come_to_nothing_are_refused(void) {
+    hfsb_edit list[2];
+    te_run    run;
+    list[0] = te_make("a\t\n", "a  \n");
+    list[1] = te_make("b\t\n", "b  \n");
+    run = te_edits(HFSB_LIT("a  \nb  \n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_REFUSED &&
+            te_begins(run.err.msg, "The edit changes nothing"));
+    te_free(&run);
+    list[1] = te_make("b\t\n", "c\n"); /* one that does something is enough */
+    run = te_edits(HFSB_LIT("a  \nb  \n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 2);
+    te_free(&run);
+}
+
+/* ---- the call ---- */
+
+static void edit_appends_to_what_the_buffer_holds(void) {
+    hfsb_edit        edit = te_make("a", "b");
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_err         err;
+    te_append(&out, HFSB_LIT("before "));
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, NULL,
+                            NULL) == HFSB_OK);
+    T_STR(out, "before b\n");
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("x\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_NOT_FOUND);
+    T_STR(out, "before b\n");
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_OK);
+    T_STR(out, "before b\nb\n");
+    T_CHECK(r.spans[0].new_start == 0 && r.spans[0].first_line == 1);
+    T_CHECK(te_diff_fits(HFSB_LIT("a\n"), HFSB_LIT("b\n"),
+                         hfsb_buf_str(&r.diff)));
+    hfsb_edit_result_free(&r);
+    T_CHECK(!r.count && !r.spans && !r.diff.ptr && !r.note[0]);
+    hfsb_edit_result_free(&r); /* twice does no harm */
+    hfsb_buf_free(&out);
+}
+
+static void edit_keeps_the_ceiling_of_the_buffer(void) {
+    hfsb_edit        edit = te_make("a", "bbbbbbbbbb");
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_err         err;
+    out.max = 10;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_LIMIT);
+    T_CHECK(err.code == HFSB_LIMIT && !out.len && !r.spans);
+    T_CHECK(te_begins(err.msg, "The edit was not made"));
+    out.max = 11;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_OK);
+    T_CHECK(out.len == 11);
+    hfsb_edit_result_free(&r);
+    hfsb_buf_free(&out);
+}
+
+static void edit_names_the_path_in_the_diff(void) {
+    hfsb_edit        edit = te_make("a", "b");
+    hfsb_edit_opts   opts = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    opts.path = HFSB_LIT("/src/x.c");
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
+                            NULL) == HFSB_OK);
+    T_STR(r.diff, "--- a/src/x.c\n+++ b/src/x.c\n@@ -1,1 +1,1 @@\n-a\n+b\n");
+    hfsb_edit_result_free(&r);
+    opts.no_diff = true;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
+                            NULL) == HFSB_OK);
+    T_CHECK(!r.diff.len && !r.diff_cut && r.count == 1);
+    hfsb_edit_result_free(&r);
+    opts.no_diff = false;
+    opts.max_diff = 1;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
+                            NULL) == HFSB_OK);
+    T_CHECK(r.diff_cut && r.diff.len < 100);
+    hfsb_edit_result_free(&r);
+    hfsb_buf_free(&out);
+}
+
+static void edit_reports_where_lines_came_to_lie(void) {
+    hfsb_edit list[3];
+    te_run    run;
+    list[0] = te_make("two\n", "2\n2\n2\n");
+    list[1] = te_make("three\n", "");
+    list[2] = te_make("five", "5\n5");
+    run = te_edits(HFSB_LIT("one\ntwo\nthree\nfour\nfive\n"), list, 3, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 3);
+    T_CHECK(run.r.spans[0].first_line == 2 && run.r.spans[0].last_line == 4);
+    T_CHECK(run.r.spans[1].first_line == 5 && run.r.spans[1].last_line == 5);
+    T_CHECK(run.r.spans[2].first_line == 6 && run.r.spans[2].last_line == 7);
+    T_CHECK(run.r.spans[2].old_start == 19 && run.r.spans[2].old_len == 4 &&
+            run.r.spans[2].new_start == 15 && run.r.spans[2].new_len == 3);
+    te_free(&run);
+}
+
+static void edit_refuses_a_mode_that_is_none(void) {
+    hfsb_edit edit = te_make("a", "b");
+    te_run    run;
+    edit.mode = (hfsb_edit_mode)3;
+    run = te_edits(HFSB_LIT("a"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_ARG && te_begins(run.err.msg, "Unknown mode: 3"));
+    te_free(&run);
+}
+
+static void edit_modes_are_known_by_name(void) {
+    static const struct {
+        const char    *name;
+        hfsb_edit_mode mode;
+        bool           all, ok;
+    } list[] = {
+        {"replace", HFSB_EDIT_REPLACE, false, true},
+        {"replace_all", HFSB_EDIT_REPLACE, true, true},
+        {"append_after", HFSB_EDIT_APPEND_AFTER, false, true},
+        {"prepend_before", HFSB_EDIT_PREPEND_BEFORE, false, true},
+        {"nonsense", HFSB_EDIT_APPEND_AFTER, false, false},
+        {"", HFSB_EDIT_APPEND_AFTER, false, false},
+        {"Replace", HFSB_EDIT_APPEND_AFTER, false, false},
+        {"replace ", HFSB_EDIT_APPEND_AFTER, false, false},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make("a", "b");
+        hfsb_err  err;
+        hfsb_str  name = t_exact(list[i].name, strlen(list[i].name));
+        edit.mode = HFSB_EDIT_APPEND_AFTER;
+        T_CHECK(hfsb_edit_set_mode(&edit, name, &err) ==
+                (list[i].ok ? HFSB_OK : HFSB_ARG));
+        T_CHECK(edit.mode == list[i].mode &&
+                edit.replace_all == list[i].all);
+        T_CHECK(list[i].ok ? err.code == HFSB_OK
+                           : te_refusal_holds(HFSB_ARG, &err) &&
+                                 te_begins(err.msg, "Unknown mode: ") &&
+                                 te_begins(err.msg + 14, list[i].name));
+        T_CHECK(hfsb_edit_set_mode(&edit, name, NULL) == err.code);
+        t_drop(name);
+    }
+}
+
+static void edit_reads_the_arguments_of_a_tool(void) {
+    static const struct {
+        const char *json;
+        const char *error; /* NULL: fine */
+        int         mode;
+        bool        all, exact;
+        size_t      line;
+    } list[] = {
+        {"{\"old_str\":\"a\",\"new_str\":\"b\"}", NULL, 0, false, false, 7},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":\"append_after\","
+         "\"line\":3,\"exact\":true,\"replace_all\":true,\"other\":[]}",
+         NULL, 1, true, true, 3},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":\"12\","
+         "\"exact\":\"true\",\"replace_all\":\"false\"}",
+         NULL, 0, false, true, 12},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":\"replace_all\","
+         "\"replace_all\":false,\"line\":4.0}",
+         NULL, 0, true, false, 4},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":null,\"line\":null,"
+         "\"exact\":null,\"replace_all\":null}",
+         NULL, 0, false, false, 7},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":0}", NULL, 0, false,
+         false, 7},
+        {"{\"old_str\":\"a\"}", "new_str", 0, false, false, 0},
+        {"{\"new_str\":\"a\"}", "old_str", 0, false, false, 0},
+        {"{\"old_str\":1,\"new_str\":\"b\"}", "old_str", 0, false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":-1}", "line", 0,
+         false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":[]}", "line", 0,
+         false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"exact\":3}", "exact", 0,
+         false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":\"x\"}",
+         "Unknown mode: x", 0, false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":2}", "mode", 0,
+         false, false, 0},
+        {"[]", "old_str", 0, false, false, 0},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_json_doc doc = HFSB_INIT;
+        hfsb_edit     edit = te_make("before", "before");
+        hfsb_err      err;
+        hfsb_status   st;
+        edit.line = 7;
+        T_CHECK(hfsb_json_parse(hfsb_cstr(list[i].json), NULL, &doc, NULL) ==
+                HFSB_OK);
+        st = hfsb_edit_from_json(doc.root, &edit, &err);
+        if (list[i].error) {
+            T_CHECK(st == HFSB_ARG && err.code == HFSB_ARG &&
+                    te_holds_text(err.msg, list[i].error));
+            T_CHECK(edit.line == 7 && !edit.exact && !edit.replace_all);
+            T_STR(edit.old_str, "before");
+        } else {
+            T_CHECK(st == HFSB_OK && (int)edit.mode == list[i].mode &&
+                    edit.replace_all == list[i].all &&
+                    edit.exact == list[i].exact &&
+                    edit.line == list[i].line);
+            T_STR(edit.old_str, "a");
+            T_STR(edit.new_str, "b");
+        }
+        T_CHECK(hfsb_edit_from_json(doc.root, &edit, NULL) == st);
+        hfsb_json_free(&doc);
+    }
+}
+
+/* ---- what holds for all edits ---- */
+
+static size_t rungs_seen[8]; /* by note; 6: refused, 7: exact */
+
+static void note_rung(const te_run *run) {
+    static const char *const notes[] = {"trailing whitespace)", "unicode",
+                                        "runs of blanks",
+                                        "trimming whitespace)",
+                                        "line-number", "re-indented"};
+    size_t i;
+    if (run->st != HFSB_OK) rungs_seen[6]++;
+    else if (!run->r.note[0]) rungs_seen[7]++;
+    for (i = 0; i < TE_COUNT(notes); i++)
+        if (te_holds_text(run->r.note, notes[i])) rungs_seen[i]++;
+}
+
+/* A file with other line ends is edited in the same way. */
+static void check_newlines(hfsb_str content, const hfsb_edit *edit,
+                           const te_run *lf, const char *newline) {
+    hfsb_buf text = HFSB_INIT, want = HFSB_INIT;
+    te_run   run;
+    if (hfsb_str_find_byte(content, '\n') == HFSB_NPOS) return;
+    te_with_newlines(content, hfsb_cstr(newline), &text);
+    te_with_newlines(hfsb_buf_str(&lf->out), hfsb_cstr(newline), &want);
+    run = te_edits(hfsb_buf_str(&text), edit, 1, NULL);
+    T_CHECK(run.st == lf->st && !strcmp(run.r.note, lf->r.note) &&
+            te_same(&run.out, hfsb_buf_str(&want)));
+    te_free(&run);
+    hfsb_buf_free(&text);
+    hfsb_buf_free(&want);
+}
+
+static void make_random_edit(unsigned long long *seed, hfsb_str content,
+                             hfsb_buf *old_str, hfsb_buf *new_str,
+                             hfsb_edit *edit) {
+    size_t   lines = te_lines_before(content, content.len) + 1;
+    size_t   from = te_below(seed, lines), count = 1 + te_below(seed, 3);
+    hfsb_str some = te_some_lines(content, from, count,
+                                  te_below(seed, 3) != 0);
+    hfsb_buf copy = HFSB_INIT;
+    if (te_below(seed, 4) == 0) { /* in mid-line */
+        size_t start = te_below(seed, some.len);
+        some = hfsb_str_slice(some, start,
+                              start + 1 + te_below(seed, some.len - start));
+    }
+    if (te_below(seed, 12) == 0) te_append(old_str, HFSB_LIT("\n"));
+    te_misremember(seed, some, old_str);
+    te_append(&copy, hfsb_buf_str(old_str));
+    if (te_below(seed, 10) == 0) te_random_lines(seed, 2, new_str);
+    else te_change(seed, hfsb_buf_str(&copy), new_str);
+    hfsb_buf_free(&copy);
+    edit->old_str = hfsb_buf_str(old_str);
+    edit->new_str = hfsb_buf_str(new_str);
+    edit->mode = (hfsb_edit_mode)(te_below(seed, 5) ? 0 : te_below(seed, 3));
+    edit->replace_all = te_below(seed, 4) == 0;
+    edit->line = te_below(seed, 4) ? 0 : 1 + te_below(seed, lines);
+    edit->exact = te_below(seed, 16) == 0;
+}
+
+static void show_str(const char *name, hfsb_str s) {
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_str(&w, s);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        printf("  %s %s\n", name, text.ptr);
+    hfsb_buf_free(&text);
+}
+
+static void show_case(hfsb_str content, const hfsb_edit *edit,
+                      const te_run *run) {
+    show_str("content", content);
+    show_str("old_str", edit->old_str);
+    show_str("new_str", edit->new_str);
+    show_str("result ", hfsb_buf_str(&run->out));
+    printf("  mode %d%s line %zu: %s %s\n", (int)edit->mode,
+           edit->replace_all ? ", all," : "", edit->line,
+           hfsb_status_text(run->st), run->r.note);
+}
+
+static size_t random_rounds(void) {
+    return getenv("HFSB_TEST_QUICK") ? 2000 : 30000;
+}
+
+static void any_edit_keeps_what_it_does_not_name(void) {
+    unsigned long long seed = 20240607;
+    size_t             round, failed = t_failed;
+    for (round = random_rounds(); round--;) {
+        hfsb_buf  file = HFSB_INIT, old_str = HFSB_INIT, new_str = HFSB_INIT;
+        hfsb_edit edit = HFSB_INIT;
+        te_run    run, again;
+        te_random_lines(&seed, 1 + te_below(&seed, 12), &file);
+        make_random_edit(&seed, hfsb_buf_str(&file), &old_str, &new_str,
+                         &edit);
+        run = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
+        T_CHECK(run.st != HFSB_OK ||
+                te_means_edit(hfsb_buf_str(&file), hfsb_buf_str(&run.out),
+                              &run.r, &edit));
+        T_CHECK(te_agrees_with_naive(hfsb_buf_str(&file), &edit, &run));
+        check_newlines(hfsb_buf_str(&file), &edit, &run, "\r\n");
+        check_newlines(hfsb_buf_str(&file), &edit, &run, "\r");
+        again = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
+        T_CHECK(again.st == run.st && !strcmp(again.err.msg, run.err.msg) &&
+                te_same(&again.out, hfsb_buf_str(&run.out)) &&
+                te_same(&again.r.diff, hfsb_buf_str(&run.r.diff)));
+        if (t_failed > failed) show_case(hfsb_buf_str(&file), &edit, &run);
+        failed = t_failed;
+        note_rung(&run);
+        te_free(&run);
+        te_free(&again);
+        hfsb_buf_free(&file);
+        hfsb_buf_free(&old_str);
+        hfsb_buf_free(&new_str);
+    }
+    /* the inputs are worth something only when they reach everything */
+    for (round = 0; round < TE_COUNT(rungs_seen); round++)
+        T_CHECK(rungs_seen[round] > random_rounds() / 200);
+}
+
+static void many_random_edits_at_once_hold(void) {
+    unsigned long long seed = 77;
+    size_t             round, made = 0;
+    for (round = random_rounds() / 3; round--;) {
+        hfsb_buf  file = HFSB_INIT, texts[8];
+        hfsb_edit edits[4];
+        size_t    count = 2 + te_below(&seed, 3), i;
+        te_run    run;
+        memset(texts, 0, sizeof texts);
+        memset(edits, 0, sizeof edits);
+        te_random_lines(&seed, 8 + te_below(&seed, 30), &file);
+        for (i = 0; i < count; i++)
+            make_random_edit(&seed, hfsb_buf_str(&file), texts + 2 * i,
+                             texts + 2 * i + 1, edits + i);
+        run = te_edits(hfsb_buf_str(&file), edits, count, NULL);
+        made += run.st == HFSB_OK;
+        te_free(&run);
+        hfsb_buf_free(&file);
+        for (i = 0; i < TE_COUNT(texts); i++) hfsb_buf_free(texts + i);
+    }
+    T_CHECK(made > random_rounds() / 40);
+}
+
+/* ---- memory ---- */
+
+static const replace_case *oom_case;
+static size_t              oom_count;
+
+static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
+    static hfsb_edit edits[8];
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_err         err;
+    hfsb_status      st;
+    size_t           i;
+    for (i = 0; i < oom_count; i++)
+        edits[i] = te_make(oom_case[i].old_str, oom_case[i].new_str);
+    out.alloc = alloc;
+    st = hfsb_buf_append(&out, HFSB_LIT("kept"));
+    if (st == HFSB_OK) {
+        st = hfsb_edit_apply(hfsb_cstr(oom_case->content), edits, oom_count,
+                             NULL, &out, &r, &err);
+        T_CHECK(err.code == st);
+        T_CHECK(heap->fail_at || (st == HFSB_OK) == (oom_case->result != 0));
+        T_CHECK(!heap->fail_at || st != HFSB_OK || oom_case->result);
+        if (st == HFSB_OK) {
+            T_CHECK(te_same(&out, hfsb_cstr(oom_case->result)));
+            hfsb_edit_result_free(&r);
+        } else {
+            T_STR(out, "kept");
+            T_CHECK(!r.count && !r.spans && !r.diff.ptr);
+            T_CHECK(te_refusal_holds(st, &err));
+        }
+    }
+    hfsb_buf_free(&out);
+}
+
+static void edit_survives_each_failing_allocation(void) {
+    static const replace_case list[] = {
+        {"a\nb\n", "b", "c", NULL, "kepta\nc\n"},
+        {"a\r\nb\nc\r\n", "a\nb\n", "a\nB\n", NULL, "kepta\r\nB\r\nc\r\n"},
+        {"a\nb", "b\n", "c\n", NULL, "kepta\nc"},
+        {"a\nb\n", "1\ta\n2\tb\n", "1\ta\n2\tc\n", NULL, "kepta\nc\n"},
+        {"a \nb\n", "a\nb\n", "a\nc\n", NULL, "kepta \nc\n"},
+        {"it" APOS "s x\n", "it's x", "it's y", NULL, "keptit" APOS "s y\n"},
+        {"a" EM_DASH "b\n", "a--b", "a--c", NULL, "kepta" EM_DASH "c\n"},
+        {"k  = v\n", "k = v", "k = w", NULL, "keptk  = w\n"},
+        {"\ta\n\tb\n", "a\nb\n", "a\nc\n", NULL, "kept\ta\n\tc\n"},
+        {"\ta\n\tb\n", "\na\nb\n\n", "\na\nc\n\n", NULL,
+         "kept\ta\n\tc\n"},
+        {"\ta  1\n\tb\n", "a 1\nb\n", "a 1\nc\n", NULL,
+         "kept\ta  1\n\tc\n"},
+        {"", "", "text\n", NULL, "kepttext\n"},
+        /* refusals */
+        {"alpha\nbeta\n", "alpha\nbett\n", "x", NULL, NULL},
+        {"one\ntwo\nthree\n", "one\nthree\n", "x", NULL, NULL},
+        {"a a\n", "a", "b", NULL, NULL},
+        {"a\nb\na\nb\n", "a\nb\n", "b", NULL, NULL},
+        {"a\n", "a", "a", NULL, NULL},
+        {"a\n", "", "b", NULL, NULL},
+        {"f();\n", "f();", "// ... existing code ...", NULL, NULL},
+        {"f();\n", "f();\\n", "g();\\n", NULL, NULL},
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nx\nb\nc\n", NULL, NULL},
+        {"#a\n#include <b.h>\n", "#a\n", "#a\n#include <b.h>\n", NULL, NULL},
+        {"it" APOS "s\n", "it's", "it" APOS "s", NULL, NULL},
+    };
+    size_t i;
+    oom_count = 1;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        oom_case = list + i;
+        t_each_allocation_fails(oom_run);
+    }
+}
+
+static void many_edits_survive_each_failing_allocation(void) {
+    static const replace_case good[] = {
+        {"a\nb \n\tc\nd" APOS "s\ne\n", "a", "1", NULL,
+         "kept1\nb \n2\n\tc\nD's\nE\n"},
+        {NULL, "b\n", "b\n2\n", NULL, NULL},
+        {NULL, "d's", "D's", NULL, NULL},
+        {NULL, "e\n", "E\n", NULL, NULL},
+    };
+    static const replace_case overlap[] = {
+        {"a\nb\nc\n", "a\nb", "1", NULL, NULL},
+        {NULL, "b\nc", "2", NULL, NULL},
+    };
+    replace_case copy[4];
+    memcpy(copy, good, sizeof good);
+    copy[1].old_str = "b\n\tc\n";
+    copy[1].new_str = "b\n2\n\tc\n";
+    oom_case = copy;
+    oom_count = 4;
+    t_each_allocation_fails(oom_run);
+    oom_case = overlap;
+    oom_count = 2;
+    t_each_allocation_fails(oom_run);
+}
+
+int main(void) {
+    T_RUN(edit_replaces_what_is_there_to_the_letter);
+    T_RUN(edit_takes_the_line_ends_of_the_file);
+    T_RUN(edit_forgives_a_missing_last_newline);
+    T_RUN(edit_strips_copied_line_numbers);
+    T_RUN(edit_ignores_blanks_at_the_end_of_lines);
+    T_RUN(edit_reads_look_alikes);
+    T_RUN(edit_ignores_how_long_a_run_of_blanks_is);
+    T_RUN(edit_indents_new_text_as_the_file_is);
+    T_RUN(edit_deletes_whole_lines);
+    T_RUN(edit_drops_blank_lines_at_the_edges);
+    T_RUN(edit_combines_runs_and_indentation);
+    T_RUN(edit_leaves_the_byte_order_mark_alone);
+    T_RUN(edit_takes_any_bytes);
+    T_RUN(edit_refuses_what_cannot_be_meant);
+    T_RUN(edit_refuses_code_left_out);
+    T_RUN(edit_takes_dots_that_are_code);
+    T_RUN(edit_inserts_before_and_behind);
+    T_RUN(edit_strips_no_numbers_when_it_inserts);
+    T_RUN(edit_replaces_all_of_the_first_rung);
+    T_RUN(edit_picks_the_match_at_the_line);
+    T_RUN(edit_uses_the_line_for_exact_matches_only);
+    T_RUN(edit_exact_goes_no_further_than_rung_2);
+    T_RUN(edits_are_made_in_the_file_as_it_was);
+    T_RUN(edits_join_their_notes);
+    T_RUN(edits_are_all_made_or_none);
+    T_RUN(edits_must_not_overlap);
+    T_RUN(edits_say_when_an_earlier_one_would_make_the_text);
+    T_RUN(edits_that_come_to_nothing_are_refused);
+    T_RUN(edit_appends_to_what_the_buffer_holds);
+    T_RUN(edit_keeps_the_ceiling_of_the_buffer);
+    T_RUN(edit_names_the_path_in_the_diff);
+    T_RUN(edit_reports_where_lines_came_to_lie);
+    T_RUN(edit_refuses_a_mode_that_is_none);
+    T_RUN(edit_modes_are_known_by_name);
+    T_RUN(edit_reads_the_arguments_of_a_tool);
+    T_RUN(any_edit_keeps_what_it_does_not_name);
+    T_RUN(many_random_edits_at_once_hold);
+    T_RUN(edit_survives_each_failing_allocation);
+    T_RUN(many_edits_survive_each_failing_allocation);
+    return T_END();
+}

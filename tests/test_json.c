@@ -1,0 +1,1163 @@
+/* test_json.c - parse, read and write JSON. What others published as test
+   data is in test_json_data.c. */
+#include "t.h"
+
+typedef hfsb_json_doc   doc_t;
+typedef hfsb_json_value value_t;
+
+static hfsb_str text_of(const hfsb_buf *b) { return hfsb_buf_str(b); }
+
+static const value_t *get(const doc_t *d, const char *key) {
+    return hfsb_json_get(d->root, key);
+}
+
+/* Parses a literal from an exact-size block, which is gone afterwards. */
+static hfsb_status parse_with(hfsb_str text, const hfsb_json_parse_opts *opts,
+                              doc_t *doc, hfsb_err *err) {
+    hfsb_str    exact = t_exact(text.ptr, text.len);
+    hfsb_status st = hfsb_json_parse(exact, opts, doc, err);
+    t_drop(exact);
+    return st;
+}
+
+static hfsb_status parse(const char *text, doc_t *doc) {
+    memset(doc, 0, sizeof *doc);
+    return parse_with(hfsb_cstr(text), NULL, doc, NULL);
+}
+
+/* Both ways of parsing: same verdict, same error, same tree; a text refused
+   in place is as it was. */
+static bool both_agree(hfsb_str text, const hfsb_json_parse_opts *opts) {
+    doc_t       a = HFSB_INIT, b = HFSB_INIT;
+    hfsb_err    ea, eb;
+    hfsb_buf    wa = HFSB_INIT, wb = HFSB_INIT;
+    hfsb_str    exact = t_exact(text.ptr, text.len);
+    hfsb_status sa = parse_with(text, opts, &a, &ea);
+    hfsb_status sb = hfsb_json_parse_in_place((char *)(uintptr_t)exact.ptr,
+                                              exact.len, opts, &b, &eb);
+    bool        ok = sa == sb && ea.pos == eb.pos && ea.line == eb.line &&
+              ea.column == eb.column && !strcmp(ea.msg, eb.msg) &&
+              ea.code == sa;
+    if (sb != HFSB_OK) ok = ok && hfsb_str_equal(exact, text) && !b.root;
+    if (sa == HFSB_OK && sb == HFSB_OK) {
+        ok = ok && hfsb_json_write(a.root, NULL, &wa, NULL) == HFSB_OK &&
+             hfsb_json_write(b.root, NULL, &wb, NULL) == HFSB_OK &&
+             hfsb_str_equal(text_of(&wa), text_of(&wb));
+    }
+    hfsb_json_free(&a);
+    hfsb_json_free(&b);
+    hfsb_buf_free(&wa);
+    hfsb_buf_free(&wb);
+    t_drop(exact);
+    return ok;
+}
+
+/* ---- errors ---- */
+
+typedef struct error_case {
+    const char *text;
+    size_t      pos, line, column;
+    const char *msg; /* behind "line .., column ..: " */
+} error_case;
+
+#define CUT ", found the end of the text: was it cut short?"
+#define PAIR                                                                 \
+    "expected both halves of a surrogate pair, found one: the sender "       \
+    "probably cut a string in the middle of a character"
+
+static const error_case syntax_errors[] = {
+    {"", 0, 1, 1, "expected a value" CUT},
+    {" \n ", 3, 2, 2, "expected a value" CUT},
+    {"\xEF\xBB\xBF{}", 0, 1, 1,
+     "expected a value, found a byte order mark: remove it"},
+    {"x", 0, 1, 1,
+     "expected a value, found 'x': the only words are true, false and null"},
+    {"None", 0, 1, 1,
+     "expected a value, found 'N': the only words are true, false and null"},
+    {"[NaN]", 1, 1, 2,
+     "expected a value, found 'N': the only words are true, false and null"},
+    {"-Infinity", 1, 1, 2, "expected a digit after '-', found 'I'"},
+    {"tru", 3, 1, 4, "expected 'true', 'false' or 'null'" CUT},
+    {"trux", 3, 1, 4, "expected 'true', 'false' or 'null', found 'x'"},
+    {"[nul]", 4, 1, 5, "expected 'true', 'false' or 'null', found ']'"},
+    {"{\"a\":fals}", 9, 1, 10,
+     "expected 'true', 'false' or 'null', found '}'"},
+    {"truex", 4, 1, 5,
+     "expected the end of the text after the value, found 'x'"},
+    {"[1] 2", 4, 1, 5,
+     "expected the end of the text after the value, found '2'"},
+    {"\"a\" \n \"b\"", 6, 2, 2,
+     "expected the end of the text after the value, found '\"'"},
+    {"{}}", 2, 1, 3,
+     "expected the end of the text after the value, found '}'"},
+    {"1 // one", 2, 1, 3,
+     "expected the end of the text after the value, found '/': JSON has no "
+     "comments"},
+    {"[", 1, 1, 2, "expected a value" CUT},
+    {"[1", 2, 1, 3, "expected ',' or ']' after an element" CUT},
+    {"[1,", 3, 1, 4, "expected a value after ','" CUT},
+    {"[[1]", 4, 1, 5, "expected ',' or ']' after an element" CUT},
+    {"{\"a\":[]", 7, 1, 8, "expected ',' or '}' after a member" CUT},
+    {"{", 1, 1, 2, "expected a key in double quotes or '}'" CUT},
+    {"{\"a\"", 4, 1, 5, "expected ':' after a key" CUT},
+    {"{\"a\":", 5, 1, 6, "expected a value" CUT},
+    {"{\"a\":1", 6, 1, 7, "expected ',' or '}' after a member" CUT},
+    {"{\"a\":1,", 7, 1, 8,
+     "expected a key in double quotes after ','" CUT},
+    {"[1 2]", 3, 1, 4, "expected ',' or ']' after an element, found '2'"},
+    {"[1}", 2, 1, 3, "expected ',' or ']' after an element, found '}'"},
+    {"{\n  \"a\": 1,\n  \"b\" x\n}", 18, 3, 7,
+     "expected ':' after a key, found 'x'"},
+    {"{\n  \"a\": 1 x\n}", 11, 2, 10,
+     "expected ',' or '}' after a member, found 'x'"},
+    {"{\"a\":1]", 6, 1, 7,
+     "expected ',' or '}' after a member, found ']'"},
+    {"[1,]", 3, 1, 4,
+     "expected a value after ',', found ']': remove the comma before it"},
+    {"[,1]", 1, 1, 2,
+     "expected a value, found ',': remove it, or send null"},
+    {"[1,,2]", 3, 1, 4,
+     "expected a value after ',', found ',': remove it, or send null"},
+    {"{\"a\":}", 5, 1, 6, "expected a value, found '}'"},
+    {"{\"a\":1,}", 7, 1, 8,
+     "expected a key in double quotes after ',', found '}': remove the comma "
+     "before it"},
+    {"{,}", 1, 1, 2, "expected a key in double quotes or '}', found ','"},
+    {"{'a':1}", 1, 1, 2, "expected a key in double quotes or '}', found '''"},
+    {"{a:1}", 1, 1, 2, "expected a key in double quotes or '}', found 'a'"},
+    {"{\"a\":1,b:2}", 7, 1, 8,
+     "expected a key in double quotes after ',', found 'b'"},
+    {"{/**/}", 1, 1, 2,
+     "expected a key in double quotes or '}', found '/': JSON has no "
+     "comments"},
+    {"['a']", 1, 1, 2,
+     "expected a value, found ''': strings are written in double quotes"},
+    {"[+1]", 1, 1, 2,
+     "expected a value, found '+': a number starts with a digit or '-'"},
+    {"[.5]", 1, 1, 2,
+     "expected a value, found '.': a number starts with a digit or '-'"},
+    {"[1,#]", 3, 1, 4,
+     "expected a value after ',', found '#': JSON has no comments"},
+    {"[01]", 2, 1, 3, "expected no digit after a leading 0, found '1'"},
+    {"[1.]", 3, 1, 4, "expected a digit after the decimal point, found ']'"},
+    {"[1e]", 3, 1, 4, "expected a digit in the exponent, found ']'"},
+    {"-", 1, 1, 2, "expected a digit after '-'" CUT},
+    {"1e+", 3, 1, 4, "expected a digit in the exponent" CUT},
+    {"[0x10]", 2, 1, 3, "expected ',' or ']' after an element, found 'x'"},
+    {"[1e999]", 1, 1, 2,
+     "expected a number up to about 1.8e308, found a larger one: send it as a "
+     "string"},
+    {"\"", 1, 1, 2, "expected '\"' to end a string" CUT},
+    {"\"abc", 4, 1, 5, "expected '\"' to end a string" CUT},
+    {"[\"abc]", 6, 1, 7, "expected '\"' to end a string" CUT},
+    {"[\"abcdefghijklmnopqrstuvwxyz]", 29, 1, 30,
+     "expected '\"' to end a string" CUT},
+    {"[\"a\nb\"]", 3, 1, 4,
+     "expected no control character inside a string, found byte 0x0A: write "
+     "it as \\n"},
+    {"[\"a\tb\"]", 3, 1, 4,
+     "expected no control character inside a string, found byte 0x09: write "
+     "it as \\t"},
+    {"[\"\r\"]", 2, 1, 3,
+     "expected no control character inside a string, found byte 0x0D: write "
+     "it as \\r"},
+    {"[\"\x1F\"]", 2, 1, 3,
+     "expected no control character inside a string, found byte 0x1F: write "
+     "it as \\u and four hex digits"},
+    {"[\"\\x\"]", 3, 1, 4,
+     "expected one of \"\\/bfnrtu after a backslash, found 'x': write the "
+     "backslash itself as \\\\"},
+    {"\"\\", 2, 1, 3,
+     "expected one of \"\\/bfnrtu after a backslash" CUT},
+    {"[\"\\u12g4\"]", 6, 1, 7,
+     "expected four hex digits after \\u, found 'g'"},
+    {"\"\\u12", 5, 1, 6, "expected four hex digits after \\u" CUT},
+    {"[\"\\ud83d\"]", 2, 1, 3, PAIR},
+    {"[\"ab\\ude00\"]", 4, 1, 5, PAIR},
+    {"[\"\\ud83d\\n\"]", 2, 1, 3, PAIR},
+    {"[\"\\ud83d\\u0041\"]", 2, 1, 3, PAIR},
+    {"[\"\\ud83d\\ud83d\"]", 2, 1, 3, PAIR},
+    {"[\"\\ud83d\\ux\"]", 10, 1, 11,
+     "expected four hex digits after \\u, found 'x'"},
+    {"[\"\xC3\xA9\xE2\x82\xAC\", \xFF]", 10, 1, 8,
+     "expected a value after ',', found byte 0xFF"},
+    {"[\"\xC3\xA9\", \xC3\xA9]", 7, 1, 7,
+     "expected a value after ',', found '\xC3\xA9'"},
+    {"[\"a\xFF\"]", 3, 1, 4,
+     "expected UTF-8, found byte 0xFF: the text must be encoded as UTF-8"},
+    {"[\"a\xED\xA0\x80\"]", 3, 1, 4,
+     "expected UTF-8, found byte 0xED: the text must be encoded as UTF-8"},
+    {"\"a\xE2\x82\"", 2, 1, 3,
+     "expected UTF-8, found byte 0xE2: the text must be encoded as UTF-8"},
+    {"\"a\xE2\x82", 2, 1, 3,
+     "expected UTF-8, found byte 0xE2: the text must be encoded as UTF-8"},
+    {"[1\f]", 2, 1, 3,
+     "expected ',' or ']' after an element, found byte 0x0C"},
+};
+
+static void json_errors_say_what_where_and_how(void) {
+    size_t i;
+    for (i = 0; i < sizeof syntax_errors / sizeof syntax_errors[0]; i++) {
+        const error_case *c = &syntax_errors[i];
+        doc_t             doc = HFSB_INIT;
+        hfsb_err          err;
+        char              want[300];
+        hfsb_status st = parse_with(hfsb_cstr(c->text), NULL, &doc, &err);
+        snprintf(want, sizeof want, "line %d, column %d: %s", (int)c->line,
+                 (int)c->column, c->msg);
+        T_CHECK(st == HFSB_SYNTAX && err.code == HFSB_SYNTAX);
+        T_CHECK(err.pos == c->pos);
+        T_CHECK(err.line == c->line && err.column == c->column);
+        T_CHECK(!strcmp(err.msg, want));
+        if (strcmp(err.msg, want) || err.pos != c->pos)
+            printf("  %s\n  is   %s (%d)\n  want %s\n", c->text, err.msg,
+                   (int)err.pos, want);
+        T_CHECK(!doc.root && !doc.block && !doc.size);
+        T_CHECK(both_agree(hfsb_cstr(c->text), NULL));
+    }
+}
+
+/* A text may hold NUL bytes, which end nothing. */
+static void json_refuses_nul_bytes(void) {
+    doc_t    doc = HFSB_INIT;
+    hfsb_err err;
+    T_CHECK(parse_with(HFSB_LIT("[1]\0"), NULL, &doc, &err) == HFSB_SYNTAX);
+    T_CHECK(err.pos == 3);
+    T_CHECK(parse_with(HFSB_LIT("1\0"), NULL, &doc, &err) == HFSB_SYNTAX);
+    T_CHECK(err.pos == 1);
+    T_CHECK(parse_with(HFSB_LIT("\0"), NULL, &doc, &err) == HFSB_SYNTAX);
+    T_CHECK(err.pos == 0);
+    T_CHECK(!strcmp(err.msg, "line 1, column 1: expected a value, found byte "
+                             "0x00"));
+    T_CHECK(parse_with(HFSB_LIT("[\"a\0b\"]"), NULL, &doc, &err) ==
+            HFSB_SYNTAX);
+    T_CHECK(err.pos == 3);
+}
+
+static void json_limits_are_told_apart(void) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    doc_t                doc = HFSB_INIT;
+    hfsb_err             err;
+    opts.max_depth = 2;
+    T_CHECK(parse_with(HFSB_LIT("[[1],{}]"), &opts, &doc, &err) == HFSB_OK);
+    hfsb_json_free(&doc);
+    T_CHECK(parse_with(HFSB_LIT("[1,\n[[]]]"), &opts, &doc, &err) ==
+            HFSB_LIMIT);
+    T_CHECK(err.code == HFSB_LIMIT && err.pos == 5);
+    T_CHECK(err.line == 2 && err.column == 2);
+    T_CHECK(!strcmp(err.msg, "line 2, column 2: arrays and objects are nested "
+                             "more than 2 deep"));
+    opts.max_bytes = 8;
+    T_CHECK(parse_with(HFSB_LIT("\"123456\""), &opts, &doc, &err) == HFSB_OK);
+    hfsb_json_free(&doc);
+    T_CHECK(parse_with(HFSB_LIT("\"1234567\""), &opts, &doc, &err) ==
+            HFSB_LIMIT);
+    T_CHECK(!strcmp(err.msg, "the text has 9 bytes, at most 8 are taken"));
+    T_CHECK(both_agree(HFSB_LIT("\"1234567\""), &opts));
+}
+
+/* ---- reading ---- */
+
+static void json_reads_every_type(void) {
+    doc_t    doc;
+    hfsb_str none = HFSB_LIT("?");
+    T_CHECK(parse(" {\"n\":null,\"t\":true,\"f\":false,\"i\":-7,"
+                  "\"u\":18446744073709551615,\"d\":1.5,\"s\":\"a\\u0000b\","
+                  "\"a\":[1,[2,3],{}],\"o\":{\"x\":1}} \n", &doc) == HFSB_OK);
+    T_CHECK(hfsb_json_type_of(doc.root) == HFSB_JSON_OBJECT);
+    T_CHECK(hfsb_json_count(doc.root) == 9);
+    T_CHECK(get(&doc, "n") && !get(&doc, "zz"));
+    T_CHECK(hfsb_json_type_of(get(&doc, "n")) == HFSB_JSON_NULL);
+    T_CHECK(hfsb_json_bool(get(&doc, "t"), false));
+    T_CHECK(!hfsb_json_bool(get(&doc, "f"), true));
+    T_CHECK(hfsb_json_bool(get(&doc, "i"), true));
+    T_CHECK(hfsb_json_int(get(&doc, "i"), 1) == -7);
+    T_CHECK(hfsb_json_uint(get(&doc, "i"), 1) == 1);
+    T_CHECK(hfsb_json_int(get(&doc, "u"), 1) == 1);
+    T_CHECK(hfsb_json_uint(get(&doc, "u"), 1) == 18446744073709551615u);
+    T_CHECK(hfsb_json_double(get(&doc, "u"), 1) == 18446744073709551616.0);
+    T_CHECK(hfsb_json_double(get(&doc, "i"), 1) == -7.0);
+    T_CHECK(hfsb_json_double(get(&doc, "d"), 1) == 1.5);
+    T_CHECK(hfsb_json_double(get(&doc, "s"), 1) == 1.0);
+    T_CHECK(hfsb_json_int(get(&doc, "d"), 3) == 3);
+    T_STR(hfsb_json_str(get(&doc, "s"), none), "a\0b");
+    T_CHECK(hfsb_json_str(get(&doc, "s"), none).ptr[3] == '\0');
+    T_STR(hfsb_json_str(get(&doc, "i"), none), "?");
+    T_CHECK(hfsb_json_count(get(&doc, "s")) == 0);
+    T_CHECK(hfsb_json_int(hfsb_json_at(get(&doc, "a"), 0), 0) == 1);
+    T_CHECK(hfsb_json_count(hfsb_json_at(get(&doc, "a"), 1)) == 2);
+    T_CHECK(hfsb_json_type_of(hfsb_json_at(get(&doc, "a"), 2)) ==
+            HFSB_JSON_OBJECT);
+    T_CHECK(!hfsb_json_at(get(&doc, "a"), 3));
+    T_CHECK(!hfsb_json_at(get(&doc, "o"), 0));
+    T_CHECK(!hfsb_json_get(get(&doc, "a"), "x"));
+    T_CHECK(hfsb_json_int(hfsb_json_get(get(&doc, "o"), "x"), 0) == 1);
+    hfsb_json_free(&doc);
+    T_CHECK(!doc.root && !doc.block);
+}
+
+static void json_absent_is_harmless(void) {
+    hfsb_json_iter it = hfsb_json_begin(NULL);
+    hfsb_buf       out = HFSB_INIT;
+    T_CHECK(hfsb_json_type_of(NULL) == HFSB_JSON_NULL);
+    T_CHECK(hfsb_json_bool(NULL, true) && hfsb_json_int(NULL, 5) == 5);
+    T_CHECK(hfsb_json_uint(NULL, 5) == 5 && hfsb_json_double(NULL, 5) == 5);
+    T_STR(hfsb_json_str(NULL, HFSB_LIT("x")), "x");
+    T_CHECK(!hfsb_json_count(NULL) && !hfsb_json_at(NULL, 0));
+    T_CHECK(!hfsb_json_get(NULL, "a") && !hfsb_json_next(&it));
+    T_CHECK(hfsb_json_write(NULL, NULL, &out, NULL) == HFSB_OK);
+    T_STR(out, "null");
+    hfsb_buf_free(&out);
+}
+
+static void json_type_names_are_for_people(void) {
+    static const char *const names[] = {"null",    "boolean", "integer",
+                                        "integer", "number",  "string",
+                                        "array",   "object"};
+    int i;
+    for (i = 0; i < 8; i++)
+        T_CHECK(!strcmp(hfsb_json_type_name((hfsb_json_type)i), names[i]));
+}
+
+static void json_iterates_in_order(void) {
+    doc_t          doc;
+    hfsb_json_iter it;
+    T_CHECK(parse("{\"b\":[1,{\"x\":[]}],\"a\":{},\"b\":3}", &doc) == HFSB_OK);
+    it = hfsb_json_begin(doc.root);
+    T_CHECK(hfsb_json_next(&it) && hfsb_json_count(it.value) == 2);
+    T_STR(it.key, "b");
+    T_CHECK(hfsb_json_next(&it) && !hfsb_json_count(it.value));
+    T_STR(it.key, "a");
+    T_CHECK(hfsb_json_next(&it) && hfsb_json_int(it.value, 0) == 3);
+    T_CHECK(!hfsb_json_next(&it) && !hfsb_json_next(&it));
+    it = hfsb_json_begin(hfsb_json_at(doc.root, 0));
+    T_CHECK(!hfsb_json_next(&it));
+    T_CHECK(hfsb_json_int(get(&doc, "b"), 0) == 3); /* the last one wins */
+    hfsb_json_free(&doc);
+}
+
+static void json_takes_any_root(void) {
+    static const char *const cases[] = {
+        "0", "-0.0", "1e5", "true", "false", "null", "\"\"", "\"a\"",
+        "[]", "{}", " [ ] ", "\t{\r\n}", "123456789012345678901234567890"};
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        doc_t doc;
+        T_CHECK(parse(cases[i], &doc) == HFSB_OK && doc.root);
+        T_CHECK(both_agree(hfsb_cstr(cases[i]), NULL));
+        hfsb_json_free(&doc);
+    }
+}
+
+/* ---- strings ---- */
+
+/* The units a string is made of, how each is written and what it means. */
+static const struct {
+    const char *raw, *decoded;
+} units[] = {
+    {"\\n", "\n"},
+    {"\\\"", "\""},
+    {"\\\\", "\\"},
+    {"\\/", "/"},
+    {"\\b", "\b"},
+    {"\\f", "\f"},
+    {"\\r", "\r"},
+    {"\\t", "\t"},
+    {"\\u0041", "A"},
+    {"\\u00e9", "\xC3\xA9"},
+    {"\\u20AC", "\xE2\x82\xAC"},
+    {"\\ud83d\\uDE00", "\xF0\x9F\x98\x80"},
+    {"\\u001f", "\x1F"},
+    {"\xC3\xA9", "\xC3\xA9"},
+    {"\xE2\x82\xAC", "\xE2\x82\xAC"},
+    {"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"},
+    {"\xED\x9F\xBF", "\xED\x9F\xBF"},
+    {"\xF4\x8F\xBF\xBF", "\xF4\x8F\xBF\xBF"},
+    {"\x7F", "\x7F"},
+    {"\xE2\x80\xA8", "\xE2\x80\xA8"},
+};
+#define UNITS (sizeof units / sizeof units[0])
+
+static void put(hfsb_buf *b, const char *s) {
+    T_CHECK(hfsb_buf_append(b, hfsb_cstr(s)) == HFSB_OK);
+}
+
+/* The string, written as a tree, gives these bytes when read again. */
+static bool reads_back(const value_t *string, hfsb_str want) {
+    hfsb_buf out = HFSB_INIT;
+    doc_t    doc = HFSB_INIT;
+    bool     ok = hfsb_json_write(string, NULL, &out, NULL) == HFSB_OK &&
+              parse_with(text_of(&out), NULL, &doc, NULL) == HFSB_OK &&
+              hfsb_str_equal(hfsb_json_str(doc.root, HFSB_LIT("?")), want);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&out);
+    return ok;
+}
+
+/* Parses ["raw"] and "raw", both ways, and compares with what it means. */
+static void check_string(hfsb_str raw, hfsb_str want) {
+    static const char *const around[][2] = {{"[\"", "\"]"}, {"\"", "\""}};
+    int                      i;
+    for (i = 0; i < 2; i++) {
+        hfsb_buf       text = HFSB_INIT;
+        doc_t          doc = HFSB_INIT;
+        const value_t *v;
+        hfsb_str       got;
+        put(&text, around[i][0]);
+        T_CHECK(hfsb_buf_append(&text, raw) == HFSB_OK);
+        put(&text, around[i][1]);
+        T_CHECK(parse_with(text_of(&text), NULL, &doc, NULL) == HFSB_OK);
+        v = i ? doc.root : hfsb_json_at(doc.root, 0);
+        got = hfsb_json_str(v, HFSB_LIT("?"));
+        T_CHECK(hfsb_str_equal(got, want) && got.ptr[got.len] == '\0');
+        T_CHECK(both_agree(text_of(&text), NULL));
+        T_CHECK(reads_back(v, want));
+        hfsb_json_free(&doc);
+        hfsb_buf_free(&text);
+    }
+}
+
+/* Each unit at each place of strings around the block sizes. */
+static void json_decodes_at_every_place(void) {
+    size_t before, after, u, i;
+    for (before = 0; before < 36; before++)
+        for (after = 0; after < 36; after += after < 4 ? 1 : 7)
+            for (u = 0; u < UNITS; u++) {
+                hfsb_buf raw = HFSB_INIT, want = HFSB_INIT;
+                for (i = 0; i < before; i++) put(&raw, "x");
+                put(&raw, units[u].raw);
+                for (i = 0; i < after; i++) put(&raw, "y");
+                for (i = 0; i < before; i++) put(&want, "x");
+                put(&want, units[u].decoded);
+                for (i = 0; i < after; i++) put(&want, "y");
+                check_string(text_of(&raw), text_of(&want));
+                hfsb_buf_free(&raw);
+                hfsb_buf_free(&want);
+            }
+}
+
+static void json_decodes_any_mixture(void) {
+    unsigned long long state = 3;
+    int                round, n;
+    for (round = 0; round < 3000; round++) {
+        hfsb_buf raw = HFSB_INIT, want = HFSB_INIT;
+        for (n = (int)(t_random(&state) % 60); n > 0; n--) {
+            size_t u = t_random(&state) % (2 * UNITS);
+            put(&raw, u < UNITS ? units[u].raw : "plain" + u % 5);
+            put(&want, u < UNITS ? units[u].decoded : "plain" + u % 5);
+        }
+        check_string(hfsb_buf_str(&raw), hfsb_buf_str(&want));
+        hfsb_buf_free(&raw);
+        hfsb_buf_free(&want);
+    }
+}
+
+/* Accepts exactly the UTF-8 that the utf8 module calls valid, near the end of
+   the text and far from it. */
+static void json_agrees_with_utf8_on_all_sequences(void) {
+    static const unsigned char next[] = {0x22, 0x7F, 0x80, 0x8F, 0x90,
+                                         0x9F, 0xA0, 0xBF, 0xC0};
+    const size_t n = sizeof next;
+    size_t       lead, i, far;
+    for (lead = 0x80; lead < 0x100; lead++)
+        for (i = 0; i < n * n * n; i++)
+            for (far = 0; far < 2; far++) {
+                char        text[40] = "\"";
+                size_t      len = far ? 30 : 6;
+                doc_t       doc = HFSB_INIT;
+                hfsb_status st;
+                bool        valid;
+                memset(text + 1, 'x', sizeof text - 1);
+                text[1] = (char)(unsigned char)lead;
+                text[2] = (char)next[i % n];
+                text[3] = (char)next[i / n % n];
+                text[4] = (char)next[i / n / n];
+                if (memchr(text + 1, '"', 4)) continue;
+                text[len - 1] = '"';
+                valid = hfsb_utf8_validate(hfsb_str_make(text, len)) == len;
+                st = hfsb_json_parse(hfsb_str_make(text, len), NULL, &doc,
+                                     NULL);
+                T_CHECK(st == (valid ? HFSB_OK : HFSB_SYNTAX));
+                hfsb_json_free(&doc);
+            }
+}
+
+/* ---- keys ---- */
+
+static void json_refuses_a_key_given_twice(void) {
+    static const error_case cases[] = {
+        {"{\"a\":1,\"a\":2}", 7, 1, 8, "a"},
+        {"{\"a\":1,\n \"b\":{\"x\":1,\"y\":[],\"x\":2}}", 27, 2, 20, "x"},
+        {"[{\"\":[1,\"]{\\\"\"], \"b\" : -1.5e3 , \"\":2}]", 32, 1, 33, ""},
+        {"{\"k1\":1,\"k2\":1,\"k3\":1,\"k4\":1,\"k5\":1,\"k6\":1,\"k7\":1,"
+         "\"k8\":1,\"k9\":1,\"k10\":1,\"k11\":1,\"k12\":1,\"k13\":1,"
+         "\"k14\":1,\"k15\":1,\"k16\":1,\"k17\":1,\"k9\":2,\"k1\":3}",
+         128, 1, 129, "k9"},
+    };
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    size_t               i;
+    opts.unique_keys = true;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        doc_t    doc = HFSB_INIT;
+        hfsb_err err;
+        char     want[200];
+        snprintf(want, sizeof want,
+                 "line %d, column %d: expected each key once in an object, "
+                 "found \"%s\" again: remove one of the two",
+                 (int)cases[i].line, (int)cases[i].column, cases[i].msg);
+        T_CHECK(parse_with(hfsb_cstr(cases[i].text), &opts, &doc, &err) ==
+                HFSB_SYNTAX);
+        T_CHECK(err.pos == cases[i].pos && err.line == cases[i].line);
+        T_CHECK(err.column == cases[i].column && !strcmp(err.msg, want));
+        if (strcmp(err.msg, want)) printf("%s\n%s\n", err.msg, want);
+        T_CHECK(both_agree(hfsb_cstr(cases[i].text), &opts));
+        T_CHECK(!doc.root);
+        T_CHECK(parse_with(hfsb_cstr(cases[i].text), NULL, &doc, &err) ==
+                HFSB_OK);
+        hfsb_json_free(&doc);
+    }
+}
+
+static void json_compares_keys_decoded(void) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    doc_t                doc = HFSB_INIT;
+    hfsb_err             err;
+    opts.unique_keys = true;
+    T_CHECK(parse_with(HFSB_LIT("{\"\\u0061\":1,\"a\":\"\\n\"}"), &opts, &doc,
+                       &err) == HFSB_SYNTAX);
+    T_CHECK(err.pos == 12);
+    T_CHECK(both_agree(HFSB_LIT("{\"\\u0061\":1,\"a\":\"\\n\"}"), &opts));
+    T_CHECK(both_agree(HFSB_LIT("{\"\\u0061\":1,\"b\":\"\\n\"}"), &opts));
+    T_CHECK(parse_with(HFSB_LIT("{\"a\":{\"a\":1},\"A\":[{\"a\":1}]}"), &opts,
+                       &doc, &err) == HFSB_OK);
+    hfsb_json_free(&doc);
+}
+
+static void json_checks_a_million_keys_in_time(void) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    hfsb_buf             text = HFSB_INIT;
+    doc_t                doc = HFSB_INIT;
+    hfsb_err             err;
+    long                 i;
+    bool                 ok = hfsb_buf_append_byte(&text, '{') == HFSB_OK;
+    opts.unique_keys = true;
+    for (i = 0; ok && i < 1000000; i++)
+        ok = hfsb_buf_printf(&text, "\"key%07ld\":%ld,", i * 7919 % 1000000,
+                             i) == HFSB_OK;
+    ok = ok && hfsb_buf_append(&text, HFSB_LIT("\"last\":0}")) == HFSB_OK;
+    T_CHECK(ok);
+    T_CHECK(hfsb_json_parse(text_of(&text), &opts, &doc, &err) == HFSB_OK);
+    T_CHECK(hfsb_json_count(doc.root) == 1000001);
+    T_CHECK(hfsb_json_int(get(&doc, "key0007919"), 0) == 1);
+    hfsb_json_free(&doc);
+    hfsb_buf_truncate(&text, text.len - 9);
+    put(&text, "\"key0500000\":0}");
+    T_CHECK(hfsb_json_parse(text_of(&text), &opts, &doc, &err) ==
+            HFSB_SYNTAX);
+    T_CHECK(err.pos == text.len - 15);
+    hfsb_buf_free(&text);
+}
+
+/* ---- depth ---- */
+
+static void json_nests_512_deep_and_no_deeper(void) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    size_t               depth;
+    for (depth = 511; depth <= 513; depth++) {
+        hfsb_buf    text = HFSB_INIT;
+        doc_t       doc = HFSB_INIT;
+        hfsb_err    err;
+        hfsb_status st;
+        size_t      i;
+        for (i = 0; i < depth; i++) put(&text, i % 2 ? "{\"a\":" : "[");
+        put(&text, "1");
+        for (i = depth; i-- > 0;) put(&text, i % 2 ? "}" : "]");
+        st = parse_with(text_of(&text), NULL, &doc, &err);
+        T_CHECK(st == (depth <= 512 ? HFSB_OK : HFSB_LIMIT));
+        T_CHECK(st == HFSB_OK || err.pos == 256 + 256 * 5);
+        hfsb_json_free(&doc);
+        opts.max_depth = depth;
+        T_CHECK(parse_with(text_of(&text), &opts, &doc, &err) == HFSB_OK);
+        hfsb_json_free(&doc);
+        hfsb_buf_free(&text);
+    }
+}
+
+static void json_survives_any_depth_that_is_allowed(void) {
+    const size_t         depth = 200000;
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    hfsb_buf             text = HFSB_INIT, out = HFSB_INIT;
+    doc_t                doc = HFSB_INIT;
+    size_t               i;
+    opts.max_depth = depth;
+    for (i = 0; i < depth; i++) put(&text, "[");
+    T_CHECK(hfsb_json_parse(text_of(&text), &opts, &doc, NULL) ==
+            HFSB_SYNTAX);
+    for (i = 0; i < depth; i++) put(&text, "]");
+    T_CHECK(hfsb_json_parse(text_of(&text), NULL, &doc, NULL) == HFSB_LIMIT);
+    T_CHECK(hfsb_json_parse(text_of(&text), &opts, &doc, NULL) == HFSB_OK);
+    T_CHECK(hfsb_json_write(doc.root, NULL, &out, NULL) == HFSB_OK);
+    T_CHECK(hfsb_str_equal(text_of(&out), text_of(&text)));
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&text);
+    hfsb_buf_free(&out);
+}
+
+/* ---- arguments ---- */
+
+static const char arguments[] =
+    "{\"t\":true,\"f\":false,\"ts\":\"true\",\"Fs\":\"False\",\"i\":120,"
+    "\"is\":\"120\",\"ib\":\" -7\\n\",\"id\":120.0,\"ids\":\"1.2e2\","
+    "\"d\":0.5,\"ds\":\"0.25\",\"u\":18446744073709551615,\"big\":1e300,"
+    "\"s\":\"text\",\"e\":\"\",\"n\":null,\"a\":[1],\"o\":{},\"h\":\"12x\","
+    "\"r\":\"1e999\",\"min\":-9223372036854775808.0,"
+    "\"max\":9223372036854775808.0,"
+    "\"long\":\"0123456789012345678901234567890123456789 and more\"}";
+
+/* kind: b i d s a o; got: what comes, or the message. */
+static const struct {
+    char        kind;
+    const char *key;
+    bool        required;
+    const char *got;
+} argument_cases[] = {
+    {'b', "t", true, "1"},
+    {'b', "f", true, "0"},
+    {'b', "ts", true, "1"},
+    {'b', "Fs", true, "0"},
+    {'b', "n", false, "default"},
+    {'b', "zz", false, "default"},
+    {'b', "zz", true, "!\"zz\" is missing: a boolean is required"},
+    {'b', "n", true, "!\"n\" is null: a boolean is required"},
+    {'b', "i", false, "!\"i\": expected true or false, found 120"},
+    {'b', "e", false, "!\"e\": expected true or false, found the string \"\""},
+    {'b', "a", false, "!\"a\": expected true or false, found an array"},
+    {'i', "i", true, "120"},
+    {'i', "is", true, "120"},
+    {'i', "ib", true, "-7"},
+    {'i', "id", true, "120"},
+    {'i', "ids", true, "120"},
+    {'i', "min", true, "-9223372036854775808"},
+    {'i', "n", false, "default"},
+    {'i', "zz", true, "!\"zz\" is missing: an integer is required"},
+    {'i', "d", false, "!\"d\": expected an integer of 64 bits, found 0.5"},
+    {'i', "ds", false,
+     "!\"ds\": expected an integer of 64 bits, found the string \"0.25\""},
+    {'i', "u", false,
+     "!\"u\": expected an integer of 64 bits, found 18446744073709551615"},
+    {'i', "max", false,
+     "!\"max\": expected an integer of 64 bits, found 9223372036854776000.0"},
+    {'i', "big", false,
+     "!\"big\": expected an integer of 64 bits, found 1e300"},
+    {'i', "h", false,
+     "!\"h\": expected an integer of 64 bits, found the string \"12x\""},
+    {'i', "e", false,
+     "!\"e\": expected an integer of 64 bits, found the string \"\""},
+    {'i', "t", false,
+     "!\"t\": expected an integer of 64 bits, found a boolean"},
+    {'d', "d", true, "0.5"},
+    {'d', "ds", true, "0.25"},
+    {'d', "i", true, "120"},
+    {'d', "u", true, "1.84467e+19"},
+    {'d', "is", true, "120"},
+    {'d', "n", false, "default"},
+    {'d', "r", false, "!\"r\": expected a number, found the string \"1e999\""},
+    {'d', "s", false, "!\"s\": expected a number, found the string \"text\""},
+    {'d', "o", true, "!\"o\": expected a number, found an object"},
+    {'d', "zz", true, "!\"zz\" is missing: a number is required"},
+    {'d', "long", true,
+     "!\"long\": expected a number, found the string "
+     "\"0123456789012345678901234567890123456789\"..."},
+    {'s', "s", true, "text"},
+    {'s', "e", true, ""},
+    {'s', "n", false, "default"},
+    {'s', "zz", true, "!\"zz\" is missing: a string is required"},
+    {'s', "i", true, "!\"i\": expected a string, found 120"},
+    {'s', "t", false, "!\"t\": expected a string, found a boolean"},
+    {'a', "a", true, "1 items"},
+    {'a', "zz", false, "default"},
+    {'a', "o", true, "!\"o\": expected an array, found an object"},
+    {'a', "zz", true, "!\"zz\" is missing: an array is required"},
+    {'o', "o", true, "0 items"},
+    {'o', "s", true, "!\"s\": expected an object, found the string \"text\""},
+};
+
+/* The result of reading one argument as text, like the table's `got`. */
+static void read_argument(const value_t *object, char kind, const char *key,
+                          bool required, char *got, size_t room) {
+    hfsb_err       err;
+    hfsb_status    st = HFSB_OK;
+    bool           b = true;
+    long long      i = 424242;
+    double         d = 424242;
+    hfsb_str       s = HFSB_LIT("default");
+    const value_t *v = NULL;
+    snprintf(got, room, "default");
+    switch (kind) {
+    case 'b': {
+        bool other = false;
+        st = hfsb_json_arg_bool(object, key, required, &b, &err);
+        T_CHECK(hfsb_json_arg_bool(object, key, required, &other, NULL) ==
+                st);
+        if (b == other) snprintf(got, room, "%d", b);
+        break;
+    }
+    case 'i':
+        st = hfsb_json_arg_int(object, key, required, &i, &err);
+        if (i != 424242) snprintf(got, room, "%lld", i);
+        break;
+    case 'd':
+        st = hfsb_json_arg_double(object, key, required, &d, &err);
+        if (d < 424242 || d > 424242) snprintf(got, room, "%g", d);
+        break;
+    case 's':
+        st = hfsb_json_arg_str(object, key, required, &s, &err);
+        snprintf(got, room, "%.*s", (int)s.len, s.ptr);
+        break;
+    default:
+        st = hfsb_json_arg_value(
+            object, key, required,
+            kind == 'a' ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT, &v, &err);
+        if (v) snprintf(got, room, "%d items", (int)hfsb_json_count(v));
+    }
+    if (st == HFSB_OK) return;
+    T_CHECK(st == HFSB_ARG && err.code == HFSB_ARG);
+    T_CHECK(!strcmp(got, "default")); /* untouched */
+    snprintf(got, room, "!%s", err.msg);
+}
+
+static void json_arguments_are_read_leniently(void) {
+    doc_t  doc;
+    char   got[200];
+    size_t i;
+    T_CHECK(parse(arguments, &doc) == HFSB_OK);
+    for (i = 0; i < sizeof argument_cases / sizeof argument_cases[0]; i++) {
+        const char *want = argument_cases[i].got;
+        read_argument(doc.root, argument_cases[i].kind, argument_cases[i].key,
+                      argument_cases[i].required, got, sizeof got);
+        T_CHECK(!strcmp(got, want));
+        if (strcmp(got, want)) printf("  is   %s\n  want %s\n", got, want);
+    }
+    hfsb_json_free(&doc);
+}
+
+static void json_arguments_must_be_an_object(void) {
+    doc_t doc;
+    char  got[200];
+    T_CHECK(parse("[1]", &doc) == HFSB_OK);
+    read_argument(doc.root, 'i', "timeout", false, got, sizeof got);
+    T_CHECK(!strcmp(got, "!the arguments must be an object with \"timeout\", "
+                         "not an array"));
+    read_argument(NULL, 'i', "timeout", false, got, sizeof got);
+    T_CHECK(!strcmp(got, "default"));
+    read_argument(NULL, 's', "path", true, got, sizeof got);
+    T_CHECK(!strcmp(got, "!\"path\" is missing: a string is required"));
+    hfsb_json_free(&doc);
+}
+
+/* ---- writing ---- */
+
+static const char compact[] =
+    "{\"a\":[1,-2,18446744073709551615,1.5,0.0],\"e\":[],\"o\":{},"
+    "\"s\":\"q\\\"b\\\\n\\nt\\tr\\rb\\bf\\f\\u0001\\u001f\x7F\xE2\x80\xA8/\","
+    "\"k\":{\"t\":true,\"f\":false,\"n\":null,\"a\":[[]]}}";
+static const char pretty[] =
+    "{\n  \"a\": [\n    1,\n    -2,\n    18446744073709551615,\n    1.5,\n"
+    "    0.0\n  ],\n  \"e\": [],\n  \"o\": {},\n  \"s\": "
+    "\"q\\\"b\\\\n\\nt\\tr\\rb\\bf\\f\\u0001\\u001f\x7F\xE2\x80\xA8/\",\n"
+    "  \"k\": {\n    \"t\": true,\n    \"f\": false,\n    \"n\": null,\n"
+    "    \"a\": [\n      []\n    ]\n  }\n}";
+
+static void write_sample(hfsb_json_writer *w) {
+    hfsb_json_put_object(w);
+    hfsb_json_put_key(w, HFSB_LIT("a"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_int(w, 1);
+    hfsb_json_put_int(w, -2);
+    hfsb_json_put_uint(w, 18446744073709551615u);
+    hfsb_json_put_double(w, 1.5);
+    hfsb_json_put_double(w, 0);
+    hfsb_json_put_end(w);
+    hfsb_json_put_key(w, HFSB_LIT("e"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_end(w);
+    hfsb_json_put_key(w, HFSB_LIT("o"));
+    hfsb_json_put_object(w);
+    hfsb_json_put_end(w);
+    hfsb_json_put_key(w, HFSB_LIT("s"));
+    hfsb_json_put_str(w, HFSB_LIT("q\"b\\n\nt\tr\rb\bf\f\x01\x1F\x7F"
+                                  "\xE2\x80\xA8/"));
+    hfsb_json_put_key(w, HFSB_LIT("k"));
+    hfsb_json_put_object(w);
+    hfsb_json_put_key(w, HFSB_LIT("t"));
+    hfsb_json_put_bool(w, true);
+    hfsb_json_put_key(w, HFSB_LIT("f"));
+    hfsb_json_put_bool(w, false);
+    hfsb_json_put_key(w, HFSB_LIT("n"));
+    hfsb_json_put_null(w);
+    hfsb_json_put_key(w, HFSB_LIT("a"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_array(w);
+    hfsb_json_put_end(w);
+    hfsb_json_put_end(w);
+    hfsb_json_put_end(w);
+    hfsb_json_put_end(w);
+}
+
+static void json_writes_compact_and_pretty(void) {
+    hfsb_json_write_opts opts = HFSB_INIT;
+    int                  i;
+    for (i = 0; i < 2; i++) {
+        hfsb_buf         out = HFSB_INIT, again = HFSB_INIT, third = HFSB_INIT;
+        hfsb_json_writer w;
+        hfsb_err         err;
+        doc_t            doc = HFSB_INIT;
+        hfsb_str         want = hfsb_cstr(i ? pretty : compact);
+        opts.pretty = i == 1;
+        put(&out, "before ");
+        hfsb_json_writer_init(&w, &out, &opts);
+        write_sample(&w);
+        T_CHECK(hfsb_json_writer_finish(&w, &err) == HFSB_OK && !err.msg[0]);
+        T_CHECK(hfsb_str_equal(
+            hfsb_str_slice(text_of(&out), 7, out.len), want));
+        T_CHECK(out.ptr[out.len] == '\0');
+        /* the same from a tree, and from a tree inside the writer */
+        T_CHECK(parse_with(want, NULL, &doc, &err) == HFSB_OK);
+        T_CHECK(hfsb_json_write(doc.root, &opts, &again, &err) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(text_of(&again), want));
+        hfsb_json_writer_init(&w, &third, &opts);
+        hfsb_json_put_value(&w, doc.root);
+        T_CHECK(hfsb_json_writer_finish(&w, &err) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(text_of(&third), want));
+        hfsb_json_free(&doc);
+        hfsb_buf_free(&out);
+        hfsb_buf_free(&again);
+        hfsb_buf_free(&third);
+    }
+}
+
+static void json_indents_a_tree_inside(void) {
+    hfsb_json_write_opts opts = HFSB_INIT;
+    hfsb_json_writer     w;
+    hfsb_buf             out = HFSB_INIT;
+    doc_t                doc;
+    opts.pretty = true;
+    T_CHECK(parse("{\"x\":[1,2]}", &doc) == HFSB_OK);
+    hfsb_json_writer_init(&w, &out, &opts);
+    hfsb_json_put_array(&w);
+    hfsb_json_put_value(&w, NULL);
+    hfsb_json_put_value(&w, doc.root);
+    hfsb_json_put_end(&w);
+    T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
+    T_STR(out, "[\n  null,\n  {\n    \"x\": [\n      1,\n      2\n    ]\n  }\n"
+               "]");
+    hfsb_buf_free(&out);
+    hfsb_json_free(&doc);
+}
+
+/* Letters are calls: { [ } (an end) k(ey) v(alue) d(ouble NaN) i(nfinity). */
+static void json_writer_refuses_misuse(void) {
+    static const struct {
+        const char *calls, *problem;
+    } cases[] = {
+        {"", "no value at all"},
+        {"[", "an array or object without its end"},
+        {"{", "an array or object without its end"},
+        {"{kv", "an array or object without its end"},
+        {"vv", "a second value after the first was complete"},
+        {"[}v", "a second value after the first was complete"},
+        {"[}[}", "a second value after the first was complete"},
+        {"}", "an end without a beginning"},
+        {"v}", "an end without a beginning"},
+        {"[}}", "an end without a beginning"},
+        {"k", "a key outside of an object"},
+        {"[k", "a key outside of an object"},
+        {"{v", "a value in an object without a key"},
+        {"{[", "a value in an object without a key"},
+        {"{kvv", "a value in an object without a key"},
+        {"{kk", "a key where a value belongs"},
+        {"{k}", "an end where a value belongs"},
+        {"[d}", "NaN or infinity, which JSON does not have"},
+        {"{ki}", "NaN or infinity, which JSON does not have"},
+        {"d", "NaN or infinity, which JSON does not have"},
+    };
+    size_t i, n;
+    double zero = 0;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hfsb_json_writer w;
+        hfsb_buf         out = HFSB_INIT;
+        hfsb_err         err;
+        char             want[100];
+        put(&out, "kept");
+        hfsb_json_writer_init(&w, &out, NULL);
+        for (n = 0; cases[i].calls[n]; n++) switch (cases[i].calls[n]) {
+            case '{': hfsb_json_put_object(&w); break;
+            case '[': hfsb_json_put_array(&w); break;
+            case '}': hfsb_json_put_end(&w); break;
+            case 'k': hfsb_json_put_key(&w, HFSB_LIT("k")); break;
+            case 'v': hfsb_json_put_str(&w, HFSB_LIT("v")); break;
+            case 'd': hfsb_json_put_double(&w, zero / zero); break;
+            default: hfsb_json_put_double(&w, -1 / zero); break;
+            }
+        snprintf(want, sizeof want, "writing JSON: %s", cases[i].problem);
+        T_CHECK(hfsb_json_writer_finish(&w, &err) == HFSB_ARG);
+        T_CHECK(err.code == HFSB_ARG && !strcmp(err.msg, want));
+        if (strcmp(err.msg, want)) printf("%s\n", err.msg);
+        T_STR(out, "kept");
+        hfsb_buf_free(&out);
+    }
+}
+
+static void json_writer_stops_at_512_levels(void) {
+    size_t levels, i;
+    for (levels = 512; levels <= 513; levels++) {
+        hfsb_json_writer w;
+        hfsb_buf         out = HFSB_INIT;
+        hfsb_err         err;
+        hfsb_json_writer_init(&w, &out, NULL);
+        for (i = 0; i < levels; i++) {
+            if (i % 2) hfsb_json_put_key(&w, HFSB_LIT("k"));
+            if (i % 2 == 0) hfsb_json_put_object(&w);
+            else hfsb_json_put_array(&w);
+        }
+        for (i = 0; i < levels; i++) hfsb_json_put_end(&w);
+        T_CHECK(hfsb_json_writer_finish(&w, &err) ==
+                (levels == 512 ? HFSB_OK : HFSB_ARG));
+        T_CHECK(levels == 512 ||
+                !strcmp(err.msg, "writing JSON: more than 512 levels"));
+        hfsb_buf_free(&out);
+    }
+}
+
+static void json_writer_repairs_utf8(void) {
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        {"a\xFFz", "a\xEF\xBF\xBDz"},
+        {"\xC3", "\xEF\xBF\xBD"},
+        {"\xE2\x82", "\xEF\xBF\xBD"},
+        {"\xE2\x82\xE2\x82\xAC", "\xEF\xBF\xBD\xE2\x82\xAC"},
+        {"\xF0\x9F\x98x", "\xEF\xBF\xBDx"},
+        {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"\xC0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"0123456789abcdefg\x80hijklmnopqrstuvwx",
+         "0123456789abcdefg\xEF\xBF\xBDhijklmnopqrstuvwx"},
+    };
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hfsb_json_writer w;
+        hfsb_buf         out = HFSB_INIT;
+        hfsb_str         in = t_exact(cases[i].in, strlen(cases[i].in));
+        hfsb_json_writer_init(&w, &out, NULL);
+        hfsb_json_put_object(&w);
+        hfsb_json_put_key(&w, in);
+        hfsb_json_put_str(&w, in);
+        hfsb_json_put_end(&w);
+        T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
+        hfsb_buf_truncate(&out, out.len - 2);
+        T_CHECK(hfsb_str_ends(text_of(&out), hfsb_cstr(cases[i].out)));
+        T_CHECK(out.len == 2 * strlen(cases[i].out) + 5);
+        t_drop(in);
+        hfsb_buf_free(&out);
+    }
+}
+
+/* Whatever bytes a string holds, and wherever: what is written reads back. */
+static void json_writes_what_reads_back(void) {
+    unsigned long long state = 4;
+    int                round;
+    for (round = 0; round < 3000; round++) {
+        size_t           len = t_random(&state) % 100, i;
+        char             bytes[100];
+        hfsb_str         in;
+        hfsb_buf         out = HFSB_INIT, want = HFSB_INIT;
+        hfsb_json_writer w;
+        doc_t            doc = HFSB_INIT;
+        for (i = 0; i < len; i++)
+            bytes[i] = (char)(unsigned char)(round % 3 == 0
+                                                 ? t_random(&state)
+                                             : round % 3 == 1
+                                                 ? t_random(&state) & 0x3F
+                                                 : 'a' + i % 26);
+        in = t_exact(bytes, len);
+        hfsb_json_writer_init(&w, &out, NULL);
+        hfsb_json_put_str(&w, in);
+        T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
+        T_CHECK(parse_with(text_of(&out), NULL, &doc, NULL) == HFSB_OK);
+        T_CHECK(hfsb_utf8_repair(in, &want) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_json_str(doc.root, HFSB_LIT("?")),
+                               text_of(&want)));
+        hfsb_json_free(&doc);
+        hfsb_buf_free(&out);
+        hfsb_buf_free(&want);
+        t_drop(in);
+    }
+}
+
+/* Every ceiling: exactly enough is enough, less leaves the buffer alone. */
+static void json_respects_the_buffers_ceiling(void) {
+    hfsb_json_write_opts opts = HFSB_INIT;
+    doc_t                doc;
+    size_t               full, max;
+    int                  mode;
+    T_CHECK(parse(compact, &doc) == HFSB_OK);
+    for (mode = 0; mode < 3; mode++) {
+        full = 3 + strlen(mode == 1 ? pretty : compact);
+        opts.pretty = mode == 1;
+        for (max = 3; max <= full + 1; max++) {
+            hfsb_buf         out = HFSB_INIT;
+            hfsb_err         err;
+            hfsb_status      st;
+            hfsb_json_writer w;
+            put(&out, "abc");
+            out.max = max;
+            hfsb_json_writer_init(&w, &out, NULL);
+            if (mode == 2) write_sample(&w);
+            st = mode == 2 ? hfsb_json_writer_finish(&w, &err)
+                           : hfsb_json_write(doc.root, &opts, &out, &err);
+            T_CHECK(st == (max < full ? HFSB_LIMIT : HFSB_OK));
+            T_CHECK(out.len == (max < full ? 3 : full));
+            T_CHECK(err.code == st && out.ptr[out.len] == '\0');
+            T_CHECK(st == HFSB_OK ||
+                    !strcmp(err.msg, "writing JSON: size limit exceeded."));
+            hfsb_buf_free(&out);
+        }
+    }
+    hfsb_json_free(&doc);
+}
+
+/* ---- memory ---- */
+
+/* Big enough to grow, deep enough for the writer's stack, with keys to sort;
+   every part of the module on one allocator. */
+static hfsb_buf oom_text;
+
+static void make_oom_text(void) {
+    int i;
+    put(&oom_text, "{");
+    for (i = 0; i < 400; i++) {
+        char member[64];
+        snprintf(member, sizeof member, "\"k%d\":[1,2,3,4,{\"a\\n\":\"b\"}],",
+                 i);
+        put(&oom_text, member);
+    }
+    put(&oom_text, "\"deep\":");
+    for (i = 0; i < 100; i++) put(&oom_text, "[");
+    for (i = 0; i < 100; i++) put(&oom_text, "]");
+    put(&oom_text, "}");
+}
+
+static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    doc_t                doc = HFSB_INIT;
+    hfsb_buf             out = HFSB_INIT;
+    hfsb_err             err;
+    hfsb_json_writer     w;
+    hfsb_str             exact = t_exact(oom_text.ptr, oom_text.len);
+    hfsb_status          st;
+    int                  in_place;
+    bool                 faultless = heap->fail_at == 0;
+    opts.unique_keys = true;
+    doc.alloc = alloc;
+    out.alloc = alloc;
+    for (in_place = 0; in_place < 2; in_place++) {
+        opts.unique_keys = in_place == 0;
+        st = in_place ? hfsb_json_parse_in_place(
+                            (char *)(uintptr_t)exact.ptr, exact.len, &opts,
+                            &doc, &err)
+                      : hfsb_json_parse(exact, &opts, &doc, &err);
+        T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && !faultless));
+        T_CHECK(st == HFSB_OK || (!doc.root && err.code == HFSB_NOMEM &&
+                !strcmp(err.msg, "reading JSON: out of memory.")));
+        if (st != HFSB_OK) continue;
+        T_CHECK(hfsb_json_count(doc.root) == 401);
+        st = hfsb_json_write(doc.root, NULL, &out, &err);
+        T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && !faultless));
+        T_CHECK(st == HFSB_OK ? hfsb_str_equal(text_of(&out),
+                                               text_of(&oom_text))
+                              : out.len == 0);
+        hfsb_buf_truncate(&out, 0);
+        hfsb_json_writer_init(&w, &out, NULL);
+        hfsb_json_put_array(&w);
+        hfsb_json_put_str(&w, exact);
+        hfsb_json_put_value(&w, doc.root);
+        hfsb_json_put_end(&w);
+        st = hfsb_json_writer_finish(&w, &err);
+        T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && !faultless));
+        T_CHECK(st == HFSB_OK || out.len == 0);
+        hfsb_buf_free(&out);
+        hfsb_json_free(&doc);
+    }
+    t_drop(exact);
+}
+
+static void json_survives_each_failing_allocation(void) {
+    make_oom_text();
+    t_each_allocation_fails(oom_run);
+    hfsb_buf_free(&oom_text);
+}
+
+static void scalar_oom_run(hfsb_alloc alloc, const t_heap *heap) {
+    doc_t       doc = HFSB_INIT;
+    hfsb_status st;
+    doc.alloc = alloc;
+    st = hfsb_json_parse(HFSB_LIT("12.5"), NULL, &doc, NULL);
+    T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && heap->fail_at));
+    T_CHECK(st != HFSB_OK || hfsb_json_double(doc.root, 0) == 12.5);
+    hfsb_json_free(&doc);
+    st = hfsb_json_parse(HFSB_LIT("[1"), NULL, &doc, NULL); /* fails anyway */
+    T_CHECK(st == HFSB_SYNTAX || (st == HFSB_NOMEM && heap->fail_at));
+}
+
+static void json_survives_for_scalars_and_errors_too(void) {
+    t_each_allocation_fails(scalar_oom_run);
+}
+
+/* Every proper prefix of a document in brackets or quotes is refused. */
+static void json_refuses_every_prefix(void) {
+    static const char *const cases[] = {
+        compact, pretty, arguments, "[[[[[]]]],{}]",
+        "\"\\ud83d\\ude00 \xF0\x9F\x98\x80 and some more text\""};
+    size_t i, n;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (n = 0; n < strlen(cases[i]); n++) {
+            hfsb_str part = hfsb_str_make(cases[i], n);
+            doc_t    doc = HFSB_INIT;
+            hfsb_err err;
+            T_CHECK(parse_with(part, NULL, &doc, &err) == HFSB_SYNTAX);
+            T_CHECK(err.pos <= n && !doc.root);
+            T_CHECK(both_agree(part, NULL));
+        }
+}
+
+int main(void) {
+    T_RUN(json_errors_say_what_where_and_how);
+    T_RUN(json_refuses_nul_bytes);
+    T_RUN(json_limits_are_told_apart);
+    T_RUN(json_reads_every_type);
+    T_RUN(json_absent_is_harmless);
+    T_RUN(json_type_names_are_for_people);
+    T_RUN(json_iterates_in_order);
+    T_RUN(json_takes_any_root);
+    T_RUN(json_decodes_at_every_place);
+    T_RUN(json_decodes_any_mixture);
+    T_RUN(json_agrees_with_utf8_on_all_sequences);
+    T_RUN(json_refuses_a_key_given_twice);
+    T_RUN(json_compares_keys_decoded);
+    T_RUN(json_checks_a_million_keys_in_time);
+    T_RUN(json_nests_512_deep_and_no_deeper);
+    T_RUN(json_survives_any_depth_that_is_allowed);
+    T_RUN(json_arguments_are_read_leniently);
+    T_RUN(json_arguments_must_be_an_object);
+    T_RUN(json_writes_compact_and_pretty);
+    T_RUN(json_indents_a_tree_inside);
+    T_RUN(json_writer_refuses_misuse);
+    T_RUN(json_writer_stops_at_512_levels);
+    T_RUN(json_writer_repairs_utf8);
+    T_RUN(json_writes_what_reads_back);
+    T_RUN(json_respects_the_buffers_ceiling);
+    T_RUN(json_survives_each_failing_allocation);
+    T_RUN(json_survives_for_scalars_and_errors_too);
+    T_RUN(json_refuses_every_prefix);
+    return T_END();
+}
