@@ -9,7 +9,7 @@
 # hfsb.h is committed; after a change in src/ write it anew: ./amalgamate.sh
 
 CC           ?= cc
-CFLAGS       ?= -O2 -g
+CFLAGS       ?= -O2
 FUZZ_SECONDS ?= 60
 
 # An example that needs a library says so in a line like this:

@@ -174,10 +174,10 @@ HFSB_API const char *hfsb_status_text(hfsb_status code);
 
 /* Why a call failed. Filled by the call, owned by the caller, no freeing. */
 typedef struct hfsb_err {
-    hfsb_status code;
     size_t      pos;    /* byte offset into the input the error is about */
     size_t      line;   /* 1-based line of that offset; 0: not known */
     size_t      column; /* 1-based column in code points; 0: not known */
+    hfsb_status code;
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
@@ -307,8 +307,9 @@ HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err);
 
-/* The same, with the strings decoded where they stand: text is overwritten,
-   also on failure, and must live as long as *doc. Saves the copy. */
+/* The same, with the strings decoded where they stand: text is overwritten
+   and must live as long as *doc. Saves the memory of a copy. A failed call
+   leaves text as it was. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
                                               hfsb_json_doc *doc,
@@ -399,8 +400,8 @@ typedef struct hfsb_json_write_opts {
     bool pretty; /* two blanks a level, a space after the colon */
 } hfsb_json_write_opts;
 
-/* Appends value as JSON text. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as
-   it was. Absent is written as null. */
+/* Appends value as JSON text, as deep as it is. HFSB_OK; HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. Absent is written as null. */
 HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                                      const hfsb_json_write_opts *opts,
                                      hfsb_buf *out, hfsb_err *err);
@@ -415,8 +416,11 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
        status = hfsb_json_writer_finish(&w, &err);
    It cannot produce invalid JSON: a call that does not fit (a value where a
    key belongs, an end too many, a second root, NaN or infinity, more than 512
-   levels) makes every later call do nothing and finish() fail. Bytes that are
-   not UTF-8 are written as U+FFFD. */
+   levels opened) makes every later call do nothing and finish() fail. Each
+   maximal part that is not UTF-8 is written as U+FFFD; quote, backslash and
+   control characters are escaped, all else is written as it is. A double gets
+   the fewest digits that read back as the same double, and always a point or
+   an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
 typedef struct hfsb_json_writer { /* private, but for the compiler */
@@ -476,7 +480,8 @@ HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
      by BEL or ST, two-character escapes, charset selection; a string sequence
      that is not ended stops at the line's end;
    - CRLF becomes LF; a line rewritten with carriage returns, backspaces or
-     "erase in line" is shown as a terminal would leave it.
+     "erase in line" is shown as a terminal would leave it. An erase at the
+     line's end counts only if the line is rewritten after it.
    The result does not depend on how the input was cut. Memory is bounded: of
    a line longer than 16,384 characters the beginning is let go and can not be
    rewritten any more.
@@ -496,12 +501,13 @@ HFSB_API hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter,
                                             hfsb_str          piece,
                                             hfsb_buf *out) HFSBI_CHECKED;
 
-/* The end of the input: appends the unfinished last line. The filter is then
-   as new. */
+/* The end of the input: appends the unfinished last line. HFSB_OK, and the
+   filter is as new; HFSB_NOMEM or HFSB_LIMIT as above. */
 HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
                                              hfsb_buf *out) HFSBI_CHECKED;
 
-/* Appends the unfinished last line as it looks now, and changes nothing. */
+/* Appends the unfinished last line as it looks now, less a character that is
+   not complete, and leaves the filter alone. */
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
@@ -526,10 +532,12 @@ HFSB_API hfsb_status hfsb_text_truncate(hfsb_str               text,
                                         bool *truncated, hfsb_err *err);
 
 /* The same for a text that arrives in pieces, in memory bounded by the limit
-   (four bytes a character). The pieces must be UTF-8 and may be cut anywhere.
-   All fields are private. */
+   (four bytes a character). The pieces must be UTF-8 and may be cut anywhere;
+   of other bytes no more is kept, but what is shown is not specified. */
 typedef struct hfsb_text_window hfsb_text_window;
 
+/* A new window; NULL without memory, or when head is above chars. Both may be
+   NULL. */
 HFSB_API hfsb_text_window *
 hfsb_text_window_open(const hfsb_text_limit *limit, const hfsb_alloc *alloc);
 HFSB_API void hfsb_text_window_close(hfsb_text_window *window);
@@ -542,7 +550,8 @@ HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
 HFSB_API size_t hfsb_text_window_total(const hfsb_text_window *window);
 HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 
-/* Appends what hfsb_text_truncate() would give for all of it. */
+/* Appends what hfsb_text_truncate() would give for all of it so far. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                            hfsb_str  spill_path,
                                            hfsb_buf *out) HFSBI_CHECKED;
@@ -589,7 +598,13 @@ HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);
 /* ---- src/path.h ---- */
 /* ==== PATH: what a string is; paths, Space ids and host names =========== */
 
-/* What a job's "script" is. */
+/* What a job's "script" is:
+   - url: starts with http:// or https://, in upper or lower case;
+   - path: no white space around it (as Python strips it), no CR, LF or NUL,
+     and starts with "/", "./" or "../", or ends in ".py" and has no white
+     space inside;
+   - inline: has a line break, or looks like a line of Python;
+   - command: anything else. */
 typedef enum hfsb_script_kind {
     HFSB_SCRIPT_PATH,    /* a file of the sandbox: read it, send its text */
     HFSB_SCRIPT_URL,     /* http:// or https://: passed through */
@@ -615,7 +630,8 @@ HFSB_API hfsb_status hfsb_path_join(hfsb_str base, hfsb_str path,
                                     hfsb_buf *out) HFSBI_CHECKED;
 
 /* The part behind the last slash; its suffix from the last dot on (".py"), or
-   empty when there is none (a leading dot starts no suffix). */
+   empty when there is none (leading dots start no suffix). Both show path's
+   own bytes. */
 HFSB_API hfsb_str hfsb_path_base(hfsb_str path);
 HFSB_API hfsb_str hfsb_path_suffix(hfsb_str path);
 
@@ -4781,8 +4797,6 @@ static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
         text = hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep),
                               text.len);
     }
-    if (text.len > max)
-        text = hfsb_str_slice(text, text.len - max, text.len);
     if (!hfsbi_add(fresh ? 0 : w->len, text.len, &need) || need > max)
         need = max;
     if (!hfsbi_ring_reserve(w, need, max)) return false;
@@ -5429,10 +5443,11 @@ hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
 
 /* ---- diff: lines ---- */
 
-/* A text cut at LF: k newlines give k + 1 lines, none holds its LF. */
+/* The lines of a text, without their LF. Behind the last LF there is a line
+   only if something stands there: "a\n" is one line, "" is none. */
 typedef struct hfsbi_lines {
     hfsb_str *items;
-    size_t    count;
+    size_t    count, cap;
 } hfsbi_lines;
 
 HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
@@ -5486,6 +5501,11 @@ HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned flags);
 
 /* True when text holds nothing but blanks and newlines. */
 HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags);
+
+/* text without up to *head blank lines at its start and *tail at its end; both
+   become how many went. */
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
+                                   size_t *head, size_t *tail);
 
 /* Hash of a line without its indentation, and whether two such lines are the
    same, as the folds see them. */
@@ -5615,7 +5635,7 @@ typedef struct hfsbi_indent {
     size_t          old_unit, file_unit; /* 0: tab, else spaces */
     long            shift;
     bool            may_derive;
-    hfsb_str        distinct[HFSBI_INDENT_DISTINCT];
+    size_t          distinct[HFSBI_INDENT_DISTINCT]; /* lines that show them */
     size_t          distinct_count;
 } hfsbi_indent;
 
@@ -5814,23 +5834,25 @@ HFSBI_FN void        hfsbi_update_free(hfsbi_update *u);
 
 HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
                                        hfsbi_lines *out) {
-    size_t count = hfsb_str_count_byte(text, '\n') + 1, i;
-    out->items = (hfsb_str *)hfsbi_array(alloc, count, sizeof *out->items);
-    out->count = out->items ? count : 0;
+    size_t newlines = hfsb_str_count_byte(text, '\n'), i;
+    out->cap = newlines + 1;
+    out->items = (hfsb_str *)hfsbi_array(alloc, out->cap, sizeof *out->items);
+    out->count = 0;
     if (!out->items) return HFSB_NOMEM;
-    for (i = 0; i + 1 < count; i++) {
+    for (i = 0; i < newlines; i++) {
         size_t end = hfsb_str_find_byte(text, '\n');
         out->items[i] = hfsb_str_slice(text, 0, end);
         text = hfsb_str_slice(text, end + 1, text.len);
     }
-    out->items[i] = text;
+    out->items[newlines] = text;
+    out->count = newlines + (text.len ? 1 : 0);
     return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines) {
-    hfsbi_array_free(alloc, lines->items, lines->count, sizeof *lines->items);
+    hfsbi_array_free(alloc, lines->items, lines->cap, sizeof *lines->items);
     lines->items = NULL;
-    lines->count = 0;
+    lines->count = lines->cap = 0;
 }
 
 /* ---- longest common subsequence ---- */
@@ -6035,19 +6057,15 @@ static hfsb_status hfsbi_split_keep(const hfsb_alloc *alloc, hfsb_str text,
                                     hfsbi_lines *out) {
     hfsb_status st = hfsbi_lines_split(alloc, text, out);
     size_t      i;
-    for (i = 0; st == HFSB_OK && i + 1 < out->count; i++)
-        out->items[i].len++;
+    for (i = 0; i < out->count; i++)
+        if (i + 1 < out->count || hfsb_str_ends(text, HFSB_LIT("\n")))
+            out->items[i].len++;
     return st;
-}
-
-/* The last item of a split is empty unless the text lacks its last LF. */
-static size_t hfsbi_kept_count(const hfsbi_lines *lines) {
-    return lines->count - (lines->items[lines->count - 1].len ? 0 : 1);
 }
 
 static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
                             const hfsbi_lines *news, const size_t *same) {
-    size_t n = hfsbi_kept_count(olds), m = hfsbi_kept_count(news), i = 0, j;
+    size_t n = olds->count, m = news->count, i = 0, j;
     for (j = 0; j <= m; j++) {
         /* Before a line that stayed: all removals, then it. Additions that
            stand in front of it wait until the removals are out. */
@@ -6074,8 +6092,8 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
         st = same ? HFSB_OK : HFSB_NOMEM;
     }
     if (st == HFSB_OK)
-        st = hfsbi_lines_diff(alloc, olds.items, hfsbi_kept_count(&olds),
-                              news.items, hfsbi_kept_count(&news), same);
+        st = hfsbi_lines_diff(alloc, olds.items, olds.count, news.items,
+                              news.count, same);
     if (st == HFSB_OK) hfsbi_put_lines(u, &olds, &news, same);
     hfsbi_array_free(alloc, same, count, sizeof *same);
     hfsbi_lines_free(alloc, &olds);
@@ -6263,6 +6281,33 @@ HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags) {
             return false;
     }
     return true;
+}
+
+/* Start of the last line of text, which is not empty. */
+static size_t hfsbi_last_line(hfsb_str text) {
+    size_t n = text.len - (text.ptr[text.len - 1] == '\n' ? 1 : 0);
+    while (n > 0 && text.ptr[n - 1] != '\n') n--;
+    return n;
+}
+
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
+                                   size_t *head, size_t *tail) {
+    size_t heads = 0, tails = 0, n;
+    for (; text.len && heads < *head; heads++) {
+        n = hfsb_str_find_byte(text, '\n');
+        n = n == HFSB_NPOS ? text.len : n + 1;
+        if (!hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), flags)) break;
+        text = hfsb_str_slice(text, n, text.len);
+    }
+    for (; text.len && tails < *tail; tails++) {
+        n = hfsbi_last_line(text);
+        if (!hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), flags))
+            break;
+        text = hfsb_str_slice(text, 0, n);
+    }
+    *head = heads;
+    *tail = tails;
+    return text;
 }
 
 /* ---- folding ---- */
@@ -6778,6 +6823,9 @@ static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
     if (!hfsbi_view_start(&s->view, from, &start) ||
         !hfsbi_view_end(&s->view, to, whole, &end))
         return HFSB_OK;
+    /* A blank first line is the file's blank line, with its blanks. */
+    if (text.ptr[from] == '\n' && (!from || text.ptr[from - 1] == '\n'))
+        hfsbi_view_end(&s->view, from, false, &start);
     if (at_eof && base + end != s->file->text.len) return HFSB_OK;
     st = hfsbi_take(s, base + start, base + end);
     last = s->found->items + before;
@@ -6977,26 +7025,6 @@ static hfsb_status hfsbi_try_rows(hfsbi_search *s, hfsbi_rung rung,
     return st;
 }
 
-/* Old text without blank lines at its edges; how many went, in *found. */
-static hfsb_str hfsbi_without_edges(hfsb_str text, unsigned flags,
-                                    hfsbi_found *found) {
-    size_t n;
-    found->drop_head = found->drop_tail = 0;
-    while ((n = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS &&
-           hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), flags)) {
-        text = hfsb_str_slice(text, n + 1, text.len);
-        found->drop_head++;
-    }
-    for (;;) {
-        for (n = text.len; n > 0 && text.ptr[n - 1] != '\n';) n--;
-        if (n == 0 ||
-            !hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), flags))
-            return text;
-        text = hfsb_str_slice(text, 0, n - 1);
-        found->drop_tail++;
-    }
-}
-
 /* ---- the ladder ---- */
 
 static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
@@ -7006,7 +7034,10 @@ static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
     st = hfsbi_try_rows(s, HFSBI_RUNG_INDENT, s->old_text, trim);
     if (st != HFSB_OK || f->count) return st;
     if (!hfsbi_is_all_blank(s->old_text, trim)) {
-        hfsb_str inner = hfsbi_without_edges(s->old_text, trim, f);
+        hfsb_str inner;
+        f->drop_head = f->drop_tail = HFSB_NPOS;
+        inner = hfsbi_drop_edges(s->old_text, trim, &f->drop_head,
+                                 &f->drop_tail);
         if (inner.len < s->old_text.len)
             st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
         if (st != HFSB_OK || f->count) return st;
@@ -7099,7 +7130,8 @@ enum {
     HFSBI_INDENT_IRREGULAR,
     HFSBI_INDENT_ADD,    /* the file has a prefix more, everywhere */
     HFSBI_INDENT_REMOVE, /* the old text has one more, everywhere */
-    HFSBI_INDENT_UNITS   /* levels of one unit became levels of another */
+    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
+    HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
 };
 
 /* ---- units: a tab, or 2, 3, 4 or 8 spaces ---- */
@@ -7184,22 +7216,49 @@ static hfsb_str hfsbi_least_indent(const hfsb_str *indents, size_t count) {
     return least;
 }
 
-static bool hfsbi_indent_seen(const hfsbi_indent *map, hfsb_str indent) {
+/* The noted line with this indentation, or HFSB_NPOS. */
+static size_t hfsbi_indent_seen(const hfsbi_indent *map, hfsb_str indent) {
     size_t i;
     for (i = 0; i < map->distinct_count; i++)
-        if (hfsb_str_equal(map->distinct[i], indent)) return true;
-    return false;
+        if (hfsb_str_equal(map->old_indents[map->distinct[i]], indent))
+            return map->distinct[i];
+    return HFSB_NPOS;
 }
 
-/* Notes the indentations of the old text. Of a text with more different ones
-   than there is room for, the others count as never seen. */
-static void hfsbi_indent_note(hfsbi_indent *map) {
+/* Notes the indentations of the old text, a line for each; false when there
+   are more than there is room for: those then count as never seen. */
+static bool hfsbi_indent_note(hfsbi_indent *map) {
     size_t i;
-    for (i = 0; i < map->count; i++)
-        if (map->old_indents[i].ptr &&
-            map->distinct_count < HFSBI_INDENT_DISTINCT &&
-            !hfsbi_indent_seen(map, map->old_indents[i]))
-            map->distinct[map->distinct_count++] = map->old_indents[i];
+    for (i = 0; i < map->count; i++) {
+        if (!map->old_indents[i].ptr ||
+            hfsbi_indent_seen(map, map->old_indents[i]) != HFSB_NPOS)
+            continue;
+        if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
+        map->distinct[map->distinct_count++] = i;
+    }
+    return true;
+}
+
+/* True when each indentation of the old text became one of the file's, deeper
+   ones deeper ones. */
+static bool hfsbi_find_table(const hfsbi_indent *map) {
+    size_t i, k;
+    for (i = 0; i < map->count; i++) {
+        if (!map->old_indents[i].ptr) continue;
+        k = hfsbi_indent_seen(map, map->old_indents[i]);
+        if (!hfsb_str_equal(map->file_indents[i], map->file_indents[k]))
+            return false;
+    }
+    for (i = 0; i < map->distinct_count; i++)
+        for (k = 0; k < map->distinct_count; k++) {
+            size_t a = map->distinct[i], b = map->distinct[k];
+            if (map->old_indents[a].len < map->old_indents[b].len &&
+                map->file_indents[a].len >= map->file_indents[b].len)
+                return false;
+            if (a != b && map->old_indents[a].len == map->old_indents[b].len)
+                return false;
+        }
+    return map->distinct_count > 0;
 }
 
 HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
@@ -7207,18 +7266,21 @@ HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
                                         size_t          count,
                                         hfsb_str        least_new) {
     hfsbi_indent map = HFSB_INIT;
+    bool         all;
     map.old_indents = old_indents;
     map.file_indents = file_indents;
     map.count = count;
     map.may_derive = hfsb_str_equal(
         hfsbi_least_indent(old_indents, count), least_new);
-    hfsbi_indent_note(&map);
+    all = hfsbi_indent_note(&map);
     if (hfsbi_find_prefix(file_indents, old_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(old_indents, file_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_REMOVE;
     else if (hfsbi_find_units(&map))
         map.kind = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_table(&map))
+        map.kind = HFSBI_INDENT_TABLE;
     return map;
 }
 
@@ -7228,8 +7290,9 @@ HFSBI_FN bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
 
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
                                hfsbi_sink *sink) {
-    long level;
-    if (!map->may_derive && !hfsbi_indent_seen(map, indent)) return false;
+    long   level;
+    size_t seen = hfsbi_indent_seen(map, indent);
+    if (seen == HFSB_NPOS && !map->may_derive) return false;
     switch (map->kind) {
     case HFSBI_INDENT_ADD:
         hfsbi_put(sink, map->prefix);
@@ -7247,6 +7310,10 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
             hfsbi_put(sink, map->file_unit
                                 ? hfsb_str_make("        ", map->file_unit)
                                 : HFSB_LIT("\t"));
+        return true;
+    case HFSBI_INDENT_TABLE:
+        if (seen == HFSB_NPOS) return false;
+        hfsbi_put(sink, map->file_indents[seen]);
         return true;
     default: return false;
     }
@@ -7344,13 +7411,24 @@ static void hfsbi_work_split(hfsbi_work *w, hfsbi_match match) {
     }
 }
 
+/* The file's newline, or that of the new text when the file has none. */
+static hfsb_str hfsbi_newline_for(const hfsbi_file   *file,
+                                  const hfsbi_script *script, size_t pos) {
+    hfsb_str newline = hfsbi_file_newline(file, pos);
+    size_t   lf = hfsb_str_find_byte(script->raw_new, '\n');
+    if (newline.len) return newline;
+    return lf != HFSB_NPOS && lf > 0 && script->raw_new.ptr[lf - 1] == '\r'
+               ? HFSB_LIT("\r\n")
+               : HFSB_LIT("\n");
+}
+
 static bool hfsbi_work_make(hfsbi_work *w, hfsbi_match match) {
     size_t n = w->script->olds.count, pos = match.start;
     w->texts = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->texts);
     w->ends = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->ends);
     if (!w->texts || !w->ends) return false;
     hfsbi_work_split(w, match);
-    w->newline = hfsbi_file_newline(w->file, match.start);
+    w->newline = hfsbi_newline_for(w->file, w->script, match.start);
     while (pos > 0 && (w->file->text.ptr[pos - 1] == ' ' ||
                        w->file->text.ptr[pos - 1] == '\t'))
         pos--;
@@ -7394,29 +7472,86 @@ static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned flags) {
     return n;
 }
 
-/* Old and file line are the same to the folds. Finds where both have a border
-   between characters: the last such place at or before `limit` bytes of the
-   old line (or, with from_end, the first at or behind it). */
-static void hfsbi_align(hfsb_str old_line, hfsb_str file_line, unsigned flags,
-                        bool file_indent, size_t limit, bool from_end,
-                        size_t *old_pos, size_t *file_pos) {
-    hfsbi_folder o = hfsbi_folder_make(old_line, flags), ahead;
-    hfsbi_folder f = hfsbi_folder_make(file_line, flags);
+/* Old and file line are the same to the folds: their folded characters end at
+   the same places, with characters that vanish between. */
+typedef struct hfsbi_border {
+    size_t old_first, file_first; /* behind a folded character */
+    size_t old_last, file_last;   /* before the next one */
+} hfsbi_border;
+
+typedef struct hfsbi_pair {
+    hfsbi_folder old_line, file_line;
+    size_t       seen_old, seen_file; /* folded bytes so far */
+} hfsbi_pair;
+
+static hfsbi_pair hfsbi_pair_make(const hfsbi_work *w, size_t line) {
+    hfsbi_pair p;
+    p.old_line = hfsbi_folder_make(w->script->olds.items[line], w->flags);
+    p.file_line = hfsbi_folder_make(w->texts[line], w->flags);
+    p.file_line.indent = !(line == 0 && w->mid_line);
+    p.seen_old = p.seen_file = 0;
+    return p;
+}
+
+/* Where the folder gets to when it skips what vanishes. */
+static size_t hfsbi_skip_vanishing(hfsbi_folder *f) {
+    hfsbi_folder ahead = *f;
     hfsbi_unit   u;
-    size_t       seen_old = 0, seen_file = 0;
-    f.indent = file_indent;
+    while (hfsbi_folder_next(&ahead, &u) && !u.out.len) *f = ahead;
+    return f->pos;
+}
+
+/* The border at the pair's place; the pair moves before the next folded
+   character. */
+static hfsbi_border hfsbi_pair_border(hfsbi_pair *p) {
+    hfsbi_border b;
+    b.old_first = p->old_line.pos;
+    b.file_first = p->file_line.pos;
+    b.old_last = hfsbi_skip_vanishing(&p->old_line);
+    b.file_last = hfsbi_skip_vanishing(&p->file_line);
+    return b;
+}
+
+/* On to the next place where characters end on both sides. */
+static bool hfsbi_pair_next(hfsbi_pair *p) {
+    hfsbi_unit u;
+    do {
+        hfsbi_folder *f = p->seen_old <= p->seen_file ? &p->old_line
+                                                      : &p->file_line;
+        bool old_side = f == &p->old_line;
+        if (!hfsbi_folder_next(f, &u)) return false;
+        if (old_side) p->seen_old += u.out.len;
+        else p->seen_file += u.out.len;
+    } while (p->seen_old != p->seen_file);
+    return true;
+}
+
+/* The last border at or before `limit` bytes of the old line: behind the last
+   character that is kept. */
+static void hfsbi_align_head(const hfsbi_work *w, size_t line, size_t limit,
+                             size_t *old_pos, size_t *file_pos) {
+    hfsbi_pair   p = hfsbi_pair_make(w, line);
+    hfsbi_border b;
     *old_pos = *file_pos = 0;
-    while (!(from_end && *old_pos >= limit) && hfsbi_folder_next(&o, &u)) {
-        seen_old += u.out.len;
-        while (seen_file < seen_old && hfsbi_folder_next(&f, &u))
-            seen_file += u.out.len;
-        for (ahead = f; hfsbi_folder_next(&ahead, &u) && !u.out.len;)
-            f = ahead; /* what vanishes belongs to what is before it */
-        if (seen_file != seen_old) continue;
-        if (!from_end && o.pos > limit) return;
-        *old_pos = o.pos;
-        *file_pos = f.pos;
-    }
+    do {
+        b = hfsbi_pair_border(&p);
+        if (b.old_first > limit) return;
+        *old_pos = b.old_first;
+        *file_pos = b.file_first;
+    } while (hfsbi_pair_next(&p));
+}
+
+/* The first border at or behind `limit` bytes of the old line: before the
+   first character that is kept. */
+static void hfsbi_align_tail(const hfsbi_work *w, size_t line, size_t limit,
+                             size_t *old_pos, size_t *file_pos) {
+    hfsbi_pair p = hfsbi_pair_make(w, line);
+    do {
+        hfsbi_border b = hfsbi_pair_border(&p);
+        bool         early = b.old_first >= limit && b.old_first < b.old_last;
+        *old_pos = early ? b.old_first : b.old_last;
+        *file_pos = early ? b.file_first : b.file_last;
+    } while (*old_pos < limit && hfsbi_pair_next(&p));
 }
 
 /* A new line that took the place of old lines `first` to `last`: where it
@@ -7424,32 +7559,28 @@ static void hfsbi_align(hfsb_str old_line, hfsb_str file_line, unsigned flags,
 static void hfsbi_put_changed(hfsbi_work *w, hfsb_str line, size_t first,
                               bool keep_head, size_t last, bool keep_tail) {
     const hfsb_str *olds = w->script->olds.items;
-    size_t head_old = 0, head_file = 0, tail_old, tail_file, head, tail;
-    size_t from = 0, to = line.len;
+    size_t          head_old = 0, head_file = 0, tail_old, tail_file, n;
+    hfsb_str        rest;
+    if (keep_head)
+        hfsbi_align_head(w, first,
+                         hfsbi_common_head(olds[first], line, w->flags),
+                         &head_old, &head_file);
+    rest = hfsb_str_slice(line, head_old, line.len);
     tail_old = olds[last].len;
     tail_file = w->texts[last].len;
-    if (keep_head) {
-        head = hfsbi_common_head(olds[first], line, w->flags);
-        hfsbi_align(olds[first], w->texts[first], w->flags,
-                    !(first == 0 && w->mid_line), head, false, &head_old,
-                    &head_file);
-        from = head_old;
-    }
-    if (keep_tail) {
-        size_t least = first == last ? head_old : 0;
-        tail = hfsbi_common_tail(
-            hfsb_str_slice(olds[last], least, olds[last].len),
-            hfsb_str_slice(line, from, line.len), w->flags);
-        hfsbi_align(olds[last], w->texts[last], w->flags,
-                    !(last == 0 && w->mid_line), olds[last].len - tail, true,
-                    &tail_old, &tail_file);
-        to = line.len - (olds[last].len - tail_old);
-    }
+    n = keep_tail
+            ? hfsbi_common_tail(
+                  hfsb_str_slice(olds[last], first == last ? head_old : 0,
+                                 olds[last].len),
+                  rest, w->flags)
+            : 0;
+    if (n)
+        hfsbi_align_tail(w, last, olds[last].len - n, &tail_old, &tail_file);
     hfsbi_put(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
-    hfsbi_put(w->sink, hfsb_str_slice(line, from, to));
-    if (keep_tail)
-        hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
-                                          w->texts[last].len));
+    hfsbi_put(w->sink, hfsb_str_slice(rest, 0,
+                                      rest.len - (olds[last].len - tail_old)));
+    hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
+                                      w->texts[last].len));
 }
 
 /* ---- indentation ---- */
@@ -7535,13 +7666,21 @@ static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h,
     return true;
 }
 
-/* The line end behind new line j, of which `same` is the old line or none. */
+static bool hfsbi_ends_line(hfsb_str text) {
+    return hfsb_str_ends(text, HFSB_LIT("\n"));
+}
+
+/* The line end behind new line j, of which `same` is the old line or none. A
+   last line that has none gets none, unless whole lines are replaced. */
 static void hfsbi_put_line_end(hfsbi_work *w, size_t j, size_t same) {
-    if (j + 1 == w->script->news.count) return;
+    const hfsbi_script *s = w->script;
+    bool whole = w->rung >= HFSBI_RUNG_INDENT && hfsbi_ends_line(s->old_text);
+    if (j + 1 == s->news.count && !whole && !hfsbi_ends_line(s->new_text))
+        return;
     if (same != HFSB_NPOS && w->ends[same].len)
         hfsbi_put(w->sink, w->ends[same]);
     else
-        hfsbi_put(w->sink, w->newline.len ? w->newline : HFSB_LIT("\n"));
+        hfsbi_put(w->sink, w->newline);
 }
 
 static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
@@ -7642,21 +7781,21 @@ HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
 /* ---- insert ---- */
 
 /* Every line of new_text is new. The first one goes on behind the match,
-   unless that ends its line; the last one stands before the match's line. */
+   unless that ends its line; what follows the last newline stands before the
+   match's line. */
 static hfsb_status hfsbi_put_inserted(hfsbi_work *w, bool fresh_line,
                                       bool before, size_t *refused) {
-    const hfsbi_lines *news = &w->script->news;
-    size_t             j;
-    for (j = 0; j < news->count; j++) {
-        bool whole = (j > 0 || fresh_line) &&
-                     (j + 1 < news->count || !before);
-        if (!whole) {
-            hfsbi_put(w->sink, news->items[j]);
-        } else if (!hfsbi_put_indented(w, news->items[j], HFSB_NPOS)) {
+    const hfsbi_script *s = w->script;
+    size_t              j, n = s->news.count;
+    for (j = 0; j < n; j++) {
+        bool ends = j + 1 < n || hfsbi_ends_line(s->new_text);
+        if ((j == 0 && !fresh_line) || (before && !ends)) {
+            hfsbi_put(w->sink, s->news.items[j]);
+        } else if (!hfsbi_put_indented(w, s->news.items[j], HFSB_NPOS)) {
             *refused = j;
             return HFSB_REFUSED;
         }
-        hfsbi_put_line_end(w, j, HFSB_NPOS);
+        if (ends) hfsbi_put(w->sink, w->newline);
     }
     return HFSB_OK;
 }
@@ -7669,22 +7808,24 @@ HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
                                           hfsbi_sink *sink, bool *reindented,
                                           size_t *line) {
     hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
-    hfsb_str    newline = hfsbi_file_newline(file, match.start);
+    hfsb_str    newline = hfsbi_newline_for(file, script, match.start);
     size_t      at = before ? match.start : match.end;
+    bool        fresh = at == 0 || match.drop_newline ||
+                 file->text.ptr[at - 1] == (file->lone_cr ? '\r' : '\n');
     hfsb_status st = HFSB_OK;
+    /* The newline that old_str has and the end of the file has not. */
+    if (match.drop_newline && !before) hfsbi_put(sink, newline);
     if (found->rung < HFSBI_RUNG_INDENT) {
-        hfsbi_put_newlines(
-            sink, newline.len ? script->new_text : script->raw_new, newline);
-        return HFSB_OK;
-    }
-    if (!hfsbi_work_make(&w, match) || !hfsbi_work_indents(&w, found->flags))
+        if (hfsbi_file_newline(file, 0).len)
+            hfsbi_put_newlines(sink, script->new_text, newline);
+        else
+            hfsbi_put(sink, script->raw_new);
+    } else if (!hfsbi_work_make(&w, match) ||
+               !hfsbi_work_indents(&w, found->flags)) {
         st = HFSB_NOMEM;
-    if (st == HFSB_OK)
-        st = hfsbi_put_inserted(
-            &w,
-            at == 0 || file->text.ptr[at - 1] ==
-                           (file->lone_cr ? '\r' : '\n'),
-            before, line);
+    } else {
+        st = hfsbi_put_inserted(&w, fresh, before, line);
+    }
     hfsbi_work_free(&w);
     *reindented = *reindented || w.reindented;
     return st;
@@ -8434,6 +8575,22 @@ static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
                       hfsb_text_line_number(h->file->text, at));
 }
 
+/* What a search of the bytes tells, in the file with its line ends folded as
+   those of old_str and new_str are. */
+static void hfsbi_say_found(const hfsbi_hint *hint, hfsb_err *err) {
+    hfsbi_hint h = *hint;
+    hfsbi_file file = *hint->file;
+    hfsb_buf   copy = HFSB_INIT;
+    copy.alloc = *hint->alloc;
+    h.file = &file;
+    if (hfsbi_fold_newlines(hint->file->text, file.lone_cr, &copy,
+                            &file.text) == HFSB_OK) {
+        hfsbi_say_applied(&h, err);
+        hfsbi_say_reading(&h, err);
+    }
+    hfsb_buf_free(&copy);
+}
+
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
     hfsbi_look    l;
     hfsbi_closest c;
@@ -8446,10 +8603,9 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
         hfsbi_err_add(err, " The file is empty.");
         return;
     }
-    hfsbi_say_applied(hint, err);
     hfsbi_say_numbers(hint, err);
     hfsbi_say_elision(hint, err);
-    hfsbi_say_reading(hint, err);
+    hfsbi_say_found(hint, err);
     if (hfsbi_rows_of(hint->alloc, &l.old_file, 0, hint->old_text.len,
                       hfsbi_hint_flags, &l.olds) == HFSB_OK &&
         hfsbi_rows_of(hint->alloc, hint->file, 0, hint->file->text.len,
@@ -8655,8 +8811,7 @@ static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
     hfsb_str    whole = c->new_text, zone;
     size_t      visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
     hfsb_status st;
-    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1 ||
-        c->edit->replace_all)
+    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1)
         return HFSB_OK;
     if (c->edit->mode == HFSB_EDIT_REPLACE)
         old_visible = hfsbi_count_visible(c->old_text);
@@ -8779,20 +8934,6 @@ static hfsb_status hfsbi_search_case(hfsbi_case *c) {
     return hfsbi_match_find(alloc, &c->file, c->old_text, false, &c->found);
 }
 
-static hfsb_str hfsbi_drop_lines(hfsb_str text, size_t head, size_t tail) {
-    size_t n;
-    while (head-- && (n = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS &&
-           hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), 0))
-        text = hfsb_str_slice(text, n + 1, text.len);
-    while (tail--) {
-        for (n = text.len; n > 0 && text.ptr[n - 1] != '\n';) n--;
-        if (!n || !hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), 0))
-            break;
-        text = hfsb_str_slice(text, 0, n - 1);
-    }
-    return text;
-}
-
 static hfsb_str hfsbi_without_newline(hfsb_str text) {
     if (!hfsb_str_ends(text, HFSB_LIT("\n"))) return text;
     text.len--;
@@ -8837,15 +8978,20 @@ static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
 }
 
 /* A match at the end of a file that lacks the last newline: old and new text
-   do without it too. */
+   do without it too; text put before the match needs its own. */
 static hfsb_status hfsbi_compose_last(hfsbi_case         *c,
                                       const hfsbi_script *script,
                                       hfsbi_match        *match) {
     hfsbi_script shorter;
-    hfsb_status  st = hfsbi_script_make(
-        &c->plan->alloc, hfsbi_without_newline(script->old_text),
-        hfsbi_without_newline(script->new_text),
-        hfsbi_without_newline(script->raw_new), &shorter);
+    hfsb_str     new_text = script->new_text, raw_new = script->raw_new;
+    hfsb_status  st;
+    if (c->edit->mode != HFSB_EDIT_PREPEND_BEFORE) {
+        new_text = hfsbi_without_newline(new_text);
+        raw_new = hfsbi_without_newline(raw_new);
+    }
+    st = hfsbi_script_make(&c->plan->alloc,
+                           hfsbi_without_newline(script->old_text), new_text,
+                           raw_new, &shorter);
     if (st == HFSB_OK) st = hfsbi_compose_match(c, &shorter, match);
     hfsbi_script_free(&c->plan->alloc, &shorter);
     return st;
@@ -8854,12 +9000,14 @@ static hfsb_status hfsbi_compose_last(hfsbi_case         *c,
 static hfsb_status hfsbi_compose_all(hfsbi_case *c) {
     const hfsbi_found *f = &c->found;
     hfsbi_script       script;
-    size_t             i;
-    hfsb_status        st = hfsbi_script_make(
-        &c->plan->alloc,
-        hfsbi_drop_lines(c->old_text, f->drop_head, f->drop_tail),
-        hfsbi_drop_lines(c->new_text, f->drop_head, f->drop_tail),
-        c->raw_new, &script);
+    hfsb_str           old_text = c->old_text, new_text = c->new_text;
+    size_t             i, head = f->drop_head, tail = f->drop_tail;
+    hfsb_status        st;
+    old_text = hfsbi_drop_edges(old_text, f->flags, &head, &tail);
+    if (c->edit->mode == HFSB_EDIT_REPLACE)
+        new_text = hfsbi_drop_edges(new_text, f->flags, &head, &tail);
+    st = hfsbi_script_make(&c->plan->alloc, old_text, new_text, c->raw_new,
+                           &script);
     for (i = 0; st == HFSB_OK && i < f->count; i++) {
         hfsbi_match match = f->items[i];
         st = match.drop_newline ? hfsbi_compose_last(c, &script, &match)
@@ -9358,10 +9506,14 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
 
 /* ---- sections ---- */
 
+/* "*** Add File: path" for the head "*** Add File:"; the path may be missing,
+   the blank before it may not. */
 static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
+    size_t n = strlen(head);
     line = hfsbi_trim(line);
     if (!hfsb_str_starts(line, hfsb_cstr(head))) return false;
-    *path = hfsbi_trim(hfsb_str_slice(line, strlen(head), line.len));
+    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t') return false;
+    *path = hfsbi_trim(hfsb_str_slice(line, n, line.len));
     return true;
 }
 
@@ -9383,7 +9535,7 @@ static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
     hfsbi_chunk chunk;
     size_t      i = s->from;
     hfsb_status st = HFSB_OK;
-    if (i < s->to && hfsbi_head_line(text->lines.items[i], "*** Move to: ",
+    if (i < s->to && hfsbi_head_line(text->lines.items[i], "*** Move to:",
                                      &s->new_path)) {
         s->from = ++i;
         if (!s->new_path.len)
@@ -9424,11 +9576,11 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
     size_t          i = *line;
     hfsb_status     st = HFSB_OK;
     memset(s, 0, sizeof *s);
-    if (hfsbi_head_line(l[i], "*** Add File: ", &s->path))
+    if (hfsbi_head_line(l[i], "*** Add File:", &s->path))
         s->kind = HFSB_PATCH_ADD;
-    else if (hfsbi_head_line(l[i], "*** Delete File: ", &s->path))
+    else if (hfsbi_head_line(l[i], "*** Delete File:", &s->path))
         s->kind = HFSB_PATCH_DELETE;
-    else if (hfsbi_head_line(l[i], "*** Update File: ", &s->path))
+    else if (hfsbi_head_line(l[i], "*** Update File:", &s->path))
         s->kind = HFSB_PATCH_UPDATE;
     else
         return hfsbi_patch_error(
@@ -9546,9 +9698,11 @@ static bool hfsbi_is_old(hfsb_str line) {
     return !line.len || line.ptr[0] != '+';
 }
 
-/* The worst grade of the hunk's old lines against the rows from `row` on. */
+/* The worst grade of the hunk's old lines against the rows from `row` on.
+   Takes one off *budget for each line compared. */
 static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk, size_t row) {
+                                     const hfsbi_chunk *chunk, size_t row,
+                                     size_t *budget) {
     hfsbi_grade worst = HFSBI_GRADE_EXACT;
     size_t      i;
     for (i = chunk->body; i < chunk->end && worst < HFSBI_GRADE_NONE; i++) {
@@ -9558,6 +9712,7 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
         g = hfsbi_grade_line(hfsbi_body_text(line), hfsbi_update_row(u, row++),
                              !line.len || line.ptr[0] == ' ');
         if (g > worst) worst = g;
+        --*budget;
     }
     return worst;
 }
@@ -9567,6 +9722,7 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
 typedef struct hfsbi_hit {
     size_t      row, count;
     hfsbi_grade grade;
+    bool        unsure; /* a place not looked at may be the better one */
 } hfsbi_hit;
 
 /* Hashes of the hunk's old lines. */
@@ -9589,17 +9745,19 @@ static hfsb_status hfsbi_hash_chunk(hfsbi_update      *u,
     return HFSB_OK;
 }
 
-/* Weighs the place at `row`. Comparing costs the hunk's length, so there is a
-   budget; when it is spent a further place counts as one more. */
+/* Weighs the place at `row`. Comparing costs up to the hunk's length, so there
+   is a budget; when it is spent a further place counts as one more, and only
+   an exact one found before is sure to be the best. */
 static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
                         size_t row, size_t *budget, hfsbi_hit *hit) {
     hfsbi_grade g;
     if (*budget < u->olds.count) {
+        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->row = row;
+        if (hit->grade != HFSBI_GRADE_EXACT) hit->unsure = true;
         hit->count++;
         return;
     }
-    *budget -= u->olds.count;
-    g = hfsbi_grade_chunk(u, chunk, row);
+    g = hfsbi_grade_chunk(u, chunk, row, budget);
     if (g == HFSBI_GRADE_NONE || g > hit->grade) return;
     if (g < hit->grade) {
         hit->grade = g;
@@ -9620,7 +9778,8 @@ static hfsb_status hfsbi_find_chunk(hfsbi_update      *u,
     size_t          *fail = (size_t *)hfsbi_array_grow(
         u->alloc, u->fail, &u->fail_cap, m, sizeof *fail);
     hit->grade = HFSBI_GRADE_NONE;
-    hit->count = 0;
+    hit->row = hit->count = 0;
+    hit->unsure = false;
     if (!fail) return HFSB_NOMEM;
     u->fail = fail;
     fail[0] = 0;
@@ -9701,7 +9860,7 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
 /* Shows the closest lines, as a refused edit does. */
 static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
                                        const hfsbi_chunk *chunk,
-                                       size_t             from) {
+                                       bool anchored, size_t from) {
     hfsbi_hint  hint;
     hfsbi_hit   hit;
     hfsb_buf    old_text = HFSB_INIT;
@@ -9716,8 +9875,7 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
                       " Its lines are at line %zu, above %s: hunks must come "
                       "in the order of the file.",
                       hit.row + 1,
-                      chunk->body > chunk->anchors ? "its @@ line"
-                                                   : "the hunk before it");
+                      anchored ? "its @@ line" : "the hunk before it");
         return st;
     }
     old_text.alloc = *u->alloc;
@@ -9778,15 +9936,20 @@ static hfsb_str hfsbi_row_newline(const hfsbi_update *u, size_t row) {
     return HFSB_LIT("\n");
 }
 
+/* True when the row before `row` is the last one and lacks its newline. */
+static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
+    return row == u->rows.count && row > 0 &&
+           u->rows.items[row - 1].end == u->rows.items[row - 1].text_end;
+}
+
 /* Puts the hunk's lines into texts: context as the file has it, added lines
    with the file's newline. A last line without one gets it when something
    follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
                             size_t row, hfsbi_sink *sink) {
     hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = row == u->rows.count && row > 0 &&
-                u->rows.items[row - 1].end == u->rows.items[row - 1].text_end;
-    size_t i;
+    bool     open = sink->buf == &u->texts && hfsbi_ends_open(u, row);
+    size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
@@ -9862,39 +10025,64 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
 static hfsb_status hfsbi_apply_chunk(hfsbi_update      *u,
                                      const hfsbi_chunk *chunk) {
     bool        anchored;
-    size_t      from, rows = u->rows.count;
+    size_t      from, back, least = 0, rows = u->rows.count;
     hfsbi_hit   hit;
     hfsb_status st = hfsbi_follow_anchors(u, chunk, &anchored, &from);
     if (st == HFSB_OK) st = hfsbi_hash_chunk(u, chunk);
     if (st != HFSB_OK) return st;
     if (!u->olds.count) return hfsbi_add_lines(u, chunk, anchored, from);
-    if (chunk->at_eof) {
-        size_t least = rows < u->olds.count ? rows : rows - u->olds.count;
-        if (from < least) from = least;
-    }
-    st = hfsbi_find_chunk(u, chunk, from, rows, &hit);
+    if (chunk->at_eof)
+        least = rows < u->olds.count ? rows : rows - u->olds.count;
     /* The line behind @@ may stand again as the first line of context. */
-    if (st == HFSB_OK && !hit.count && anchored && !chunk->at_eof)
-        st = hfsbi_find_chunk(u, chunk, from - 1, rows, &hit);
+    back = anchored ? from - 1 : from;
+    if (from < least) from = least;
+    st = hfsbi_find_chunk(u, chunk, from, rows, &hit);
+    if (st == HFSB_OK && !hit.count && anchored && back >= least)
+        st = hfsbi_find_chunk(u, chunk, back, rows, &hit);
     if (st != HFSB_OK) return st;
-    if (!hit.count) return hfsbi_chunk_missing(u, chunk, from);
-    if (hit.count > 1 && !anchored) return hfsbi_chunk_ambiguous(u, chunk, &hit);
+    if (!hit.count) return hfsbi_chunk_missing(u, chunk, anchored, from);
+    if (hit.unsure || (hit.count > 1 && !anchored))
+        return hfsbi_chunk_ambiguous(u, chunk, &hit);
     return hfsbi_apply_found(u, chunk, &hit);
 }
 
 /* ---- a file ---- */
 
+/* True when the file, as the hunks leave it, ends in a line without its
+   newline. */
+static bool hfsbi_left_open(const hfsbi_update *u) {
+    hfsb_str         texts = hfsb_buf_str(&u->texts);
+    const hfsb_span *s = u->span_count ? u->spans + u->span_count - 1 : NULL;
+    bool             cr_ends = u->file.lone_cr || u->split_cr;
+    if (!s || s->old_start + s->old_len < u->content.len)
+        return hfsbi_ends_open(u, u->rows.count);
+    /* What it put in is last; nothing put in leaves the line before. */
+    return s->new_len > 0 && texts.ptr[texts.len - 1] != '\n' &&
+           !(cr_ends && texts.ptr[texts.len - 1] == '\r');
+}
+
+/* Lines that go behind the last one, whatever the hunks made of that. */
+static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
+    hfsbi_sink  sink = hfsbi_sink_begin(&u->texts);
+    size_t      end = u->file.text.len;
+    hfsb_status st;
+    if (hfsbi_left_open(u)) hfsbi_put(&sink, hfsbi_row_newline(u, 0));
+    hfsbi_put(&sink, hfsb_buf_str(&u->tail));
+    st = hfsbi_sink_end(&sink);
+    return st == HFSB_OK
+               ? hfsbi_add_span(u, end, end, u->texts.len - sink.mark)
+               : st;
+}
+
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
-    size_t      i = u->section->from, end = u->file.text.len;
+    size_t      i = u->section->from;
     hfsbi_chunk chunk;
     hfsb_status st = hfsbi_update_rows(u);
     for (; st == HFSB_OK && i < u->section->to; i = chunk.next) {
         st = hfsbi_patch_chunk(u->patch, u->section, i, &chunk, u->err);
         if (st == HFSB_OK) st = hfsbi_apply_chunk(u, &chunk);
     }
-    if (st != HFSB_OK || !u->tail.len) return st;
-    st = hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
-    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->tail.len) : st;
+    return st == HFSB_OK && u->tail.len ? hfsbi_put_tail(u) : st;
 }
 
 static void hfsbi_update_reset(hfsbi_update *u) {

@@ -67,10 +67,10 @@ HFSB_API const char *hfsb_status_text(hfsb_status code);
 
 /* Why a call failed. Filled by the call, owned by the caller, no freeing. */
 typedef struct hfsb_err {
-    hfsb_status code;
     size_t      pos;    /* byte offset into the input the error is about */
     size_t      line;   /* 1-based line of that offset; 0: not known */
     size_t      column; /* 1-based column in code points; 0: not known */
+    hfsb_status code;
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 

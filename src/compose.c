@@ -91,13 +91,24 @@ static void hfsbi_work_split(hfsbi_work *w, hfsbi_match match) {
     }
 }
 
+/* The file's newline, or that of the new text when the file has none. */
+static hfsb_str hfsbi_newline_for(const hfsbi_file   *file,
+                                  const hfsbi_script *script, size_t pos) {
+    hfsb_str newline = hfsbi_file_newline(file, pos);
+    size_t   lf = hfsb_str_find_byte(script->raw_new, '\n');
+    if (newline.len) return newline;
+    return lf != HFSB_NPOS && lf > 0 && script->raw_new.ptr[lf - 1] == '\r'
+               ? HFSB_LIT("\r\n")
+               : HFSB_LIT("\n");
+}
+
 static bool hfsbi_work_make(hfsbi_work *w, hfsbi_match match) {
     size_t n = w->script->olds.count, pos = match.start;
     w->texts = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->texts);
     w->ends = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->ends);
     if (!w->texts || !w->ends) return false;
     hfsbi_work_split(w, match);
-    w->newline = hfsbi_file_newline(w->file, match.start);
+    w->newline = hfsbi_newline_for(w->file, w->script, match.start);
     while (pos > 0 && (w->file->text.ptr[pos - 1] == ' ' ||
                        w->file->text.ptr[pos - 1] == '\t'))
         pos--;
@@ -141,29 +152,86 @@ static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned flags) {
     return n;
 }
 
-/* Old and file line are the same to the folds. Finds where both have a border
-   between characters: the last such place at or before `limit` bytes of the
-   old line (or, with from_end, the first at or behind it). */
-static void hfsbi_align(hfsb_str old_line, hfsb_str file_line, unsigned flags,
-                        bool file_indent, size_t limit, bool from_end,
-                        size_t *old_pos, size_t *file_pos) {
-    hfsbi_folder o = hfsbi_folder_make(old_line, flags), ahead;
-    hfsbi_folder f = hfsbi_folder_make(file_line, flags);
+/* Old and file line are the same to the folds: their folded characters end at
+   the same places, with characters that vanish between. */
+typedef struct hfsbi_border {
+    size_t old_first, file_first; /* behind a folded character */
+    size_t old_last, file_last;   /* before the next one */
+} hfsbi_border;
+
+typedef struct hfsbi_pair {
+    hfsbi_folder old_line, file_line;
+    size_t       seen_old, seen_file; /* folded bytes so far */
+} hfsbi_pair;
+
+static hfsbi_pair hfsbi_pair_make(const hfsbi_work *w, size_t line) {
+    hfsbi_pair p;
+    p.old_line = hfsbi_folder_make(w->script->olds.items[line], w->flags);
+    p.file_line = hfsbi_folder_make(w->texts[line], w->flags);
+    p.file_line.indent = !(line == 0 && w->mid_line);
+    p.seen_old = p.seen_file = 0;
+    return p;
+}
+
+/* Where the folder gets to when it skips what vanishes. */
+static size_t hfsbi_skip_vanishing(hfsbi_folder *f) {
+    hfsbi_folder ahead = *f;
     hfsbi_unit   u;
-    size_t       seen_old = 0, seen_file = 0;
-    f.indent = file_indent;
+    while (hfsbi_folder_next(&ahead, &u) && !u.out.len) *f = ahead;
+    return f->pos;
+}
+
+/* The border at the pair's place; the pair moves before the next folded
+   character. */
+static hfsbi_border hfsbi_pair_border(hfsbi_pair *p) {
+    hfsbi_border b;
+    b.old_first = p->old_line.pos;
+    b.file_first = p->file_line.pos;
+    b.old_last = hfsbi_skip_vanishing(&p->old_line);
+    b.file_last = hfsbi_skip_vanishing(&p->file_line);
+    return b;
+}
+
+/* On to the next place where characters end on both sides. */
+static bool hfsbi_pair_next(hfsbi_pair *p) {
+    hfsbi_unit u;
+    do {
+        hfsbi_folder *f = p->seen_old <= p->seen_file ? &p->old_line
+                                                      : &p->file_line;
+        bool old_side = f == &p->old_line;
+        if (!hfsbi_folder_next(f, &u)) return false;
+        if (old_side) p->seen_old += u.out.len;
+        else p->seen_file += u.out.len;
+    } while (p->seen_old != p->seen_file);
+    return true;
+}
+
+/* The last border at or before `limit` bytes of the old line: behind the last
+   character that is kept. */
+static void hfsbi_align_head(const hfsbi_work *w, size_t line, size_t limit,
+                             size_t *old_pos, size_t *file_pos) {
+    hfsbi_pair   p = hfsbi_pair_make(w, line);
+    hfsbi_border b;
     *old_pos = *file_pos = 0;
-    while (!(from_end && *old_pos >= limit) && hfsbi_folder_next(&o, &u)) {
-        seen_old += u.out.len;
-        while (seen_file < seen_old && hfsbi_folder_next(&f, &u))
-            seen_file += u.out.len;
-        for (ahead = f; hfsbi_folder_next(&ahead, &u) && !u.out.len;)
-            f = ahead; /* what vanishes belongs to what is before it */
-        if (seen_file != seen_old) continue;
-        if (!from_end && o.pos > limit) return;
-        *old_pos = o.pos;
-        *file_pos = f.pos;
-    }
+    do {
+        b = hfsbi_pair_border(&p);
+        if (b.old_first > limit) return;
+        *old_pos = b.old_first;
+        *file_pos = b.file_first;
+    } while (hfsbi_pair_next(&p));
+}
+
+/* The first border at or behind `limit` bytes of the old line: before the
+   first character that is kept. */
+static void hfsbi_align_tail(const hfsbi_work *w, size_t line, size_t limit,
+                             size_t *old_pos, size_t *file_pos) {
+    hfsbi_pair p = hfsbi_pair_make(w, line);
+    do {
+        hfsbi_border b = hfsbi_pair_border(&p);
+        bool         early = b.old_first >= limit && b.old_first < b.old_last;
+        *old_pos = early ? b.old_first : b.old_last;
+        *file_pos = early ? b.file_first : b.file_last;
+    } while (*old_pos < limit && hfsbi_pair_next(&p));
 }
 
 /* A new line that took the place of old lines `first` to `last`: where it
@@ -171,32 +239,28 @@ static void hfsbi_align(hfsb_str old_line, hfsb_str file_line, unsigned flags,
 static void hfsbi_put_changed(hfsbi_work *w, hfsb_str line, size_t first,
                               bool keep_head, size_t last, bool keep_tail) {
     const hfsb_str *olds = w->script->olds.items;
-    size_t head_old = 0, head_file = 0, tail_old, tail_file, head, tail;
-    size_t from = 0, to = line.len;
+    size_t          head_old = 0, head_file = 0, tail_old, tail_file, n;
+    hfsb_str        rest;
+    if (keep_head)
+        hfsbi_align_head(w, first,
+                         hfsbi_common_head(olds[first], line, w->flags),
+                         &head_old, &head_file);
+    rest = hfsb_str_slice(line, head_old, line.len);
     tail_old = olds[last].len;
     tail_file = w->texts[last].len;
-    if (keep_head) {
-        head = hfsbi_common_head(olds[first], line, w->flags);
-        hfsbi_align(olds[first], w->texts[first], w->flags,
-                    !(first == 0 && w->mid_line), head, false, &head_old,
-                    &head_file);
-        from = head_old;
-    }
-    if (keep_tail) {
-        size_t least = first == last ? head_old : 0;
-        tail = hfsbi_common_tail(
-            hfsb_str_slice(olds[last], least, olds[last].len),
-            hfsb_str_slice(line, from, line.len), w->flags);
-        hfsbi_align(olds[last], w->texts[last], w->flags,
-                    !(last == 0 && w->mid_line), olds[last].len - tail, true,
-                    &tail_old, &tail_file);
-        to = line.len - (olds[last].len - tail_old);
-    }
+    n = keep_tail
+            ? hfsbi_common_tail(
+                  hfsb_str_slice(olds[last], first == last ? head_old : 0,
+                                 olds[last].len),
+                  rest, w->flags)
+            : 0;
+    if (n)
+        hfsbi_align_tail(w, last, olds[last].len - n, &tail_old, &tail_file);
     hfsbi_put(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
-    hfsbi_put(w->sink, hfsb_str_slice(line, from, to));
-    if (keep_tail)
-        hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
-                                          w->texts[last].len));
+    hfsbi_put(w->sink, hfsb_str_slice(rest, 0,
+                                      rest.len - (olds[last].len - tail_old)));
+    hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
+                                      w->texts[last].len));
 }
 
 /* ---- indentation ---- */
@@ -282,13 +346,21 @@ static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h,
     return true;
 }
 
-/* The line end behind new line j, of which `same` is the old line or none. */
+static bool hfsbi_ends_line(hfsb_str text) {
+    return hfsb_str_ends(text, HFSB_LIT("\n"));
+}
+
+/* The line end behind new line j, of which `same` is the old line or none. A
+   last line that has none gets none, unless whole lines are replaced. */
 static void hfsbi_put_line_end(hfsbi_work *w, size_t j, size_t same) {
-    if (j + 1 == w->script->news.count) return;
+    const hfsbi_script *s = w->script;
+    bool whole = w->rung >= HFSBI_RUNG_INDENT && hfsbi_ends_line(s->old_text);
+    if (j + 1 == s->news.count && !whole && !hfsbi_ends_line(s->new_text))
+        return;
     if (same != HFSB_NPOS && w->ends[same].len)
         hfsbi_put(w->sink, w->ends[same]);
     else
-        hfsbi_put(w->sink, w->newline.len ? w->newline : HFSB_LIT("\n"));
+        hfsbi_put(w->sink, w->newline);
 }
 
 static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
@@ -389,21 +461,21 @@ HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
 /* ---- insert ---- */
 
 /* Every line of new_text is new. The first one goes on behind the match,
-   unless that ends its line; the last one stands before the match's line. */
+   unless that ends its line; what follows the last newline stands before the
+   match's line. */
 static hfsb_status hfsbi_put_inserted(hfsbi_work *w, bool fresh_line,
                                       bool before, size_t *refused) {
-    const hfsbi_lines *news = &w->script->news;
-    size_t             j;
-    for (j = 0; j < news->count; j++) {
-        bool whole = (j > 0 || fresh_line) &&
-                     (j + 1 < news->count || !before);
-        if (!whole) {
-            hfsbi_put(w->sink, news->items[j]);
-        } else if (!hfsbi_put_indented(w, news->items[j], HFSB_NPOS)) {
+    const hfsbi_script *s = w->script;
+    size_t              j, n = s->news.count;
+    for (j = 0; j < n; j++) {
+        bool ends = j + 1 < n || hfsbi_ends_line(s->new_text);
+        if ((j == 0 && !fresh_line) || (before && !ends)) {
+            hfsbi_put(w->sink, s->news.items[j]);
+        } else if (!hfsbi_put_indented(w, s->news.items[j], HFSB_NPOS)) {
             *refused = j;
             return HFSB_REFUSED;
         }
-        hfsbi_put_line_end(w, j, HFSB_NPOS);
+        if (ends) hfsbi_put(w->sink, w->newline);
     }
     return HFSB_OK;
 }
@@ -416,22 +488,24 @@ HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
                                           hfsbi_sink *sink, bool *reindented,
                                           size_t *line) {
     hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
-    hfsb_str    newline = hfsbi_file_newline(file, match.start);
+    hfsb_str    newline = hfsbi_newline_for(file, script, match.start);
     size_t      at = before ? match.start : match.end;
+    bool        fresh = at == 0 || match.drop_newline ||
+                 file->text.ptr[at - 1] == (file->lone_cr ? '\r' : '\n');
     hfsb_status st = HFSB_OK;
+    /* The newline that old_str has and the end of the file has not. */
+    if (match.drop_newline && !before) hfsbi_put(sink, newline);
     if (found->rung < HFSBI_RUNG_INDENT) {
-        hfsbi_put_newlines(
-            sink, newline.len ? script->new_text : script->raw_new, newline);
-        return HFSB_OK;
-    }
-    if (!hfsbi_work_make(&w, match) || !hfsbi_work_indents(&w, found->flags))
+        if (hfsbi_file_newline(file, 0).len)
+            hfsbi_put_newlines(sink, script->new_text, newline);
+        else
+            hfsbi_put(sink, script->raw_new);
+    } else if (!hfsbi_work_make(&w, match) ||
+               !hfsbi_work_indents(&w, found->flags)) {
         st = HFSB_NOMEM;
-    if (st == HFSB_OK)
-        st = hfsbi_put_inserted(
-            &w,
-            at == 0 || file->text.ptr[at - 1] ==
-                           (file->lone_cr ? '\r' : '\n'),
-            before, line);
+    } else {
+        st = hfsbi_put_inserted(&w, fresh, before, line);
+    }
     hfsbi_work_free(&w);
     *reindented = *reindented || w.reindented;
     return st;

@@ -9,23 +9,25 @@
 
 HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
                                        hfsbi_lines *out) {
-    size_t count = hfsb_str_count_byte(text, '\n') + 1, i;
-    out->items = (hfsb_str *)hfsbi_array(alloc, count, sizeof *out->items);
-    out->count = out->items ? count : 0;
+    size_t newlines = hfsb_str_count_byte(text, '\n'), i;
+    out->cap = newlines + 1;
+    out->items = (hfsb_str *)hfsbi_array(alloc, out->cap, sizeof *out->items);
+    out->count = 0;
     if (!out->items) return HFSB_NOMEM;
-    for (i = 0; i + 1 < count; i++) {
+    for (i = 0; i < newlines; i++) {
         size_t end = hfsb_str_find_byte(text, '\n');
         out->items[i] = hfsb_str_slice(text, 0, end);
         text = hfsb_str_slice(text, end + 1, text.len);
     }
-    out->items[i] = text;
+    out->items[newlines] = text;
+    out->count = newlines + (text.len ? 1 : 0);
     return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines) {
-    hfsbi_array_free(alloc, lines->items, lines->count, sizeof *lines->items);
+    hfsbi_array_free(alloc, lines->items, lines->cap, sizeof *lines->items);
     lines->items = NULL;
-    lines->count = 0;
+    lines->count = lines->cap = 0;
 }
 
 /* ---- longest common subsequence ---- */
@@ -230,19 +232,15 @@ static hfsb_status hfsbi_split_keep(const hfsb_alloc *alloc, hfsb_str text,
                                     hfsbi_lines *out) {
     hfsb_status st = hfsbi_lines_split(alloc, text, out);
     size_t      i;
-    for (i = 0; st == HFSB_OK && i + 1 < out->count; i++)
-        out->items[i].len++;
+    for (i = 0; i < out->count; i++)
+        if (i + 1 < out->count || hfsb_str_ends(text, HFSB_LIT("\n")))
+            out->items[i].len++;
     return st;
-}
-
-/* The last item of a split is empty unless the text lacks its last LF. */
-static size_t hfsbi_kept_count(const hfsbi_lines *lines) {
-    return lines->count - (lines->items[lines->count - 1].len ? 0 : 1);
 }
 
 static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
                             const hfsbi_lines *news, const size_t *same) {
-    size_t n = hfsbi_kept_count(olds), m = hfsbi_kept_count(news), i = 0, j;
+    size_t n = olds->count, m = news->count, i = 0, j;
     for (j = 0; j <= m; j++) {
         /* Before a line that stayed: all removals, then it. Additions that
            stand in front of it wait until the removals are out. */
@@ -269,8 +267,8 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
         st = same ? HFSB_OK : HFSB_NOMEM;
     }
     if (st == HFSB_OK)
-        st = hfsbi_lines_diff(alloc, olds.items, hfsbi_kept_count(&olds),
-                              news.items, hfsbi_kept_count(&news), same);
+        st = hfsbi_lines_diff(alloc, olds.items, olds.count, news.items,
+                              news.count, same);
     if (st == HFSB_OK) hfsbi_put_lines(u, &olds, &news, same);
     hfsbi_array_free(alloc, same, count, sizeof *same);
     hfsbi_lines_free(alloc, &olds);

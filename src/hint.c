@@ -521,6 +521,22 @@ static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
                       hfsb_text_line_number(h->file->text, at));
 }
 
+/* What a search of the bytes tells, in the file with its line ends folded as
+   those of old_str and new_str are. */
+static void hfsbi_say_found(const hfsbi_hint *hint, hfsb_err *err) {
+    hfsbi_hint h = *hint;
+    hfsbi_file file = *hint->file;
+    hfsb_buf   copy = HFSB_INIT;
+    copy.alloc = *hint->alloc;
+    h.file = &file;
+    if (hfsbi_fold_newlines(hint->file->text, file.lone_cr, &copy,
+                            &file.text) == HFSB_OK) {
+        hfsbi_say_applied(&h, err);
+        hfsbi_say_reading(&h, err);
+    }
+    hfsb_buf_free(&copy);
+}
+
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
     hfsbi_look    l;
     hfsbi_closest c;
@@ -533,10 +549,9 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
         hfsbi_err_add(err, " The file is empty.");
         return;
     }
-    hfsbi_say_applied(hint, err);
     hfsbi_say_numbers(hint, err);
     hfsbi_say_elision(hint, err);
-    hfsbi_say_reading(hint, err);
+    hfsbi_say_found(hint, err);
     if (hfsbi_rows_of(hint->alloc, &l.old_file, 0, hint->old_text.len,
                       hfsbi_hint_flags, &l.olds) == HFSB_OK &&
         hfsbi_rows_of(hint->alloc, hint->file, 0, hint->file->text.len,

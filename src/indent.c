@@ -5,7 +5,8 @@ enum {
     HFSBI_INDENT_IRREGULAR,
     HFSBI_INDENT_ADD,    /* the file has a prefix more, everywhere */
     HFSBI_INDENT_REMOVE, /* the old text has one more, everywhere */
-    HFSBI_INDENT_UNITS   /* levels of one unit became levels of another */
+    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
+    HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
 };
 
 /* ---- units: a tab, or 2, 3, 4 or 8 spaces ---- */
@@ -90,22 +91,49 @@ static hfsb_str hfsbi_least_indent(const hfsb_str *indents, size_t count) {
     return least;
 }
 
-static bool hfsbi_indent_seen(const hfsbi_indent *map, hfsb_str indent) {
+/* The noted line with this indentation, or HFSB_NPOS. */
+static size_t hfsbi_indent_seen(const hfsbi_indent *map, hfsb_str indent) {
     size_t i;
     for (i = 0; i < map->distinct_count; i++)
-        if (hfsb_str_equal(map->distinct[i], indent)) return true;
-    return false;
+        if (hfsb_str_equal(map->old_indents[map->distinct[i]], indent))
+            return map->distinct[i];
+    return HFSB_NPOS;
 }
 
-/* Notes the indentations of the old text. Of a text with more different ones
-   than there is room for, the others count as never seen. */
-static void hfsbi_indent_note(hfsbi_indent *map) {
+/* Notes the indentations of the old text, a line for each; false when there
+   are more than there is room for: those then count as never seen. */
+static bool hfsbi_indent_note(hfsbi_indent *map) {
     size_t i;
-    for (i = 0; i < map->count; i++)
-        if (map->old_indents[i].ptr &&
-            map->distinct_count < HFSBI_INDENT_DISTINCT &&
-            !hfsbi_indent_seen(map, map->old_indents[i]))
-            map->distinct[map->distinct_count++] = map->old_indents[i];
+    for (i = 0; i < map->count; i++) {
+        if (!map->old_indents[i].ptr ||
+            hfsbi_indent_seen(map, map->old_indents[i]) != HFSB_NPOS)
+            continue;
+        if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
+        map->distinct[map->distinct_count++] = i;
+    }
+    return true;
+}
+
+/* True when each indentation of the old text became one of the file's, deeper
+   ones deeper ones. */
+static bool hfsbi_find_table(const hfsbi_indent *map) {
+    size_t i, k;
+    for (i = 0; i < map->count; i++) {
+        if (!map->old_indents[i].ptr) continue;
+        k = hfsbi_indent_seen(map, map->old_indents[i]);
+        if (!hfsb_str_equal(map->file_indents[i], map->file_indents[k]))
+            return false;
+    }
+    for (i = 0; i < map->distinct_count; i++)
+        for (k = 0; k < map->distinct_count; k++) {
+            size_t a = map->distinct[i], b = map->distinct[k];
+            if (map->old_indents[a].len < map->old_indents[b].len &&
+                map->file_indents[a].len >= map->file_indents[b].len)
+                return false;
+            if (a != b && map->old_indents[a].len == map->old_indents[b].len)
+                return false;
+        }
+    return map->distinct_count > 0;
 }
 
 HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
@@ -113,18 +141,21 @@ HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
                                         size_t          count,
                                         hfsb_str        least_new) {
     hfsbi_indent map = HFSB_INIT;
+    bool         all;
     map.old_indents = old_indents;
     map.file_indents = file_indents;
     map.count = count;
     map.may_derive = hfsb_str_equal(
         hfsbi_least_indent(old_indents, count), least_new);
-    hfsbi_indent_note(&map);
+    all = hfsbi_indent_note(&map);
     if (hfsbi_find_prefix(file_indents, old_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(old_indents, file_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_REMOVE;
     else if (hfsbi_find_units(&map))
         map.kind = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_table(&map))
+        map.kind = HFSBI_INDENT_TABLE;
     return map;
 }
 
@@ -134,8 +165,9 @@ HFSBI_FN bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
 
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
                                hfsbi_sink *sink) {
-    long level;
-    if (!map->may_derive && !hfsbi_indent_seen(map, indent)) return false;
+    long   level;
+    size_t seen = hfsbi_indent_seen(map, indent);
+    if (seen == HFSB_NPOS && !map->may_derive) return false;
     switch (map->kind) {
     case HFSBI_INDENT_ADD:
         hfsbi_put(sink, map->prefix);
@@ -153,6 +185,10 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
             hfsbi_put(sink, map->file_unit
                                 ? hfsb_str_make("        ", map->file_unit)
                                 : HFSB_LIT("\t"));
+        return true;
+    case HFSBI_INDENT_TABLE:
+        if (seen == HFSB_NPOS) return false;
+        hfsbi_put(sink, map->file_indents[seen]);
         return true;
     default: return false;
     }

@@ -46,8 +46,9 @@ HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err);
 
-/* The same, with the strings decoded where they stand: text is overwritten,
-   also on failure, and must live as long as *doc. Saves the copy. */
+/* The same, with the strings decoded where they stand: text is overwritten
+   and must live as long as *doc. Saves the memory of a copy. A failed call
+   leaves text as it was. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
                                               hfsb_json_doc *doc,
@@ -138,8 +139,8 @@ typedef struct hfsb_json_write_opts {
     bool pretty; /* two blanks a level, a space after the colon */
 } hfsb_json_write_opts;
 
-/* Appends value as JSON text. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as
-   it was. Absent is written as null. */
+/* Appends value as JSON text, as deep as it is. HFSB_OK; HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. Absent is written as null. */
 HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                                      const hfsb_json_write_opts *opts,
                                      hfsb_buf *out, hfsb_err *err);
@@ -154,8 +155,11 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
        status = hfsb_json_writer_finish(&w, &err);
    It cannot produce invalid JSON: a call that does not fit (a value where a
    key belongs, an end too many, a second root, NaN or infinity, more than 512
-   levels) makes every later call do nothing and finish() fail. Bytes that are
-   not UTF-8 are written as U+FFFD. */
+   levels opened) makes every later call do nothing and finish() fail. Each
+   maximal part that is not UTF-8 is written as U+FFFD; quote, backslash and
+   control characters are escaped, all else is written as it is. A double gets
+   the fewest digits that read back as the same double, and always a point or
+   an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
 typedef struct hfsb_json_writer { /* private, but for the compiler */

@@ -237,6 +237,9 @@ static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
     if (!hfsbi_view_start(&s->view, from, &start) ||
         !hfsbi_view_end(&s->view, to, whole, &end))
         return HFSB_OK;
+    /* A blank first line is the file's blank line, with its blanks. */
+    if (text.ptr[from] == '\n' && (!from || text.ptr[from - 1] == '\n'))
+        hfsbi_view_end(&s->view, from, false, &start);
     if (at_eof && base + end != s->file->text.len) return HFSB_OK;
     st = hfsbi_take(s, base + start, base + end);
     last = s->found->items + before;
@@ -436,26 +439,6 @@ static hfsb_status hfsbi_try_rows(hfsbi_search *s, hfsbi_rung rung,
     return st;
 }
 
-/* Old text without blank lines at its edges; how many went, in *found. */
-static hfsb_str hfsbi_without_edges(hfsb_str text, unsigned flags,
-                                    hfsbi_found *found) {
-    size_t n;
-    found->drop_head = found->drop_tail = 0;
-    while ((n = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS &&
-           hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), flags)) {
-        text = hfsb_str_slice(text, n + 1, text.len);
-        found->drop_head++;
-    }
-    for (;;) {
-        for (n = text.len; n > 0 && text.ptr[n - 1] != '\n';) n--;
-        if (n == 0 ||
-            !hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), flags))
-            return text;
-        text = hfsb_str_slice(text, 0, n - 1);
-        found->drop_tail++;
-    }
-}
-
 /* ---- the ladder ---- */
 
 static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
@@ -465,7 +448,10 @@ static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
     st = hfsbi_try_rows(s, HFSBI_RUNG_INDENT, s->old_text, trim);
     if (st != HFSB_OK || f->count) return st;
     if (!hfsbi_is_all_blank(s->old_text, trim)) {
-        hfsb_str inner = hfsbi_without_edges(s->old_text, trim, f);
+        hfsb_str inner;
+        f->drop_head = f->drop_tail = HFSB_NPOS;
+        inner = hfsbi_drop_edges(s->old_text, trim, &f->drop_head,
+                                 &f->drop_tail);
         if (inner.len < s->old_text.len)
             st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
         if (st != HFSB_OK || f->count) return st;

@@ -9,10 +9,11 @@
 
 /* ---- diff: lines ---- */
 
-/* A text cut at LF: k newlines give k + 1 lines, none holds its LF. */
+/* The lines of a text, without their LF. Behind the last LF there is a line
+   only if something stands there: "a\n" is one line, "" is none. */
 typedef struct hfsbi_lines {
     hfsb_str *items;
-    size_t    count;
+    size_t    count, cap;
 } hfsbi_lines;
 
 HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
@@ -66,6 +67,11 @@ HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned flags);
 
 /* True when text holds nothing but blanks and newlines. */
 HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags);
+
+/* text without up to *head blank lines at its start and *tail at its end; both
+   become how many went. */
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
+                                   size_t *head, size_t *tail);
 
 /* Hash of a line without its indentation, and whether two such lines are the
    same, as the folds see them. */
@@ -195,7 +201,7 @@ typedef struct hfsbi_indent {
     size_t          old_unit, file_unit; /* 0: tab, else spaces */
     long            shift;
     bool            may_derive;
-    hfsb_str        distinct[HFSBI_INDENT_DISTINCT];
+    size_t          distinct[HFSBI_INDENT_DISTINCT]; /* lines that show them */
     size_t          distinct_count;
 } hfsbi_indent;
 

@@ -128,10 +128,14 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
 
 /* ---- sections ---- */
 
+/* "*** Add File: path" for the head "*** Add File:"; the path may be missing,
+   the blank before it may not. */
 static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
+    size_t n = strlen(head);
     line = hfsbi_trim(line);
     if (!hfsb_str_starts(line, hfsb_cstr(head))) return false;
-    *path = hfsbi_trim(hfsb_str_slice(line, strlen(head), line.len));
+    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t') return false;
+    *path = hfsbi_trim(hfsb_str_slice(line, n, line.len));
     return true;
 }
 
@@ -153,7 +157,7 @@ static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
     hfsbi_chunk chunk;
     size_t      i = s->from;
     hfsb_status st = HFSB_OK;
-    if (i < s->to && hfsbi_head_line(text->lines.items[i], "*** Move to: ",
+    if (i < s->to && hfsbi_head_line(text->lines.items[i], "*** Move to:",
                                      &s->new_path)) {
         s->from = ++i;
         if (!s->new_path.len)
@@ -194,11 +198,11 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
     size_t          i = *line;
     hfsb_status     st = HFSB_OK;
     memset(s, 0, sizeof *s);
-    if (hfsbi_head_line(l[i], "*** Add File: ", &s->path))
+    if (hfsbi_head_line(l[i], "*** Add File:", &s->path))
         s->kind = HFSB_PATCH_ADD;
-    else if (hfsbi_head_line(l[i], "*** Delete File: ", &s->path))
+    else if (hfsbi_head_line(l[i], "*** Delete File:", &s->path))
         s->kind = HFSB_PATCH_DELETE;
-    else if (hfsbi_head_line(l[i], "*** Update File: ", &s->path))
+    else if (hfsbi_head_line(l[i], "*** Update File:", &s->path))
         s->kind = HFSB_PATCH_UPDATE;
     else
         return hfsbi_patch_error(

@@ -93,9 +93,11 @@ static bool hfsbi_is_old(hfsb_str line) {
     return !line.len || line.ptr[0] != '+';
 }
 
-/* The worst grade of the hunk's old lines against the rows from `row` on. */
+/* The worst grade of the hunk's old lines against the rows from `row` on.
+   Takes one off *budget for each line compared. */
 static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk, size_t row) {
+                                     const hfsbi_chunk *chunk, size_t row,
+                                     size_t *budget) {
     hfsbi_grade worst = HFSBI_GRADE_EXACT;
     size_t      i;
     for (i = chunk->body; i < chunk->end && worst < HFSBI_GRADE_NONE; i++) {
@@ -105,6 +107,7 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
         g = hfsbi_grade_line(hfsbi_body_text(line), hfsbi_update_row(u, row++),
                              !line.len || line.ptr[0] == ' ');
         if (g > worst) worst = g;
+        --*budget;
     }
     return worst;
 }
@@ -114,6 +117,7 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
 typedef struct hfsbi_hit {
     size_t      row, count;
     hfsbi_grade grade;
+    bool        unsure; /* a place not looked at may be the better one */
 } hfsbi_hit;
 
 /* Hashes of the hunk's old lines. */
@@ -136,17 +140,19 @@ static hfsb_status hfsbi_hash_chunk(hfsbi_update      *u,
     return HFSB_OK;
 }
 
-/* Weighs the place at `row`. Comparing costs the hunk's length, so there is a
-   budget; when it is spent a further place counts as one more. */
+/* Weighs the place at `row`. Comparing costs up to the hunk's length, so there
+   is a budget; when it is spent a further place counts as one more, and only
+   an exact one found before is sure to be the best. */
 static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
                         size_t row, size_t *budget, hfsbi_hit *hit) {
     hfsbi_grade g;
     if (*budget < u->olds.count) {
+        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->row = row;
+        if (hit->grade != HFSBI_GRADE_EXACT) hit->unsure = true;
         hit->count++;
         return;
     }
-    *budget -= u->olds.count;
-    g = hfsbi_grade_chunk(u, chunk, row);
+    g = hfsbi_grade_chunk(u, chunk, row, budget);
     if (g == HFSBI_GRADE_NONE || g > hit->grade) return;
     if (g < hit->grade) {
         hit->grade = g;
@@ -167,7 +173,8 @@ static hfsb_status hfsbi_find_chunk(hfsbi_update      *u,
     size_t          *fail = (size_t *)hfsbi_array_grow(
         u->alloc, u->fail, &u->fail_cap, m, sizeof *fail);
     hit->grade = HFSBI_GRADE_NONE;
-    hit->count = 0;
+    hit->row = hit->count = 0;
+    hit->unsure = false;
     if (!fail) return HFSB_NOMEM;
     u->fail = fail;
     fail[0] = 0;
@@ -248,7 +255,7 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
 /* Shows the closest lines, as a refused edit does. */
 static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
                                        const hfsbi_chunk *chunk,
-                                       size_t             from) {
+                                       bool anchored, size_t from) {
     hfsbi_hint  hint;
     hfsbi_hit   hit;
     hfsb_buf    old_text = HFSB_INIT;
@@ -263,8 +270,7 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
                       " Its lines are at line %zu, above %s: hunks must come "
                       "in the order of the file.",
                       hit.row + 1,
-                      chunk->body > chunk->anchors ? "its @@ line"
-                                                   : "the hunk before it");
+                      anchored ? "its @@ line" : "the hunk before it");
         return st;
     }
     old_text.alloc = *u->alloc;
@@ -325,15 +331,20 @@ static hfsb_str hfsbi_row_newline(const hfsbi_update *u, size_t row) {
     return HFSB_LIT("\n");
 }
 
+/* True when the row before `row` is the last one and lacks its newline. */
+static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
+    return row == u->rows.count && row > 0 &&
+           u->rows.items[row - 1].end == u->rows.items[row - 1].text_end;
+}
+
 /* Puts the hunk's lines into texts: context as the file has it, added lines
    with the file's newline. A last line without one gets it when something
    follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
                             size_t row, hfsbi_sink *sink) {
     hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = row == u->rows.count && row > 0 &&
-                u->rows.items[row - 1].end == u->rows.items[row - 1].text_end;
-    size_t i;
+    bool     open = sink->buf == &u->texts && hfsbi_ends_open(u, row);
+    size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
@@ -409,39 +420,64 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
 static hfsb_status hfsbi_apply_chunk(hfsbi_update      *u,
                                      const hfsbi_chunk *chunk) {
     bool        anchored;
-    size_t      from, rows = u->rows.count;
+    size_t      from, back, least = 0, rows = u->rows.count;
     hfsbi_hit   hit;
     hfsb_status st = hfsbi_follow_anchors(u, chunk, &anchored, &from);
     if (st == HFSB_OK) st = hfsbi_hash_chunk(u, chunk);
     if (st != HFSB_OK) return st;
     if (!u->olds.count) return hfsbi_add_lines(u, chunk, anchored, from);
-    if (chunk->at_eof) {
-        size_t least = rows < u->olds.count ? rows : rows - u->olds.count;
-        if (from < least) from = least;
-    }
-    st = hfsbi_find_chunk(u, chunk, from, rows, &hit);
+    if (chunk->at_eof)
+        least = rows < u->olds.count ? rows : rows - u->olds.count;
     /* The line behind @@ may stand again as the first line of context. */
-    if (st == HFSB_OK && !hit.count && anchored && !chunk->at_eof)
-        st = hfsbi_find_chunk(u, chunk, from - 1, rows, &hit);
+    back = anchored ? from - 1 : from;
+    if (from < least) from = least;
+    st = hfsbi_find_chunk(u, chunk, from, rows, &hit);
+    if (st == HFSB_OK && !hit.count && anchored && back >= least)
+        st = hfsbi_find_chunk(u, chunk, back, rows, &hit);
     if (st != HFSB_OK) return st;
-    if (!hit.count) return hfsbi_chunk_missing(u, chunk, from);
-    if (hit.count > 1 && !anchored) return hfsbi_chunk_ambiguous(u, chunk, &hit);
+    if (!hit.count) return hfsbi_chunk_missing(u, chunk, anchored, from);
+    if (hit.unsure || (hit.count > 1 && !anchored))
+        return hfsbi_chunk_ambiguous(u, chunk, &hit);
     return hfsbi_apply_found(u, chunk, &hit);
 }
 
 /* ---- a file ---- */
 
+/* True when the file, as the hunks leave it, ends in a line without its
+   newline. */
+static bool hfsbi_left_open(const hfsbi_update *u) {
+    hfsb_str         texts = hfsb_buf_str(&u->texts);
+    const hfsb_span *s = u->span_count ? u->spans + u->span_count - 1 : NULL;
+    bool             cr_ends = u->file.lone_cr || u->split_cr;
+    if (!s || s->old_start + s->old_len < u->content.len)
+        return hfsbi_ends_open(u, u->rows.count);
+    /* What it put in is last; nothing put in leaves the line before. */
+    return s->new_len > 0 && texts.ptr[texts.len - 1] != '\n' &&
+           !(cr_ends && texts.ptr[texts.len - 1] == '\r');
+}
+
+/* Lines that go behind the last one, whatever the hunks made of that. */
+static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
+    hfsbi_sink  sink = hfsbi_sink_begin(&u->texts);
+    size_t      end = u->file.text.len;
+    hfsb_status st;
+    if (hfsbi_left_open(u)) hfsbi_put(&sink, hfsbi_row_newline(u, 0));
+    hfsbi_put(&sink, hfsb_buf_str(&u->tail));
+    st = hfsbi_sink_end(&sink);
+    return st == HFSB_OK
+               ? hfsbi_add_span(u, end, end, u->texts.len - sink.mark)
+               : st;
+}
+
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
-    size_t      i = u->section->from, end = u->file.text.len;
+    size_t      i = u->section->from;
     hfsbi_chunk chunk;
     hfsb_status st = hfsbi_update_rows(u);
     for (; st == HFSB_OK && i < u->section->to; i = chunk.next) {
         st = hfsbi_patch_chunk(u->patch, u->section, i, &chunk, u->err);
         if (st == HFSB_OK) st = hfsbi_apply_chunk(u, &chunk);
     }
-    if (st != HFSB_OK || !u->tail.len) return st;
-    st = hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
-    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->tail.len) : st;
+    return st == HFSB_OK && u->tail.len ? hfsbi_put_tail(u) : st;
 }
 
 static void hfsbi_update_reset(hfsbi_update *u) {

@@ -4,7 +4,13 @@
 
 #include "base.h"
 
-/* What a job's "script" is. */
+/* What a job's "script" is:
+   - url: starts with http:// or https://, in upper or lower case;
+   - path: no white space around it (as Python strips it), no CR, LF or NUL,
+     and starts with "/", "./" or "../", or ends in ".py" and has no white
+     space inside;
+   - inline: has a line break, or looks like a line of Python;
+   - command: anything else. */
 typedef enum hfsb_script_kind {
     HFSB_SCRIPT_PATH,    /* a file of the sandbox: read it, send its text */
     HFSB_SCRIPT_URL,     /* http:// or https://: passed through */
@@ -30,7 +36,8 @@ HFSB_API hfsb_status hfsb_path_join(hfsb_str base, hfsb_str path,
                                     hfsb_buf *out) HFSBI_CHECKED;
 
 /* The part behind the last slash; its suffix from the last dot on (".py"), or
-   empty when there is none (a leading dot starts no suffix). */
+   empty when there is none (leading dots start no suffix). Both show path's
+   own bytes. */
 HFSB_API hfsb_str hfsb_path_base(hfsb_str path);
 HFSB_API hfsb_str hfsb_path_suffix(hfsb_str path);
 

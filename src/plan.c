@@ -150,8 +150,7 @@ static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
     hfsb_str    whole = c->new_text, zone;
     size_t      visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
     hfsb_status st;
-    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1 ||
-        c->edit->replace_all)
+    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1)
         return HFSB_OK;
     if (c->edit->mode == HFSB_EDIT_REPLACE)
         old_visible = hfsbi_count_visible(c->old_text);
@@ -274,20 +273,6 @@ static hfsb_status hfsbi_search_case(hfsbi_case *c) {
     return hfsbi_match_find(alloc, &c->file, c->old_text, false, &c->found);
 }
 
-static hfsb_str hfsbi_drop_lines(hfsb_str text, size_t head, size_t tail) {
-    size_t n;
-    while (head-- && (n = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS &&
-           hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), 0))
-        text = hfsb_str_slice(text, n + 1, text.len);
-    while (tail--) {
-        for (n = text.len; n > 0 && text.ptr[n - 1] != '\n';) n--;
-        if (!n || !hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), 0))
-            break;
-        text = hfsb_str_slice(text, 0, n - 1);
-    }
-    return text;
-}
-
 static hfsb_str hfsbi_without_newline(hfsb_str text) {
     if (!hfsb_str_ends(text, HFSB_LIT("\n"))) return text;
     text.len--;
@@ -332,15 +317,20 @@ static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
 }
 
 /* A match at the end of a file that lacks the last newline: old and new text
-   do without it too. */
+   do without it too; text put before the match needs its own. */
 static hfsb_status hfsbi_compose_last(hfsbi_case         *c,
                                       const hfsbi_script *script,
                                       hfsbi_match        *match) {
     hfsbi_script shorter;
-    hfsb_status  st = hfsbi_script_make(
-        &c->plan->alloc, hfsbi_without_newline(script->old_text),
-        hfsbi_without_newline(script->new_text),
-        hfsbi_without_newline(script->raw_new), &shorter);
+    hfsb_str     new_text = script->new_text, raw_new = script->raw_new;
+    hfsb_status  st;
+    if (c->edit->mode != HFSB_EDIT_PREPEND_BEFORE) {
+        new_text = hfsbi_without_newline(new_text);
+        raw_new = hfsbi_without_newline(raw_new);
+    }
+    st = hfsbi_script_make(&c->plan->alloc,
+                           hfsbi_without_newline(script->old_text), new_text,
+                           raw_new, &shorter);
     if (st == HFSB_OK) st = hfsbi_compose_match(c, &shorter, match);
     hfsbi_script_free(&c->plan->alloc, &shorter);
     return st;
@@ -349,12 +339,14 @@ static hfsb_status hfsbi_compose_last(hfsbi_case         *c,
 static hfsb_status hfsbi_compose_all(hfsbi_case *c) {
     const hfsbi_found *f = &c->found;
     hfsbi_script       script;
-    size_t             i;
-    hfsb_status        st = hfsbi_script_make(
-        &c->plan->alloc,
-        hfsbi_drop_lines(c->old_text, f->drop_head, f->drop_tail),
-        hfsbi_drop_lines(c->new_text, f->drop_head, f->drop_tail),
-        c->raw_new, &script);
+    hfsb_str           old_text = c->old_text, new_text = c->new_text;
+    size_t             i, head = f->drop_head, tail = f->drop_tail;
+    hfsb_status        st;
+    old_text = hfsbi_drop_edges(old_text, f->flags, &head, &tail);
+    if (c->edit->mode == HFSB_EDIT_REPLACE)
+        new_text = hfsbi_drop_edges(new_text, f->flags, &head, &tail);
+    st = hfsbi_script_make(&c->plan->alloc, old_text, new_text, c->raw_new,
+                           &script);
     for (i = 0; st == HFSB_OK && i < f->count; i++) {
         hfsbi_match match = f->items[i];
         st = match.drop_newline ? hfsbi_compose_last(c, &script, &match)

@@ -24,7 +24,8 @@ HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
      by BEL or ST, two-character escapes, charset selection; a string sequence
      that is not ended stops at the line's end;
    - CRLF becomes LF; a line rewritten with carriage returns, backspaces or
-     "erase in line" is shown as a terminal would leave it.
+     "erase in line" is shown as a terminal would leave it. An erase at the
+     line's end counts only if the line is rewritten after it.
    The result does not depend on how the input was cut. Memory is bounded: of
    a line longer than 16,384 characters the beginning is let go and can not be
    rewritten any more.
@@ -44,12 +45,13 @@ HFSB_API hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter,
                                             hfsb_str          piece,
                                             hfsb_buf *out) HFSBI_CHECKED;
 
-/* The end of the input: appends the unfinished last line. The filter is then
-   as new. */
+/* The end of the input: appends the unfinished last line. HFSB_OK, and the
+   filter is as new; HFSB_NOMEM or HFSB_LIMIT as above. */
 HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
                                              hfsb_buf *out) HFSBI_CHECKED;
 
-/* Appends the unfinished last line as it looks now, and changes nothing. */
+/* Appends the unfinished last line as it looks now, less a character that is
+   not complete, and leaves the filter alone. */
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
@@ -74,10 +76,12 @@ HFSB_API hfsb_status hfsb_text_truncate(hfsb_str               text,
                                         bool *truncated, hfsb_err *err);
 
 /* The same for a text that arrives in pieces, in memory bounded by the limit
-   (four bytes a character). The pieces must be UTF-8 and may be cut anywhere.
-   All fields are private. */
+   (four bytes a character). The pieces must be UTF-8 and may be cut anywhere;
+   of other bytes no more is kept, but what is shown is not specified. */
 typedef struct hfsb_text_window hfsb_text_window;
 
+/* A new window; NULL without memory, or when head is above chars. Both may be
+   NULL. */
 HFSB_API hfsb_text_window *
 hfsb_text_window_open(const hfsb_text_limit *limit, const hfsb_alloc *alloc);
 HFSB_API void hfsb_text_window_close(hfsb_text_window *window);
@@ -90,7 +94,8 @@ HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
 HFSB_API size_t hfsb_text_window_total(const hfsb_text_window *window);
 HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 
-/* Appends what hfsb_text_truncate() would give for all of it. */
+/* Appends what hfsb_text_truncate() would give for all of it so far. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                            hfsb_str  spill_path,
                                            hfsb_buf *out) HFSBI_CHECKED;

@@ -207,8 +207,6 @@ static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
         text = hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep),
                               text.len);
     }
-    if (text.len > max)
-        text = hfsb_str_slice(text, text.len - max, text.len);
     if (!hfsbi_add(fresh ? 0 : w->len, text.len, &need) || need > max)
         need = max;
     if (!hfsbi_ring_reserve(w, need, max)) return false;

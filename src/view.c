@@ -56,6 +56,33 @@ HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags) {
     return true;
 }
 
+/* Start of the last line of text, which is not empty. */
+static size_t hfsbi_last_line(hfsb_str text) {
+    size_t n = text.len - (text.ptr[text.len - 1] == '\n' ? 1 : 0);
+    while (n > 0 && text.ptr[n - 1] != '\n') n--;
+    return n;
+}
+
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
+                                   size_t *head, size_t *tail) {
+    size_t heads = 0, tails = 0, n;
+    for (; text.len && heads < *head; heads++) {
+        n = hfsb_str_find_byte(text, '\n');
+        n = n == HFSB_NPOS ? text.len : n + 1;
+        if (!hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), flags)) break;
+        text = hfsb_str_slice(text, n, text.len);
+    }
+    for (; text.len && tails < *tail; tails++) {
+        n = hfsbi_last_line(text);
+        if (!hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), flags))
+            break;
+        text = hfsb_str_slice(text, 0, n);
+    }
+    *head = heads;
+    *tail = tails;
+    return text;
+}
+
 /* ---- folding ---- */
 
 HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned flags) {

@@ -319,6 +319,10 @@ static void edit_drops_blank_lines_at_the_edges(void) {
          "x\n  a\n  c\ny\n"},
         {"x\n\ta\n\tb\ny\n", "\na\nb\n\n", "\na\nc\n\n", trimmed_put,
          "x\n\ta\n\tc\ny\n"},
+        {"x\n\ta\n\tb\ny\n", NBSP "\na\nb\n", "a\nc\n", trimmed_put,
+         "x\n\ta\n\tc\ny\n"},
+        {"x\n\ta\n\tb\ny\n", ZWSP "\na\nb\n", ZWSP "\na\nc\n",
+         trimmed_put, "x\n\ta\n\tc\ny\n"},
     };
     check_replacements(list, TE_COUNT(list));
 }
@@ -1264,8 +1268,8 @@ static void edit_survives_each_failing_allocation(void) {
 static void many_edits_survive_each_failing_allocation(void) {
     static const replace_case good[] = {
         {"a\nb \n\tc\nd" APOS "s\ne\n", "a", "1", NULL,
-         "kept1\nb \n2\n\tc\nD's\nE\n"},
-        {NULL, "b\n", "b\n2\n", NULL, NULL},
+         "kept1\nb \n2\n\tc\nD" APOS "s\nE\n"},
+        {NULL, "b\n\tc\n", "b\n2\n\tc\n", NULL, NULL},
         {NULL, "d's", "D's", NULL, NULL},
         {NULL, "e\n", "E\n", NULL, NULL},
     };
@@ -1273,11 +1277,7 @@ static void many_edits_survive_each_failing_allocation(void) {
         {"a\nb\nc\n", "a\nb", "1", NULL, NULL},
         {NULL, "b\nc", "2", NULL, NULL},
     };
-    replace_case copy[4];
-    memcpy(copy, good, sizeof good);
-    copy[1].old_str = "b\n\tc\n";
-    copy[1].new_str = "b\n2\n\tc\n";
-    oom_case = copy;
+    oom_case = good;
     oom_count = 4;
     t_each_allocation_fails(oom_run);
     oom_case = overlap;

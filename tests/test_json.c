@@ -443,8 +443,8 @@ static void json_decodes_any_mixture(void) {
         hfsb_buf raw = HFSB_INIT, want = HFSB_INIT;
         for (n = (int)(t_random(&state) % 60); n > 0; n--) {
             size_t u = t_random(&state) % (2 * UNITS);
-            put(&raw, u < UNITS ? units[u].raw : "plain" + u % 5);
-            put(&want, u < UNITS ? units[u].decoded : "plain" + u % 5);
+            put(&raw, u < UNITS ? units[u].raw : &"plain"[u % 5]);
+            put(&want, u < UNITS ? units[u].decoded : &"plain"[u % 5]);
         }
         check_string(hfsb_buf_str(&raw), hfsb_buf_str(&want));
         hfsb_buf_free(&raw);
@@ -538,11 +538,11 @@ static void json_checks_a_million_keys_in_time(void) {
     hfsb_buf             text = HFSB_INIT;
     doc_t                doc = HFSB_INIT;
     hfsb_err             err;
-    long                 i;
+    long long            i;
     bool                 ok = hfsb_buf_append_byte(&text, '{') == HFSB_OK;
     opts.unique_keys = true;
     for (i = 0; ok && i < 1000000; i++)
-        ok = hfsb_buf_printf(&text, "\"key%07ld\":%ld,", i * 7919 % 1000000,
+        ok = hfsb_buf_printf(&text, "\"key%07lld\":%lld,", i * 7919 % 1000000,
                              i) == HFSB_OK;
     ok = ok && hfsb_buf_append(&text, HFSB_LIT("\"last\":0}")) == HFSB_OK;
     T_CHECK(ok);

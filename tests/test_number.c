@@ -24,8 +24,8 @@ static hfsbi_number parse(hfsb_str text, size_t *used) {
               hfsb_buf_append_byte(&b, ' ') == HFSB_OK;
     T_CHECK(ok);
     exact = t_exact(b.ptr, b.len);
-    *used = (size_t)(hfsbi_number_parse(exact.ptr,
-                                                   exact.ptr + exact.len, &n) - exact.ptr);
+    *used = (size_t)(hfsbi_number_parse(exact.ptr, exact.ptr + exact.len,
+                                        &n) - exact.ptr);
     t_drop(exact);
     hfsb_buf_free(&b);
     return n;
