@@ -938,261 +938,6 @@ HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);
 
-/* ---- number ---- */
-
-/* Number of zero bits below the lowest one; x is not 0. */
-HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
-#if defined(__GNUC__) || defined(__clang__)
-    return (unsigned)__builtin_ctzll(x);
-#else
-    unsigned n = 0;
-    for (; !(x & 1); x >>= 1) n++;
-    return n;
-#endif
-}
-
-/* Eight bytes, the first one lowest, on every machine. */
-HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
-    const unsigned char *b = (const unsigned char *)at;
-    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
-           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
-           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
-}
-
-/* The upper half of a * b; *low gets the lower. */
-HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low);
-
-/* floor(log2(10^q)), |q| < 400. */
-HFSBI_FN int hfsbi_log2_pow10(int q);
-
-/* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
-   set, rounded down (exact for 0 to 55), times 2^(log2(10^q) - 127). */
-typedef struct hfsbi_pow10 {
-    uint64_t hi, lo;
-} hfsbi_pow10;
-
-HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q);
-
-typedef enum hfsbi_number_type {
-    HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
-    HFSBI_NUMBER_RANGE,  /* larger than any double */
-    HFSBI_NUMBER_INT,
-    HFSBI_NUMBER_UINT,   /* above the largest INT */
-    HFSBI_NUMBER_DOUBLE  /* correctly rounded; also integers beyond UINT */
-} hfsbi_number_type;
-
-typedef struct hfsbi_number {
-    hfsbi_number_type type;
-    const char       *expected; /* BAD: what should have stood there */
-    union {
-        int64_t  i;
-        uint64_t u;
-        double   d;
-    } as;
-} hfsbi_number;
-
-/* Reads the JSON number at p, as long as it goes, and gives the place behind
-   it; BAD: the place of the fault. A byte that cannot be part of a number
-   must follow it; beside that one nothing from `end` on is looked at. */
-HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
-                                        hfsbi_number *out);
-
-/* Write value into out and give the length: at most 20, 20 and 25 bytes, no
-   NUL. A double gets the fewest digits that read back as the same double,
-   and always a point or an exponent; 0 bytes for NaN and infinities. */
-HFSBI_FN size_t hfsbi_number_write_int(int64_t value, char *out);
-HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out);
-HFSBI_FN size_t hfsbi_number_write_double(double value, char *out);
-
-/* ---- json ---- */
-
-/* A document is its values in the order of the text, an object's members as
-   key, value, key, value ... Containers know how many nodes they span:
-
-       tag:  0..2 type   3 plain   4 escaped   8..63 count, length or truth
-       as:   the number, the string's bytes, or the nodes spanned (1 for a
-             container without content); while a container is being read the
-             way back to the one around it                                  */
-struct hfsb_json_value {
-    uint64_t tag;
-    union {
-        int64_t     i;
-        uint64_t    u;
-        double      d;
-        const char *str;
-        size_t      span;
-    } as;
-};
-
-#define HFSBI_JSON_TYPE    7u
-#define HFSBI_JSON_PLAIN   8u  /* string: can be written without escapes */
-#define HFSBI_JSON_ESCAPED 16u /* string: in place and not yet decoded */
-#define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
-
-/* What was wrong; json_error.c has the words. */
-typedef enum hfsbi_json_fault {
-    HFSBI_JSON_OK,
-    HFSBI_JSON_NO_VALUE,
-    HFSBI_JSON_NO_ITEM, /* a value after a comma */
-    HFSBI_JSON_NO_WORD,
-    HFSBI_JSON_NO_KEY,
-    HFSBI_JSON_NO_NEXT_KEY, /* a key after a comma */
-    HFSBI_JSON_NO_COLON,
-    HFSBI_JSON_NO_ARRAY_END,
-    HFSBI_JSON_NO_OBJECT_END,
-    HFSBI_JSON_NO_TEXT_END,
-    HFSBI_JSON_NO_STRING_END,
-    HFSBI_JSON_CONTROL,
-    HFSBI_JSON_NO_ESCAPE,
-    HFSBI_JSON_NO_HEX,
-    HFSBI_JSON_SURROGATE,
-    HFSBI_JSON_NO_UTF8,
-    HFSBI_JSON_NO_NUMBER,
-    HFSBI_JSON_RANGE,
-    HFSBI_JSON_DEPTH,
-    HFSBI_JSON_TWICE,
-    HFSBI_JSON_NOMEM
-} hfsbi_json_fault;
-
-typedef struct hfsbi_json_parser {
-    const char      *text;
-    const char      *end;   /* behind the last byte that is no blank */
-    char            *out;   /* where the next string is decoded to; NULL when
-                               strings stay where they are */
-    hfsb_json_value *nodes; /* in the document's block, behind the strings */
-    size_t           used;
-    size_t           cap;
-    size_t           room; /* bytes of the block in front of the nodes */
-    size_t           max_depth;
-    hfsb_json_doc   *doc;
-    bool             escaped; /* a string in place is still to be decoded */
-    hfsbi_json_fault fault;
-    const char      *at;       /* where the fault is */
-    const char      *expected; /* NO_NUMBER: what should have been there */
-} hfsbi_json_parser;
-
-/* Notes the fault; NULL. */
-HFSBI_FN const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                     hfsbi_json_fault fault);
-
-/* Reads the string whose first byte, behind the quote, is at `at`, into node;
-   gives the place behind the closing quote, or NULL. */
-HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                       hfsb_json_value *node);
-
-/* Decodes a string in place that was read and found good. */
-HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node);
-
-/* Index of a key node that repeats an earlier key of its object, the first
-   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
-HFSBI_FN size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
-                                        bool                    *nomem);
-
-/* Where in the text (valid up to there) node number `index` begins. */
-HFSBI_FN const char *hfsbi_json_locate(hfsb_str text, size_t index);
-
-/* Fills *err with place and words for the parser's fault. */
-HFSBI_FN hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
-                                       hfsb_str text, hfsb_err *err);
-
-/* The node behind value and all it holds. */
-HFSBI_UNUSED static const hfsb_json_value *hfsbi_json_after(
-    const hfsb_json_value *value) {
-    unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
-    return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
-}
-
-/* A block of a string is looked at in one go. The mask has HFSBI_JSON_LANE
-   bits for each byte that is a quote, a backslash or a control character, or,
-   when `high`, above 0x7F. */
-#if defined(HFSBI_SSE2)
-#define HFSBI_JSON_BLOCK 16
-#define HFSBI_JSON_LANE  1
-#elif defined(HFSBI_NEON)
-#define HFSBI_JSON_BLOCK 16
-#define HFSBI_JSON_LANE  4
-#else
-#define HFSBI_JSON_BLOCK 8
-#define HFSBI_JSON_LANE  8
-#endif
-
-HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
-                                                    bool        high) {
-#if defined(HFSBI_SSE2)
-    const void *from = at;
-    __m128i     x = _mm_loadu_si128((const __m128i *)from);
-    __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
-                                   _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-    /* with a sign, bytes above 0x7F are below 32 too */
-    hit = _mm_or_si128(
-        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
-                  : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
-    return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
-#elif defined(HFSBI_NEON)
-    uint8x16_t x = vld1q_u8((const uint8_t *)at);
-    uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')),
-                                       vceqq_u8(x, vdupq_n_u8('\\'))),
-                              vcltq_u8(x, vdupq_n_u8(32)));
-    if (high) hit = vorrq_u8(hit, vcgeq_u8(x, vdupq_n_u8(128)));
-    return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
-                             vreinterpretq_u16_u8(hit), 4)), 0);
-#else
-    /* No carry crosses a byte, so each byte's answer is exact. */
-    const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
-    uint64_t x = hfsbi_load64(at);
-    uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
-    uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
-    uint64_t control = (x & low7) + 0x60 * ones;
-    uint64_t hit = ~((quote & slash & control) | x);
-    if (high) hit |= x;
-    return hit & ~low7;
-#endif
-}
-
-/* Index of the first byte marked in a mask that is not 0. */
-HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
-    return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
-}
-
-/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
-HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
-    unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
-}
-
-/* The place of the first byte from `at` on that is not plain, or `end`; all
-   before it are copied to out. Whole blocks are stored, up to as many bytes as
-   there are before `end`: what is too much the caller overwrites. 64 bytes are
-   looked at in one go where there are so many: that costs less than a wrong
-   guess about where a line ends. */
-HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
-                                                           const char *end,
-                                                           char       *out,
-                                                           bool high) {
-    uint64_t mask;
-#ifdef HFSBI_SSE2
-    while (end - at >= 64) {
-        mask = hfsbi_json_mask(at, high) |
-               hfsbi_json_mask(at + 16, high) << 16 |
-               hfsbi_json_mask(at + 32, high) << 32 |
-               hfsbi_json_mask(at + 48, high) << 48;
-        memcpy(out, at, 64);
-        if (mask) return at + hfsbi_json_first(mask);
-        at += 64;
-        out += 64;
-    }
-#endif
-    while (end - at >= HFSBI_JSON_BLOCK) {
-        mask = hfsbi_json_mask(at, high);
-        memcpy(out, at, HFSBI_JSON_BLOCK);
-        if (mask) return at + hfsbi_json_first(mask);
-        at += HFSBI_JSON_BLOCK;
-        out += HFSBI_JSON_BLOCK;
-    }
-    while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
-    return at;
-}
-
 /* ---- src/base.c ---- */
 /* base.c - views, buffers, errors, memory. Depends on: nothing. */
 /* ---- errors ---- */
@@ -1896,6 +1641,73 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     return sink.status;
 }
 
+/* ---- src/number.h ---- */
+/* Private: numbers from text and back, exactly. number.c, number_write.c. */
+
+/* Number of zero bits below the lowest one; x is not 0. */
+HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
+#if defined(__GNUC__) || defined(__clang__)
+    return (unsigned)__builtin_ctzll(x);
+#else
+    unsigned n = 0;
+    for (; !(x & 1); x >>= 1) n++;
+    return n;
+#endif
+}
+
+/* Eight bytes, the first one lowest, on every machine. */
+HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
+           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
+           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+}
+
+/* The upper half of a * b; *low gets the lower. */
+HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low);
+
+/* floor(log2(10^q)), |q| < 400. */
+HFSBI_FN int hfsbi_log2_pow10(int q);
+
+/* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
+   set, rounded down (exact for 0 to 55), times 2^(log2(10^q) - 127). */
+typedef struct hfsbi_pow10 {
+    uint64_t hi, lo;
+} hfsbi_pow10;
+
+HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q);
+
+typedef enum hfsbi_number_type {
+    HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
+    HFSBI_NUMBER_RANGE,  /* larger than any double */
+    HFSBI_NUMBER_INT,
+    HFSBI_NUMBER_UINT,   /* above the largest INT */
+    HFSBI_NUMBER_DOUBLE  /* correctly rounded; also integers beyond UINT */
+} hfsbi_number_type;
+
+typedef struct hfsbi_number {
+    hfsbi_number_type type;
+    const char       *expected; /* BAD: what should have stood there */
+    union {
+        int64_t  i;
+        uint64_t u;
+        double   d;
+    } as;
+} hfsbi_number;
+
+/* Reads the JSON number at p, as long as it goes, and gives the place behind
+   it; BAD: the place of the fault. A byte that cannot be part of a number
+   must follow it; beside that one nothing from `end` on is looked at. */
+HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
+                                        hfsbi_number *out);
+
+/* Write value into out and give the length: at most 20, 20 and 25 bytes, no
+   NUL. A double gets the fewest digits that read back as the same double,
+   and always a point or an exponent; 0 bytes for NaN and infinities. */
+HFSBI_FN size_t hfsbi_number_write_int(int64_t value, char *out);
+HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out);
+HFSBI_FN size_t hfsbi_number_write_double(double value, char *out);
+
 /* ---- src/number.c ---- */
 /* number.c - numbers from text, exactly. Depends on: base.
 
@@ -2521,6 +2333,197 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
     p = k > -6 && k <= 21 ? hfsbi_put_plain(p, len, k)
                           : hfsbi_put_scientific(p, len, k - 1);
     return (size_t)(p - out);
+}
+
+/* ---- src/json_tree.h ---- */
+/* Private to the json_*.c files: the tree, the parser and the look at a
+   string, block by block. */
+
+/* A document is its values in the order of the text, an object's members as
+   key, value, key, value ... Containers know how many nodes they span:
+
+       tag:  0..2 type   3 plain   4 escaped   8..63 count, length or truth
+       as:   the number, the string's bytes, or the nodes spanned (1 for a
+             container without content); while a container is being read the
+             way back to the one around it                                  */
+struct hfsb_json_value {
+    uint64_t tag;
+    union {
+        int64_t     i;
+        uint64_t    u;
+        double      d;
+        const char *str;
+        size_t      span;
+    } as;
+};
+
+#define HFSBI_JSON_TYPE    7u
+#define HFSBI_JSON_PLAIN   8u  /* string: can be written without escapes */
+#define HFSBI_JSON_ESCAPED 16u /* string: in place and not yet decoded */
+#define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
+
+/* What was wrong; json_error.c has the words. */
+typedef enum hfsbi_json_fault {
+    HFSBI_JSON_OK,
+    HFSBI_JSON_NO_VALUE,
+    HFSBI_JSON_NO_ITEM, /* a value after a comma */
+    HFSBI_JSON_NO_WORD,
+    HFSBI_JSON_NO_KEY,
+    HFSBI_JSON_NO_NEXT_KEY, /* a key after a comma */
+    HFSBI_JSON_NO_COLON,
+    HFSBI_JSON_NO_ARRAY_END,
+    HFSBI_JSON_NO_OBJECT_END,
+    HFSBI_JSON_NO_TEXT_END,
+    HFSBI_JSON_NO_STRING_END,
+    HFSBI_JSON_CONTROL,
+    HFSBI_JSON_NO_ESCAPE,
+    HFSBI_JSON_NO_HEX,
+    HFSBI_JSON_SURROGATE,
+    HFSBI_JSON_NO_UTF8,
+    HFSBI_JSON_NO_NUMBER,
+    HFSBI_JSON_RANGE,
+    HFSBI_JSON_DEPTH,
+    HFSBI_JSON_TWICE,
+    HFSBI_JSON_NOMEM
+} hfsbi_json_fault;
+
+typedef struct hfsbi_json_parser {
+    const char      *text;
+    const char      *end;   /* behind the last byte that is no blank */
+    char            *out;   /* where the next string is decoded to; NULL when
+                               strings stay where they are */
+    hfsb_json_value *nodes; /* in the document's block, behind the strings */
+    size_t           used;
+    size_t           cap;
+    size_t           room; /* bytes of the block in front of the nodes */
+    size_t           max_depth;
+    hfsb_json_doc   *doc;
+    bool             escaped; /* a string in place is still to be decoded */
+    hfsbi_json_fault fault;
+    const char      *at;       /* where the fault is */
+    const char      *expected; /* NO_NUMBER: what should have been there */
+} hfsbi_json_parser;
+
+/* Notes the fault; NULL. */
+HFSBI_FN const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
+                                     hfsbi_json_fault fault);
+
+/* Reads the string whose first byte, behind the quote, is at `at`, into node;
+   gives the place behind the closing quote, or NULL. */
+HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
+                                       hfsb_json_value *node);
+
+/* Decodes a string in place that was read and found good. */
+HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node);
+
+/* Index of a key node that repeats an earlier key of its object, the first
+   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
+HFSBI_FN size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
+                                        bool                    *nomem);
+
+/* Where in the text (valid up to there) node number `index` begins. */
+HFSBI_FN const char *hfsbi_json_locate(hfsb_str text, size_t index);
+
+/* Fills *err with place and words for the parser's fault. */
+HFSBI_FN hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
+                                       hfsb_str text, hfsb_err *err);
+
+/* The node behind value and all it holds. */
+HFSBI_UNUSED static const hfsb_json_value *hfsbi_json_after(
+    const hfsb_json_value *value) {
+    unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
+    return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
+}
+
+/* A block of a string is looked at in one go. The mask has HFSBI_JSON_LANE
+   bits for each byte that is a quote, a backslash or a control character, or,
+   when `high`, above 0x7F. */
+#if defined(HFSBI_SSE2)
+#define HFSBI_JSON_BLOCK 16
+#define HFSBI_JSON_LANE  1
+#elif defined(HFSBI_NEON)
+#define HFSBI_JSON_BLOCK 16
+#define HFSBI_JSON_LANE  4
+#else
+#define HFSBI_JSON_BLOCK 8
+#define HFSBI_JSON_LANE  8
+#endif
+
+HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
+                                                    bool        high) {
+#if defined(HFSBI_SSE2)
+    const void *from = at;
+    __m128i     x = _mm_loadu_si128((const __m128i *)from);
+    __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+                                   _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+    /* with a sign, bytes above 0x7F are below 32 too */
+    hit = _mm_or_si128(
+        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
+                  : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
+    return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
+#elif defined(HFSBI_NEON)
+    uint8x16_t x = vld1q_u8((const uint8_t *)at);
+    uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')),
+                                       vceqq_u8(x, vdupq_n_u8('\\'))),
+                              vcltq_u8(x, vdupq_n_u8(32)));
+    if (high) hit = vorrq_u8(hit, vcgeq_u8(x, vdupq_n_u8(128)));
+    return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
+                             vreinterpretq_u16_u8(hit), 4)), 0);
+#else
+    /* No carry crosses a byte, so each byte's answer is exact. */
+    const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
+    uint64_t x = hfsbi_load64(at);
+    uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
+    uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
+    uint64_t control = (x & low7) + 0x60 * ones;
+    uint64_t hit = ~((quote & slash & control) | x);
+    if (high) hit |= x;
+    return hit & ~low7;
+#endif
+}
+
+/* Index of the first byte marked in a mask that is not 0. */
+HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
+    return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
+}
+
+/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
+HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
+    unsigned char u = (unsigned char)c;
+    return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
+}
+
+/* The place of the first byte from `at` on that is not plain, or `end`; all
+   before it are copied to out. Whole blocks are stored, up to as many bytes as
+   there are before `end`: what is too much the caller overwrites. 64 bytes are
+   looked at in one go where there are so many: that costs less than a wrong
+   guess about where a line ends. */
+HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
+                                                           const char *end,
+                                                           char       *out,
+                                                           bool high) {
+    uint64_t mask;
+#ifdef HFSBI_SSE2
+    while (end - at >= 64) {
+        mask = hfsbi_json_mask(at, high) |
+               hfsbi_json_mask(at + 16, high) << 16 |
+               hfsbi_json_mask(at + 32, high) << 32 |
+               hfsbi_json_mask(at + 48, high) << 48;
+        memcpy(out, at, 64);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += 64;
+        out += 64;
+    }
+#endif
+    while (end - at >= HFSBI_JSON_BLOCK) {
+        mask = hfsbi_json_mask(at, high);
+        memcpy(out, at, HFSBI_JSON_BLOCK);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += HFSBI_JSON_BLOCK;
+        out += HFSBI_JSON_BLOCK;
+    }
+    while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
+    return at;
 }
 
 /* ---- src/json_string.c ---- */
@@ -6895,12 +6898,13 @@ static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
 static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
     hfsb_str    text = s->file->text;
     size_t      pos = 0, at;
-    hfsb_status st = HFSB_OK;
-    while (st == HFSB_OK) {
+    hfsb_status st;
+    for (;;) {
         at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
         if (at == HFSB_NPOS) break;
         at += pos;
         st = hfsbi_take(s, at, at + s->old_text.len);
+        if (st != HFSB_OK) return st;
         /* Behind the first match look for one that overlaps it; that one is
            enough to be ambiguous, so then go on without overlaps. */
         pos = s->found->count == 1 && !s->found->overlapping
@@ -6908,7 +6912,7 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
                   : s->found->items[s->found->count - 1].end;
     }
     if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
-    return st;
+    return HFSB_OK;
 }
 
 /* ---- rungs 7 to 9: whole lines ---- */
@@ -9512,7 +9516,8 @@ static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
     if (!hfsb_str_starts(line, hfsb_cstr(head))) return false;
-    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t') return false;
+    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t')
+        return false;
     *path = hfsbi_trim(hfsb_str_slice(line, n, line.len));
     return true;
 }

@@ -1,6 +1,6 @@
 /* json_error.c - says what is wrong with a JSON text, where, and what to do.
    Depends on: base, utf8. */
-#include "internal.h"
+#include "json_tree.h"
 
 static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
     switch (p->fault) {

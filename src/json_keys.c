@@ -1,5 +1,5 @@
 /* json_keys.c - finds a key that an object holds twice. Depends on: base. */
-#include "internal.h"
+#include "json_tree.h"
 
 /* Objects with more keys than this are sorted, not compared pair by pair. */
 #define HFSBI_JSON_FEW 16

@@ -6,7 +6,7 @@
    a string stops at a bracket at the latest, so only a closing bracket can be
    the last byte. Any other text (a lone number or word, or one that must fail
    because its end is missing) is read from a copy with a NUL behind it. */
-#include "internal.h"
+#include "json_tree.h"
 
 #define HFSBI_JSON_DEPTH_DEFAULT 512
 #define HFSBI_JSON_BYTES_DEFAULT ((size_t)1 << 30)

@@ -1,6 +1,6 @@
 /* json_read.c - what a JSON value holds, and the lenient reading of a tool's
    arguments. Depends on: base, number. */
-#include "internal.h"
+#include "json_tree.h"
 
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {
     return (size_t)(value->tag >> HFSBI_JSON_COUNT);

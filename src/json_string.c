@@ -1,6 +1,6 @@
 /* json_string.c - the strings of a JSON text: checked, decoded and copied in
    one pass. Depends on: base, utf8. */
-#include "internal.h"
+#include "json_tree.h"
 
 /* What a letter behind a backslash stands for; 0: nothing, or \u. */
 static const unsigned char hfsbi_json_escapes[256] = {

@@ -1,6 +1,6 @@
 /* json_write.c - JSON text from a tree or call by call. Depends on: base,
    utf8, number. */
-#include "internal.h"
+#include "json_tree.h"
 
 /* ---- pieces ---- */
 

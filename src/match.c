@@ -309,12 +309,13 @@ static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
 static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
     hfsb_str    text = s->file->text;
     size_t      pos = 0, at;
-    hfsb_status st = HFSB_OK;
-    while (st == HFSB_OK) {
+    hfsb_status st;
+    for (;;) {
         at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
         if (at == HFSB_NPOS) break;
         at += pos;
         st = hfsbi_take(s, at, at + s->old_text.len);
+        if (st != HFSB_OK) return st;
         /* Behind the first match look for one that overlaps it; that one is
            enough to be ambiguous, so then go on without overlaps. */
         pos = s->found->count == 1 && !s->found->overlapping
@@ -322,7 +323,7 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
                   : s->found->items[s->found->count - 1].end;
     }
     if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
-    return st;
+    return HFSB_OK;
 }
 
 /* ---- rungs 7 to 9: whole lines ---- */

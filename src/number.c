@@ -4,7 +4,7 @@
    a 128-bit power of ten, taken as an interval), then, when the interval holds
    a border between two doubles, integers of any length. No floating point
    arithmetic beside the fast path, no locale, no libc. */
-#include "internal.h"
+#include "number.h"
 
 /* ---- 64-bit helpers ---- */
 

@@ -2,7 +2,7 @@
 
    Giulietti's Schubfach: the shortest digits that read back as the same double
    and, of those, the nearest. Integers only, no locale, no libc. */
-#include "internal.h"
+#include "number.h"
 
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =

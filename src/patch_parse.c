@@ -134,7 +134,8 @@ static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
     if (!hfsb_str_starts(line, hfsb_cstr(head))) return false;
-    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t') return false;
+    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t')
+        return false;
     *path = hfsbi_trim(hfsb_str_slice(line, n, line.len));
     return true;
 }

@@ -5,7 +5,8 @@
 #ifndef T_H
 #define T_H
 #ifdef HFSBI_SPLIT
-#include "../src/internal.h"
+#include "../src/json_tree.h"
+#include "../src/match.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../hfsb.h"

@@ -254,8 +254,8 @@ HFSBI_UNUSED static bool te_means_edit(hfsb_str content, hfsb_str now,
 
 /* The result of one run; te_free() it. */
 typedef struct te_run {
-    hfsb_status      st;
     hfsb_buf         out;
+    hfsb_status      st;
     hfsb_edit_result r;
     hfsb_err         err;
 } te_run;
@@ -378,7 +378,8 @@ HFSBI_UNUSED static void te_with_newlines(hfsb_str s, hfsb_str newline,
                                           hfsb_buf *out) {
     size_t i;
     for (i = 0; i < s.len; i++)
-        te_append(out, s.ptr[i] == '\n' ? newline : hfsb_str_slice(s, i, i + 1));
+        te_append(out, s.ptr[i] == '\n' ? newline
+                                      : hfsb_str_slice(s, i, i + 1));
 }
 
 /* ---- random texts ---- */

@@ -66,7 +66,8 @@ static void hints_name_the_kind_of_difference(void) {
         const char *content, *old_str, *new_str;
         const char *parts[4];
     } list[] = {
-        {"if (a) {\n\tb();\n}\nc();\n", "if (a) {\n        b();\n}\nd();\n", "x",
+        {"if (a) {\n\tb();\n}\nc();\n", "if (a) {\n        b();\n}\nd();\n",
+         "x",
          {"First difference: line 4, column 1: you sent U+0064 (d), the file "
           "has U+0063 (c).", NULL}},
         {"fun" NBSP "call(argument, c)\n", "fun call(argument, d)\n", "x",

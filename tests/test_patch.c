@@ -591,7 +591,8 @@ static void patch_gives_what_it_describes(void) {
     unsigned long long seed = 99;
     size_t rounds = getenv("HFSB_TEST_QUICK") ? 1000 : 10000, applied = 0;
     while (rounds--) {
-        hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT, want = HFSB_INIT;
+        hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT;
+        hfsb_buf          want = HFSB_INIT;
         one_file          one = HFSB_INIT;
         disk              d = HFSB_INIT;
         hfsb_patch_files  files;
