@@ -4175,6 +4175,7 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
      BS            moves it back by one, not beyond cell 0;
      LF            ends the line: all its cells are given out, wherever the
                    cursor is, so CRLF and CR CR LF are one LF;
+     CSI G, 1 G    as CR (spinners go back to column 1 that way);
      CSI K, 1 K, 2 K  erase from the cursor on, up to the cursor, or all.
    TAB, BEL, NUL and the other controls are characters like any other.
 
@@ -4191,7 +4192,7 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
      ESC  0x30-0x7E                                      two characters
    A byte that can not go on with a sequence ends it there and counts as
    itself: a LF in the middle of a broken CSI is a LF. ESC always starts a new
-   sequence. Movement of the cursor by CSI is removed and not followed.
+   sequence. Other movement of the cursor is removed and not followed.
 
    The cells of a line are kept, up to HFSBI_LINE_MAX; when one more is
    printed at the end of a full row, the first half is given out for good. */
@@ -4479,6 +4480,7 @@ static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
     l->escape = HFSBI_ESC_NONE;
     if (was == HFSBI_ESC_CSI && c == 'K' && l->arg <= 2)
         hfsbi_erase(f, l->arg);
+    if (was == HFSBI_ESC_CSI && c == 'G' && l->arg <= 1) l->cursor = 0;
     return c >= 0x30 && c <= 0x7E;
 }
 

@@ -58,6 +58,13 @@ HFSBI_UNUSED static void t_drop(hfsb_str s) {
     free((void *)(uintptr_t)s.ptr);
 }
 
+/* Appends part so many times. */
+HFSBI_UNUSED static void t_repeat(hfsb_buf *out, const char *part,
+                                  size_t times) {
+    while (times-- > 0)
+        T_CHECK(hfsb_buf_append(out, hfsb_cstr(part)) == HFSB_OK);
+}
+
 /* ---- an allocator that fails on demand ---- */
 
 typedef struct t_heap {
@@ -150,6 +157,12 @@ HFSBI_UNUSED static bool t_data_file(const char *name, hfsb_buf *out) {
     T_CHECK(ok);
     hfsb_buf_free(&path);
     return ok;
+}
+
+/* True when long loops are to be short: under valgrind or an emulator. */
+HFSBI_UNUSED static bool t_quick(void) {
+    const char *quick = getenv("HFSB_TEST_QUICK");
+    return quick && *quick;
 }
 
 /* ---- random numbers that are the same everywhere ---- */

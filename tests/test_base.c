@@ -188,7 +188,7 @@ static void find_on_adversarial_texts(void) {
 static void find_what_two_way_must_find(void) {
     unsigned long long seed = 4;
     char               text[9000], word[80];
-    int                round, rounds = getenv("HFSB_TEST_QUICK") ? 400 : 4000;
+    int                round, rounds = t_quick() ? 400 : 4000;
     for (round = 0; round < rounds; round++) {
         size_t   period = 2 + t_random(&seed) % 30, n, i, from, part;
         hfsb_str s = hfsb_str_make(text, sizeof text), w;

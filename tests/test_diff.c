@@ -286,7 +286,7 @@ static void diff_of_a_huge_line_is_cut_too(void) {
 
 static void diff_applies_for_random_changes(void) {
     unsigned long long seed = 5;
-    size_t rounds = getenv("HFSB_TEST_QUICK") ? 2000 : 20000, i;
+    size_t rounds = t_quick() ? 2000 : 20000, i;
     while (rounds--) {
         hfsb_buf       a = HFSB_INIT, b = HFSB_INIT, out;
         hfsb_span      s[6];

@@ -1135,7 +1135,7 @@ static void show_case(hfsb_str content, const hfsb_edit *edit,
 }
 
 static size_t random_rounds(void) {
-    return getenv("HFSB_TEST_QUICK") ? 2000 : 30000;
+    return t_quick() ? 2000 : 30000;
 }
 
 static void any_edit_keeps_what_it_does_not_name(void) {

@@ -293,7 +293,7 @@ static void hints_quote_the_line_that_leaves_code_out(void) {
    (te_edits checks that). Long lines, odd bytes, many places. */
 static void any_refusal_is_short_and_utf8(void) {
     unsigned long long seed = 4711;
-    size_t rounds = getenv("HFSB_TEST_QUICK") ? 500 : 5000, refused = 0;
+    size_t rounds = t_quick() ? 500 : 5000, refused = 0;
     while (rounds--) {
         hfsb_buf  file = HFSB_INIT, old_str = HFSB_INIT, new_str = HFSB_INIT;
         hfsb_edit edit = HFSB_INIT;

@@ -589,7 +589,7 @@ static void random_patch(unsigned long long *seed, hfsb_str file,
 
 static void patch_gives_what_it_describes(void) {
     unsigned long long seed = 99;
-    size_t rounds = getenv("HFSB_TEST_QUICK") ? 1000 : 10000, applied = 0;
+    size_t rounds = t_quick() ? 1000 : 10000, applied = 0;
     while (rounds--) {
         hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT;
         hfsb_buf          want = HFSB_INIT;
@@ -630,7 +630,7 @@ static void patch_gives_what_it_describes(void) {
         hfsb_buf_free(&patch);
         hfsb_buf_free(&want);
     }
-    T_CHECK(applied > (getenv("HFSB_TEST_QUICK") ? 300 : 3000));
+    T_CHECK(applied > (t_quick() ? 300 : 3000));
 }
 
 /* ---- memory ---- */
