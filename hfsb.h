@@ -6010,7 +6010,7 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
 /* The next change with its lines whole. The bytes between two spans are the
    same on both sides, so both grow by the same number; a span that begins on
    a line already taken in belongs to the same block. */
-static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
+static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     const hfsb_span *s = u->spans + u->next;
     if (u->next == u->count) return false;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
@@ -6033,6 +6033,16 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
             return true;
         }
     }
+}
+
+/* The next block that differs: spans can undo each other. */
+static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
+    while (hfsbi_next_lines(u, b))
+        if (!hfsb_str_equal(
+                hfsb_str_slice(u->old_text, b->old_from, b->old_to),
+                hfsb_str_slice(u->new_text, b->new_from, b->new_to)))
+            return true;
+    return false;
 }
 
 static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
@@ -6177,19 +6187,6 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body.status : st;
 }
 
-static bool hfsbi_any_change(hfsb_str old_text, hfsb_str new_text,
-                             const hfsb_span *spans, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (!hfsb_str_equal(
-                hfsb_str_slice(old_text, spans[i].old_start,
-                               spans[i].old_start + spans[i].old_len),
-                hfsb_str_slice(new_text, spans[i].new_start,
-                               spans[i].new_start + spans[i].new_len)))
-            return true;
-    return false;
-}
-
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                               const hfsb_span *spans, size_t count,
                               const hfsb_diff_opts *opts, hfsb_buf *out,
@@ -6202,7 +6199,6 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     size_t        floor = 0;
     bool          more;
     if (cut) *cut = false;
-    if (!hfsbi_any_change(old_text, new_text, spans, count)) return HFSB_OK;
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
     if (!path.len) path = HFSB_LIT("file");
@@ -6216,9 +6212,10 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     u.max_bytes =
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
     u.body = hfsbi_sink_begin(&body);
-    hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)path.len, path.ptr,
-               (int)path.len, path.ptr);
     more = hfsbi_next_block(&u, &b);
+    if (more)
+        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)path.len,
+                   path.ptr, (int)path.len, path.ptr);
     while (more && sink.status == HFSB_OK) {
         hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
         if (st != HFSB_OK) sink.status = st;
@@ -6412,6 +6409,18 @@ HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_unit *u) {
     return true;
 }
 
+/* True when the line has, behind its indentation, a tab or two blanks side by
+   side before its last word. */
+static bool hfsbi_has_run(hfsb_str line) {
+    size_t i = hfsbi_indent_len(line, 0);
+    for (; i < line.len; i++) {
+        if (line.ptr[i] == '\t') return true;
+        if (line.ptr[i] == ' ' && i + 1 < line.len && line.ptr[i + 1] == ' ')
+            return true;
+    }
+    return false;
+}
+
 /* The folder of a line behind its indentation. */
 static hfsbi_folder hfsbi_line_folder(hfsb_str line, unsigned flags) {
     size_t indent = hfsbi_indent_len(line, flags);
@@ -6423,10 +6432,10 @@ HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags) {
     hfsbi_unit         u;
     unsigned long long hash = HFSB_FNV_START;
     /* Most lines: nothing inside that a fold would change. */
-    if (!(flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) &&
-        (flags & HFSBI_FOLD_TRAIL) &&
+    if (!(flags & HFSBI_FOLD_CR) && (flags & HFSBI_FOLD_TRAIL) &&
         hfsbi_utf8_ascii(f.text.ptr, f.text.len) == f.text.len &&
-        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS)
+        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS &&
+        !((flags & HFSBI_FOLD_RUNS) && hfsbi_has_run(hfsbi_trim_end(f.text))))
         return hfsb_fnv(hfsbi_trim_end(f.text));
     while (hfsbi_folder_next(&f, &u)) hash = hfsb_fnv_add(hash, u.out);
     return hash;
@@ -6481,7 +6490,7 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
                             size_t *pos, bool *ok) {
     hfsb_str rest = hfsb_str_slice(text, *pos, text.len), line;
     size_t   end = hfsb_str_find_byte(rest, '\n'), len, newline;
-    if (flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) return false;
+    if (flags & HFSBI_FOLD_CR) return false;
     newline = end == HFSB_NPOS ? 0 : 1;
     len = end == HFSB_NPOS ? rest.len : end;
     if (newline && len > 0 && rest.ptr[len - 1] == '\r') {
@@ -6496,6 +6505,7 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
         while (line.len && (line.ptr[line.len - 1] == ' ' ||
                             line.ptr[line.len - 1] == '\t'))
             line.len--;
+    if ((flags & HFSBI_FOLD_RUNS) && hfsbi_has_run(line)) return false;
     if (line.len) hfsbi_view_put(v, line);
     if (line.len < len)
         *ok = hfsbi_view_add(v, 0, *pos + line.len, len - line.len);
@@ -6645,6 +6655,7 @@ typedef struct hfsbi_search {
     hfsbi_view        needle, view;
     size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
     size_t            fail_cap;
+    hfsbi_match       last; /* a match without its newline, if flagged so */
     hfsbi_found      *found;
 } hfsbi_search;
 
@@ -6814,33 +6825,43 @@ static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
 }
 
 /* Takes the view's bytes [from, to) when that is a place in the file: it
-   splits no character, a trimmed last line ends at a line's end, and an old
-   text without its last newline ends at the end of the file. */
+   splits no character and a trimmed last line ends at a line's end. */
 static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
-                                   size_t to, bool at_eof) {
-    hfsb_str     text = hfsb_buf_str(&s->view.text);
-    bool         whole = s->needle.trimmed || at_eof;
-    size_t       start, end, before = s->found->count;
-    hfsbi_match *last;
-    hfsb_status  st;
+                                   size_t to) {
+    hfsb_str text = hfsb_buf_str(&s->view.text);
+    size_t   start, end;
     if (s->needle.trimmed && to < text.len && text.ptr[to] != '\n')
         return HFSB_OK;
     if (!hfsbi_view_start(&s->view, from, &start) ||
-        !hfsbi_view_end(&s->view, to, whole, &end))
+        !hfsbi_view_end(&s->view, to, s->needle.trimmed, &end))
         return HFSB_OK;
     /* A blank first line is the file's blank line, with its blanks. */
     if (text.ptr[from] == '\n' && (!from || text.ptr[from - 1] == '\n'))
         hfsbi_view_end(&s->view, from, false, &start);
-    if (at_eof && base + end != s->file->text.len) return HFSB_OK;
-    st = hfsbi_take(s, base + start, base + end);
-    last = s->found->items + before;
-    if (st == HFSB_OK && s->found->count > before) last->drop_newline = at_eof;
-    return st;
+    return hfsbi_take(s, base + start, base + end);
+}
+
+/* Notes in s->last the place of a needle whose last newline the file lacks:
+   the rest of it ends the file. */
+static void hfsbi_note_last(hfsbi_search *s, hfsbi_match window) {
+    hfsb_str text = hfsb_buf_str(&s->view.text);
+    hfsb_str needle = hfsb_buf_str(&s->needle.text);
+    size_t   start;
+    if (window.end != s->file->text.len || needle.len < 2 ||
+        needle.ptr[needle.len - 1] != '\n')
+        return;
+    needle.len--;
+    if (!hfsb_str_ends(text, needle) ||
+        !hfsbi_view_start(&s->view, text.len - needle.len, &start))
+        return;
+    s->last.start = window.start + start;
+    s->last.end = window.end;
+    s->last.drop_newline = true;
 }
 
 /* All places of the needle in one window, those that overlap too. */
 static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
-                                     unsigned flags, bool at_eof) {
+                                     unsigned flags) {
     hfsb_str    text = s->file->text, needle = hfsb_buf_str(&s->needle.text);
     size_t      i, k = 0, first;
     hfsb_status st;
@@ -6848,6 +6869,7 @@ static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
                           hfsb_str_slice(text, window.start, window.end),
                           flags);
     if (st != HFSB_OK) return st;
+    hfsbi_note_last(s, window);
     text = hfsb_buf_str(&s->view.text);
     first = hfsb_str_find(text, needle);
     if (first == HFSB_NPOS) return HFSB_OK;
@@ -6856,42 +6878,36 @@ static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
         while (k && text.ptr[i] != needle.ptr[k]) k = s->fail[k - 1];
         if (text.ptr[i] == needle.ptr[k]) k++;
         if (k < needle.len) continue;
-        st = hfsbi_take_view(s, window.start, i + 1 - k, i + 1, at_eof);
+        st = hfsbi_take_view(s, window.start, i + 1 - k, i + 1);
         k = s->fail[k - 1];
     }
     return st;
 }
 
-static hfsb_status hfsbi_try_needle(hfsbi_search *s, hfsb_str old_text,
-                                    unsigned flags, bool at_eof) {
-    size_t      i;
-    hfsb_status st = hfsbi_view_build(&s->needle, old_text, flags);
-    if (st != HFSB_OK || !s->needle.text.len) return st;
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
-        st = hfsbi_search_view(s, s->windows[i], flags, at_eof);
-    return st;
-}
-
-/* One rung by one kind of folding; then, when the old text ends in a newline
-   that the file may lack, the same without it at the end of the file. */
+/* One rung by one kind of folding. Only when that finds nothing, a missing
+   last newline counts. */
 static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
                                   unsigned flags) {
-    hfsb_str    old_text = s->old_text;
-    hfsb_status st;
+    hfsbi_found *f = s->found;
+    size_t       i;
+    hfsb_status  st;
     if (s->file->lone_cr) flags |= HFSBI_FOLD_CR;
     /* Nothing but blanks means something only to the letter. */
-    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(old_text, flags))
+    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(s->old_text, flags))
         return HFSB_OK;
-    st = hfsbi_try_needle(s, old_text, flags, false);
-    if (st == HFSB_OK && !s->found->count && old_text.len > 1 &&
-        old_text.ptr[old_text.len - 1] == '\n') {
-        st = hfsbi_try_needle(
-            s, hfsb_str_slice(old_text, 0, old_text.len - 1), flags, true);
+    s->last.drop_newline = false;
+    st = hfsbi_view_build(&s->needle, s->old_text, flags);
+    if (st != HFSB_OK || !s->needle.text.len) return st;
+    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
+        st = hfsbi_search_view(s, s->windows[i], flags);
+    if (st == HFSB_OK && !f->count && s->last.drop_newline) {
+        st = hfsbi_take(s, s->last.start, s->last.end);
+        if (st == HFSB_OK) f->items[0].drop_newline = true;
         if (rung == HFSBI_RUNG_EXACT) rung = HFSBI_RUNG_EOF;
     }
-    if (s->found->count) {
-        s->found->rung = rung;
-        s->found->flags = flags;
+    if (f->count) {
+        f->rung = rung;
+        f->flags = flags;
     }
     return st;
 }
@@ -7053,23 +7069,55 @@ static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
                           HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS);
 }
 
-static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
-    static const struct {
-        hfsbi_rung rung;
-        unsigned   flags;
-    } steps[] = {
-        {HFSBI_RUNG_TRAIL, HFSBI_FOLD_TRAIL},
-        {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS},
-        {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES},
-        {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
-        {HFSBI_RUNG_LOOKS,
-         HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL},
-        {HFSBI_RUNG_RUNS,
-         HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
-        {HFSBI_RUNG_RUNS, HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS |
-                              HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL},
-    };
+/* The folds that can make a difference to these texts at all. */
+static unsigned hfsbi_useful_folds(const hfsbi_search *s) {
+    hfsb_str text = s->old_text, dash = HFSB_LIT("\xE2\x80\x94");
+    unsigned useful = HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS;
+    bool     ascii = hfsbi_utf8_ascii(text.ptr, text.len) == text.len;
+    size_t   i;
+    for (i = 0; ascii && i < s->window_count; i++) {
+        text = hfsb_str_slice(s->file->text, s->windows[i].start,
+                              s->windows[i].end);
+        ascii = hfsbi_utf8_ascii(text.ptr, text.len) == text.len;
+    }
+    if (ascii) return useful;
+    useful |= HFSBI_FOLD_LOOKS;
+    if (hfsb_str_find(s->old_text, dash) != HFSB_NPOS ||
+        hfsb_str_find(s->file->text, dash) != HFSB_NPOS)
+        useful |= HFSBI_FOLD_DASHES;
+    return useful;
+}
+
+/* Rungs 4 to 6, each with the folds before it. A step that only repeats an
+   earlier one is left out. */
+static hfsb_status hfsbi_climb_views(hfsbi_search *s) {
+    static const unsigned steps[] = {
+        HFSBI_FOLD_TRAIL,
+        HFSBI_FOLD_LOOKS,
+        HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
+        HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL,
+        HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL,
+        HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL,
+        HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES |
+            HFSBI_FOLD_TRAIL};
+    unsigned    useful = hfsbi_useful_folds(s);
     size_t      i;
+    hfsb_status st = HFSB_OK;
+    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
+        unsigned   flags = steps[i];
+        hfsbi_rung rung = flags & HFSBI_FOLD_RUNS    ? HFSBI_RUNG_RUNS
+                          : flags & HFSBI_FOLD_LOOKS ? HFSBI_RUNG_LOOKS
+                                                     : HFSBI_RUNG_TRAIL;
+        if ((flags & ~useful & HFSBI_FOLD_DASHES) ||
+            (rung == HFSBI_RUNG_LOOKS && !(useful & HFSBI_FOLD_LOOKS)))
+            continue;
+        st = hfsbi_try_view(s, rung, flags);
+        if (st != HFSB_OK || s->found->count) break;
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
     hfsb_status st;
     if (!s->file->has_cr) {
         st = hfsbi_try_bytes(s);
@@ -7077,11 +7125,8 @@ static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
     }
     st = hfsbi_find_windows(s);
     if (st == HFSB_OK) st = hfsbi_try_view(s, HFSBI_RUNG_EXACT, 0);
-    if (exact) return st;
-    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (st != HFSB_OK || s->found->count) return st;
-        st = hfsbi_try_view(s, steps[i].rung, steps[i].flags);
-    }
+    if (st != HFSB_OK || exact || s->found->count) return st;
+    st = hfsbi_climb_views(s);
     if (st != HFSB_OK || s->found->count) return st;
     return hfsbi_climb_lines(s);
 }
@@ -8068,6 +8113,7 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
 #define HFSBI_HINT_KEYS       32 /* old lines looked for in the file */
 #define HFSBI_HINT_CANDIDATES 64 /* places compared line by line */
 #define HFSBI_HINT_LINES      64 /* lines compared at each */
+#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
 #define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
 #define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
 
@@ -8528,6 +8574,7 @@ static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
         {hfsbi_put_lower, true, "Upper and lower case differ"},
         {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
     size_t i, at;
+    if (h->old_text.len > HFSBI_HINT_READ) return false;
     for (i = 0; i < sizeof list / sizeof *list; i++) {
         at = hfsbi_find_reading(h, list[i].reading, list[i].both);
         if (at == HFSB_NPOS) continue;

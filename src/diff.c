@@ -180,7 +180,7 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
 /* The next change with its lines whole. The bytes between two spans are the
    same on both sides, so both grow by the same number; a span that begins on
    a line already taken in belongs to the same block. */
-static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
+static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     const hfsb_span *s = u->spans + u->next;
     if (u->next == u->count) return false;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
@@ -203,6 +203,16 @@ static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
             return true;
         }
     }
+}
+
+/* The next block that differs: spans can undo each other. */
+static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
+    while (hfsbi_next_lines(u, b))
+        if (!hfsb_str_equal(
+                hfsb_str_slice(u->old_text, b->old_from, b->old_to),
+                hfsb_str_slice(u->new_text, b->new_from, b->new_to)))
+            return true;
+    return false;
 }
 
 static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
@@ -347,19 +357,6 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body.status : st;
 }
 
-static bool hfsbi_any_change(hfsb_str old_text, hfsb_str new_text,
-                             const hfsb_span *spans, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (!hfsb_str_equal(
-                hfsb_str_slice(old_text, spans[i].old_start,
-                               spans[i].old_start + spans[i].old_len),
-                hfsb_str_slice(new_text, spans[i].new_start,
-                               spans[i].new_start + spans[i].new_len)))
-            return true;
-    return false;
-}
-
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                               const hfsb_span *spans, size_t count,
                               const hfsb_diff_opts *opts, hfsb_buf *out,
@@ -372,7 +369,6 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     size_t        floor = 0;
     bool          more;
     if (cut) *cut = false;
-    if (!hfsbi_any_change(old_text, new_text, spans, count)) return HFSB_OK;
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
     if (!path.len) path = HFSB_LIT("file");
@@ -386,9 +382,10 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     u.max_bytes =
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
     u.body = hfsbi_sink_begin(&body);
-    hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)path.len, path.ptr,
-               (int)path.len, path.ptr);
     more = hfsbi_next_block(&u, &b);
+    if (more)
+        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)path.len,
+                   path.ptr, (int)path.len, path.ptr);
     while (more && sink.status == HFSB_OK) {
         hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
         if (st != HFSB_OK) sink.status = st;

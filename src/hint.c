@@ -8,6 +8,7 @@
 #define HFSBI_HINT_KEYS       32 /* old lines looked for in the file */
 #define HFSBI_HINT_CANDIDATES 64 /* places compared line by line */
 #define HFSBI_HINT_LINES      64 /* lines compared at each */
+#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
 #define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
 #define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
 
@@ -468,6 +469,7 @@ static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
         {hfsbi_put_lower, true, "Upper and lower case differ"},
         {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
     size_t i, at;
+    if (h->old_text.len > HFSBI_HINT_READ) return false;
     for (i = 0; i < sizeof list / sizeof *list; i++) {
         at = hfsbi_find_reading(h, list[i].reading, list[i].both);
         if (at == HFSB_NPOS) continue;

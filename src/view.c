@@ -180,6 +180,18 @@ HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_unit *u) {
     return true;
 }
 
+/* True when the line has, behind its indentation, a tab or two blanks side by
+   side before its last word. */
+static bool hfsbi_has_run(hfsb_str line) {
+    size_t i = hfsbi_indent_len(line, 0);
+    for (; i < line.len; i++) {
+        if (line.ptr[i] == '\t') return true;
+        if (line.ptr[i] == ' ' && i + 1 < line.len && line.ptr[i + 1] == ' ')
+            return true;
+    }
+    return false;
+}
+
 /* The folder of a line behind its indentation. */
 static hfsbi_folder hfsbi_line_folder(hfsb_str line, unsigned flags) {
     size_t indent = hfsbi_indent_len(line, flags);
@@ -191,10 +203,10 @@ HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags) {
     hfsbi_unit         u;
     unsigned long long hash = HFSB_FNV_START;
     /* Most lines: nothing inside that a fold would change. */
-    if (!(flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) &&
-        (flags & HFSBI_FOLD_TRAIL) &&
+    if (!(flags & HFSBI_FOLD_CR) && (flags & HFSBI_FOLD_TRAIL) &&
         hfsbi_utf8_ascii(f.text.ptr, f.text.len) == f.text.len &&
-        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS)
+        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS &&
+        !((flags & HFSBI_FOLD_RUNS) && hfsbi_has_run(hfsbi_trim_end(f.text))))
         return hfsb_fnv(hfsbi_trim_end(f.text));
     while (hfsbi_folder_next(&f, &u)) hash = hfsb_fnv_add(hash, u.out);
     return hash;
@@ -249,7 +261,7 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
                             size_t *pos, bool *ok) {
     hfsb_str rest = hfsb_str_slice(text, *pos, text.len), line;
     size_t   end = hfsb_str_find_byte(rest, '\n'), len, newline;
-    if (flags & (HFSBI_FOLD_RUNS | HFSBI_FOLD_CR)) return false;
+    if (flags & HFSBI_FOLD_CR) return false;
     newline = end == HFSB_NPOS ? 0 : 1;
     len = end == HFSB_NPOS ? rest.len : end;
     if (newline && len > 0 && rest.ptr[len - 1] == '\r') {
@@ -264,6 +276,7 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
         while (line.len && (line.ptr[line.len - 1] == ' ' ||
                             line.ptr[line.len - 1] == '\t'))
             line.len--;
+    if ((flags & HFSBI_FOLD_RUNS) && hfsbi_has_run(line)) return false;
     if (line.len) hfsbi_view_put(v, line);
     if (line.len < len)
         *ok = hfsbi_view_add(v, 0, *pos + line.len, len - line.len);

@@ -81,6 +81,7 @@ static void diff_shows_changed_lines(void) {
          "@@ -1,3 +1,3 @@\n-a\n+x\n b\n-c\n+z\n"},
         {"a\nb\nc\n", "b\nc\na\n", 0, 6, 6,
          "@@ -1,3 +1,3 @@\n-a\n b\n c\n+a\n"},
+        {"a\nb\n", "b\na\n", 0, 4, 4, "@@ -1,2 +1,2 @@\n-a\n b\n+a\n"},
         {"a\nc\n", "a\nb\nc\n", 0, 4, 6, "@@ -1,2 +1,3 @@\n a\n+b\n c\n"},
     };
     size_t i, lines;
@@ -360,8 +361,8 @@ static void lines_diff_finds_what_stayed(void) {
         {"abc", "abc", "012"},    {"abc", "axc", "0.2"},
         {"abc", "ac", "02"},      {"ac", "abc", "0.1"},
         {"", "abc", "..."},       {"abc", "", ""},
-        {"abcd", "bxd", "1.3"},   {"abcabba", "cbabac", "2.3456"},
-        {"ab", "ba", "1."},       {"aab", "ab", "01"},
+        {"abcd", "bxd", "1.3"},   {"abcabba", "cbabac", "24.56."},
+        {"ab", "ba", "1."},       {"aab", "ab", "02"},
         {"aaa", "aa", "01"},      {"abx", "cdx", "..2"},
     };
     hfsb_alloc alloc = HFSB_INIT;

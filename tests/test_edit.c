@@ -89,6 +89,7 @@ static void edit_takes_the_line_ends_of_the_file(void) {
         /* mixed inside the match: lines that stay keep theirs */
         {"a\r\nb\nc\r\nd\n", "a\nb\nc\n", "a\nB\nc\n", NULL,
          "a\r\nB\r\nc\r\nd\n"},
+        {"a\nb\r\nc\n", "a\nb\nc\n", "A\nb\nc\n", NULL, "A\nb\r\nc\n"},
         /* the last line has none: the file's first one */
         {"a\r\nb\nlast", "last", "x\ny", NULL, "a\r\nb\nx\r\ny"},
         /* none at all: as it was sent */
@@ -169,6 +170,7 @@ static void edit_ignores_blanks_at_the_end_of_lines(void) {
         /* a trimmed last line must end there */
         {"word wordy\n", "word \nwordy", "x", NULL, NULL},
         {"x = 1;\ny\n", "x = 1 \n", "x = 2 \n", NULL, NULL},
+        {"x = 10\ny\n", "x = 1  ", "x = 2", NULL, NULL},
         {"x = 1   \ny\n", "x = 1 ", "x = 2", NULL, "x = 2  \ny\n"},
         {"x = 1\ny\n", "x = 1 ", "x = 2", trailing, "x = 2\ny\n"},
         {"  a\n  b  \n", "a\n  b\n", "A\n  b\n", trailing, "  A\n  b  \n"},

@@ -76,6 +76,8 @@ static void hints_name_the_kind_of_difference(void) {
         {"caf\xC3\xA9 au lait noir\n", "caf\xC3\xA8 au lait noir\n", "x",
          {"column 4: you sent U+00E8 (\xC3\xA8), the file has U+00E9 "
           "(\xC3\xA9).", NULL}},
+        {"caf\xC3\xA9 long line one\n", "caf\xC3\xA9 long line two\n", "x",
+         {"column 16: you sent U+0074 (t), the file has U+006F (o).", NULL}},
         {"int value = compute(1);\n", "int value = compute(1)\n", "x",
          {"you sent the end of the line, the file has U+003B (;).", NULL}},
         {"int value = compute(1)\n", "int value = compute(1);\n", "x",
@@ -166,10 +168,15 @@ static void hints_say_when_lines_are_apart(void) {
                                    "of the file, the rest is at line 7"},
         {"one\ntwo\nnowhere\n", "!not contiguous"},
     };
+    /* a line that belongs to the head and to the rest */
+    static const char *const both =
+        "\nLines 1-2 of old_str are at lines 1-2 of the file, the rest is at "
+        "line 5";
     size_t i;
     for (i = 0; i < TE_COUNT(list); i++)
         check_hint("zero\none\ntwo\nthree\nfour\nfive\nsix\n",
                    list[i].old_str, "x", &list[i].part, 1);
+    check_hint("a\nb\nx\nb\nc\n", "a\nb\nc\n", "x", &both, 1);
 }
 
 static void hints_say_when_new_str_is_there(void) {
