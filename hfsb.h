@@ -918,6 +918,10 @@ HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
 /* ---- utf8 ---- */
 
+/* Appends to the message of *err (may be NULL) up to max characters of text,
+   in valid UTF-8 and on one line; "..." tells when that is not all. */
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
+
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
@@ -1639,6 +1643,21 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     }
     if (hfsbi_sink_end(&sink) == HFSB_OK) *stream = next;
     return sink.status;
+}
+
+/* ---- messages ---- */
+
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
+    size_t pos = 0, shown = 0;
+    while (pos < text.len && shown++ < max) {
+        unsigned long code;
+        char          bytes[4];
+        size_t        n = hfsb_utf8_step(text, pos, &code, NULL);
+        if (code < ' ' || code == 0x7F) code = ' ';
+        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
+        pos += n;
+    }
+    if (pos < text.len) hfsbi_err_add(err, "...");
 }
 
 /* ---- src/number.h ---- */
@@ -2891,10 +2910,9 @@ static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
         key = hfsb_str_make(p->nodes[p->used].as.str,
                             (size_t)(p->nodes[p->used].tag >>
                                      HFSBI_JSON_COUNT));
-        if (key.len > 100) key.len = hfsb_utf8_offset(key, 32);
-        hfsbi_err_add(err, "expected each key once in an object, found \"%.*s"
-                           "\" again: remove one of the two",
-                      (int)key.len, key.ptr);
+        hfsbi_err_add(err, "expected each key once in an object, found \"");
+        hfsbi_err_quote(err, key, 40);
+        hfsbi_err_add(err, "\" again: remove one of the two");
         return true;
     default: return false;
     }
@@ -3597,9 +3615,9 @@ static hfsb_status hfsbi_json_arg_wrong(const char            *key,
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
     hfsbi_fail(err, HFSB_ARG, 0, "\"%s\": expected %s, found ", key, expected);
     if (type == HFSB_JSON_STRING) {
-        size_t cut = hfsb_utf8_offset(text, 40);
-        hfsbi_err_add(err, "the string \"%.*s\"%s", (int)cut, text.ptr,
-                      cut < text.len ? "..." : "");
+        hfsbi_err_add(err, "the string \"");
+        hfsbi_err_quote(err, text, 40);
+        hfsbi_err_add(err, "\"");
         return HFSB_ARG;
     }
     if (type == HFSB_JSON_INT) n = hfsbi_number_write_int(value->as.i, number);
@@ -6656,6 +6674,7 @@ typedef struct hfsbi_search {
     size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
     size_t            fail_cap;
     hfsbi_match       last; /* a match without its newline, if flagged so */
+    bool              blank_first; /* old text begins with a blank line */
     hfsbi_found      *found;
 } hfsbi_search;
 
@@ -6824,6 +6843,12 @@ static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
     return HFSB_OK;
 }
 
+/* A first line of blanks alone is a blank line, not the end of another. */
+static bool hfsbi_starts_well(const hfsbi_search *s, size_t from) {
+    return !s->blank_first || from == 0 ||
+           s->view.text.ptr[from - 1] == '\n';
+}
+
 /* Takes the view's bytes [from, to) when that is a place in the file: it
    splits no character and a trimmed last line ends at a line's end. */
 static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
@@ -6832,6 +6857,7 @@ static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
     size_t   start, end;
     if (s->needle.trimmed && to < text.len && text.ptr[to] != '\n')
         return HFSB_OK;
+    if (!hfsbi_starts_well(s, from)) return HFSB_OK;
     if (!hfsbi_view_start(&s->view, from, &start) ||
         !hfsbi_view_end(&s->view, to, s->needle.trimmed, &end))
         return HFSB_OK;
@@ -6852,6 +6878,7 @@ static void hfsbi_note_last(hfsbi_search *s, hfsbi_match window) {
         return;
     needle.len--;
     if (!hfsb_str_ends(text, needle) ||
+        !hfsbi_starts_well(s, text.len - needle.len) ||
         !hfsbi_view_start(&s->view, text.len - needle.len, &start))
         return;
     s->last.start = window.start + start;
@@ -6889,13 +6916,17 @@ static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
 static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
                                   unsigned flags) {
     hfsbi_found *f = s->found;
-    size_t       i;
+    size_t       i, indent;
     hfsb_status  st;
     if (s->file->lone_cr) flags |= HFSBI_FOLD_CR;
     /* Nothing but blanks means something only to the letter. */
     if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(s->old_text, flags))
         return HFSB_OK;
     s->last.drop_newline = false;
+    indent = hfsbi_indent_len(s->old_text, flags);
+    s->blank_first = (flags & HFSBI_FOLD_TRAIL) && indent &&
+                     indent < s->old_text.len &&
+                     s->old_text.ptr[indent] == '\n';
     st = hfsbi_view_build(&s->needle, s->old_text, flags);
     if (st != HFSB_OK || !s->needle.text.len) return st;
     for (i = 0; st == HFSB_OK && i < s->window_count; i++)
@@ -6923,11 +6954,11 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
         at += pos;
         st = hfsbi_take(s, at, at + s->old_text.len);
         if (st != HFSB_OK) return st;
-        /* Behind the first match look for one that overlaps it; that one is
-           enough to be ambiguous, so then go on without overlaps. */
-        pos = s->found->count == 1 && !s->found->overlapping
-                  ? at + 1
-                  : s->found->items[s->found->count - 1].end;
+        /* One that overlaps another is enough to be ambiguous; from then on
+           they are passed over. */
+        pos = s->found->overlapping
+                  ? s->found->items[s->found->count - 1].end
+                  : at + 1;
     }
     if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
     return HFSB_OK;
@@ -8769,9 +8800,24 @@ static bool hfsbi_is_prose(const hfsbi_plan *plan) {
            hfsb_str_equal(suffix, HFSB_LIT(".txt"));
 }
 
+static hfsb_status hfsbi_check_omission(const hfsbi_case *c) {
+    hfsb_str    line;
+    hfsb_status st;
+    if (c->edit->exact || hfsbi_is_prose(c->plan)) return HFSB_OK;
+    line = hfsbi_find_omission(c->new_text, c->old_text, c->file.text);
+    if (!line.len) return HFSB_OK;
+    st = hfsbi_refuse(c, HFSB_REFUSED,
+                      "new_str has a line that stands for code left out: \"");
+    hfsbi_err_quote(c->plan->err, line, 120);
+    hfsbi_err_add(c->plan->err,
+                  "\". It would be written into the file as it is. Send the "
+                  "code itself, or a smaller old_str and new_str; exact=true "
+                  "writes the line. Nothing was changed.");
+    return st;
+}
+
 /* What can be told before any search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
-    hfsb_str omission = HFSB_INIT;
     if (c->edit->mode == HFSB_EDIT_REPLACE &&
         hfsb_str_equal(c->old_text, c->new_text))
         return hfsbi_refuse(c, HFSB_REFUSED,
@@ -8787,18 +8833,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
             "old_str is empty but the file is not. To replace the whole file "
             "use write; to insert text give the text before it as old_str "
             "and mode append_after. Nothing was changed.");
-    if (!c->edit->exact && !hfsbi_is_prose(c->plan))
-        omission =
-            hfsbi_find_omission(c->new_text, c->old_text, c->file.text);
-    if (omission.len)
-        return hfsbi_refuse(
-            c, HFSB_REFUSED,
-            "new_str has a line that stands for code left out: \"%.*s\". It "
-            "would be written into the file as it is. Send the code itself, "
-            "or a smaller old_str and new_str; exact=true writes the line. "
-            "Nothing was changed.",
-            (int)(omission.len < 120 ? omission.len : 120), omission.ptr);
-    return HFSB_OK;
+    return hfsbi_check_omission(c);
 }
 
 static hfsb_status hfsbi_not_found(const hfsbi_case *c) {
@@ -8982,7 +9017,10 @@ static hfsb_status hfsbi_search_case(hfsbi_case *c) {
                           c->edit->exact || number_like, &c->found);
     if (st != HFSB_OK || c->found.count || !number_like) return st;
     st = hfsbi_find_stripped(c, &stripped);
-    if (stripped) c->plan->stripped = true;
+    if (stripped) {
+        c->plan->stripped = true;
+        st = hfsbi_check_omission(c); /* numbers may have hidden it */
+    }
     if (st != HFSB_OK || c->found.count) return st;
     return hfsbi_match_find(alloc, &c->file, c->old_text, false, &c->found);
 }
@@ -8997,7 +9035,8 @@ static hfsb_str hfsbi_without_newline(hfsb_str text) {
 static hfsb_status hfsbi_refuse_indent(const hfsbi_case *c,
                                        const hfsbi_match *m, size_t line) {
     size_t first = hfsb_text_line_number(c->file.text, m->start);
-    size_t last = hfsb_text_line_number(c->file.text, m->end);
+    size_t last = hfsb_text_line_number(
+        c->file.text, m->end > m->start ? m->end - 1 : m->end);
     return hfsbi_refuse(
         c, HFSB_REFUSED,
         "old_str not found in file. Lines %zu-%zu are the same but for their "
@@ -9175,10 +9214,11 @@ hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
     } else if (hfsb_str_equal(name, HFSB_LIT("prepend_before"))) {
         edit->mode = HFSB_EDIT_PREPEND_BEFORE;
     } else {
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Unknown mode: %.*s. Use replace, append_after or "
-                          "prepend_before. Nothing was changed.",
-                          (int)(name.len < 100 ? name.len : 100), name.ptr);
+        hfsbi_fail(err, HFSB_ARG, 0, "Unknown mode: ");
+        hfsbi_err_quote(err, name, 100);
+        hfsbi_err_add(err, ". Use replace, append_after or prepend_before. "
+                           "Nothing was changed.");
+        return HFSB_ARG;
     }
     return hfsbi_ok(err);
 }
@@ -9288,15 +9328,19 @@ static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
     return true;
 }
 
+static hfsb_status hfsbi_refuse_no_change(const hfsbi_plan *plan) {
+    return hfsbi_fail(plan->err, HFSB_REFUSED, 0,
+                      "The edit changes nothing: the file already reads like "
+                      "that. Nothing was changed.");
+}
+
 static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i, pos = 0, size;
-    bool       changed;
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      i, pos = 0, size;
+    bool        changed;
+    hfsb_status st;
     if (!hfsbi_plan_size(plan, &size, &changed)) return HFSB_LIMIT;
-    if (!changed)
-        return hfsbi_fail(plan->err, HFSB_REFUSED, 0,
-                          "The edit changes nothing: the file already reads "
-                          "like that. Nothing was changed.");
+    if (!changed) return hfsbi_refuse_no_change(plan);
     sink.status = hfsb_buf_reserve(out, size);
     for (i = 0; i < plan->place_count; i++) {
         const hfsbi_place *p = plan->places + i;
@@ -9305,7 +9349,13 @@ static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
         pos = p->end;
     }
     hfsbi_put(&sink, hfsb_str_slice(plan->content, pos, plan->content.len));
-    return hfsbi_sink_end(&sink);
+    st = hfsbi_sink_end(&sink);
+    /* Several places can undo each other. */
+    if (st == HFSB_OK && plan->place_count > 1 &&
+        hfsb_str_equal(plan->content,
+                       hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len)))
+        return hfsbi_refuse_no_change(plan);
+    return st;
 }
 
 /* ---- the report ---- */
@@ -9891,10 +9941,10 @@ static size_t hfsbi_find_anchor(const hfsbi_update *u, hfsb_str text,
 static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
                                      const hfsbi_chunk *chunk,
                                      hfsb_status code, const char *what) {
-    hfsb_str p = u->section->path;
-    hfsbi_fail(u->err, code, 0, "%.*s: the hunk at line %zu of the patch %s",
-               (int)(p.len < 200 ? p.len : 200), p.ptr, chunk->anchors + 1,
-               what);
+    hfsbi_fail(u->err, code, 0, "%s", "");
+    hfsbi_err_quote(u->err, u->section->path, 200);
+    hfsbi_err_add(u->err, ": the hunk at line %zu of the patch %s",
+                  chunk->anchors + 1, what);
     if (u->err) u->err->line = chunk->anchors + 1;
     return code;
 }
@@ -9904,10 +9954,10 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
                                         hfsb_str           text) {
     hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                                        "was not applied: no line reads \"");
-    hfsbi_err_add(u->err, "%.*s\" behind the hunk before it. The text behind "
-                          "@@ must be a whole line of the file. Nothing was "
-                          "changed.",
-                  (int)(text.len < 120 ? text.len : 120), text.ptr);
+    hfsbi_err_quote(u->err, text, 120);
+    hfsbi_err_add(u->err, "\" behind the hunk before it. The text behind @@ "
+                          "must be a whole line of the file. Nothing was "
+                          "changed.");
     return st;
 }
 
@@ -10198,6 +10248,22 @@ typedef struct hfsbi_patching {
     hfsb_err               *err;
 } hfsbi_patching;
 
+static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
+                                   const char *before, hfsb_str path,
+                                   const char *behind) {
+    hfsbi_fail(err, code, 0, "%s", before);
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, "%s", behind);
+    return code;
+}
+
+/* "./a" is "a". */
+static bool hfsbi_same_path(hfsb_str a, hfsb_str b) {
+    while (hfsb_str_starts(a, HFSB_LIT("./"))) a = hfsb_str_slice(a, 2, a.len);
+    while (hfsb_str_starts(b, HFSB_LIT("./"))) b = hfsb_str_slice(b, 2, b.len);
+    return hfsb_str_equal(a, b);
+}
+
 /* The file as the sections so far leave it. HFSB_NOT_FOUND fills no error. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
                                     hfsb_buf *out) {
@@ -10206,15 +10272,15 @@ static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
     while (i-- > 0) {
         const hfsb_patch_change *c = p->result->changes + i;
         hfsb_str now = c->new_path.len ? c->new_path : c->path;
-        if (c->kind != HFSB_PATCH_DELETE && hfsb_str_equal(now, path))
+        if (c->kind != HFSB_PATCH_DELETE && hfsbi_same_path(now, path))
             return hfsb_buf_append(out, hfsb_buf_str(&c->content));
-        if (hfsb_str_equal(c->path, path)) return HFSB_NOT_FOUND;
+        if (hfsbi_same_path(c->path, path)) return HFSB_NOT_FOUND;
     }
     st = p->files->read(p->files->user, path, out, p->err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err &&
         p->err->code != st)
-        hfsbi_fail(p->err, st, 0, "%.*s cannot be read. Nothing was changed.",
-                   (int)(path.len < 200 ? path.len : 200), path.ptr);
+        hfsbi_fail_path(p->err, st, "", path,
+                        " cannot be read. Nothing was changed.");
     return st;
 }
 
@@ -10227,10 +10293,9 @@ static hfsb_status hfsbi_refuse_existing(hfsbi_patching *p, hfsb_str path,
     hfsb_buf_free(&there);
     if (st == HFSB_NOT_FOUND) return HFSB_OK;
     if (st != HFSB_OK) return st;
-    return hfsbi_fail(p->err, HFSB_REFUSED, 0,
-                      "%s %.*s: there is such a file already. Delete it in "
-                      "the same patch, or update it. Nothing was changed.",
-                      what, (int)(path.len < 200 ? path.len : 200), path.ptr);
+    return hfsbi_fail_path(p->err, HFSB_REFUSED, what, path,
+                           ": there is such a file already. Delete it in the "
+                           "same patch, or update it. Nothing was changed.");
 }
 
 static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
@@ -10246,7 +10311,7 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
     hfsbi_sink  sink = hfsbi_sink_begin(&c->content);
     hfsb_span   all = HFSB_INIT;
     size_t      i;
-    hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File");
+    hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File ");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
         hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
@@ -10260,9 +10325,8 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
 static hfsb_status hfsbi_missing_file(hfsbi_patching *p, hfsb_status st,
                                       hfsb_str path) {
     if (st != HFSB_NOT_FOUND) return st;
-    return hfsbi_fail(p->err, HFSB_IO, 0,
-                      "File not found: %.*s. Nothing was changed.",
-                      (int)(path.len < 200 ? path.len : 200), path.ptr);
+    return hfsbi_fail_path(p->err, HFSB_IO, "File not found: ", path,
+                           ". Nothing was changed.");
 }
 
 static hfsb_status hfsbi_patch_delete(hfsbi_patching      *p,
@@ -10292,8 +10356,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &before),
                             s->path);
     if (st == HFSB_OK && s->new_path.len &&
-        !hfsb_str_equal(s->new_path, s->path))
-        st = hfsbi_refuse_existing(p, s->new_path, "Move to");
+        !hfsbi_same_path(s->new_path, s->path))
+        st = hfsbi_refuse_existing(p, s->new_path, "Move to ");
     u.alloc = &p->result->alloc;
     u.patch = &p->text;
     u.section = s;
@@ -10305,11 +10369,9 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
     if (st == HFSB_OK && !s->new_path.len &&
         hfsb_str_equal(u.content, hfsb_buf_str(&c->content)))
-        st = hfsbi_fail(p->err, HFSB_REFUSED, 0,
-                        "The patch changes nothing in %.*s. Nothing was "
-                        "changed.",
-                        (int)(s->path.len < 200 ? s->path.len : 200),
-                        s->path.ptr);
+        st = hfsbi_fail_path(p->err, HFSB_REFUSED,
+                             "The patch changes nothing in ", s->path,
+                             ". Nothing was changed.");
     if (st == HFSB_OK)
         st = hfsbi_patch_diff(u.content, u.spans, u.span_count, c);
     if (u.fuzzy) p->result->fuzzy = true;

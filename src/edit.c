@@ -13,10 +13,11 @@ hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
     } else if (hfsb_str_equal(name, HFSB_LIT("prepend_before"))) {
         edit->mode = HFSB_EDIT_PREPEND_BEFORE;
     } else {
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Unknown mode: %.*s. Use replace, append_after or "
-                          "prepend_before. Nothing was changed.",
-                          (int)(name.len < 100 ? name.len : 100), name.ptr);
+        hfsbi_fail(err, HFSB_ARG, 0, "Unknown mode: ");
+        hfsbi_err_quote(err, name, 100);
+        hfsbi_err_add(err, ". Use replace, append_after or prepend_before. "
+                           "Nothing was changed.");
+        return HFSB_ARG;
     }
     return hfsbi_ok(err);
 }
@@ -126,15 +127,19 @@ static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
     return true;
 }
 
+static hfsb_status hfsbi_refuse_no_change(const hfsbi_plan *plan) {
+    return hfsbi_fail(plan->err, HFSB_REFUSED, 0,
+                      "The edit changes nothing: the file already reads like "
+                      "that. Nothing was changed.");
+}
+
 static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i, pos = 0, size;
-    bool       changed;
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      i, pos = 0, size;
+    bool        changed;
+    hfsb_status st;
     if (!hfsbi_plan_size(plan, &size, &changed)) return HFSB_LIMIT;
-    if (!changed)
-        return hfsbi_fail(plan->err, HFSB_REFUSED, 0,
-                          "The edit changes nothing: the file already reads "
-                          "like that. Nothing was changed.");
+    if (!changed) return hfsbi_refuse_no_change(plan);
     sink.status = hfsb_buf_reserve(out, size);
     for (i = 0; i < plan->place_count; i++) {
         const hfsbi_place *p = plan->places + i;
@@ -143,7 +148,13 @@ static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
         pos = p->end;
     }
     hfsbi_put(&sink, hfsb_str_slice(plan->content, pos, plan->content.len));
-    return hfsbi_sink_end(&sink);
+    st = hfsbi_sink_end(&sink);
+    /* Several places can undo each other. */
+    if (st == HFSB_OK && plan->place_count > 1 &&
+        hfsb_str_equal(plan->content,
+                       hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len)))
+        return hfsbi_refuse_no_change(plan);
+    return st;
 }
 
 /* ---- the report ---- */

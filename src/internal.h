@@ -93,6 +93,10 @@ HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
 /* ---- utf8 ---- */
 
+/* Appends to the message of *err (may be NULL) up to max characters of text,
+   in valid UTF-8 and on one line; "..." tells when that is not all. */
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
+
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 

@@ -118,10 +118,9 @@ static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
         key = hfsb_str_make(p->nodes[p->used].as.str,
                             (size_t)(p->nodes[p->used].tag >>
                                      HFSBI_JSON_COUNT));
-        if (key.len > 100) key.len = hfsb_utf8_offset(key, 32);
-        hfsbi_err_add(err, "expected each key once in an object, found \"%.*s"
-                           "\" again: remove one of the two",
-                      (int)key.len, key.ptr);
+        hfsbi_err_add(err, "expected each key once in an object, found \"");
+        hfsbi_err_quote(err, key, 40);
+        hfsbi_err_add(err, "\" again: remove one of the two");
         return true;
     default: return false;
     }

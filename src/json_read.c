@@ -148,9 +148,9 @@ static hfsb_status hfsbi_json_arg_wrong(const char            *key,
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
     hfsbi_fail(err, HFSB_ARG, 0, "\"%s\": expected %s, found ", key, expected);
     if (type == HFSB_JSON_STRING) {
-        size_t cut = hfsb_utf8_offset(text, 40);
-        hfsbi_err_add(err, "the string \"%.*s\"%s", (int)cut, text.ptr,
-                      cut < text.len ? "..." : "");
+        hfsbi_err_add(err, "the string \"");
+        hfsbi_err_quote(err, text, 40);
+        hfsbi_err_add(err, "\"");
         return HFSB_ARG;
     }
     if (type == HFSB_JSON_INT) n = hfsbi_number_write_int(value->as.i, number);

@@ -55,6 +55,7 @@ typedef struct hfsbi_search {
     size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
     size_t            fail_cap;
     hfsbi_match       last; /* a match without its newline, if flagged so */
+    bool              blank_first; /* old text begins with a blank line */
     hfsbi_found      *found;
 } hfsbi_search;
 
@@ -223,6 +224,12 @@ static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
     return HFSB_OK;
 }
 
+/* A first line of blanks alone is a blank line, not the end of another. */
+static bool hfsbi_starts_well(const hfsbi_search *s, size_t from) {
+    return !s->blank_first || from == 0 ||
+           s->view.text.ptr[from - 1] == '\n';
+}
+
 /* Takes the view's bytes [from, to) when that is a place in the file: it
    splits no character and a trimmed last line ends at a line's end. */
 static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
@@ -231,6 +238,7 @@ static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
     size_t   start, end;
     if (s->needle.trimmed && to < text.len && text.ptr[to] != '\n')
         return HFSB_OK;
+    if (!hfsbi_starts_well(s, from)) return HFSB_OK;
     if (!hfsbi_view_start(&s->view, from, &start) ||
         !hfsbi_view_end(&s->view, to, s->needle.trimmed, &end))
         return HFSB_OK;
@@ -251,6 +259,7 @@ static void hfsbi_note_last(hfsbi_search *s, hfsbi_match window) {
         return;
     needle.len--;
     if (!hfsb_str_ends(text, needle) ||
+        !hfsbi_starts_well(s, text.len - needle.len) ||
         !hfsbi_view_start(&s->view, text.len - needle.len, &start))
         return;
     s->last.start = window.start + start;
@@ -288,13 +297,17 @@ static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
 static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
                                   unsigned flags) {
     hfsbi_found *f = s->found;
-    size_t       i;
+    size_t       i, indent;
     hfsb_status  st;
     if (s->file->lone_cr) flags |= HFSBI_FOLD_CR;
     /* Nothing but blanks means something only to the letter. */
     if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(s->old_text, flags))
         return HFSB_OK;
     s->last.drop_newline = false;
+    indent = hfsbi_indent_len(s->old_text, flags);
+    s->blank_first = (flags & HFSBI_FOLD_TRAIL) && indent &&
+                     indent < s->old_text.len &&
+                     s->old_text.ptr[indent] == '\n';
     st = hfsbi_view_build(&s->needle, s->old_text, flags);
     if (st != HFSB_OK || !s->needle.text.len) return st;
     for (i = 0; st == HFSB_OK && i < s->window_count; i++)
@@ -322,11 +335,11 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
         at += pos;
         st = hfsbi_take(s, at, at + s->old_text.len);
         if (st != HFSB_OK) return st;
-        /* Behind the first match look for one that overlaps it; that one is
-           enough to be ambiguous, so then go on without overlaps. */
-        pos = s->found->count == 1 && !s->found->overlapping
-                  ? at + 1
-                  : s->found->items[s->found->count - 1].end;
+        /* One that overlaps another is enough to be ambiguous; from then on
+           they are passed over. */
+        pos = s->found->overlapping
+                  ? s->found->items[s->found->count - 1].end
+                  : at + 1;
     }
     if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
     return HFSB_OK;

@@ -9,6 +9,22 @@ typedef struct hfsbi_patching {
     hfsb_err               *err;
 } hfsbi_patching;
 
+static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
+                                   const char *before, hfsb_str path,
+                                   const char *behind) {
+    hfsbi_fail(err, code, 0, "%s", before);
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, "%s", behind);
+    return code;
+}
+
+/* "./a" is "a". */
+static bool hfsbi_same_path(hfsb_str a, hfsb_str b) {
+    while (hfsb_str_starts(a, HFSB_LIT("./"))) a = hfsb_str_slice(a, 2, a.len);
+    while (hfsb_str_starts(b, HFSB_LIT("./"))) b = hfsb_str_slice(b, 2, b.len);
+    return hfsb_str_equal(a, b);
+}
+
 /* The file as the sections so far leave it. HFSB_NOT_FOUND fills no error. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
                                     hfsb_buf *out) {
@@ -17,15 +33,15 @@ static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
     while (i-- > 0) {
         const hfsb_patch_change *c = p->result->changes + i;
         hfsb_str now = c->new_path.len ? c->new_path : c->path;
-        if (c->kind != HFSB_PATCH_DELETE && hfsb_str_equal(now, path))
+        if (c->kind != HFSB_PATCH_DELETE && hfsbi_same_path(now, path))
             return hfsb_buf_append(out, hfsb_buf_str(&c->content));
-        if (hfsb_str_equal(c->path, path)) return HFSB_NOT_FOUND;
+        if (hfsbi_same_path(c->path, path)) return HFSB_NOT_FOUND;
     }
     st = p->files->read(p->files->user, path, out, p->err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err &&
         p->err->code != st)
-        hfsbi_fail(p->err, st, 0, "%.*s cannot be read. Nothing was changed.",
-                   (int)(path.len < 200 ? path.len : 200), path.ptr);
+        hfsbi_fail_path(p->err, st, "", path,
+                        " cannot be read. Nothing was changed.");
     return st;
 }
 
@@ -38,10 +54,9 @@ static hfsb_status hfsbi_refuse_existing(hfsbi_patching *p, hfsb_str path,
     hfsb_buf_free(&there);
     if (st == HFSB_NOT_FOUND) return HFSB_OK;
     if (st != HFSB_OK) return st;
-    return hfsbi_fail(p->err, HFSB_REFUSED, 0,
-                      "%s %.*s: there is such a file already. Delete it in "
-                      "the same patch, or update it. Nothing was changed.",
-                      what, (int)(path.len < 200 ? path.len : 200), path.ptr);
+    return hfsbi_fail_path(p->err, HFSB_REFUSED, what, path,
+                           ": there is such a file already. Delete it in the "
+                           "same patch, or update it. Nothing was changed.");
 }
 
 static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
@@ -57,7 +72,7 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
     hfsbi_sink  sink = hfsbi_sink_begin(&c->content);
     hfsb_span   all = HFSB_INIT;
     size_t      i;
-    hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File");
+    hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File ");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
         hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
@@ -71,9 +86,8 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
 static hfsb_status hfsbi_missing_file(hfsbi_patching *p, hfsb_status st,
                                       hfsb_str path) {
     if (st != HFSB_NOT_FOUND) return st;
-    return hfsbi_fail(p->err, HFSB_IO, 0,
-                      "File not found: %.*s. Nothing was changed.",
-                      (int)(path.len < 200 ? path.len : 200), path.ptr);
+    return hfsbi_fail_path(p->err, HFSB_IO, "File not found: ", path,
+                           ". Nothing was changed.");
 }
 
 static hfsb_status hfsbi_patch_delete(hfsbi_patching      *p,
@@ -103,8 +117,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &before),
                             s->path);
     if (st == HFSB_OK && s->new_path.len &&
-        !hfsb_str_equal(s->new_path, s->path))
-        st = hfsbi_refuse_existing(p, s->new_path, "Move to");
+        !hfsbi_same_path(s->new_path, s->path))
+        st = hfsbi_refuse_existing(p, s->new_path, "Move to ");
     u.alloc = &p->result->alloc;
     u.patch = &p->text;
     u.section = s;
@@ -116,11 +130,9 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
     if (st == HFSB_OK && !s->new_path.len &&
         hfsb_str_equal(u.content, hfsb_buf_str(&c->content)))
-        st = hfsbi_fail(p->err, HFSB_REFUSED, 0,
-                        "The patch changes nothing in %.*s. Nothing was "
-                        "changed.",
-                        (int)(s->path.len < 200 ? s->path.len : 200),
-                        s->path.ptr);
+        st = hfsbi_fail_path(p->err, HFSB_REFUSED,
+                             "The patch changes nothing in ", s->path,
+                             ". Nothing was changed.");
     if (st == HFSB_OK)
         st = hfsbi_patch_diff(u.content, u.spans, u.span_count, c);
     if (u.fuzzy) p->result->fuzzy = true;

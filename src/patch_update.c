@@ -232,10 +232,10 @@ static size_t hfsbi_find_anchor(const hfsbi_update *u, hfsb_str text,
 static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
                                      const hfsbi_chunk *chunk,
                                      hfsb_status code, const char *what) {
-    hfsb_str p = u->section->path;
-    hfsbi_fail(u->err, code, 0, "%.*s: the hunk at line %zu of the patch %s",
-               (int)(p.len < 200 ? p.len : 200), p.ptr, chunk->anchors + 1,
-               what);
+    hfsbi_fail(u->err, code, 0, "%s", "");
+    hfsbi_err_quote(u->err, u->section->path, 200);
+    hfsbi_err_add(u->err, ": the hunk at line %zu of the patch %s",
+                  chunk->anchors + 1, what);
     if (u->err) u->err->line = chunk->anchors + 1;
     return code;
 }
@@ -245,10 +245,10 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
                                         hfsb_str           text) {
     hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                                        "was not applied: no line reads \"");
-    hfsbi_err_add(u->err, "%.*s\" behind the hunk before it. The text behind "
-                          "@@ must be a whole line of the file. Nothing was "
-                          "changed.",
-                  (int)(text.len < 120 ? text.len : 120), text.ptr);
+    hfsbi_err_quote(u->err, text, 120);
+    hfsbi_err_add(u->err, "\" behind the hunk before it. The text behind @@ "
+                          "must be a whole line of the file. Nothing was "
+                          "changed.");
     return st;
 }
 

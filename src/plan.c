@@ -55,9 +55,24 @@ static bool hfsbi_is_prose(const hfsbi_plan *plan) {
            hfsb_str_equal(suffix, HFSB_LIT(".txt"));
 }
 
+static hfsb_status hfsbi_check_omission(const hfsbi_case *c) {
+    hfsb_str    line;
+    hfsb_status st;
+    if (c->edit->exact || hfsbi_is_prose(c->plan)) return HFSB_OK;
+    line = hfsbi_find_omission(c->new_text, c->old_text, c->file.text);
+    if (!line.len) return HFSB_OK;
+    st = hfsbi_refuse(c, HFSB_REFUSED,
+                      "new_str has a line that stands for code left out: \"");
+    hfsbi_err_quote(c->plan->err, line, 120);
+    hfsbi_err_add(c->plan->err,
+                  "\". It would be written into the file as it is. Send the "
+                  "code itself, or a smaller old_str and new_str; exact=true "
+                  "writes the line. Nothing was changed.");
+    return st;
+}
+
 /* What can be told before any search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
-    hfsb_str omission = HFSB_INIT;
     if (c->edit->mode == HFSB_EDIT_REPLACE &&
         hfsb_str_equal(c->old_text, c->new_text))
         return hfsbi_refuse(c, HFSB_REFUSED,
@@ -73,18 +88,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
             "old_str is empty but the file is not. To replace the whole file "
             "use write; to insert text give the text before it as old_str "
             "and mode append_after. Nothing was changed.");
-    if (!c->edit->exact && !hfsbi_is_prose(c->plan))
-        omission =
-            hfsbi_find_omission(c->new_text, c->old_text, c->file.text);
-    if (omission.len)
-        return hfsbi_refuse(
-            c, HFSB_REFUSED,
-            "new_str has a line that stands for code left out: \"%.*s\". It "
-            "would be written into the file as it is. Send the code itself, "
-            "or a smaller old_str and new_str; exact=true writes the line. "
-            "Nothing was changed.",
-            (int)(omission.len < 120 ? omission.len : 120), omission.ptr);
-    return HFSB_OK;
+    return hfsbi_check_omission(c);
 }
 
 static hfsb_status hfsbi_not_found(const hfsbi_case *c) {
@@ -268,7 +272,10 @@ static hfsb_status hfsbi_search_case(hfsbi_case *c) {
                           c->edit->exact || number_like, &c->found);
     if (st != HFSB_OK || c->found.count || !number_like) return st;
     st = hfsbi_find_stripped(c, &stripped);
-    if (stripped) c->plan->stripped = true;
+    if (stripped) {
+        c->plan->stripped = true;
+        st = hfsbi_check_omission(c); /* numbers may have hidden it */
+    }
     if (st != HFSB_OK || c->found.count) return st;
     return hfsbi_match_find(alloc, &c->file, c->old_text, false, &c->found);
 }
@@ -283,7 +290,8 @@ static hfsb_str hfsbi_without_newline(hfsb_str text) {
 static hfsb_status hfsbi_refuse_indent(const hfsbi_case *c,
                                        const hfsbi_match *m, size_t line) {
     size_t first = hfsb_text_line_number(c->file.text, m->start);
-    size_t last = hfsb_text_line_number(c->file.text, m->end);
+    size_t last = hfsb_text_line_number(
+        c->file.text, m->end > m->start ? m->end - 1 : m->end);
     return hfsbi_refuse(
         c, HFSB_REFUSED,
         "old_str not found in file. Lines %zu-%zu are the same but for their "

@@ -213,3 +213,18 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     if (hfsbi_sink_end(&sink) == HFSB_OK) *stream = next;
     return sink.status;
 }
+
+/* ---- messages ---- */
+
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
+    size_t pos = 0, shown = 0;
+    while (pos < text.len && shown++ < max) {
+        unsigned long code;
+        char          bytes[4];
+        size_t        n = hfsb_utf8_step(text, pos, &code, NULL);
+        if (code < ' ' || code == 0x7F) code = ' ';
+        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
+        pos += n;
+    }
+    if (pos < text.len) hfsbi_err_add(err, "...");
+}

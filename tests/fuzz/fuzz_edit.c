@@ -72,9 +72,8 @@ static void check_newlines(hfsb_str content, const hfsb_edit *edit,
     te_with_newlines(content, hfsb_cstr(newline), &text);
     te_with_newlines(hfsb_buf_str(&lf->out), hfsb_cstr(newline), &want);
     run = run_edits(hfsb_buf_str(&text), edit, 1);
-    MUST((edit->line && run.st == HFSB_AMBIGUOUS) ||
-         (run.st == lf->st && !strcmp(run.r.note, lf->r.note) &&
-          te_same(&run.out, hfsb_buf_str(&want))));
+    MUST(run.st == lf->st && !strcmp(run.r.note, lf->r.note) &&
+         te_same(&run.out, hfsb_buf_str(&want)));
     te_free(&run);
     hfsb_buf_free(&text);
     hfsb_buf_free(&want);
