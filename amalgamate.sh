@@ -12,8 +12,8 @@ HEADERS="base.h utf8.h json.h text.h hash.h path.h diff.h edit.h patch.h"
 SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          json_tree.h json_string.c json_error.c json_keys.c json_parse.c
          json_read.c json_write.c text.c text_filter.c text_window.c hash.c
-         path.c match.h diff.c view.c match.c indent.c compose.c screen.c
-         hint.c plan.c edit.c patch_parse.c patch_update.c patch.c"
+         path.c match.h diff.c view.c lines.c match.c indent.c compose.c
+         screen.c hint.c plan.c edit.c patch_parse.c patch_update.c patch.c"
 SYSTEM="config.h internal.h"         # only these may include <system> headers
 
 die() { echo "amalgamate: $*" >&2; exit 1; }

@@ -3468,7 +3468,7 @@ void hfsb_json_free(hfsb_json_doc *doc) {
 
 /* ---- src/json_read.c ---- */
 /* json_read.c - what a JSON value holds, and the lenient reading of a tool's
-   arguments. Depends on: base, number. */
+   arguments. Depends on: base, utf8, number. */
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {
     return (size_t)(value->tag >> HFSBI_JSON_COUNT);
 }
@@ -5461,8 +5461,7 @@ hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
 
 /* ---- src/match.h ---- */
 /* Private to the edit engine: folded views, line diffs, the search for a
-   place, indentation, hints. MATCH below means: diff.c view.c match.c
-   indent.c hint.c, used by edit.c and patch.c. */
+   place, indentation, hints. For the files from diff.c to patch.c. */
 
 /* ---- diff: lines ---- */
 
@@ -5560,20 +5559,7 @@ HFSBI_FN bool hfsbi_view_start(const hfsbi_view *view, size_t view_pos,
 HFSBI_FN bool hfsbi_view_end(const hfsbi_view *view, size_t view_pos,
                              bool whole_line, size_t *text_pos);
 
-/* ---- match: the ladder ---- */
-
-/* In the order they are tried. */
-typedef enum hfsbi_rung {
-    HFSBI_RUNG_NONE,
-    HFSBI_RUNG_EXACT,   /* 1: line endings aside */
-    HFSBI_RUNG_EOF,     /* 2: the last newline is missing in the file */
-    HFSBI_RUNG_TRAIL,   /* 4 */
-    HFSBI_RUNG_LOOKS,   /* 5 */
-    HFSBI_RUNG_RUNS,    /* 6 */
-    HFSBI_RUNG_INDENT,  /* 7 */
-    HFSBI_RUNG_EDGES,   /* 8 */
-    HFSBI_RUNG_TOKENS   /* 9 */
-} hfsbi_rung;
+/* ---- lines: of a file, and a sequence among them ---- */
 
 /* Lines that a file has around a body: all that is asked about a file again
    and again. */
@@ -5615,6 +5601,42 @@ HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
                                    size_t to, unsigned flags,
                                    hfsbi_rows *rows);
 HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows);
+
+/* The places, overlapping ones too, where the hashes of olds stand among rows
+   (Knuth-Morris-Pratt). All-zero is the start; begin() can be called again
+   and again. */
+typedef struct hfsbi_row_search {
+    const hfsbi_rows *olds, *rows;
+    size_t           *fail; /* by old row: where to go on after it */
+    size_t            cap;
+    size_t            next, to; /* rows still to be looked at */
+    size_t            matched;  /* old rows that fit so far */
+} hfsbi_row_search;
+
+/* Looks at rows [from, to). HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
+                                            hfsbi_row_search *search,
+                                            const hfsbi_rows *olds,
+                                            const hfsbi_rows *rows,
+                                            size_t from, size_t to);
+HFSBI_FN bool hfsbi_row_search_next(hfsbi_row_search *search, size_t *at);
+HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
+                                    hfsbi_row_search *search);
+
+/* ---- match: the ladder ---- */
+
+/* In the order they are tried. */
+typedef enum hfsbi_rung {
+    HFSBI_RUNG_NONE,
+    HFSBI_RUNG_EXACT,   /* 1: line endings aside */
+    HFSBI_RUNG_EOF,     /* 2: the last newline is missing in the file */
+    HFSBI_RUNG_TRAIL,   /* 4 */
+    HFSBI_RUNG_LOOKS,   /* 5 */
+    HFSBI_RUNG_RUNS,    /* 6 */
+    HFSBI_RUNG_INDENT,  /* 7 */
+    HFSBI_RUNG_EDGES,   /* 8 */
+    HFSBI_RUNG_TOKENS   /* 9 */
+} hfsbi_rung;
 
 typedef struct hfsbi_match {
     size_t start, end;   /* in file->text */
@@ -5830,8 +5852,7 @@ typedef struct hfsbi_update {
     bool                    split_cr; /* a lone CR ends a line, beside LF */
     hfsbi_rows              rows;     /* the file's lines */
     hfsbi_rows              olds;     /* lines of the hunk under way */
-    size_t                 *fail;
-    size_t                  fail_cap;
+    hfsbi_row_search        search;
     size_t                  cursor;   /* first row not yet behind us */
     hfsb_span              *spans;
     size_t                  span_count, span_cap;
@@ -6248,7 +6269,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
 
 /* ---- src/view.c ---- */
 /* view.c - a text as a rung of the ladder sees it, with the way back to the
-   bytes. Depends on: base, utf8. */
+   bytes. Depends on: base, utf8, hash. */
 /* ---- single characters ---- */
 
 /* What a look-alike stands for: one of - ' " space, '.' for the ellipsis,
@@ -6618,15 +6639,9 @@ HFSBI_FN bool hfsbi_view_end(const hfsbi_view *v, size_t view_pos,
                           text_pos);
 }
 
-/* ---- src/match.c ---- */
-/* match.c - the ladder: where in a file the old text stands. Depends on: base,
-   utf8, hash, view.
-
-   Rungs 1 to 6 search a folded view of the file for the folded old text;
-   rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
-   file around an anchor, a piece of the old text that every rung leaves as it
-   is, can match, so only those are folded: on a large file that is nearly
-   nothing. */
+/* ---- src/lines.c ---- */
+/* lines.c - the lines of a file: where they end, their hashes, and where a
+   sequence of them stands. Depends on: base, view. */
 /* ---- the file ---- */
 
 HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
@@ -6662,6 +6677,89 @@ HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos) {
     return hfsb_str_slice(file->text, at, at + len);
 }
 
+/* ---- rows: lines with their hashes ---- */
+
+HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
+                                   const hfsbi_file *file, size_t from,
+                                   size_t to, unsigned flags,
+                                   hfsbi_rows *rows) {
+    rows->count = 0;
+    while (from < to) {
+        hfsbi_row *row = (hfsbi_row *)hfsbi_array_grow(
+            alloc, rows->items, &rows->cap, rows->count + 1, sizeof *row);
+        size_t len;
+        if (!row) return HFSB_NOMEM;
+        rows->items = row;
+        row += rows->count++;
+        row->start = from;
+        row->text_end = hfsbi_file_line_end(file, from, &len);
+        row->end = from = row->text_end + len;
+        row->hash = hfsbi_fold_hash(
+            hfsb_str_slice(file->text, row->start, row->text_end), flags);
+    }
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows) {
+    hfsbi_array_free(alloc, rows->items, rows->cap, sizeof *rows->items);
+    memset(rows, 0, sizeof *rows);
+}
+
+HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
+                                            hfsbi_row_search *search,
+                                            const hfsbi_rows *olds,
+                                            const hfsbi_rows *rows,
+                                            size_t from, size_t to) {
+    const hfsbi_row *n = olds->items;
+    size_t          *fail = (size_t *)hfsbi_array_grow(
+        alloc, search->fail, &search->cap, olds->count, sizeof *fail);
+    size_t i, k = 0;
+    if (!fail) return HFSB_NOMEM;
+    fail[0] = 0;
+    for (i = 1; i < olds->count; i++) {
+        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
+        if (n[i].hash == n[k].hash) k++;
+        fail[i] = k;
+    }
+    search->fail = fail;
+    search->olds = olds;
+    search->rows = rows;
+    search->next = from;
+    search->to = to;
+    search->matched = 0;
+    return HFSB_OK;
+}
+
+HFSBI_FN bool hfsbi_row_search_next(hfsbi_row_search *search, size_t *at) {
+    const hfsbi_row *n = search->olds->items, *h = search->rows->items;
+    size_t           k = search->matched, m = search->olds->count;
+    while (search->next < search->to) {
+        unsigned long long hash = h[search->next++].hash;
+        while (k && hash != n[k].hash) k = search->fail[k - 1];
+        if (hash == n[k].hash) k++;
+        if (k < m) continue;
+        search->matched = search->fail[k - 1];
+        *at = search->next - k;
+        return true;
+    }
+    return false;
+}
+
+HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
+                                    hfsbi_row_search *search) {
+    hfsbi_array_free(alloc, search->fail, search->cap, sizeof *search->fail);
+    memset(search, 0, sizeof *search);
+}
+
+/* ---- src/match.c ---- */
+/* match.c - the ladder: where in a file the old text stands. Depends on: base,
+   utf8, view, lines.
+
+   Rungs 1 to 6 search a folded view of the file for the folded old text;
+   rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
+   file around an anchor, a piece of the old text that every rung leaves as it
+   is, can match, so only those are folded: on a large file that is nearly
+   nothing. */
 /* ---- the search under way ---- */
 
 typedef struct hfsbi_search {
@@ -6673,6 +6771,7 @@ typedef struct hfsbi_search {
     hfsbi_view        needle, view;
     size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
     size_t            fail_cap;
+    hfsbi_row_search  row_search;
     hfsbi_match       last; /* a match without its newline, if flagged so */
     bool              blank_first; /* old text begins with a blank line */
     hfsbi_found      *found;
@@ -6966,32 +7065,6 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
 
 /* ---- rungs 7 to 9: whole lines ---- */
 
-HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
-                                   const hfsbi_file *file, size_t from,
-                                   size_t to, unsigned flags,
-                                   hfsbi_rows *rows) {
-    rows->count = 0;
-    while (from < to) {
-        hfsbi_row *row = (hfsbi_row *)hfsbi_array_grow(
-            alloc, rows->items, &rows->cap, rows->count + 1, sizeof *row);
-        size_t len;
-        if (!row) return HFSB_NOMEM;
-        rows->items = row;
-        row += rows->count++;
-        row->start = from;
-        row->text_end = hfsbi_file_line_end(file, from, &len);
-        row->end = from = row->text_end + len;
-        row->hash = hfsbi_fold_hash(
-            hfsb_str_slice(file->text, row->start, row->text_end), flags);
-    }
-    return HFSB_OK;
-}
-
-HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows) {
-    hfsbi_array_free(alloc, rows->items, rows->cap, sizeof *rows->items);
-    memset(rows, 0, sizeof *rows);
-}
-
 static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
                              const hfsbi_row *olds, const hfsbi_row *rows,
                              size_t count, unsigned flags) {
@@ -7026,31 +7099,15 @@ static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
     return st;
 }
 
-/* Knuth-Morris-Pratt on hashes. */
 static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
                                      const hfsbi_rows *olds,
                                      const hfsbi_rows *rows,
                                      unsigned          flags) {
-    const hfsbi_row *n = olds->items, *h = rows->items;
-    size_t          *fail = (size_t *)hfsbi_array_grow(
-        s->alloc, s->fail, &s->fail_cap, olds->count, sizeof *fail);
-    size_t      i, k = 0;
-    hfsb_status st = HFSB_OK;
-    if (!fail) return HFSB_NOMEM;
-    s->fail = fail;
-    fail[0] = 0;
-    for (i = 1; i < olds->count; i++) {
-        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
-        if (n[i].hash == n[k].hash) k++;
-        fail[i] = k;
-    }
-    for (i = k = 0; st == HFSB_OK && i < rows->count; i++) {
-        while (k && h[i].hash != n[k].hash) k = fail[k - 1];
-        if (h[i].hash == n[k].hash) k++;
-        if (k < olds->count) continue;
-        st = hfsbi_take_rows(s, old_text, olds, h + i + 1 - k, flags);
-        k = fail[k - 1];
-    }
+    size_t      at;
+    hfsb_status st = hfsbi_row_search_begin(s->alloc, &s->row_search, olds,
+                                            rows, 0, rows->count);
+    while (st == HFSB_OK && hfsbi_row_search_next(&s->row_search, &at))
+        st = hfsbi_take_rows(s, old_text, olds, rows->items + at, flags);
     return st;
 }
 
@@ -7162,19 +7219,26 @@ static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
     return hfsbi_climb_lines(s);
 }
 
-HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
-                                       const hfsbi_file *file,
-                                       hfsb_str          old_text,
-                                       hfsbi_found      *found) {
+static hfsbi_search hfsbi_search_make(const hfsb_alloc *alloc,
+                                      const hfsbi_file *file,
+                                      hfsb_str old_text, hfsbi_found *found) {
     hfsbi_search s;
-    hfsb_status  st;
     memset(&s, 0, sizeof s);
     memset(found, 0, sizeof *found);
     s.alloc = alloc;
     s.file = file;
     s.old_text = old_text;
     s.found = found;
-    st = hfsbi_try_bytes(&s);
+    s.needle.text.alloc = s.view.text.alloc = *alloc;
+    return s;
+}
+
+HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
+                                       const hfsbi_file *file,
+                                       hfsb_str          old_text,
+                                       hfsbi_found      *found) {
+    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
+    hfsb_status  st = hfsbi_try_bytes(&s);
     if (st != HFSB_OK) hfsbi_found_free(alloc, found);
     return st;
 }
@@ -7183,18 +7247,11 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
                                       const hfsbi_file *file,
                                       hfsb_str old_text, bool exact,
                                       hfsbi_found *found) {
-    hfsbi_search s;
-    hfsb_status  st;
-    memset(&s, 0, sizeof s);
-    memset(found, 0, sizeof *found);
-    s.alloc = alloc;
-    s.file = file;
-    s.old_text = old_text;
-    s.found = found;
-    s.needle.text.alloc = s.view.text.alloc = *alloc;
-    st = hfsbi_climb(&s, exact);
+    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
+    hfsb_status  st = hfsbi_climb(&s, exact);
     hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
     hfsbi_array_free(alloc, s.fail, s.fail_cap, sizeof *s.fail);
+    hfsbi_row_search_free(alloc, &s.row_search);
     hfsbi_view_free(&s.needle);
     hfsbi_view_free(&s.view);
     if (st != HFSB_OK) hfsbi_found_free(alloc, found);
@@ -7404,7 +7461,7 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
 /* ---- src/compose.c ---- */
 /* compose.c - what is put in the place of a match: lines that did not change
    keep the file's bytes, the others take its line ends and indentation.
-   Depends on: base, utf8, diff, view, match, indent. */
+   Depends on: base, diff, view, lines, indent. */
 /* ---- scripts ---- */
 
 HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
@@ -8137,7 +8194,7 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
 
 /* ---- src/hint.c ---- */
 /* hint.c - what a refusal says: where the text probably is, what differs, what
-   to do. Depends on: base, utf8, text, view, match, screen.
+   to do. Depends on: base, utf8, text, view, lines, screen.
 
    Nothing here is ever applied. The work is linear in the file, with fixed
    limits on everything that is compared more closely. */
@@ -8746,8 +8803,8 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
 
 /* ---- src/plan.c ---- */
 /* plan.c - one edit: checked, searched, refused or turned into places with
-   their new text. Depends on: base, text, path, view, match, compose, screen,
-   hint. */
+   their new text. Depends on: base, text, path, view, lines, match, compose,
+   screen, hint. */
 /* One edit of the plan while it is looked at. */
 typedef struct hfsbi_case {
     hfsbi_plan      *plan;
@@ -9709,8 +9766,8 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
 }
 
 /* ---- src/patch_update.c ---- */
-/* patch_update.c - the hunks of one file. Depends on: base, utf8, text, diff,
-   view, match, hint, patch_parse. */
+/* patch_update.c - the hunks of one file. Depends on: base, utf8, diff, view,
+   lines, hint, patch_parse. */
 /* How closely a line of a hunk is the file's line, from closest to least. */
 typedef enum hfsbi_grade {
     HFSBI_GRADE_EXACT,
@@ -9871,35 +9928,20 @@ static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
     hit->count++;
 }
 
-/* All places of the hunk in rows [from, to) by Knuth-Morris-Pratt on hashes;
-   the first of the best grade, and how many have that grade. */
+/* All places of the hunk in rows [from, to): the first of the best grade, and
+   how many have that grade. */
 static hfsb_status hfsbi_find_chunk(hfsbi_update      *u,
                                     const hfsbi_chunk *chunk, size_t from,
                                     size_t to, hfsbi_hit *hit) {
-    const hfsbi_row *n = u->olds.items, *h = u->rows.items;
-    size_t           m = u->olds.count, i, k = 0;
-    size_t           budget = 8 * (to - from + m) + 1024;
-    size_t          *fail = (size_t *)hfsbi_array_grow(
-        u->alloc, u->fail, &u->fail_cap, m, sizeof *fail);
+    size_t      budget = 8 * (to - from + u->olds.count) + 1024, at;
+    hfsb_status st = hfsbi_row_search_begin(u->alloc, &u->search, &u->olds,
+                                            &u->rows, from, to);
     hit->grade = HFSBI_GRADE_NONE;
     hit->row = hit->count = 0;
     hit->unsure = false;
-    if (!fail) return HFSB_NOMEM;
-    u->fail = fail;
-    fail[0] = 0;
-    for (i = 1; i < m; i++) {
-        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
-        if (n[i].hash == n[k].hash) k++;
-        fail[i] = k;
-    }
-    for (i = from, k = 0; i < to; i++) {
-        while (k && h[i].hash != n[k].hash) k = fail[k - 1];
-        if (h[i].hash == n[k].hash) k++;
-        if (k < m) continue;
-        hfsbi_weigh(u, chunk, i + 1 - k, &budget, hit);
-        k = fail[k - 1];
-    }
-    return HFSB_OK;
+    while (st == HFSB_OK && hfsbi_row_search_next(&u->search, &at))
+        hfsbi_weigh(u, chunk, at, &budget, hit);
+    return st;
 }
 
 /* ---- anchors ---- */
@@ -10200,7 +10242,7 @@ static void hfsbi_update_reset(hfsbi_update *u) {
 HFSBI_FN void hfsbi_update_free(hfsbi_update *u) {
     hfsbi_rows_free(u->alloc, &u->rows);
     hfsbi_rows_free(u->alloc, &u->olds);
-    hfsbi_array_free(u->alloc, u->fail, u->fail_cap, sizeof *u->fail);
+    hfsbi_row_search_free(u->alloc, &u->search);
     hfsbi_array_free(u->alloc, u->spans, u->span_cap, sizeof *u->spans);
     hfsb_buf_free(&u->texts);
     hfsb_buf_free(&u->tail);

@@ -1,6 +1,6 @@
 /* compose.c - what is put in the place of a match: lines that did not change
    keep the file's bytes, the others take its line ends and indentation.
-   Depends on: base, utf8, diff, view, match, indent. */
+   Depends on: base, diff, view, lines, indent. */
 #include "match.h"
 
 /* ---- scripts ---- */

@@ -1,5 +1,5 @@
 /* hint.c - what a refusal says: where the text probably is, what differs, what
-   to do. Depends on: base, utf8, text, view, match, screen.
+   to do. Depends on: base, utf8, text, view, lines, screen.
 
    Nothing here is ever applied. The work is linear in the file, with fixed
    limits on everything that is compared more closely. */

@@ -1,5 +1,5 @@
 /* json_read.c - what a JSON value holds, and the lenient reading of a tool's
-   arguments. Depends on: base, number. */
+   arguments. Depends on: base, utf8, number. */
 #include "json_tree.h"
 
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {

@@ -1,5 +1,5 @@
 /* match.c - the ladder: where in a file the old text stands. Depends on: base,
-   utf8, hash, view.
+   utf8, view, lines.
 
    Rungs 1 to 6 search a folded view of the file for the folded old text;
    rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
@@ -7,41 +7,6 @@
    is, can match, so only those are folded: on a large file that is nearly
    nothing. */
 #include "match.h"
-
-/* ---- the file ---- */
-
-HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
-    hfsbi_file file = HFSB_INIT;
-    hfsb_str   mark = HFSB_LIT("\xEF\xBB\xBF");
-    file.offset = !keep_mark && hfsb_str_starts(content, mark) ? mark.len : 0;
-    file.text = hfsb_str_slice(content, file.offset, content.len);
-    return file;
-}
-
-HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
-    file->has_cr = hfsb_str_find_byte(file->text, '\r') != HFSB_NPOS;
-    file->lone_cr = file->has_cr &&
-                    hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
-}
-
-HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
-                                    size_t *len) {
-    hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
-    size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
-    *len = at == HFSB_NPOS ? 0 : 1;
-    if (at == HFSB_NPOS) return file->text.len;
-    if (!file->lone_cr && at > 0 && rest.ptr[at - 1] == '\r') {
-        *len = 2;
-        at--;
-    }
-    return pos + at;
-}
-
-HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos) {
-    size_t len, at = hfsbi_file_line_end(file, pos, &len);
-    if (!len) at = hfsbi_file_line_end(file, 0, &len);
-    return hfsb_str_slice(file->text, at, at + len);
-}
 
 /* ---- the search under way ---- */
 
@@ -54,6 +19,7 @@ typedef struct hfsbi_search {
     hfsbi_view        needle, view;
     size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
     size_t            fail_cap;
+    hfsbi_row_search  row_search;
     hfsbi_match       last; /* a match without its newline, if flagged so */
     bool              blank_first; /* old text begins with a blank line */
     hfsbi_found      *found;
@@ -347,32 +313,6 @@ static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
 
 /* ---- rungs 7 to 9: whole lines ---- */
 
-HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
-                                   const hfsbi_file *file, size_t from,
-                                   size_t to, unsigned flags,
-                                   hfsbi_rows *rows) {
-    rows->count = 0;
-    while (from < to) {
-        hfsbi_row *row = (hfsbi_row *)hfsbi_array_grow(
-            alloc, rows->items, &rows->cap, rows->count + 1, sizeof *row);
-        size_t len;
-        if (!row) return HFSB_NOMEM;
-        rows->items = row;
-        row += rows->count++;
-        row->start = from;
-        row->text_end = hfsbi_file_line_end(file, from, &len);
-        row->end = from = row->text_end + len;
-        row->hash = hfsbi_fold_hash(
-            hfsb_str_slice(file->text, row->start, row->text_end), flags);
-    }
-    return HFSB_OK;
-}
-
-HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows) {
-    hfsbi_array_free(alloc, rows->items, rows->cap, sizeof *rows->items);
-    memset(rows, 0, sizeof *rows);
-}
-
 static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
                              const hfsbi_row *olds, const hfsbi_row *rows,
                              size_t count, unsigned flags) {
@@ -407,31 +347,15 @@ static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
     return st;
 }
 
-/* Knuth-Morris-Pratt on hashes. */
 static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
                                      const hfsbi_rows *olds,
                                      const hfsbi_rows *rows,
                                      unsigned          flags) {
-    const hfsbi_row *n = olds->items, *h = rows->items;
-    size_t          *fail = (size_t *)hfsbi_array_grow(
-        s->alloc, s->fail, &s->fail_cap, olds->count, sizeof *fail);
-    size_t      i, k = 0;
-    hfsb_status st = HFSB_OK;
-    if (!fail) return HFSB_NOMEM;
-    s->fail = fail;
-    fail[0] = 0;
-    for (i = 1; i < olds->count; i++) {
-        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
-        if (n[i].hash == n[k].hash) k++;
-        fail[i] = k;
-    }
-    for (i = k = 0; st == HFSB_OK && i < rows->count; i++) {
-        while (k && h[i].hash != n[k].hash) k = fail[k - 1];
-        if (h[i].hash == n[k].hash) k++;
-        if (k < olds->count) continue;
-        st = hfsbi_take_rows(s, old_text, olds, h + i + 1 - k, flags);
-        k = fail[k - 1];
-    }
+    size_t      at;
+    hfsb_status st = hfsbi_row_search_begin(s->alloc, &s->row_search, olds,
+                                            rows, 0, rows->count);
+    while (st == HFSB_OK && hfsbi_row_search_next(&s->row_search, &at))
+        st = hfsbi_take_rows(s, old_text, olds, rows->items + at, flags);
     return st;
 }
 
@@ -543,19 +467,26 @@ static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
     return hfsbi_climb_lines(s);
 }
 
-HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
-                                       const hfsbi_file *file,
-                                       hfsb_str          old_text,
-                                       hfsbi_found      *found) {
+static hfsbi_search hfsbi_search_make(const hfsb_alloc *alloc,
+                                      const hfsbi_file *file,
+                                      hfsb_str old_text, hfsbi_found *found) {
     hfsbi_search s;
-    hfsb_status  st;
     memset(&s, 0, sizeof s);
     memset(found, 0, sizeof *found);
     s.alloc = alloc;
     s.file = file;
     s.old_text = old_text;
     s.found = found;
-    st = hfsbi_try_bytes(&s);
+    s.needle.text.alloc = s.view.text.alloc = *alloc;
+    return s;
+}
+
+HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
+                                       const hfsbi_file *file,
+                                       hfsb_str          old_text,
+                                       hfsbi_found      *found) {
+    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
+    hfsb_status  st = hfsbi_try_bytes(&s);
     if (st != HFSB_OK) hfsbi_found_free(alloc, found);
     return st;
 }
@@ -564,18 +495,11 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
                                       const hfsbi_file *file,
                                       hfsb_str old_text, bool exact,
                                       hfsbi_found *found) {
-    hfsbi_search s;
-    hfsb_status  st;
-    memset(&s, 0, sizeof s);
-    memset(found, 0, sizeof *found);
-    s.alloc = alloc;
-    s.file = file;
-    s.old_text = old_text;
-    s.found = found;
-    s.needle.text.alloc = s.view.text.alloc = *alloc;
-    st = hfsbi_climb(&s, exact);
+    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
+    hfsb_status  st = hfsbi_climb(&s, exact);
     hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
     hfsbi_array_free(alloc, s.fail, s.fail_cap, sizeof *s.fail);
+    hfsbi_row_search_free(alloc, &s.row_search);
     hfsbi_view_free(&s.needle);
     hfsbi_view_free(&s.view);
     if (st != HFSB_OK) hfsbi_found_free(alloc, found);

@@ -1,8 +1,7 @@
 #pragma once
 
 /* Private to the edit engine: folded views, line diffs, the search for a
-   place, indentation, hints. MATCH below means: diff.c view.c match.c
-   indent.c hint.c, used by edit.c and patch.c. */
+   place, indentation, hints. For the files from diff.c to patch.c. */
 
 #include "diff.h"
 #include "internal.h"
@@ -103,20 +102,7 @@ HFSBI_FN bool hfsbi_view_start(const hfsbi_view *view, size_t view_pos,
 HFSBI_FN bool hfsbi_view_end(const hfsbi_view *view, size_t view_pos,
                              bool whole_line, size_t *text_pos);
 
-/* ---- match: the ladder ---- */
-
-/* In the order they are tried. */
-typedef enum hfsbi_rung {
-    HFSBI_RUNG_NONE,
-    HFSBI_RUNG_EXACT,   /* 1: line endings aside */
-    HFSBI_RUNG_EOF,     /* 2: the last newline is missing in the file */
-    HFSBI_RUNG_TRAIL,   /* 4 */
-    HFSBI_RUNG_LOOKS,   /* 5 */
-    HFSBI_RUNG_RUNS,    /* 6 */
-    HFSBI_RUNG_INDENT,  /* 7 */
-    HFSBI_RUNG_EDGES,   /* 8 */
-    HFSBI_RUNG_TOKENS   /* 9 */
-} hfsbi_rung;
+/* ---- lines: of a file, and a sequence among them ---- */
 
 /* Lines that a file has around a body: all that is asked about a file again
    and again. */
@@ -158,6 +144,42 @@ HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
                                    size_t to, unsigned flags,
                                    hfsbi_rows *rows);
 HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows);
+
+/* The places, overlapping ones too, where the hashes of olds stand among rows
+   (Knuth-Morris-Pratt). All-zero is the start; begin() can be called again
+   and again. */
+typedef struct hfsbi_row_search {
+    const hfsbi_rows *olds, *rows;
+    size_t           *fail; /* by old row: where to go on after it */
+    size_t            cap;
+    size_t            next, to; /* rows still to be looked at */
+    size_t            matched;  /* old rows that fit so far */
+} hfsbi_row_search;
+
+/* Looks at rows [from, to). HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
+                                            hfsbi_row_search *search,
+                                            const hfsbi_rows *olds,
+                                            const hfsbi_rows *rows,
+                                            size_t from, size_t to);
+HFSBI_FN bool hfsbi_row_search_next(hfsbi_row_search *search, size_t *at);
+HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
+                                    hfsbi_row_search *search);
+
+/* ---- match: the ladder ---- */
+
+/* In the order they are tried. */
+typedef enum hfsbi_rung {
+    HFSBI_RUNG_NONE,
+    HFSBI_RUNG_EXACT,   /* 1: line endings aside */
+    HFSBI_RUNG_EOF,     /* 2: the last newline is missing in the file */
+    HFSBI_RUNG_TRAIL,   /* 4 */
+    HFSBI_RUNG_LOOKS,   /* 5 */
+    HFSBI_RUNG_RUNS,    /* 6 */
+    HFSBI_RUNG_INDENT,  /* 7 */
+    HFSBI_RUNG_EDGES,   /* 8 */
+    HFSBI_RUNG_TOKENS   /* 9 */
+} hfsbi_rung;
 
 typedef struct hfsbi_match {
     size_t start, end;   /* in file->text */
@@ -373,8 +395,7 @@ typedef struct hfsbi_update {
     bool                    split_cr; /* a lone CR ends a line, beside LF */
     hfsbi_rows              rows;     /* the file's lines */
     hfsbi_rows              olds;     /* lines of the hunk under way */
-    size_t                 *fail;
-    size_t                  fail_cap;
+    hfsbi_row_search        search;
     size_t                  cursor;   /* first row not yet behind us */
     hfsb_span              *spans;
     size_t                  span_count, span_cap;

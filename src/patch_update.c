@@ -1,5 +1,5 @@
-/* patch_update.c - the hunks of one file. Depends on: base, utf8, text, diff,
-   view, match, hint, patch_parse. */
+/* patch_update.c - the hunks of one file. Depends on: base, utf8, diff, view,
+   lines, hint, patch_parse. */
 #include "match.h"
 
 /* How closely a line of a hunk is the file's line, from closest to least. */
@@ -162,35 +162,20 @@ static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
     hit->count++;
 }
 
-/* All places of the hunk in rows [from, to) by Knuth-Morris-Pratt on hashes;
-   the first of the best grade, and how many have that grade. */
+/* All places of the hunk in rows [from, to): the first of the best grade, and
+   how many have that grade. */
 static hfsb_status hfsbi_find_chunk(hfsbi_update      *u,
                                     const hfsbi_chunk *chunk, size_t from,
                                     size_t to, hfsbi_hit *hit) {
-    const hfsbi_row *n = u->olds.items, *h = u->rows.items;
-    size_t           m = u->olds.count, i, k = 0;
-    size_t           budget = 8 * (to - from + m) + 1024;
-    size_t          *fail = (size_t *)hfsbi_array_grow(
-        u->alloc, u->fail, &u->fail_cap, m, sizeof *fail);
+    size_t      budget = 8 * (to - from + u->olds.count) + 1024, at;
+    hfsb_status st = hfsbi_row_search_begin(u->alloc, &u->search, &u->olds,
+                                            &u->rows, from, to);
     hit->grade = HFSBI_GRADE_NONE;
     hit->row = hit->count = 0;
     hit->unsure = false;
-    if (!fail) return HFSB_NOMEM;
-    u->fail = fail;
-    fail[0] = 0;
-    for (i = 1; i < m; i++) {
-        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
-        if (n[i].hash == n[k].hash) k++;
-        fail[i] = k;
-    }
-    for (i = from, k = 0; i < to; i++) {
-        while (k && h[i].hash != n[k].hash) k = fail[k - 1];
-        if (h[i].hash == n[k].hash) k++;
-        if (k < m) continue;
-        hfsbi_weigh(u, chunk, i + 1 - k, &budget, hit);
-        k = fail[k - 1];
-    }
-    return HFSB_OK;
+    while (st == HFSB_OK && hfsbi_row_search_next(&u->search, &at))
+        hfsbi_weigh(u, chunk, at, &budget, hit);
+    return st;
 }
 
 /* ---- anchors ---- */
@@ -491,7 +476,7 @@ static void hfsbi_update_reset(hfsbi_update *u) {
 HFSBI_FN void hfsbi_update_free(hfsbi_update *u) {
     hfsbi_rows_free(u->alloc, &u->rows);
     hfsbi_rows_free(u->alloc, &u->olds);
-    hfsbi_array_free(u->alloc, u->fail, u->fail_cap, sizeof *u->fail);
+    hfsbi_row_search_free(u->alloc, &u->search);
     hfsbi_array_free(u->alloc, u->spans, u->span_cap, sizeof *u->spans);
     hfsb_buf_free(&u->texts);
     hfsb_buf_free(&u->tail);

@@ -1,6 +1,6 @@
 /* plan.c - one edit: checked, searched, refused or turned into places with
-   their new text. Depends on: base, text, path, view, match, compose, screen,
-   hint. */
+   their new text. Depends on: base, text, path, view, lines, match, compose,
+   screen, hint. */
 #include "match.h"
 
 /* One edit of the plan while it is looked at. */

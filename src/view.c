@@ -1,5 +1,5 @@
 /* view.c - a text as a rung of the ladder sees it, with the way back to the
-   bytes. Depends on: base, utf8. */
+   bytes. Depends on: base, utf8, hash. */
 #include "match.h"
 
 /* ---- single characters ---- */

@@ -24,7 +24,9 @@ cd "$top/hfsb" || exit 1
 unset HFSB_TEST_DATA
 # not `env -i`: a compiler may need its own variables
 PATH=$top/bin
-export PATH
+# what it proves is that it works; the long loops run elsewhere
+HFSB_TEST_QUICK=1 CFLAGS=-O0
+export PATH HFSB_TEST_QUICK CFLAGS
 make > "$top/log" 2>&1 && make test >> "$top/log" 2>&1 && {
     tail -n 1 "$top/log"
     exit 0
