@@ -667,7 +667,7 @@ static const struct {
     {'d', "zz", true, "!\"zz\" is missing: a number is required"},
     {'d', "long", true,
      "!\"long\": expected a number, found the string "
-     "\"0123456789012345678901234567890123456789\"..."},
+     "\"0123456789012345678901234567890123456789...\""},
     {'s', "s", true, "text"},
     {'s', "e", true, ""},
     {'s', "n", false, "default"},
