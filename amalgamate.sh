@@ -16,6 +16,12 @@ SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          screen.c hint.c plan.c edit.c patch_parse.c patch_update.c patch.c"
 SYSTEM="config.h internal.h"         # only these may include <system> headers
 
+case "${1:-}" in
+'' | --check) ;;
+*) echo "amalgamate: unknown argument $1 (there is only --check)" >&2
+   exit 2 ;;
+esac
+
 die() { echo "amalgamate: $*" >&2; exit 1; }
 
 lint() { # every source file is listed, LF-terminated and tab-free

@@ -782,9 +782,11 @@ typedef enum hfsb_patch_kind {
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
     hfsb_str        path;     /* shows the patch's bytes */
-    hfsb_str        new_path; /* of a move, else empty; the patch's bytes */
+    hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
+                                 move onto itself is none */
     hfsb_buf        content;  /* of the new or updated file */
     hfsb_buf        diff;     /* unified, up to 64 KiB */
+    hfsb_buf        from, to; /* private: both paths, cleaned */
 } hfsb_patch_change;
 
 /* What a patch comes to. Carry the changes out in order. */
@@ -889,6 +891,9 @@ HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
 /* ---- base: views ---- */
+
+/* ASCII letters in lower case, everything else as it is. */
+HFSBI_FN char hfsbi_lower(char c);
 
 /* s without the spaces, tabs and CRs at its end, or at both ends. */
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
@@ -1115,6 +1120,10 @@ size_t hfsb_str_count_byte(hfsb_str s, char c) {
 #endif
     for (; i < s.len; i++) n += s.ptr[i] == c;
     return n;
+}
+
+HFSBI_FN char hfsbi_lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 static bool hfsbi_is_trimmed(char c) {
@@ -5561,13 +5570,20 @@ HFSBI_FN bool hfsbi_view_end(const hfsbi_view *view, size_t view_pos,
 
 /* ---- lines: of a file, and a sequence among them ---- */
 
-/* Lines that a file has around a body: all that is asked about a file again
-   and again. */
+/* The last line end that was looked up: many places on one long line ask for
+   the same. */
+typedef struct hfsbi_line_cache {
+    size_t from, at, len;
+    bool   filled;
+} hfsbi_line_cache;
+
+/* The text that is searched, and how its lines end. */
 typedef struct hfsbi_file {
     hfsb_str text;    /* without a byte order mark */
     size_t   offset;  /* of text in the file: 3 behind a mark, else 0 */
     bool     has_cr;
     bool     lone_cr; /* lines end at CR: there is no LF */
+    hfsbi_line_cache *cache; /* two, for the start and elsewhere, or NULL */
 } hfsbi_file;
 
 /* make() leaves the line ends unlooked at, as if all were LF: that is enough
@@ -5641,6 +5657,7 @@ typedef enum hfsbi_rung {
 typedef struct hfsbi_match {
     size_t start, end;   /* in file->text */
     bool   drop_newline; /* old and new lose their last LF: the file ends */
+    bool   overlaps;     /* another match begins inside it */
 } hfsbi_match;
 
 /* Where old text was found. */
@@ -5649,7 +5666,7 @@ typedef struct hfsbi_found {
     unsigned     flags;       /* folds of that rung */
     hfsbi_match *items;       /* not overlapping, in order */
     size_t       count, cap;
-    bool         overlapping; /* another match overlaps the only one */
+    bool         overlapping; /* some match overlaps another */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
 } hfsbi_found;
 
@@ -5770,7 +5787,6 @@ typedef struct hfsbi_hint {
     const hfsb_alloc *alloc;
     const hfsbi_file *file;
     hfsb_str          old_text, new_text; /* LF only */
-    hfsb_str          path;
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was. Without
@@ -5785,6 +5801,7 @@ typedef struct hfsbi_place {
     size_t start, end;          /* in the content */
     size_t text_pos, text_len;  /* in plan->texts */
     size_t order;               /* as found: breaks ties */
+    bool   appended;            /* put behind a match */
     size_t edit;
 } hfsbi_place;
 
@@ -6051,19 +6068,19 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
    a line already taken in belongs to the same block. */
 static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     const hfsb_span *s = u->spans + u->next;
+    size_t           end = 0; /* of the line under way */
     if (u->next == u->count) return false;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
     b->new_from = s->new_start - (s->old_start - b->old_from);
     b->new_line = s->first_line;
     for (;; s++) {
-        size_t end;
         u->next++;
         b->old_to = s->old_start + s->old_len;
         b->new_to = s->new_start + s->new_len;
         if (hfsbi_line_starts_at(u->old_text, b->old_to) &&
             hfsbi_line_starts_at(u->new_text, b->new_to))
             return true;
-        end = hfsbi_after_line(u->old_text, b->old_to);
+        if (b->old_to >= end) end = hfsbi_after_line(u->old_text, b->old_to);
         if (u->next == u->count || s[1].old_start > end ||
             (s[1].old_start == end && end > b->old_to &&
              hfsbi_line_starts_at(u->old_text, end))) {
@@ -6658,8 +6675,8 @@ HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
                     hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
-HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
-                                    size_t *len) {
+static size_t hfsbi_find_line_end(const hfsbi_file *file, size_t pos,
+                                  size_t *len) {
     hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
     size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
     *len = at == HFSB_NPOS ? 0 : 1;
@@ -6669,6 +6686,20 @@ HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
         at--;
     }
     return pos + at;
+}
+
+HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
+                                    size_t *len) {
+    hfsbi_line_cache *cache = file->cache;
+    if (!cache) return hfsbi_find_line_end(file, pos, len);
+    if (pos) cache++;
+    if (!cache->filled || pos < cache->from || pos > cache->at) {
+        cache->at = hfsbi_find_line_end(file, pos, &cache->len);
+        cache->from = pos;
+        cache->filled = true;
+    }
+    *len = cache->len;
+    return cache->at;
 }
 
 HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos) {
@@ -6787,7 +6818,7 @@ static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
     p += (*count)++;
     p->start = start;
     p->end = end;
-    p->drop_newline = false;
+    p->drop_newline = p->overlaps = false;
     return HFSB_OK;
 }
 
@@ -6795,7 +6826,7 @@ static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
 static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
     hfsbi_found *f = s->found;
     if (f->count && start < f->items[f->count - 1].end) {
-        f->overlapping = true;
+        f->overlapping = f->items[f->count - 1].overlaps = true;
         return HFSB_OK;
     }
     return hfsbi_push(s->alloc, &f->items, &f->count, &f->cap, start, end);
@@ -6876,8 +6907,8 @@ static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
     return floor;
 }
 
-/* Widens the last window to the line of an anchor at `at`, and on to the line
-   `below` it. *end is the window's end, *end_line the number of its line. */
+/* Widens the last window, which holds an anchor on line number `line`, by the
+   lines below that. *end is its end, *end_line the number of its line. */
 static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
                         size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
@@ -6921,6 +6952,11 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
         }
         seen = at;
         hfsbi_widen(s, newline, below, line, &end, &end_line);
+        /* Another one on this line would add nothing. */
+        step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len),
+                                  newline);
+        if (step == HFSB_NPOS) return HFSB_OK;
+        at += step;
     }
 }
 
@@ -7045,19 +7081,20 @@ static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
 /* The bytes as they are: quick, and right when no CR can come between. */
 static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
     hfsb_str    text = s->file->text;
-    size_t      pos = 0, at;
+    size_t      pos = 0, at, over, len = s->old_text.len;
     hfsb_status st;
     for (;;) {
         at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
         if (at == HFSB_NPOS) break;
         at += pos;
-        st = hfsbi_take(s, at, at + s->old_text.len);
+        pos = at + len;
+        st = hfsbi_take(s, at, pos);
+        /* Does another begin inside it? */
+        over = hfsb_str_find(hfsb_str_slice(text, at + 1, pos + len - 1),
+                             s->old_text);
+        if (st == HFSB_OK && over != HFSB_NPOS)
+            st = hfsbi_take(s, at + 1 + over, at + 1 + over + len);
         if (st != HFSB_OK) return st;
-        /* One that overlaps another is enough to be ambiguous; from then on
-           they are passed over. */
-        pos = s->found->overlapping
-                  ? s->found->items[s->found->count - 1].end
-                  : at + 1;
     }
     if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
     return HFSB_OK;
@@ -7427,6 +7464,18 @@ HFSBI_FN bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
     return map->kind != HFSBI_INDENT_IRREGULAR;
 }
 
+static bool hfsbi_has_byte(hfsb_str s, char c) {
+    return hfsb_str_find_byte(s, c) != HFSB_NPOS;
+}
+
+/* Tabs of the one and spaces of the other side by side: neither's style. */
+static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
+    return (hfsbi_has_byte(a, '\t') && !hfsbi_has_byte(a, ' ') &&
+            hfsbi_has_byte(b, ' ') && !hfsbi_has_byte(b, '\t')) ||
+           (hfsbi_has_byte(a, ' ') && !hfsbi_has_byte(a, '\t') &&
+            hfsbi_has_byte(b, '\t') && !hfsbi_has_byte(b, ' '));
+}
+
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
                                hfsbi_sink *sink) {
     long   level;
@@ -7434,6 +7483,8 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
     if (seen == HFSB_NPOS && !map->may_derive) return false;
     switch (map->kind) {
     case HFSBI_INDENT_ADD:
+        if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
+            return false;
         hfsbi_put(sink, map->prefix);
         hfsbi_put(sink, indent);
         return true;
@@ -8073,29 +8124,39 @@ static hfsb_str hfsbi_unwrap(hfsb_str s) {
 
 #define HFSBI_OMISSION_WORDS 12
 
+static bool hfsbi_starts_dots(hfsb_str s) {
+    return hfsb_str_starts(s, HFSB_LIT("...")) ||
+           hfsb_str_starts(s, HFSB_LIT("\xE2\x80\xA6"));
+}
+
+/* What may stand between the words of such a line. One that begins with dots
+   may say more, "... (lines 10-20: unchanged) ..."; any other is more likely
+   to be code or prose. */
+static bool hfsbi_is_between(char c, bool dots_first) {
+    static const char plain[] = " \t,-'/", more[] = "()[]{}:;!`_\"0123456789";
+    return memchr(plain, c, sizeof plain - 1) ||
+           (dots_first && memchr(more, c, sizeof more - 1));
+}
+
 /* The words of a line, in lower case, one blank between them and around, so
    that phrases can be looked for; dots are dropped. False when the line holds
-   anything but words and dots, or no "...": then it is code or prose. */
+   anything but words and dots, or no "...". */
 static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     size_t i, n = 0, words = 0, dots = 0, most = 0;
+    bool   dots_first = hfsbi_starts_dots(s);
     out[n++] = ' ';
     for (i = 0; i < s.len; i++) {
-        char c = s.ptr[i];
+        char c = hfsbi_lower(s.ptr[i]);
         if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
                             HFSB_LIT("\xE2\x80\xA6"))) {
             i += 2;
             dots = 3;
-        } else if (c == '.') {
-            dots++;
         } else {
-            dots = 0;
+            dots = c == '.' ? dots + 1 : 0;
         }
         if (dots > most) most = dots;
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
         if (!(c >= 'a' && c <= 'z')) {
-            if (!dots && c != ' ' && c != '\t' && c != ',' && c != '-' &&
-                c != '\'' && c != '/')
-                return false;
+            if (!dots && !hfsbi_is_between(c, dots_first)) return false;
             c = ' ';
         }
         if (c == ' ' && out[n - 1] == ' ') continue;
@@ -8106,6 +8167,24 @@ static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     if (out[n - 1] != ' ') out[n++] = ' ';
     out[n] = '\0';
     return most >= 3;
+}
+
+/* Behind words that only lead up to the others. */
+static const char *hfsbi_skip_fillers(const char *words) {
+    static const char *const fillers[] = {" all ",  " and ", " some ",
+                                          " the ",  " or ",  " then ",
+                                          " keep ", " your "};
+    size_t i = 0, n = sizeof fillers / sizeof *fillers;
+    while (i < n) {
+        size_t len = strlen(fillers[i]);
+        if (strncmp(words, fillers[i], len) == 0) {
+            words += len - 1;
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+    return words;
 }
 
 static bool hfsbi_has_word(const char *words, const char *const *list,
@@ -8137,11 +8216,9 @@ static bool hfsbi_is_omission(hfsb_str line) {
                                         " remain the same ", " no change ",
                                         " no changes ",   " omitted "};
     static const char *const starts[] = {
-        " existing ", " rest ",  " the rest ", " remaining ", " the remaining ",
-        " other ",    " all other ", " previous ", " the previous ", " keep ",
-        " your ",     " more ",  " and the rest ", " and so on ", " add ",
-        " insert ",   " include ", " leave ", " same ", " the existing ",
-        " original ", " the original ", " the same "};
+        " existing ", " rest ",    " remaining ", " other ", " previous ",
+        " add ",      " insert ",  " include ",   " leave ", " same ",
+        " original ", " more ",    " the rest ",  " put "};
     static const char *const things[] = {
         " code ",     " function ",   " functions ",  " method ",
         " methods ",  " class ",      " classes ",    " file ",
@@ -8159,12 +8236,18 @@ static bool hfsbi_is_omission(hfsb_str line) {
                                        " remaining ", " other ",
                                        " previous ", " original ",
                                        " same "};
-    char     words[160];
-    hfsb_str s = hfsbi_unwrap(line);
+    char        words[160];
+    const char *rest_words;
+    hfsb_str    s = hfsbi_unwrap(line);
     if (!hfsbi_omission_words(s, words, sizeof words)) return false;
     if (hfsbi_has_word(words, plain, HFSBI_COUNT(plain))) return true;
-    return hfsbi_starts_word(words, starts, HFSBI_COUNT(starts)) &&
-           hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
+    rest_words = hfsbi_skip_fillers(words);
+    if (!hfsbi_starts_word(rest_words, starts, HFSBI_COUNT(starts)))
+        return false;
+    if (hfsbi_starts_dots(s) &&
+        hfsb_str_starts(hfsb_cstr(rest_words), HFSB_LIT(" rest of ")))
+        return true;
+    return hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
            hfsbi_has_word(words, things, HFSBI_COUNT(things));
 }
 
@@ -8204,6 +8287,7 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
 #define HFSBI_HINT_READ       65536 /* longest old_str read another way */
 #define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
 #define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
+#define HFSBI_HINT_ROOM       800 /* no more lines when the message is longer */
 
 static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
 
@@ -8326,9 +8410,8 @@ static unsigned long long hfsbi_signature(hfsb_str line) {
     unsigned long long bits = 0;
     size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
     for (i = 0; i < end; i++) {
-        unsigned char c = (unsigned char)line.ptr[i];
+        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
         if (c == ' ' || c == '\t') continue;
-        if (c >= 'A' && c <= 'Z') c = (unsigned char)(c - 'A' + 'a');
         bits |= 1ull << ((last * 31 + c) & 63u);
         last = c;
     }
@@ -8457,13 +8540,14 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
     n = l->rows.count - c.row < want ? l->rows.count - c.row : want;
     hfsbi_err_add(l->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
                           "space):");
-    for (i = 0; i < n && i < HFSBI_HINT_SHOWN; i++)
+    for (i = 0; i < n && i < HFSBI_HINT_SHOWN &&
+                strlen(l->err->msg) < HFSBI_HINT_ROOM;
+         i++)
         hfsbi_show_line(
             l->err,
             hfsbi_row_text(l->hint->file->text, l->rows.items + from + i),
             from + i + 1);
-    if (n > HFSBI_HINT_SHOWN)
-        hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
+    if (n > i) hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
     hfsbi_say_difference(l, c);
     hfsbi_err_add(l->err, "\nTo see the place call read with offset=%zu, "
                           "limit=%zu.",
@@ -8472,9 +8556,9 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
 
 /* ---- two places taken for one ---- */
 
-/* For rows in one direction: the longest head of `olds` that stands in rows,
-   and the row behind it (Knuth-Morris-Pratt). step is 1, or -1 to look for
-   the longest tail from the end. */
+/* The longest head of `olds` that stands in rows (Knuth-Morris-Pratt), and
+   the row of its last line; or, backwards, the longest tail and the row of
+   its first. */
 static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
                                 bool backwards, size_t *fail, size_t *at) {
     size_t n = olds->count, i, k = 0, best = 0;
@@ -8501,17 +8585,17 @@ static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
     return best;
 }
 
-/* "lines 1-3 are at 120-122, the rest at 2457": true when that is so. */
-static bool hfsbi_say_split(const hfsbi_look *l) {
+/* "lines 1-3 are at 120-122, the rest at 2457". */
+static void hfsbi_say_split(const hfsbi_look *l) {
     size_t  n = l->olds.count, head, tail, head_end = 0, tail_start = 0;
     size_t *fail;
-    if (n < 2 || !l->rows.count) return false;
+    if (n < 2 || !l->rows.count) return;
     fail = (size_t *)hfsbi_array(l->hint->alloc, n, sizeof *fail);
-    if (!fail) return false;
+    if (!fail) return;
     head = hfsbi_longest_run(&l->olds, &l->rows, false, fail, &head_end);
     tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
     hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
-    if (!head || !tail || head + tail < n || head == n) return false;
+    if (!head || !tail || head + tail < n || head == n) return;
     hfsbi_err_add(l->err, head == 1 ? "\nLine 1 of old_str is at line %zu"
                                     : "\nLines 1-%zu of old_str are at lines",
                   head == 1 ? head_end + 1 : head);
@@ -8521,7 +8605,6 @@ static bool hfsbi_say_split(const hfsbi_look *l) {
                   " of the file, the rest is at line %zu: not contiguous. "
                   "Make two edits, or quote all lines between.",
                   tail_start + 1 + (head + tail - n));
-    return true;
 }
 
 /* ---- other readings of old_str ---- */
@@ -8564,9 +8647,7 @@ static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
     size_t i;
     if (!to) return;
     for (i = 0; i < s.len; i++)
-        to[i] = s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
-                    ? (char)(s.ptr[i] - 'A' + 'a')
-                    : s.ptr[i];
+        to[i] = hfsbi_lower(s.ptr[i]);
     sink->buf->len += s.len;
 }
 
@@ -8644,7 +8725,7 @@ static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
     return s.len;
 }
 
-static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
     static const struct {
         hfsbi_reading *reading;
         bool           both;
@@ -8662,7 +8743,7 @@ static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
         {hfsbi_put_lower, true, "Upper and lower case differ"},
         {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
     size_t i, at;
-    if (h->old_text.len > HFSBI_HINT_READ) return false;
+    if (h->old_text.len > HFSBI_HINT_READ) return;
     for (i = 0; i < sizeof list / sizeof *list; i++) {
         at = hfsbi_find_reading(h, list[i].reading, list[i].both);
         if (at == HFSB_NPOS) continue;
@@ -8670,9 +8751,8 @@ static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
             at = hfsbi_nth_visible(h->file->text, at);
         hfsbi_err_add(err, "\n%s, at line %zu.", list[i].text,
                       hfsb_text_line_number(h->file->text, at));
-        return true;
+        return;
     }
-    return false;
 }
 
 /* ---- the messages ---- */
@@ -8811,6 +8891,7 @@ typedef struct hfsbi_case {
     const hfsb_edit *edit;
     size_t           index;
     hfsbi_file       file;
+    hfsbi_line_cache cache[2];
     hfsb_buf         old_copy, new_copy;
     hfsb_str         old_text, new_text; /* LF only */
     hfsb_str         raw_new;
@@ -8844,17 +8925,23 @@ static hfsbi_hint hfsbi_case_hint(const hfsbi_case *c) {
     hint.file = &c->file;
     hint.old_text = c->old_text;
     hint.new_text = c->new_text;
-    hint.path = c->plan->opts ? c->plan->opts->path : HFSB_LIT("");
     return hint;
 }
 
 /* ---- refusals ---- */
 
+static bool hfsbi_equal_any_case(hfsb_str a, hfsb_str b) {
+    size_t i;
+    for (i = 0; i < a.len && i < b.len; i++)
+        if (hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i])) return false;
+    return a.len == b.len;
+}
+
 static bool hfsbi_is_prose(const hfsbi_plan *plan) {
     hfsb_str suffix =
         plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
-    return hfsb_str_equal(suffix, HFSB_LIT(".md")) ||
-           hfsb_str_equal(suffix, HFSB_LIT(".txt"));
+    return hfsbi_equal_any_case(suffix, HFSB_LIT(".md")) ||
+           hfsbi_equal_any_case(suffix, HFSB_LIT(".txt"));
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_case *c) {
@@ -8927,7 +9014,9 @@ static hfsb_status hfsbi_ambiguous(const hfsbi_case *c) {
 
 static size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
-    for (i = 0; i < s.len; i++) n += (unsigned char)s.ptr[i] > ' ';
+    for (i = 0; i < s.len; i++) /* characters, not bytes */
+        n += (unsigned char)s.ptr[i] > ' ' &&
+             ((unsigned char)s.ptr[i] & 0xC0u) != 0x80u;
     return n;
 }
 
@@ -8996,6 +9085,7 @@ static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
     p->text_pos = mark;
     p->text_len = plan->texts.len - mark;
     p->order = plan->place_count++;
+    p->appended = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
     p->edit = c->index;
     return HFSB_OK;
 }
@@ -9005,7 +9095,6 @@ static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
 static bool hfsbi_pick_line(hfsbi_case *c) {
     size_t i, pos = 0, line = 1, nearby = 0, there = 0, far;
     size_t nearby_count = 0, there_count = 0, want = c->edit->line;
-    if (c->found.overlapping) return false;
     for (i = 0; i < c->found.count; i++) {
         size_t at = c->found.items[i].start;
         line += hfsb_str_count_byte(hfsb_str_slice(c->file.text, pos, at),
@@ -9025,9 +9114,24 @@ static bool hfsbi_pick_line(hfsbi_case *c) {
         there = nearby;
         there_count = there_count ? there_count : nearby_count;
     }
-    if (there_count != 1) return false;
+    if (there_count != 1 || c->found.items[there].overlaps) return false;
     c->found.items[0] = c->found.items[there];
     c->found.count = 1;
+    return true;
+}
+
+/* True when every match has only blanks before it on its line. */
+static bool hfsbi_begin_lines(const hfsbi_case *c) {
+    hfsb_str text = c->file.text;
+    size_t   i;
+    for (i = 0; i < c->found.count; i++) {
+        size_t pos = c->found.items[i].start;
+        while (pos > 0 &&
+               (text.ptr[pos - 1] == ' ' || text.ptr[pos - 1] == '\t'))
+            pos--;
+        if (pos > 0 && text.ptr[pos - 1] != (c->file.lone_cr ? '\r' : '\n'))
+            return false;
+    }
     return true;
 }
 
@@ -9048,6 +9152,10 @@ static hfsb_status hfsbi_find_stripped(hfsbi_case *c, bool *stripped) {
     if (st == HFSB_OK && old_copy.len)
         st = hfsbi_match_find(&c->plan->alloc, &c->file,
                               hfsb_buf_str(&old_copy), false, &c->found);
+    /* A listing shows whole lines: what stands behind other text is data
+       that begins with a number. */
+    if (st == HFSB_OK && c->found.count && !hfsbi_begin_lines(c))
+        hfsbi_found_free(&c->plan->alloc, &c->found);
     if (st == HFSB_OK && c->found.count) {
         *stripped = true;
         hfsb_buf_free(&c->old_copy);
@@ -9172,8 +9280,8 @@ static bool hfsbi_within_line(hfsb_str s) {
 }
 
 /* The everyday edit: a part of a line for another, there once. Line ends do
-   not matter then, and a large file is spared a pass. False: go the long
-   way. */
+   not matter then, and a large file is spared a pass. *done tells whether it
+   was one. */
 static hfsb_status hfsbi_plan_quick(hfsbi_case *c, bool *done) {
     hfsb_status st;
     *done = false;
@@ -9217,6 +9325,7 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
     st = hfsbi_plan_quick(c, &done);
     if (st == HFSB_OK && !done) {
         hfsbi_file_scan(&c->file);
+        memset(c->cache, 0, sizeof c->cache);
         st = hfsbi_fold_texts(c);
     }
     if (st == HFSB_OK) st = hfsbi_check_texts(c);
@@ -9246,6 +9355,7 @@ HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
     c.file = hfsbi_file_make(
         plan->content,
         hfsb_str_starts(c.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
+    c.file.cache = c.cache;
     if ((int)c.edit->mode < 0 || c.edit->mode > HFSB_EDIT_PREPEND_BEFORE)
         st = hfsbi_refuse(&c, HFSB_ARG, "Unknown mode: %d. Nothing was "
                           "changed.", (int)c.edit->mode);
@@ -9315,6 +9425,9 @@ static bool hfsbi_place_before(const hfsbi_place *a, const hfsbi_place *b) {
     if (a->start != b->start) return a->start < b->start;
     if ((a->end == a->start) != (b->end == b->start))
         return a->end == a->start; /* an insertion before what it is before */
+    if (a->appended != b->appended)
+        return a->appended; /* behind one text before it stands before the
+                               next */
     return a->order < b->order;
 }
 
@@ -9367,7 +9480,8 @@ static hfsb_str hfsbi_place_text(const hfsbi_plan *plan,
                           p->text_pos + p->text_len);
 }
 
-/* The new length; false when no place changes anything or it overflows. */
+/* The new length, and whether any place changes anything; false when the
+   length overflows. */
 static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
                             bool *changed) {
     size_t i;
@@ -10035,7 +10149,7 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
     hint.alloc = u->alloc;
     hint.file = &u->file;
     hint.old_text = hfsb_buf_str(&old_text);
-    hint.new_text = hint.path = HFSB_LIT("");
+    hint.new_text = HFSB_LIT("");
     if (hfsbi_sink_end(&sink) == HFSB_OK) hfsbi_hint_not_found(&hint, u->err);
     hfsb_buf_free(&old_text);
     return st;
@@ -10281,7 +10395,7 @@ HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
 }
 
 /* ---- src/patch.c ---- */
-/* patch.c - apply a patch in memory. Depends on: base, diff, match,
+/* patch.c - apply a patch in memory. Depends on: base, path, diff,
    patch_parse, patch_update. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
@@ -10299,24 +10413,20 @@ static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
     return code;
 }
 
-/* "./a" is "a". */
-static bool hfsbi_same_path(hfsb_str a, hfsb_str b) {
-    while (hfsb_str_starts(a, HFSB_LIT("./"))) a = hfsb_str_slice(a, 2, a.len);
-    while (hfsb_str_starts(b, HFSB_LIT("./"))) b = hfsb_str_slice(b, 2, b.len);
-    return hfsb_str_equal(a, b);
-}
-
-/* The file as the sections so far leave it. HFSB_NOT_FOUND fills no error. */
+/* The file as the sections so far leave it; `clean` is its path, cleaned.
+   HFSB_NOT_FOUND fills no error. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
-                                    hfsb_buf *out) {
+                                    const hfsb_buf *clean, hfsb_buf *out) {
+    hfsb_str    name = hfsb_buf_str(clean);
     size_t      i = p->result->count;
     hfsb_status st;
     while (i-- > 0) {
         const hfsb_patch_change *c = p->result->changes + i;
-        hfsb_str now = c->new_path.len ? c->new_path : c->path;
-        if (c->kind != HFSB_PATCH_DELETE && hfsbi_same_path(now, path))
+        hfsb_str from = hfsb_buf_str(&c->from), to = hfsb_buf_str(&c->to);
+        if (c->kind != HFSB_PATCH_DELETE &&
+            hfsb_str_equal(c->new_path.len ? to : from, name))
             return hfsb_buf_append(out, hfsb_buf_str(&c->content));
-        if (hfsbi_same_path(c->path, path)) return HFSB_NOT_FOUND;
+        if (hfsb_str_equal(from, name)) return HFSB_NOT_FOUND;
     }
     st = p->files->read(p->files->user, path, out, p->err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err &&
@@ -10327,11 +10437,12 @@ static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
 }
 
 static hfsb_status hfsbi_refuse_existing(hfsbi_patching *p, hfsb_str path,
-                                         const char *what) {
+                                         const hfsb_buf *clean,
+                                         const char     *what) {
     hfsb_buf    there = HFSB_INIT;
     hfsb_status st;
     there.alloc = p->result->alloc;
-    st = hfsbi_patch_read(p, path, &there);
+    st = hfsbi_patch_read(p, path, clean, &there);
     hfsb_buf_free(&there);
     if (st == HFSB_NOT_FOUND) return HFSB_OK;
     if (st != HFSB_OK) return st;
@@ -10353,7 +10464,7 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
     hfsbi_sink  sink = hfsbi_sink_begin(&c->content);
     hfsb_span   all = HFSB_INIT;
     size_t      i;
-    hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File ");
+    hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
         hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
@@ -10378,7 +10489,7 @@ static hfsb_status hfsbi_patch_delete(hfsbi_patching      *p,
     hfsb_span   all = HFSB_INIT;
     hfsb_status st;
     before.alloc = p->result->alloc;
-    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &before),
+    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
     all.old_len = before.len;
     if (st == HFSB_OK)
@@ -10395,11 +10506,10 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     hfsb_status  st;
     memset(&u, 0, sizeof u);
     before.alloc = u.texts.alloc = u.tail.alloc = p->result->alloc;
-    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &before),
+    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
-    if (st == HFSB_OK && s->new_path.len &&
-        !hfsbi_same_path(s->new_path, s->path))
-        st = hfsbi_refuse_existing(p, s->new_path, "Move to ");
+    if (st == HFSB_OK && c->new_path.len)
+        st = hfsbi_refuse_existing(p, c->new_path, &c->to, "Move to ");
     u.alloc = &p->result->alloc;
     u.patch = &p->text;
     u.section = s;
@@ -10409,7 +10519,7 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.err = p->err;
     if (st == HFSB_OK) st = hfsbi_update_apply(&u);
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
-    if (st == HFSB_OK && !s->new_path.len &&
+    if (st == HFSB_OK && !c->new_path.len &&
         hfsb_str_equal(u.content, hfsb_buf_str(&c->content)))
         st = hfsbi_fail_path(p->err, HFSB_REFUSED,
                              "The patch changes nothing in ", s->path,
@@ -10419,6 +10529,26 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     if (u.fuzzy) p->result->fuzzy = true;
     hfsbi_update_free(&u);
     hfsb_buf_free(&before);
+    return st;
+}
+
+static void hfsbi_change_free(hfsb_patch_change *c) {
+    hfsb_buf_free(&c->content);
+    hfsb_buf_free(&c->diff);
+    hfsb_buf_free(&c->from);
+    hfsb_buf_free(&c->to);
+}
+
+/* Fills in the paths; a move onto the same file is none. */
+static hfsb_status hfsbi_change_paths(hfsb_patch_change   *c,
+                                      const hfsbi_section *s) {
+    hfsb_status st = hfsb_path_clean(s->path, &c->from);
+    c->path = s->path;
+    if (st == HFSB_OK && s->new_path.len)
+        st = hfsb_path_clean(s->new_path, &c->to);
+    if (s->new_path.len &&
+        !hfsb_str_equal(hfsb_buf_str(&c->from), hfsb_buf_str(&c->to)))
+        c->new_path = s->new_path;
     return st;
 }
 
@@ -10433,18 +10563,17 @@ static hfsb_status hfsbi_patch_one(hfsbi_patching *p, const hfsbi_section *s) {
     r->changes = grown;
     memset(&c, 0, sizeof c);
     c.kind = s->kind;
-    c.path = s->path;
-    c.new_path = s->new_path;
-    c.content.alloc = c.diff.alloc = r->alloc;
+    c.content.alloc = c.diff.alloc = c.from.alloc = c.to.alloc = r->alloc;
+    st = hfsbi_change_paths(&c, s);
+    if (st != HFSB_OK) {
+        hfsbi_change_free(&c);
+        return st;
+    }
     if (s->kind == HFSB_PATCH_ADD) st = hfsbi_patch_add(p, s, &c);
     else if (s->kind == HFSB_PATCH_DELETE) st = hfsbi_patch_delete(p, s, &c);
     else st = hfsbi_patch_update(p, s, &c);
-    if (st == HFSB_OK) {
-        r->changes[r->count++] = c;
-    } else {
-        hfsb_buf_free(&c.content);
-        hfsb_buf_free(&c.diff);
-    }
+    if (st == HFSB_OK) r->changes[r->count++] = c;
+    else hfsbi_change_free(&c);
     return st;
 }
 
@@ -10489,10 +10618,7 @@ hfsb_status hfsb_patch_apply(hfsb_str patch, const hfsb_patch_files *files,
 
 void hfsb_patch_free(hfsb_patch_result *result) {
     size_t i;
-    for (i = 0; i < result->count; i++) {
-        hfsb_buf_free(&result->changes[i].content);
-        hfsb_buf_free(&result->changes[i].diff);
-    }
+    for (i = 0; i < result->count; i++) hfsbi_change_free(result->changes + i);
     hfsbi_array_free(&result->alloc, result->changes, result->cap,
                      sizeof *result->changes);
     result->changes = NULL;

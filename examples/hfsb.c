@@ -47,48 +47,70 @@ static int usage(const char *format, const char *word) {
     return USAGE;
 }
 
+/* A number from 1 on. */
+static bool read_number(const char *word, size_t *out) {
+    size_t n = 0;
+    if (!*word) return false;
+    for (; *word; word++) {
+        if (*word < '0' || *word > '9' || n > (size_t)-1 / 10 - 1)
+            return false;
+        n = n * 10 + (size_t)(*word - '0');
+    }
+    *out = n;
+    return n > 0;
+}
+
 /* ---- files ---- */
 
-static bool read_all(FILE *f, hfsb_buf *out, const char *name) {
+static hfsb_status fail(hfsb_err *err, hfsb_status code, const char *format,
+                        const char *name) {
+    memset(err, 0, sizeof *err);
+    err->code = code;
+    snprintf(err->msg, sizeof err->msg, format, name, strerror(errno));
+    return code;
+}
+
+static hfsb_status read_all(FILE *f, const char *name, hfsb_buf *out,
+                            hfsb_err *err) {
     static char piece[65536];
     size_t      n;
     while ((n = fread(piece, 1, sizeof piece, f)) > 0)
-        if (hfsb_buf_append(out, hfsb_str_make(piece, n)) != HFSB_OK) {
-            fprintf(stderr, "hfsb: %s: out of memory\n", name);
-            return false;
-        }
-    if (ferror(f)) {
-        fprintf(stderr, "hfsb: %s: %s\n", name, strerror(errno));
-        return false;
-    }
-    return true;
+        if (hfsb_buf_append(out, hfsb_str_make(piece, n)) != HFSB_OK)
+            return fail(err, HFSB_NOMEM, "%s: out of memory", name);
+    return ferror(f) ? fail(err, HFSB_IO, "%s cannot be read: %s", name)
+                     : HFSB_OK;
+}
+
+static hfsb_status read_stdin(hfsb_buf *out, hfsb_err *err) {
+    return read_all(stdin, "standard input", out, err);
 }
 
 /* Reads path whole. What goes wrong is put into *err. */
 static hfsb_status load(const char *path, hfsb_buf *out, hfsb_err *err) {
     struct stat info;
-    FILE       *f = NULL;
-    hfsb_status st = HFSB_IO;
-    memset(err, 0, sizeof *err);
-    err->code = HFSB_IO;
-    if (stat(path, &info) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR) st = HFSB_NOT_FOUND;
-        snprintf(err->msg, sizeof err->msg,
-                 st == HFSB_NOT_FOUND ? "File not found: %s" : "%s: %s", path,
-                 strerror(errno));
-    } else if (S_ISDIR(info.st_mode)) {
-        snprintf(err->msg, sizeof err->msg, "Is a directory: %s", path);
-    } else if (!S_ISREG(info.st_mode)) {
-        snprintf(err->msg, sizeof err->msg, "Not a regular file: %s", path);
-    } else if (!(f = fopen(path, "rb"))) {
-        snprintf(err->msg, sizeof err->msg, "%s: %s", path, strerror(errno));
-    } else {
-        st = read_all(f, out, path) ? HFSB_OK : HFSB_NOMEM;
-        snprintf(err->msg, sizeof err->msg, "%s cannot be read", path);
-    }
-    if (f) fclose(f);
-    if (st != HFSB_OK) err->code = st;
+    FILE       *f;
+    hfsb_status st;
+    if (stat(path, &info) != 0)
+        return errno == ENOENT
+                   ? fail(err, HFSB_NOT_FOUND, "File not found: %s", path)
+                   : fail(err, HFSB_IO, "%s: %s", path);
+    if (S_ISDIR(info.st_mode))
+        return fail(err, HFSB_IO, "Is a directory: %s", path);
+    f = fopen(path, "rb");
+    if (!f) return fail(err, HFSB_IO, "%s: %s", path);
+    st = read_all(f, path, out, err);
+    fclose(f);
     return st;
+}
+
+/* The same for a file that will be written again. */
+static hfsb_status load_regular(const char *path, hfsb_buf *out,
+                                hfsb_err *err) {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) &&
+        !S_ISDIR(info.st_mode))
+        return fail(err, HFSB_IO, "Not a regular file: %s", path);
+    return load(path, out, err);
 }
 
 static bool write_descriptor(int fd, hfsb_str text) {
@@ -116,43 +138,61 @@ static bool make_parents(const char *path) {
     return ok;
 }
 
+/* Rewrites a file where it is. The bytes go in before the old length goes, so
+   that a full disk costs as little as possible. */
+static bool save_in_place(const char *path, hfsb_str text) {
+    int  fd = open(path, O_WRONLY);
+    bool ok = fd >= 0 && write_descriptor(fd, text) &&
+              ftruncate(fd, (off_t)text.len) == 0;
+    if (fd >= 0 && close(fd) != 0) ok = false;
+    return ok;
+}
+
+/* Writes name and renames it to target; info is what target was, or NULL. */
+static bool save_beside(const char *name, const char *target, hfsb_str text,
+                        const struct stat *info) {
+    int  fd = open(name, O_WRONLY | O_CREAT | O_EXCL, info ? 0600 : 0666);
+    bool ok = fd >= 0;
+    int  keep;
+    if (!ok) return false;
+    if (info) {
+        ok = fchown(fd, info->st_uid, info->st_gid) == 0 ||
+             info->st_uid == geteuid();
+        ok = ok && fchmod(fd, info->st_mode & 07777) == 0;
+    }
+    ok = ok && write_descriptor(fd, text);
+    if (close(fd) != 0) ok = false;
+    if (ok) ok = rename(name, target) == 0;
+    keep = errno;
+    if (!ok) unlink(name);
+    errno = keep;
+    return ok;
+}
+
 /* Replaces the file by a rename, so that a reader sees the old content or the
-   new one. Follows a symlink and keeps the mode; a file with several names is
-   rewritten in place, so that all of them show the new content. */
+   new one; follows a symlink, keeps mode and owner. Where a rename would break
+   something (several names, a directory or an owner we cannot write) the file
+   is rewritten in place. */
 static bool save(const char *path, hfsb_str text) {
     struct stat info;
     char       *real = realpath(path, NULL);
-    hfsb_buf    temporary = HFSB_INIT;
-    const char *target = real ? real : path, *name = target;
-    bool        there = stat(target, &info) == 0, ok, in_place;
-    int         fd;
-    in_place = there && info.st_nlink > 1;
-    if (!in_place) {
-        const char *slash = strrchr(target, '/');
-        int         dir = slash ? (int)(slash - target) + 1 : 0;
-        if (hfsb_buf_printf(&temporary, "%.*s.%s.hfsb-%ld", dir, target,
-                            target + dir, (long)getpid()) != HFSB_OK) {
-            free(real);
-            return false;
-        }
-        name = temporary.ptr;
-    }
-    fd = open(name, in_place ? O_WRONLY | O_TRUNC : O_WRONLY | O_CREAT | O_EXCL,
-              0666);
-    ok = fd >= 0 && write_descriptor(fd, text);
-    if (ok && there && !in_place) {
-        ok = fchmod(fd, info.st_mode & 07777) == 0;
-        if (fchown(fd, info.st_uid, info.st_gid) != 0) errno = 0;
-    }
-    if (fd >= 0 && close(fd) != 0) ok = false;
-    if (ok && !in_place) ok = rename(name, target) == 0;
-    if (!ok && fd >= 0 && !in_place) {
-        int keep = errno;
-        unlink(name);
-        errno = keep;
+    const char *target = real ? real : path, *slash = strrchr(target, '/');
+    hfsb_buf    name = HFSB_INIT;
+    bool        there = stat(target, &info) == 0, ok;
+    int         dir = slash ? (int)(slash - target) + 1 : 0;
+    if (there && access(target, W_OK) != 0) {
+        ok = false;
+    } else if (there && info.st_nlink > 1) {
+        ok = save_in_place(target, text);
+    } else {
+        ok = hfsb_buf_printf(&name, "%.*s.%.200s.hfsb-%ld", dir, target,
+                             target + dir, (long)getpid()) == HFSB_OK &&
+             save_beside(name.ptr, target, text, there ? &info : NULL);
+        if (!ok && there && (errno == EACCES || errno == EPERM))
+            ok = save_in_place(target, text);
     }
     free(real);
-    hfsb_buf_free(&temporary);
+    hfsb_buf_free(&name);
     return ok;
 }
 
@@ -178,7 +218,7 @@ typedef struct outcome {
 static void put_lines(hfsb_json_writer *w, const hfsb_edit_result *r) {
     size_t i;
     hfsb_json_put_array(w);
-    for (i = 0; i < r->count; i++) {
+    for (i = 0; r->spans && i < r->count; i++) {
         hfsb_json_put_array(w);
         hfsb_json_put_uint(w, r->spans[i].first_line);
         hfsb_json_put_uint(w, r->spans[i].last_line);
@@ -239,8 +279,7 @@ static void free_outcome(outcome *o) {
 static void fail_outcome(outcome *o, hfsb_status code, const char *format,
                          const char *path) {
     o->success = false;
-    o->err.code = code;
-    snprintf(o->err.msg, sizeof o->err.msg, format, path, strerror(errno));
+    fail(&o->err, code, format, path);
 }
 
 /* ---- hfsb edit ---- */
@@ -249,7 +288,7 @@ typedef struct edit_call {
     const char *file;
     const char *old_text, *new_text, *old_file, *new_file;
     hfsb_edit   base; /* mode, replace_all, exact, line of the options */
-    bool        has_mode, dry_run, json;
+    bool        dry_run, json;
     hfsb_buf    old_buf, new_buf, input, ignored;
     hfsb_json_doc doc;
     hfsb_edit    *edits;
@@ -259,20 +298,21 @@ typedef struct edit_call {
 static const char *const edit_keys[] = {"old_str", "new_str", "mode",
                                         "replace_all", "line", "exact"};
 
+/* Says which keys were not looked at. Beside `edits` no other counts. */
 static hfsb_status note_unknown(edit_call *c, const hfsb_json_value *object,
                                 bool top) {
+    bool           many = top && hfsb_json_get(object, "edits");
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         size_t i, n = sizeof edit_keys / sizeof *edit_keys;
         for (i = 0; i < n; i++)
             if (hfsb_str_equal(it.key, hfsb_cstr(edit_keys[i]))) break;
-        if (i < n || (top && hfsb_str_equal(it.key, HFSB_LIT("path"))) ||
+        if ((i < n && !many) || (top && hfsb_str_equal(it.key, HFSB_LIT("path"))) ||
             (top && hfsb_str_equal(it.key, HFSB_LIT("edits"))))
             continue;
         st = hfsb_buf_printf(&c->ignored, "\n(unknown key ignored: %.*s)",
-                             (int)(it.key.len < 80 ? it.key.len : 80),
-                             it.key.ptr);
+                             (int)hfsb_utf8_offset(it.key, 80), it.key.ptr);
     }
     return st;
 }
@@ -292,13 +332,18 @@ static hfsb_status read_input(edit_call *c, hfsb_err *err) {
     hfsb_json_iter         it;
     hfsb_status            st;
     opts.unique_keys = true;
-    if (!read_all(stdin, &c->input, "standard input")) return HFSB_IO;
+    st = read_stdin(&c->input, err);
+    if (st != HFSB_OK) return st;
     st = hfsb_json_parse_in_place(c->input.ptr, c->input.len, &opts, &c->doc,
                                   err);
     if (st != HFSB_OK) return st;
     st = hfsb_json_arg_value(c->doc.root, "edits", false, HFSB_JSON_ARRAY,
                              &list, err);
     if (st != HFSB_OK) return st;
+    if (list && (hfsb_json_get(c->doc.root, "old_str") ||
+                 hfsb_json_get(c->doc.root, "new_str")))
+        return fail(err, HFSB_ARG, "Give old_str and new_str, or %s, not both",
+                    "edits");
     c->count = list ? hfsb_json_count(list) : 1;
     c->edits = (hfsb_edit *)calloc(c->count ? c->count : 1, sizeof *c->edits);
     if (!c->edits) return HFSB_NOMEM;
@@ -347,7 +392,7 @@ static void run_edit(edit_call *c, outcome *o) {
     hfsb_status    st;
     opts.path = hfsb_cstr(c->file);
     st = options ? read_options(c, &o->err) : read_input(c, &o->err);
-    if (st == HFSB_OK) st = load(c->file, &before, &o->err);
+    if (st == HFSB_OK) st = load_regular(c->file, &before, &o->err);
     if (st == HFSB_OK)
         st = hfsb_edit_apply(hfsb_buf_str(&before), c->edits, c->count, &opts,
                              &after, &o->edit, &o->err);
@@ -375,6 +420,8 @@ static int edit_option(edit_call *c, args *a, const char *option) {
                  {"--new-file", offsetof(edit_call, new_file)}};
     size_t      i;
     const char *value;
+    if (strcmp(option, "--help") == 0)
+        return usage("edit: %s comes before anything else", option);
     if (strcmp(option, "--replace-all") == 0) c->base.replace_all = true;
     else if (strcmp(option, "--exact") == 0) c->base.exact = true;
     else if (strcmp(option, "--dry-run") == 0) c->dry_run = true;
@@ -394,9 +441,7 @@ static int edit_option(edit_call *c, args *a, const char *option) {
                 HFSB_OK)
                 return usage("%s", err.msg);
         } else if (strcmp(option, "--line") == 0) {
-            char *end;
-            c->base.line = (size_t)strtoul(value, &end, 10);
-            if (*end || end == value || !c->base.line)
+            if (!read_number(value, &c->base.line))
                 return usage("edit: --line needs a line number, not %s",
                              value);
         } else {
@@ -452,27 +497,38 @@ static char *terminated(hfsb_str s) {
 static hfsb_status read_for_patch(void *user, hfsb_str path, hfsb_buf *out,
                                   hfsb_err *err) {
     char       *name = terminated(path);
-    hfsb_status st = name ? load(name, out, err) : HFSB_NOMEM;
+    hfsb_status st = name ? load_regular(name, out, err) : HFSB_NOMEM;
     (void)user;
     free(name);
     return st;
 }
 
-/* Carries one change out. */
-static bool carry_out(const hfsb_patch_change *c, hfsb_err *err) {
-    char *path = terminated(c->path), *to = terminated(c->new_path);
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* Carries one change out; `done` were before it. */
+static bool carry_out(const hfsb_patch_change *c, size_t done,
+                      hfsb_err *err) {
+    char       *path = terminated(c->path), *to = terminated(c->new_path);
     const char *name = to && *to ? to : path;
     bool        ok = path && to;
     if (ok && c->kind == HFSB_PATCH_DELETE) {
         ok = unlink(path) == 0;
     } else if (ok) {
         ok = make_parents(name) && save(name, hfsb_buf_str(&c->content));
-        if (ok && name != path && strcmp(name, path) != 0)
+        if (ok && name != path && !same_file(name, path))
             ok = unlink(path) == 0;
     }
-    if (!ok)
-        snprintf(err->msg, sizeof err->msg, "%s was not written: %s",
-                 name ? name : "?", strerror(errno));
+    if (!ok) {
+        size_t n;
+        fail(err, HFSB_IO, "%s was not written: %s", name ? name : "?");
+        n = strlen(err->msg);
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 ". Changes carried out before it: %zu", done);
+    }
     free(path);
     free(to);
     return ok;
@@ -498,7 +554,7 @@ static void run_patch(hfsb_str text, bool dry_run, outcome *o) {
     files.read = read_for_patch;
     o->success = hfsb_patch_apply(text, &files, &r, &o->err) == HFSB_OK;
     for (i = 0; o->success && i < r.count; i++) {
-        if (!dry_run) o->success = carry_out(r.changes + i, &o->err);
+        if (!dry_run) o->success = carry_out(r.changes + i, i, &o->err);
         if (o->success && say_change(r.changes + i, o) != HFSB_OK)
             fail_outcome(o, HFSB_NOMEM, "%sout of memory", "");
     }
@@ -532,7 +588,7 @@ static int command_patch(args *a) {
     }
     loaded = file && strcmp(file, "-") != 0
                  ? load(file, &text, &o.err) == HFSB_OK
-                 : read_all(stdin, &text, "standard input");
+                 : read_stdin(&text, &o.err) == HFSB_OK;
     if (loaded) run_patch(hfsb_buf_str(&text), dry_run, &o);
     code = show(&o, &o.diff, json);
     free_outcome(&o);
@@ -565,10 +621,8 @@ static int command_json(args *a) {
     if (file && strcmp(file, "-") == 0) file = NULL;
     name = file ? file : "standard input";
     memset(&err, 0, sizeof err);
-    if (file && load(file, &text, &err) != HFSB_OK)
+    if ((file ? load(file, &text, &err) : read_stdin(&text, &err)) != HFSB_OK)
         fprintf(stderr, "hfsb: %s\n", err.msg);
-    else if (!file && !read_all(stdin, &text, name))
-        code = REFUSED;
     else if (hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, &err) != HFSB_OK)
         fprintf(stderr, "hfsb: %s: %s\n", name, err.msg);
     else if (hfsb_json_write(doc.root, &opts, &out, &err) != HFSB_OK ||
@@ -584,6 +638,12 @@ static int command_json(args *a) {
 
 /* ---- hfsb strip, truncate ---- */
 
+static int fail_stream(const char *command) {
+    fprintf(stderr, "hfsb: %s: %s\n", command,
+            ferror(stdin) ? "standard input cannot be read" : "out of memory");
+    return REFUSED;
+}
+
 static int command_strip(args *a) {
     static char       piece[65536];
     hfsb_text_filter *filter;
@@ -594,20 +654,20 @@ static int command_strip(args *a) {
         return usage("strip: reads standard input only, not %s",
                      a->list[a->next]);
     filter = hfsb_text_filter_open(NULL);
-    if (!filter) return REFUSED;
+    if (!filter) return fail_stream("strip");
     while (code == DONE && (n = fread(piece, 1, sizeof piece, stdin)) > 0) {
         hfsb_buf_truncate(&out, 0);
         code = hfsb_text_filter_write(filter, hfsb_str_make(piece, n),
                                       &out) == HFSB_OK
                    ? put_out(hfsb_buf_str(&out))
-                   : REFUSED;
+                   : fail_stream("strip");
     }
     hfsb_buf_truncate(&out, 0);
     if (code == DONE)
         code = !ferror(stdin) &&
                        hfsb_text_filter_finish(filter, &out) == HFSB_OK
                    ? put_out(hfsb_buf_str(&out))
-                   : REFUSED;
+                   : fail_stream("strip");
     hfsb_text_filter_close(filter);
     hfsb_buf_free(&out);
     return code;
@@ -620,7 +680,7 @@ static int truncate_input(hfsb_text_window *window) {
     size_t           n;
     bool             last;
     hfsb_status      st = HFSB_OK;
-    int              code = REFUSED;
+    int              code;
     do {
         n = fread(piece, 1, sizeof piece, stdin);
         last = n < sizeof piece;
@@ -634,6 +694,8 @@ static int truncate_input(hfsb_text_window *window) {
     if (st == HFSB_OK && !ferror(stdin) &&
         hfsb_text_window_show(window, HFSB_LIT(""), &text) == HFSB_OK)
         code = put_out(hfsb_buf_str(&text));
+    else
+        code = fail_stream("truncate");
     hfsb_buf_free(&text);
     return code;
 }
@@ -642,12 +704,10 @@ static int command_truncate(args *a) {
     hfsb_text_limit   limit = HFSB_INIT;
     hfsb_text_window *window;
     const char       *option = next_option(a), *value;
-    char             *end;
     int               code;
     if (option && strcmp(option, "--limit") == 0) {
         value = next_word(a);
-        limit.chars = value ? (size_t)strtoul(value, &end, 10) : 0;
-        if (!limit.chars || *end)
+        if (!value || !read_number(value, &limit.chars))
             return usage("truncate: --limit needs a number of characters",
                          NULL);
         option = NULL;
@@ -656,7 +716,7 @@ static int command_truncate(args *a) {
         return usage("truncate: unknown argument %s",
                      option ? option : a->list[a->next]);
     window = hfsb_text_window_open(&limit, NULL);
-    if (!window) return REFUSED;
+    if (!window) return fail_stream("truncate");
     code = truncate_input(window);
     hfsb_text_window_close(window);
     return code;
@@ -716,7 +776,9 @@ static const command commands[] = {
     {"patch", command_patch,
      "hfsb patch [--dry-run] [--json] [FILE]\n"
      "    Apply a patch in the *** Begin Patch format, from FILE or standard\n"
-     "    input, below the current directory. All files or none.\n"},
+     "    input. All changes are worked out before the first file is "
+     "written;\n"
+     "    paths are taken from the current directory.\n"},
     {"json", command_json,
      "hfsb json [--pretty] [FILE]\n"
      "    Check a JSON text and print it again; exit 1 with the position when\n"

@@ -174,6 +174,10 @@ size_t hfsb_str_count_byte(hfsb_str s, char c) {
     return n;
 }
 
+HFSBI_FN char hfsbi_lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 static bool hfsbi_is_trimmed(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }

@@ -182,19 +182,19 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
    a line already taken in belongs to the same block. */
 static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     const hfsb_span *s = u->spans + u->next;
+    size_t           end = 0; /* of the line under way */
     if (u->next == u->count) return false;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
     b->new_from = s->new_start - (s->old_start - b->old_from);
     b->new_line = s->first_line;
     for (;; s++) {
-        size_t end;
         u->next++;
         b->old_to = s->old_start + s->old_len;
         b->new_to = s->new_start + s->new_len;
         if (hfsbi_line_starts_at(u->old_text, b->old_to) &&
             hfsbi_line_starts_at(u->new_text, b->new_to))
             return true;
-        end = hfsbi_after_line(u->old_text, b->old_to);
+        if (b->old_to >= end) end = hfsbi_after_line(u->old_text, b->old_to);
         if (u->next == u->count || s[1].old_start > end ||
             (s[1].old_start == end && end > b->old_to &&
              hfsbi_line_starts_at(u->old_text, end))) {

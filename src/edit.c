@@ -57,6 +57,9 @@ static bool hfsbi_place_before(const hfsbi_place *a, const hfsbi_place *b) {
     if (a->start != b->start) return a->start < b->start;
     if ((a->end == a->start) != (b->end == b->start))
         return a->end == a->start; /* an insertion before what it is before */
+    if (a->appended != b->appended)
+        return a->appended; /* behind one text before it stands before the
+                               next */
     return a->order < b->order;
 }
 
@@ -109,7 +112,8 @@ static hfsb_str hfsbi_place_text(const hfsbi_plan *plan,
                           p->text_pos + p->text_len);
 }
 
-/* The new length; false when no place changes anything or it overflows. */
+/* The new length, and whether any place changes anything; false when the
+   length overflows. */
 static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
                             bool *changed) {
     size_t i;

@@ -11,6 +11,7 @@
 #define HFSBI_HINT_READ       65536 /* longest old_str read another way */
 #define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
 #define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
+#define HFSBI_HINT_ROOM       800 /* no more lines when the message is longer */
 
 static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
 
@@ -133,9 +134,8 @@ static unsigned long long hfsbi_signature(hfsb_str line) {
     unsigned long long bits = 0;
     size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
     for (i = 0; i < end; i++) {
-        unsigned char c = (unsigned char)line.ptr[i];
+        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
         if (c == ' ' || c == '\t') continue;
-        if (c >= 'A' && c <= 'Z') c = (unsigned char)(c - 'A' + 'a');
         bits |= 1ull << ((last * 31 + c) & 63u);
         last = c;
     }
@@ -264,13 +264,14 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
     n = l->rows.count - c.row < want ? l->rows.count - c.row : want;
     hfsbi_err_add(l->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
                           "space):");
-    for (i = 0; i < n && i < HFSBI_HINT_SHOWN; i++)
+    for (i = 0; i < n && i < HFSBI_HINT_SHOWN &&
+                strlen(l->err->msg) < HFSBI_HINT_ROOM;
+         i++)
         hfsbi_show_line(
             l->err,
             hfsbi_row_text(l->hint->file->text, l->rows.items + from + i),
             from + i + 1);
-    if (n > HFSBI_HINT_SHOWN)
-        hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
+    if (n > i) hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
     hfsbi_say_difference(l, c);
     hfsbi_err_add(l->err, "\nTo see the place call read with offset=%zu, "
                           "limit=%zu.",
@@ -279,9 +280,9 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
 
 /* ---- two places taken for one ---- */
 
-/* For rows in one direction: the longest head of `olds` that stands in rows,
-   and the row behind it (Knuth-Morris-Pratt). step is 1, or -1 to look for
-   the longest tail from the end. */
+/* The longest head of `olds` that stands in rows (Knuth-Morris-Pratt), and
+   the row of its last line; or, backwards, the longest tail and the row of
+   its first. */
 static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
                                 bool backwards, size_t *fail, size_t *at) {
     size_t n = olds->count, i, k = 0, best = 0;
@@ -308,17 +309,17 @@ static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
     return best;
 }
 
-/* "lines 1-3 are at 120-122, the rest at 2457": true when that is so. */
-static bool hfsbi_say_split(const hfsbi_look *l) {
+/* "lines 1-3 are at 120-122, the rest at 2457". */
+static void hfsbi_say_split(const hfsbi_look *l) {
     size_t  n = l->olds.count, head, tail, head_end = 0, tail_start = 0;
     size_t *fail;
-    if (n < 2 || !l->rows.count) return false;
+    if (n < 2 || !l->rows.count) return;
     fail = (size_t *)hfsbi_array(l->hint->alloc, n, sizeof *fail);
-    if (!fail) return false;
+    if (!fail) return;
     head = hfsbi_longest_run(&l->olds, &l->rows, false, fail, &head_end);
     tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
     hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
-    if (!head || !tail || head + tail < n || head == n) return false;
+    if (!head || !tail || head + tail < n || head == n) return;
     hfsbi_err_add(l->err, head == 1 ? "\nLine 1 of old_str is at line %zu"
                                     : "\nLines 1-%zu of old_str are at lines",
                   head == 1 ? head_end + 1 : head);
@@ -328,7 +329,6 @@ static bool hfsbi_say_split(const hfsbi_look *l) {
                   " of the file, the rest is at line %zu: not contiguous. "
                   "Make two edits, or quote all lines between.",
                   tail_start + 1 + (head + tail - n));
-    return true;
 }
 
 /* ---- other readings of old_str ---- */
@@ -371,9 +371,7 @@ static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
     size_t i;
     if (!to) return;
     for (i = 0; i < s.len; i++)
-        to[i] = s.ptr[i] >= 'A' && s.ptr[i] <= 'Z'
-                    ? (char)(s.ptr[i] - 'A' + 'a')
-                    : s.ptr[i];
+        to[i] = hfsbi_lower(s.ptr[i]);
     sink->buf->len += s.len;
 }
 
@@ -451,7 +449,7 @@ static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
     return s.len;
 }
 
-static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
     static const struct {
         hfsbi_reading *reading;
         bool           both;
@@ -469,7 +467,7 @@ static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
         {hfsbi_put_lower, true, "Upper and lower case differ"},
         {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
     size_t i, at;
-    if (h->old_text.len > HFSBI_HINT_READ) return false;
+    if (h->old_text.len > HFSBI_HINT_READ) return;
     for (i = 0; i < sizeof list / sizeof *list; i++) {
         at = hfsbi_find_reading(h, list[i].reading, list[i].both);
         if (at == HFSB_NPOS) continue;
@@ -477,9 +475,8 @@ static bool hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
             at = hfsbi_nth_visible(h->file->text, at);
         hfsbi_err_add(err, "\n%s, at line %zu.", list[i].text,
                       hfsb_text_line_number(h->file->text, at));
-        return true;
+        return;
     }
-    return false;
 }
 
 /* ---- the messages ---- */

@@ -163,6 +163,18 @@ HFSBI_FN bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
     return map->kind != HFSBI_INDENT_IRREGULAR;
 }
 
+static bool hfsbi_has_byte(hfsb_str s, char c) {
+    return hfsb_str_find_byte(s, c) != HFSB_NPOS;
+}
+
+/* Tabs of the one and spaces of the other side by side: neither's style. */
+static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
+    return (hfsbi_has_byte(a, '\t') && !hfsbi_has_byte(a, ' ') &&
+            hfsbi_has_byte(b, ' ') && !hfsbi_has_byte(b, '\t')) ||
+           (hfsbi_has_byte(a, ' ') && !hfsbi_has_byte(a, '\t') &&
+            hfsbi_has_byte(b, '\t') && !hfsbi_has_byte(b, ' '));
+}
+
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
                                hfsbi_sink *sink) {
     long   level;
@@ -170,6 +182,8 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
     if (seen == HFSB_NPOS && !map->may_derive) return false;
     switch (map->kind) {
     case HFSBI_INDENT_ADD:
+        if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
+            return false;
         hfsbi_put(sink, map->prefix);
         hfsbi_put(sink, indent);
         return true;

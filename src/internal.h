@@ -65,6 +65,9 @@ HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
 /* ---- base: views ---- */
 
+/* ASCII letters in lower case, everything else as it is. */
+HFSBI_FN char hfsbi_lower(char c);
+
 /* s without the spaces, tabs and CRs at its end, or at both ends. */
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);

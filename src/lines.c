@@ -18,8 +18,8 @@ HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
                     hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
-HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
-                                    size_t *len) {
+static size_t hfsbi_find_line_end(const hfsbi_file *file, size_t pos,
+                                  size_t *len) {
     hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
     size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
     *len = at == HFSB_NPOS ? 0 : 1;
@@ -29,6 +29,20 @@ HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
         at--;
     }
     return pos + at;
+}
+
+HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
+                                    size_t *len) {
+    hfsbi_line_cache *cache = file->cache;
+    if (!cache) return hfsbi_find_line_end(file, pos, len);
+    if (pos) cache++;
+    if (!cache->filled || pos < cache->from || pos > cache->at) {
+        cache->at = hfsbi_find_line_end(file, pos, &cache->len);
+        cache->from = pos;
+        cache->filled = true;
+    }
+    *len = cache->len;
+    return cache->at;
 }
 
 HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos) {

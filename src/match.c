@@ -35,7 +35,7 @@ static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
     p += (*count)++;
     p->start = start;
     p->end = end;
-    p->drop_newline = false;
+    p->drop_newline = p->overlaps = false;
     return HFSB_OK;
 }
 
@@ -43,7 +43,7 @@ static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
 static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
     hfsbi_found *f = s->found;
     if (f->count && start < f->items[f->count - 1].end) {
-        f->overlapping = true;
+        f->overlapping = f->items[f->count - 1].overlaps = true;
         return HFSB_OK;
     }
     return hfsbi_push(s->alloc, &f->items, &f->count, &f->cap, start, end);
@@ -124,8 +124,8 @@ static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
     return floor;
 }
 
-/* Widens the last window to the line of an anchor at `at`, and on to the line
-   `below` it. *end is the window's end, *end_line the number of its line. */
+/* Widens the last window, which holds an anchor on line number `line`, by the
+   lines below that. *end is its end, *end_line the number of its line. */
 static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
                         size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
@@ -169,6 +169,11 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
         }
         seen = at;
         hfsbi_widen(s, newline, below, line, &end, &end_line);
+        /* Another one on this line would add nothing. */
+        step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len),
+                                  newline);
+        if (step == HFSB_NPOS) return HFSB_OK;
+        at += step;
     }
 }
 
@@ -293,19 +298,20 @@ static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
 /* The bytes as they are: quick, and right when no CR can come between. */
 static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
     hfsb_str    text = s->file->text;
-    size_t      pos = 0, at;
+    size_t      pos = 0, at, over, len = s->old_text.len;
     hfsb_status st;
     for (;;) {
         at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
         if (at == HFSB_NPOS) break;
         at += pos;
-        st = hfsbi_take(s, at, at + s->old_text.len);
+        pos = at + len;
+        st = hfsbi_take(s, at, pos);
+        /* Does another begin inside it? */
+        over = hfsb_str_find(hfsb_str_slice(text, at + 1, pos + len - 1),
+                             s->old_text);
+        if (st == HFSB_OK && over != HFSB_NPOS)
+            st = hfsbi_take(s, at + 1 + over, at + 1 + over + len);
         if (st != HFSB_OK) return st;
-        /* One that overlaps another is enough to be ambiguous; from then on
-           they are passed over. */
-        pos = s->found->overlapping
-                  ? s->found->items[s->found->count - 1].end
-                  : at + 1;
     }
     if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
     return HFSB_OK;

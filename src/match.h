@@ -104,13 +104,20 @@ HFSBI_FN bool hfsbi_view_end(const hfsbi_view *view, size_t view_pos,
 
 /* ---- lines: of a file, and a sequence among them ---- */
 
-/* Lines that a file has around a body: all that is asked about a file again
-   and again. */
+/* The last line end that was looked up: many places on one long line ask for
+   the same. */
+typedef struct hfsbi_line_cache {
+    size_t from, at, len;
+    bool   filled;
+} hfsbi_line_cache;
+
+/* The text that is searched, and how its lines end. */
 typedef struct hfsbi_file {
     hfsb_str text;    /* without a byte order mark */
     size_t   offset;  /* of text in the file: 3 behind a mark, else 0 */
     bool     has_cr;
     bool     lone_cr; /* lines end at CR: there is no LF */
+    hfsbi_line_cache *cache; /* two, for the start and elsewhere, or NULL */
 } hfsbi_file;
 
 /* make() leaves the line ends unlooked at, as if all were LF: that is enough
@@ -184,6 +191,7 @@ typedef enum hfsbi_rung {
 typedef struct hfsbi_match {
     size_t start, end;   /* in file->text */
     bool   drop_newline; /* old and new lose their last LF: the file ends */
+    bool   overlaps;     /* another match begins inside it */
 } hfsbi_match;
 
 /* Where old text was found. */
@@ -192,7 +200,7 @@ typedef struct hfsbi_found {
     unsigned     flags;       /* folds of that rung */
     hfsbi_match *items;       /* not overlapping, in order */
     size_t       count, cap;
-    bool         overlapping; /* another match overlaps the only one */
+    bool         overlapping; /* some match overlaps another */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
 } hfsbi_found;
 
@@ -313,7 +321,6 @@ typedef struct hfsbi_hint {
     const hfsb_alloc *alloc;
     const hfsbi_file *file;
     hfsb_str          old_text, new_text; /* LF only */
-    hfsb_str          path;
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was. Without
@@ -328,6 +335,7 @@ typedef struct hfsbi_place {
     size_t start, end;          /* in the content */
     size_t text_pos, text_len;  /* in plan->texts */
     size_t order;               /* as found: breaks ties */
+    bool   appended;            /* put behind a match */
     size_t edit;
 } hfsbi_place;
 

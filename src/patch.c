@@ -1,4 +1,4 @@
-/* patch.c - apply a patch in memory. Depends on: base, diff, match,
+/* patch.c - apply a patch in memory. Depends on: base, path, diff,
    patch_parse, patch_update. */
 #include "match.h"
 
@@ -18,24 +18,20 @@ static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
     return code;
 }
 
-/* "./a" is "a". */
-static bool hfsbi_same_path(hfsb_str a, hfsb_str b) {
-    while (hfsb_str_starts(a, HFSB_LIT("./"))) a = hfsb_str_slice(a, 2, a.len);
-    while (hfsb_str_starts(b, HFSB_LIT("./"))) b = hfsb_str_slice(b, 2, b.len);
-    return hfsb_str_equal(a, b);
-}
-
-/* The file as the sections so far leave it. HFSB_NOT_FOUND fills no error. */
+/* The file as the sections so far leave it; `clean` is its path, cleaned.
+   HFSB_NOT_FOUND fills no error. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
-                                    hfsb_buf *out) {
+                                    const hfsb_buf *clean, hfsb_buf *out) {
+    hfsb_str    name = hfsb_buf_str(clean);
     size_t      i = p->result->count;
     hfsb_status st;
     while (i-- > 0) {
         const hfsb_patch_change *c = p->result->changes + i;
-        hfsb_str now = c->new_path.len ? c->new_path : c->path;
-        if (c->kind != HFSB_PATCH_DELETE && hfsbi_same_path(now, path))
+        hfsb_str from = hfsb_buf_str(&c->from), to = hfsb_buf_str(&c->to);
+        if (c->kind != HFSB_PATCH_DELETE &&
+            hfsb_str_equal(c->new_path.len ? to : from, name))
             return hfsb_buf_append(out, hfsb_buf_str(&c->content));
-        if (hfsbi_same_path(c->path, path)) return HFSB_NOT_FOUND;
+        if (hfsb_str_equal(from, name)) return HFSB_NOT_FOUND;
     }
     st = p->files->read(p->files->user, path, out, p->err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err &&
@@ -46,11 +42,12 @@ static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
 }
 
 static hfsb_status hfsbi_refuse_existing(hfsbi_patching *p, hfsb_str path,
-                                         const char *what) {
+                                         const hfsb_buf *clean,
+                                         const char     *what) {
     hfsb_buf    there = HFSB_INIT;
     hfsb_status st;
     there.alloc = p->result->alloc;
-    st = hfsbi_patch_read(p, path, &there);
+    st = hfsbi_patch_read(p, path, clean, &there);
     hfsb_buf_free(&there);
     if (st == HFSB_NOT_FOUND) return HFSB_OK;
     if (st != HFSB_OK) return st;
@@ -72,7 +69,7 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
     hfsbi_sink  sink = hfsbi_sink_begin(&c->content);
     hfsb_span   all = HFSB_INIT;
     size_t      i;
-    hfsb_status st = hfsbi_refuse_existing(p, s->path, "Add File ");
+    hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
         hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
@@ -97,7 +94,7 @@ static hfsb_status hfsbi_patch_delete(hfsbi_patching      *p,
     hfsb_span   all = HFSB_INIT;
     hfsb_status st;
     before.alloc = p->result->alloc;
-    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &before),
+    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
     all.old_len = before.len;
     if (st == HFSB_OK)
@@ -114,11 +111,10 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     hfsb_status  st;
     memset(&u, 0, sizeof u);
     before.alloc = u.texts.alloc = u.tail.alloc = p->result->alloc;
-    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &before),
+    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
-    if (st == HFSB_OK && s->new_path.len &&
-        !hfsbi_same_path(s->new_path, s->path))
-        st = hfsbi_refuse_existing(p, s->new_path, "Move to ");
+    if (st == HFSB_OK && c->new_path.len)
+        st = hfsbi_refuse_existing(p, c->new_path, &c->to, "Move to ");
     u.alloc = &p->result->alloc;
     u.patch = &p->text;
     u.section = s;
@@ -128,7 +124,7 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.err = p->err;
     if (st == HFSB_OK) st = hfsbi_update_apply(&u);
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
-    if (st == HFSB_OK && !s->new_path.len &&
+    if (st == HFSB_OK && !c->new_path.len &&
         hfsb_str_equal(u.content, hfsb_buf_str(&c->content)))
         st = hfsbi_fail_path(p->err, HFSB_REFUSED,
                              "The patch changes nothing in ", s->path,
@@ -138,6 +134,26 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     if (u.fuzzy) p->result->fuzzy = true;
     hfsbi_update_free(&u);
     hfsb_buf_free(&before);
+    return st;
+}
+
+static void hfsbi_change_free(hfsb_patch_change *c) {
+    hfsb_buf_free(&c->content);
+    hfsb_buf_free(&c->diff);
+    hfsb_buf_free(&c->from);
+    hfsb_buf_free(&c->to);
+}
+
+/* Fills in the paths; a move onto the same file is none. */
+static hfsb_status hfsbi_change_paths(hfsb_patch_change   *c,
+                                      const hfsbi_section *s) {
+    hfsb_status st = hfsb_path_clean(s->path, &c->from);
+    c->path = s->path;
+    if (st == HFSB_OK && s->new_path.len)
+        st = hfsb_path_clean(s->new_path, &c->to);
+    if (s->new_path.len &&
+        !hfsb_str_equal(hfsb_buf_str(&c->from), hfsb_buf_str(&c->to)))
+        c->new_path = s->new_path;
     return st;
 }
 
@@ -152,18 +168,17 @@ static hfsb_status hfsbi_patch_one(hfsbi_patching *p, const hfsbi_section *s) {
     r->changes = grown;
     memset(&c, 0, sizeof c);
     c.kind = s->kind;
-    c.path = s->path;
-    c.new_path = s->new_path;
-    c.content.alloc = c.diff.alloc = r->alloc;
+    c.content.alloc = c.diff.alloc = c.from.alloc = c.to.alloc = r->alloc;
+    st = hfsbi_change_paths(&c, s);
+    if (st != HFSB_OK) {
+        hfsbi_change_free(&c);
+        return st;
+    }
     if (s->kind == HFSB_PATCH_ADD) st = hfsbi_patch_add(p, s, &c);
     else if (s->kind == HFSB_PATCH_DELETE) st = hfsbi_patch_delete(p, s, &c);
     else st = hfsbi_patch_update(p, s, &c);
-    if (st == HFSB_OK) {
-        r->changes[r->count++] = c;
-    } else {
-        hfsb_buf_free(&c.content);
-        hfsb_buf_free(&c.diff);
-    }
+    if (st == HFSB_OK) r->changes[r->count++] = c;
+    else hfsbi_change_free(&c);
     return st;
 }
 
@@ -208,10 +223,7 @@ hfsb_status hfsb_patch_apply(hfsb_str patch, const hfsb_patch_files *files,
 
 void hfsb_patch_free(hfsb_patch_result *result) {
     size_t i;
-    for (i = 0; i < result->count; i++) {
-        hfsb_buf_free(&result->changes[i].content);
-        hfsb_buf_free(&result->changes[i].diff);
-    }
+    for (i = 0; i < result->count; i++) hfsbi_change_free(result->changes + i);
     hfsbi_array_free(&result->alloc, result->changes, result->cap,
                      sizeof *result->changes);
     result->changes = NULL;

@@ -26,9 +26,11 @@ typedef enum hfsb_patch_kind {
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
     hfsb_str        path;     /* shows the patch's bytes */
-    hfsb_str        new_path; /* of a move, else empty; the patch's bytes */
+    hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
+                                 move onto itself is none */
     hfsb_buf        content;  /* of the new or updated file */
     hfsb_buf        diff;     /* unified, up to 64 KiB */
+    hfsb_buf        from, to; /* private: both paths, cleaned */
 } hfsb_patch_change;
 
 /* What a patch comes to. Carry the changes out in order. */

@@ -269,7 +269,7 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
     hint.alloc = u->alloc;
     hint.file = &u->file;
     hint.old_text = hfsb_buf_str(&old_text);
-    hint.new_text = hint.path = HFSB_LIT("");
+    hint.new_text = HFSB_LIT("");
     if (hfsbi_sink_end(&sink) == HFSB_OK) hfsbi_hint_not_found(&hint, u->err);
     hfsb_buf_free(&old_text);
     return st;

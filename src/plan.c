@@ -9,6 +9,7 @@ typedef struct hfsbi_case {
     const hfsb_edit *edit;
     size_t           index;
     hfsbi_file       file;
+    hfsbi_line_cache cache[2];
     hfsb_buf         old_copy, new_copy;
     hfsb_str         old_text, new_text; /* LF only */
     hfsb_str         raw_new;
@@ -42,17 +43,23 @@ static hfsbi_hint hfsbi_case_hint(const hfsbi_case *c) {
     hint.file = &c->file;
     hint.old_text = c->old_text;
     hint.new_text = c->new_text;
-    hint.path = c->plan->opts ? c->plan->opts->path : HFSB_LIT("");
     return hint;
 }
 
 /* ---- refusals ---- */
 
+static bool hfsbi_equal_any_case(hfsb_str a, hfsb_str b) {
+    size_t i;
+    for (i = 0; i < a.len && i < b.len; i++)
+        if (hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i])) return false;
+    return a.len == b.len;
+}
+
 static bool hfsbi_is_prose(const hfsbi_plan *plan) {
     hfsb_str suffix =
         plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
-    return hfsb_str_equal(suffix, HFSB_LIT(".md")) ||
-           hfsb_str_equal(suffix, HFSB_LIT(".txt"));
+    return hfsbi_equal_any_case(suffix, HFSB_LIT(".md")) ||
+           hfsbi_equal_any_case(suffix, HFSB_LIT(".txt"));
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_case *c) {
@@ -125,7 +132,9 @@ static hfsb_status hfsbi_ambiguous(const hfsbi_case *c) {
 
 static size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
-    for (i = 0; i < s.len; i++) n += (unsigned char)s.ptr[i] > ' ';
+    for (i = 0; i < s.len; i++) /* characters, not bytes */
+        n += (unsigned char)s.ptr[i] > ' ' &&
+             ((unsigned char)s.ptr[i] & 0xC0u) != 0x80u;
     return n;
 }
 
@@ -194,6 +203,7 @@ static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
     p->text_pos = mark;
     p->text_len = plan->texts.len - mark;
     p->order = plan->place_count++;
+    p->appended = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
     p->edit = c->index;
     return HFSB_OK;
 }
@@ -203,7 +213,6 @@ static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
 static bool hfsbi_pick_line(hfsbi_case *c) {
     size_t i, pos = 0, line = 1, nearby = 0, there = 0, far;
     size_t nearby_count = 0, there_count = 0, want = c->edit->line;
-    if (c->found.overlapping) return false;
     for (i = 0; i < c->found.count; i++) {
         size_t at = c->found.items[i].start;
         line += hfsb_str_count_byte(hfsb_str_slice(c->file.text, pos, at),
@@ -223,9 +232,24 @@ static bool hfsbi_pick_line(hfsbi_case *c) {
         there = nearby;
         there_count = there_count ? there_count : nearby_count;
     }
-    if (there_count != 1) return false;
+    if (there_count != 1 || c->found.items[there].overlaps) return false;
     c->found.items[0] = c->found.items[there];
     c->found.count = 1;
+    return true;
+}
+
+/* True when every match has only blanks before it on its line. */
+static bool hfsbi_begin_lines(const hfsbi_case *c) {
+    hfsb_str text = c->file.text;
+    size_t   i;
+    for (i = 0; i < c->found.count; i++) {
+        size_t pos = c->found.items[i].start;
+        while (pos > 0 &&
+               (text.ptr[pos - 1] == ' ' || text.ptr[pos - 1] == '\t'))
+            pos--;
+        if (pos > 0 && text.ptr[pos - 1] != (c->file.lone_cr ? '\r' : '\n'))
+            return false;
+    }
     return true;
 }
 
@@ -246,6 +270,10 @@ static hfsb_status hfsbi_find_stripped(hfsbi_case *c, bool *stripped) {
     if (st == HFSB_OK && old_copy.len)
         st = hfsbi_match_find(&c->plan->alloc, &c->file,
                               hfsb_buf_str(&old_copy), false, &c->found);
+    /* A listing shows whole lines: what stands behind other text is data
+       that begins with a number. */
+    if (st == HFSB_OK && c->found.count && !hfsbi_begin_lines(c))
+        hfsbi_found_free(&c->plan->alloc, &c->found);
     if (st == HFSB_OK && c->found.count) {
         *stripped = true;
         hfsb_buf_free(&c->old_copy);
@@ -370,8 +398,8 @@ static bool hfsbi_within_line(hfsb_str s) {
 }
 
 /* The everyday edit: a part of a line for another, there once. Line ends do
-   not matter then, and a large file is spared a pass. False: go the long
-   way. */
+   not matter then, and a large file is spared a pass. *done tells whether it
+   was one. */
 static hfsb_status hfsbi_plan_quick(hfsbi_case *c, bool *done) {
     hfsb_status st;
     *done = false;
@@ -415,6 +443,7 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
     st = hfsbi_plan_quick(c, &done);
     if (st == HFSB_OK && !done) {
         hfsbi_file_scan(&c->file);
+        memset(c->cache, 0, sizeof c->cache);
         st = hfsbi_fold_texts(c);
     }
     if (st == HFSB_OK) st = hfsbi_check_texts(c);
@@ -444,6 +473,7 @@ HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
     c.file = hfsbi_file_make(
         plan->content,
         hfsb_str_starts(c.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
+    c.file.cache = c.cache;
     if ((int)c.edit->mode < 0 || c.edit->mode > HFSB_EDIT_PREPEND_BEFORE)
         st = hfsbi_refuse(&c, HFSB_ARG, "Unknown mode: %d. Nothing was "
                           "changed.", (int)c.edit->mode);

@@ -102,29 +102,39 @@ static hfsb_str hfsbi_unwrap(hfsb_str s) {
 
 #define HFSBI_OMISSION_WORDS 12
 
+static bool hfsbi_starts_dots(hfsb_str s) {
+    return hfsb_str_starts(s, HFSB_LIT("...")) ||
+           hfsb_str_starts(s, HFSB_LIT("\xE2\x80\xA6"));
+}
+
+/* What may stand between the words of such a line. One that begins with dots
+   may say more, "... (lines 10-20: unchanged) ..."; any other is more likely
+   to be code or prose. */
+static bool hfsbi_is_between(char c, bool dots_first) {
+    static const char plain[] = " \t,-'/", more[] = "()[]{}:;!`_\"0123456789";
+    return memchr(plain, c, sizeof plain - 1) ||
+           (dots_first && memchr(more, c, sizeof more - 1));
+}
+
 /* The words of a line, in lower case, one blank between them and around, so
    that phrases can be looked for; dots are dropped. False when the line holds
-   anything but words and dots, or no "...": then it is code or prose. */
+   anything but words and dots, or no "...". */
 static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     size_t i, n = 0, words = 0, dots = 0, most = 0;
+    bool   dots_first = hfsbi_starts_dots(s);
     out[n++] = ' ';
     for (i = 0; i < s.len; i++) {
-        char c = s.ptr[i];
+        char c = hfsbi_lower(s.ptr[i]);
         if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
                             HFSB_LIT("\xE2\x80\xA6"))) {
             i += 2;
             dots = 3;
-        } else if (c == '.') {
-            dots++;
         } else {
-            dots = 0;
+            dots = c == '.' ? dots + 1 : 0;
         }
         if (dots > most) most = dots;
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
         if (!(c >= 'a' && c <= 'z')) {
-            if (!dots && c != ' ' && c != '\t' && c != ',' && c != '-' &&
-                c != '\'' && c != '/')
-                return false;
+            if (!dots && !hfsbi_is_between(c, dots_first)) return false;
             c = ' ';
         }
         if (c == ' ' && out[n - 1] == ' ') continue;
@@ -135,6 +145,24 @@ static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     if (out[n - 1] != ' ') out[n++] = ' ';
     out[n] = '\0';
     return most >= 3;
+}
+
+/* Behind words that only lead up to the others. */
+static const char *hfsbi_skip_fillers(const char *words) {
+    static const char *const fillers[] = {" all ",  " and ", " some ",
+                                          " the ",  " or ",  " then ",
+                                          " keep ", " your "};
+    size_t i = 0, n = sizeof fillers / sizeof *fillers;
+    while (i < n) {
+        size_t len = strlen(fillers[i]);
+        if (strncmp(words, fillers[i], len) == 0) {
+            words += len - 1;
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+    return words;
 }
 
 static bool hfsbi_has_word(const char *words, const char *const *list,
@@ -166,11 +194,9 @@ static bool hfsbi_is_omission(hfsb_str line) {
                                         " remain the same ", " no change ",
                                         " no changes ",   " omitted "};
     static const char *const starts[] = {
-        " existing ", " rest ",  " the rest ", " remaining ", " the remaining ",
-        " other ",    " all other ", " previous ", " the previous ", " keep ",
-        " your ",     " more ",  " and the rest ", " and so on ", " add ",
-        " insert ",   " include ", " leave ", " same ", " the existing ",
-        " original ", " the original ", " the same "};
+        " existing ", " rest ",    " remaining ", " other ", " previous ",
+        " add ",      " insert ",  " include ",   " leave ", " same ",
+        " original ", " more ",    " the rest ",  " put "};
     static const char *const things[] = {
         " code ",     " function ",   " functions ",  " method ",
         " methods ",  " class ",      " classes ",    " file ",
@@ -188,12 +214,18 @@ static bool hfsbi_is_omission(hfsb_str line) {
                                        " remaining ", " other ",
                                        " previous ", " original ",
                                        " same "};
-    char     words[160];
-    hfsb_str s = hfsbi_unwrap(line);
+    char        words[160];
+    const char *rest_words;
+    hfsb_str    s = hfsbi_unwrap(line);
     if (!hfsbi_omission_words(s, words, sizeof words)) return false;
     if (hfsbi_has_word(words, plain, HFSBI_COUNT(plain))) return true;
-    return hfsbi_starts_word(words, starts, HFSBI_COUNT(starts)) &&
-           hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
+    rest_words = hfsbi_skip_fillers(words);
+    if (!hfsbi_starts_word(rest_words, starts, HFSBI_COUNT(starts)))
+        return false;
+    if (hfsbi_starts_dots(s) &&
+        hfsb_str_starts(hfsb_cstr(rest_words), HFSB_LIT(" rest of ")))
+        return true;
+    return hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
            hfsbi_has_word(words, things, HFSBI_COUNT(things));
 }
 

@@ -369,6 +369,18 @@ static void edit_takes_blank_lines_for_what_they_are(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
+static void edit_leaves_data_that_begins_with_numbers(void) {
+    static const replace_case list[] = {
+        {"1\talice\n2\tbob \n3\tcarol\n", "2\tbob\n", "", trailing,
+         "1\talice\n3\tcarol\n"},
+        {"x = {1:  \"a\", 2: \"b\"}", "1: \"a\"", "one: \"a\"", runs,
+         "x = {one:  \"a\", 2: \"b\"}"},
+        {"ports:\n  80:  http\n", "80: http", "8080: http", runs,
+         "ports:\n  8080:  http\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
 static void edit_keeps_no_more_than_is_the_same(void) {
     static const replace_case list[] = {
         {"a  b  \n", "a b\n", "a b + c\n", runs, "a  b + c\n"},
@@ -521,6 +533,13 @@ static void edit_refuses_what_cannot_be_meant(void) {
          "old_str not found in file. Lines 1-"},
         {"\ta\n\tb\n", "    a\n    b\n", "    a\n      c\n", put,
          HFSB_REFUSED, "old_str not found in file. Lines 1-2 "},
+        /* tabs of the file beside spaces of the caller */
+        {"\ta = 1\n\tb = 2\n", "a = 1\nb = 2",
+         "a = 1\nif x:\n    b = 2", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-2 "},
+        /* three characters, though nine bytes: not yet "already applied" */
+        {"a\n\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\n", "a\n",
+         "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\n", after, HFSB_OK, ""},
         /* line numbers hide nothing */
         {"x\n// keep\ny\n", "2\t// keep\n", "2\t// ... existing code ...\n",
          put, HFSB_REFUSED, "new_str has a line"},
@@ -542,6 +561,12 @@ static void edit_refuses_code_left_out(void) {
         "{/* ... existing code ... */}",
         "; ... other functions remain the same ...",
         "% ... keep existing code ...",
+        "# ... (rest of the function) ...",
+        "# ... (unchanged)",
+        "# ... lines 10-20: unchanged ...",
+        "# ... rest of f() ...",
+        "# ... and all other methods ...",
+        "# " ELLIPSIS " (remaining methods)",
         "// ... REST OF THE CLASS ...",
     };
     size_t i;
@@ -702,6 +727,7 @@ int main(void) {
     T_RUN(edit_drops_blank_lines_at_the_edges);
     T_RUN(edit_combines_runs_and_indentation);
     T_RUN(edit_takes_blank_lines_for_what_they_are);
+    T_RUN(edit_leaves_data_that_begins_with_numbers);
     T_RUN(edit_keeps_no_more_than_is_the_same);
     T_RUN(edit_leaves_the_byte_order_mark_alone);
     T_RUN(edit_takes_any_bytes);

@@ -178,7 +178,12 @@ static void edit_uses_the_line_for_exact_matches_only(void) {
     run = te_edits(HFSB_LIT("a\n"), &edit, 1, NULL);
     T_STR(run.out, "a\nb\n");
     te_free(&run);
-    edit.line = 3; /* two that overlap start there */
+    edit.line = 3; /* one that overlaps another elsewhere does not matter */
+    edit.old_str = HFSB_LIT("aa");
+    run = te_edits(HFSB_LIT("aaa\nfoo\naa\n"), &edit, 1, NULL);
+    T_STR(run.out, "aaa\nfoo\naab\n\n");
+    te_free(&run);
+    /* two that overlap start there */
     edit.old_str = HFSB_LIT("aa");
     run = te_edits(HFSB_LIT("aa\nfoo\naaa\n"), &edit, 1, NULL);
     T_CHECK(run.st == HFSB_AMBIGUOUS);
@@ -242,6 +247,18 @@ static void edits_are_made_in_the_file_as_it_was(void) {
     list[2].mode = HFSB_EDIT_PREPEND_BEFORE;
     run = te_edits(HFSB_LIT("ab"), list, 4, NULL);
     T_STR(run.out, "a123B");
+    te_free(&run);
+}
+
+static void insertions_at_one_place_stand_by_their_texts(void) {
+    hfsb_edit list[2];
+    te_run    run;
+    list[0] = te_make("X\n", "P\n");
+    list[0].mode = HFSB_EDIT_PREPEND_BEFORE;
+    list[1] = te_make("W\n", "Q\n");
+    list[1].mode = HFSB_EDIT_APPEND_AFTER;
+    run = te_edits(HFSB_LIT("W\nX\n"), list, 2, NULL);
+    T_STR(run.out, "W\nQ\nP\nX\n");
     te_free(&run);
 }
 
@@ -566,6 +583,7 @@ int main(void) {
     T_RUN(edit_uses_the_line_for_exact_matches_only);
     T_RUN(edit_exact_goes_no_further_than_rung_2);
     T_RUN(edits_are_made_in_the_file_as_it_was);
+    T_RUN(insertions_at_one_place_stand_by_their_texts);
     T_RUN(edits_join_their_notes);
     T_RUN(edits_are_all_made_or_none);
     T_RUN(edits_must_not_overlap);

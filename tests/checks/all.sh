@@ -47,6 +47,7 @@ item() { # NAME COMMAND...
 item headers-up-to-date ./amalgamate.sh --check
 item make make
 item make-test make test
+item cli sh tests/checks/cli.sh
 item fresh-copy sh tests/checks/fresh.sh
 item symbols sh tests/checks/symbols.sh
 item docs sh tests/checks/docs.sh
