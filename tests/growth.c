@@ -259,6 +259,22 @@ static void hint_long_line_make(input *in, size_t n) {
     fill(&in->text, "", "abc, ", "end\n", n);
     fill(&in->old, "", "abc, ", "END\n", n - n / 8);
 }
+/* Many places on one long line. */
+static void long_line_all_make(input *in, size_t n) {
+    fill(&in->text, "", "ab", "\n", n);
+    put(&in->old, "a");
+    put(&in->fresh, "c");
+    in->all = true;
+}
+
+/* An anchor that overlaps itself, and no rarer one beside it. */
+static void anchor_aaa_make(input *in, size_t n) {
+    fill(&in->text, "", "a", "\n", n);
+    fill(&in->text, "", "b\n", "", 40);
+    fill(&in->old, "", "a", "  b", n / 2);
+    put(&in->fresh, "c");
+}
+
 static void hint_long_old_make(input *in, size_t n) {
     number(&in->text, "value ", 0, n / 15, "\n");
     number(&in->old, "value ", 7, n / 15, " \tx\n");
@@ -312,6 +328,8 @@ static const growth_case cases[] = {
     {"edit_hint_long_line", hint_long_line_make, edit_missing},
     {"edit_hint_long_old", hint_long_old_make, edit_missing},
     {"edit_whole_file", whole_file_make, edit_done},
+    {"edit_long_line_all", long_line_all_make, edit_done},
+    {"edit_anchor_aaa", anchor_aaa_make, edit_missing},
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
