@@ -3,8 +3,9 @@
    The input: the contents of the files a and b, then the patch, with 0x1F
    between them. Oracle: carried out in order, every change starts from a file
    that is there (or, for an added one, is not), every diff turns the old
-   content into the new, and a patch that is applied once more to its own
-   result does the same every time; a refusal leaves nothing behind. */
+   content into the new, an update alone changes the number of lines as its
+   marks say, the same patch gives the same result twice; a refusal leaves
+   nothing behind. */
 #include "../t_edit.h"
 
 /* Not assert: it must hold with NDEBUG too. */
@@ -26,11 +27,44 @@ typedef struct disk {
     size_t   count;
 } disk;
 
+/* "./a" and "a" are one file. */
+static bool same_path(hfsb_str a, hfsb_str b) {
+    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
+    bool     same;
+    MUST(hfsb_path_clean(a, &x) == HFSB_OK);
+    MUST(hfsb_path_clean(b, &y) == HFSB_OK);
+    same = hfsb_str_equal(hfsb_buf_str(&x), hfsb_buf_str(&y));
+    hfsb_buf_free(&x);
+    hfsb_buf_free(&y);
+    return same;
+}
+
 static size_t find(const disk *d, hfsb_str path) {
     size_t i;
     for (i = 0; i < d->count; i++)
-        if (hfsb_str_equal(d->path[i], path)) return i;
+        if (same_path(d->path[i], path)) return i;
     return HFSB_NPOS;
+}
+
+/* Lines of text; only those that begin with `mark` unless that is 0. */
+static size_t count_lines(hfsb_str text, char mark) {
+    hfsb_str line;
+    size_t   n = 0;
+    while (hfsb_text_line(&text, &line, NULL))
+        n += !mark || (line.len && line.ptr[0] == mark);
+    return n;
+}
+
+/* An update alone makes the file longer by the lines it adds, less those it
+   removes. Where a lone CR may end a line, they are counted otherwise. */
+static void check_length(hfsb_str before, hfsb_str patch,
+                         const hfsb_patch_change *c) {
+    hfsb_str after = hfsb_buf_str(&c->content);
+    if (c->kind != HFSB_PATCH_UPDATE ||
+        hfsb_str_find_byte(before, '\r') != HFSB_NPOS)
+        return;
+    MUST(count_lines(after, 0) + count_lines(patch, '-') ==
+         count_lines(before, 0) + count_lines(patch, '+'));
 }
 
 static void put(disk *d, hfsb_str path, hfsb_str text) {
@@ -60,20 +94,22 @@ static hfsb_status read_file(void *user, hfsb_str path, hfsb_buf *out,
     return hfsb_buf_append(out, hfsb_buf_str(d->text + i));
 }
 
-static void carry_out(disk *d, const hfsb_patch_change *c) {
+static void carry_out(disk *d, const hfsb_patch_change *c, hfsb_str alone) {
     size_t   i = find(d, c->path);
     hfsb_str before =
         i == HFSB_NPOS ? HFSB_LIT("") : hfsb_buf_str(d->text + i);
     MUST((i == HFSB_NPOS) == (c->kind == HFSB_PATCH_ADD));
     MUST(te_diff_fits(before, hfsb_buf_str(&c->content),
                       hfsb_buf_str(&c->diff)));
+    if (alone.len) check_length(before, alone, c);
     if (c->kind == HFSB_PATCH_DELETE) {
         MUST(!c->content.len);
         drop(d, i);
         return;
     }
     put(d, c->path, hfsb_buf_str(&c->content));
-    if (!c->new_path.len || hfsb_str_equal(c->new_path, c->path)) return;
+    if (!c->new_path.len) return;
+    MUST(!same_path(c->new_path, c->path));
     drop(d, find(d, c->path));
     MUST(find(d, c->new_path) == HFSB_NPOS);
     put(d, c->new_path, hfsb_buf_str(&c->content));
@@ -108,7 +144,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     for (i = 0; i < r.count && d.count < MAX_FILES - 2; i++) {
         MUST(te_same(&again.changes[i].content,
                      hfsb_buf_str(&r.changes[i].content)));
-        carry_out(&d, r.changes + i);
+        carry_out(&d, r.changes + i,
+                  r.count == 1 ? patch : hfsb_str_make("", 0));
     }
     hfsb_patch_free(&r);
     hfsb_patch_free(&again);
