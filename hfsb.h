@@ -6067,9 +6067,10 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
    same on both sides, so both grow by the same number; a span that begins on
    a line already taken in belongs to the same block. */
 static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
-    const hfsb_span *s = u->spans + u->next;
+    const hfsb_span *s;
     size_t           end = 0; /* of the line under way */
     if (u->next == u->count) return false;
+    s = u->spans + u->next;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
     b->new_from = s->new_start - (s->old_start - b->old_from);
     b->new_line = s->first_line;
