@@ -56,7 +56,8 @@
    LIMITS
        JSON nests 512 levels and has up to 1 GiB by default. Cleaned output
        treats each character as one column wide. Edits work on bytes: text in
-       UTF-16 is not understood. Many edits cost one pass over the file each.
+       UTF-16 is not understood. Many edits, and the hunks of a patch, cost
+       a pass over the file each.
 
    LICENSE: MIT, see the end of this file.
 */
