@@ -8,8 +8,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
 
-ways="gcc-asan clang-asan no-simd msan tsan valgrind m32 s390x musl cxx
-      clang-joined split-O3"
+ways="gcc-asan clang-asan no-simd msan tsan valgrind m32 s390x aarch64
+      musl cxx clang-joined split-O3"
 
 # Wrapping of unsigned numbers is meant in hashes and random numbers.
 integer="-fsanitize=integer -fno-sanitize=unsigned-integer-overflow
@@ -40,7 +40,7 @@ way() { # in a subshell of its own
     SPLIT=1 RUN='' LIMIT=600
     export SPLIT RUN LIMIT
     case $1 in
-    tsan | valgrind | s390x) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
+    tsan | valgrind | s390x | aarch64) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
     esac
     case $1 in
     gcc-asan) suite gcc "$gcc_asan" ;;
@@ -61,6 +61,11 @@ way() { # in a subshell of its own
         have qemu-s390x || { echo "skipped: qemu-s390x not found"; return 77; }
         RUN=qemu-s390x
         suite "s390x-linux-gnu-gcc -static" "-O2" ;;
+    aarch64) # for NEON
+        have qemu-aarch64 ||
+            { echo "skipped: qemu-aarch64 not found"; return 77; }
+        RUN=qemu-aarch64
+        suite "aarch64-linux-gnu-gcc -static" "-O2" ;;
     musl) suite "musl-gcc -static" "-O2" ;;
     cxx) suite g++ "-std=c++17 -O1 -Wall -Wextra" ;;
     clang-joined) SPLIT='' && suite clang "-O2 -Wall -Wextra" ;;
