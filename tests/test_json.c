@@ -439,7 +439,7 @@ static void json_decodes_at_every_place(void) {
 static void json_decodes_any_mixture(void) {
     unsigned long long state = 3;
     int                round, n;
-    for (round = 0; round < 3000; round++) {
+    for (round = 0; round < (t_quick() ? 300 : 3000); round++) {
         hfsb_buf raw = HFSB_INIT, want = HFSB_INIT;
         for (n = (int)(t_random(&state) % 60); n > 0; n--) {
             size_t u = t_random(&state) % (2 * UNITS);
@@ -538,20 +538,20 @@ static void json_checks_a_million_keys_in_time(void) {
     hfsb_buf             text = HFSB_INIT;
     doc_t                doc = HFSB_INIT;
     hfsb_err             err;
-    long long            i;
+    long long            i, count = t_quick() ? 100000 : 1000000;
     bool                 ok = hfsb_buf_append_byte(&text, '{') == HFSB_OK;
     opts.unique_keys = true;
-    for (i = 0; ok && i < 1000000; i++)
-        ok = hfsb_buf_printf(&text, "\"key%07lld\":%lld,", i * 7919 % 1000000,
+    for (i = 0; ok && i < count; i++)
+        ok = hfsb_buf_printf(&text, "\"key%07lld\":%lld,", i * 7919 % count,
                              i) == HFSB_OK;
     ok = ok && hfsb_buf_append(&text, HFSB_LIT("\"last\":0}")) == HFSB_OK;
     T_CHECK(ok);
     T_CHECK(hfsb_json_parse(text_of(&text), &opts, &doc, &err) == HFSB_OK);
-    T_CHECK(hfsb_json_count(doc.root) == 1000001);
+    T_CHECK(hfsb_json_count(doc.root) == (size_t)count + 1);
     T_CHECK(hfsb_json_int(get(&doc, "key0007919"), 0) == 1);
     hfsb_json_free(&doc);
     hfsb_buf_truncate(&text, text.len - 9);
-    put(&text, "\"key0500000\":0}");
+    put(&text, "\"key0050000\":0}");
     T_CHECK(hfsb_json_parse(text_of(&text), &opts, &doc, &err) ==
             HFSB_SYNTAX);
     T_CHECK(err.pos == text.len - 15);
