@@ -8253,14 +8253,29 @@ static bool hfsbi_is_omission(hfsb_str line) {
            hfsbi_has_word(words, things, HFSBI_COUNT(things));
 }
 
+static bool hfsbi_is_line_end(char c) { return c == '\n' || c == '\r'; }
+
+/* True when the bytes [from, to) are a whole line, blanks aside. */
+static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
+    while (from > 0 &&
+           (text.ptr[from - 1] == ' ' || text.ptr[from - 1] == '\t'))
+        from--;
+    while (to < text.len && (text.ptr[to] == ' ' || text.ptr[to] == '\t'))
+        to++;
+    return (from == 0 || hfsbi_is_line_end(text.ptr[from - 1])) &&
+           (to == text.len || hfsbi_is_line_end(text.ptr[to]));
+}
+
 /* True when text has this line, blanks at its ends aside. */
 static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
-    hfsb_str l;
+    size_t at = 0, step;
     line = hfsbi_trim(line);
-    if (hfsb_str_find(text, line) == HFSB_NPOS) return false;
-    while (hfsb_text_line(&text, &l, NULL))
-        if (hfsb_str_equal(hfsbi_trim(l), line)) return true;
-    return false;
+    for (;; at += line.len) {
+        step = hfsb_str_find(hfsb_str_slice(text, at, text.len), line);
+        if (step == HFSB_NPOS) return false;
+        at += step;
+        if (hfsbi_is_whole_line(text, at, at + line.len)) return true;
+    }
 }
 
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
