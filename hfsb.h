@@ -1321,14 +1321,16 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
 
 /* ---- the fast path ---- */
 
-/* How common a byte is in source text, roughly: 0 rare, 4 everywhere. */
+/* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
+   and capitals tell similar lines apart better than punctuation does. */
 static int hfsbi_commonness(unsigned char c) {
     if (c == ' ' || c == '\n' || c == '\t') return 4;
     if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' ||
         c == 'o' || c == 'r' || c == 's')
         return 3;
     if (c >= 'a' && c <= 'z') return 2;
-    return c < 0x80 ? 1 : 0;
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
+                                                                         : 1;
 }
 
 /* Offsets of two rare, if possible different, bytes of the needle. Only its
@@ -1348,7 +1350,8 @@ static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
     best = 9;
     for (i = 0; i < end; i++) {
         int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        if (rank < best && needle.ptr[i] != needle.ptr[*first]) {
+        /* the last of several: far from the first */
+        if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
             best = rank;
             *second = i;
         }
