@@ -14,7 +14,14 @@ SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          json_read.c json_write.c text.c text_filter.c text_window.c hash.c
          path.c match.h diff.c view.c lines.c match.c indent.c compose.c
          screen.c hint.c plan.c edit.c patch_parse.c patch_update.c patch.c"
-SYSTEM="config.h internal.h"         # only these may include <system> headers
+# What touches the OS; HFSB_PURE leaves it out.
+OS_HEADERS="file.h proc.h tools.h"
+OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c
+            file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
+            proc_spawn.c proc.c proc_run.c record.h record.c check.h check.c
+            check_python.c check_shell.c tool.h job.c tools.c call.c
+            tool_bash.c tool_read.c tool_write.c tool_patch.c tool_table.c"
+SYSTEM="config.h internal.h os.h"    # only these may include <system> headers
 
 case "${1:-}" in
 '' | --check) ;;
@@ -25,7 +32,7 @@ esac
 die() { echo "amalgamate: $*" >&2; exit 1; }
 
 lint() { # every source file is listed, LF-terminated and tab-free
-    listed=" $(echo $PUBLIC $HEADERS $SOURCES) "
+    listed=" $(echo $PUBLIC $HEADERS $SOURCES $OS_HEADERS $OS_SOURCES) "
     for f in src/*.h src/*.c; do
         case "$listed" in *" ${f#src/} "*) ;; *) die "$f is not listed" ;; esac
         [ -z "$(tail -c1 "$f")" ] || die "$f: no newline at end of file"
@@ -50,11 +57,17 @@ emit_hfsb_h() {
     for f in $PUBLIC; do body "$f"; done
     printf '\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
     for f in $HEADERS; do body "$f"; done
+    printf '\n#ifndef HFSB_PURE\n'
+    for f in $OS_HEADERS; do body "$f"; done
+    printf '\n#endif /* HFSB_PURE */\n'
     printf '\n#ifdef __cplusplus\n}\n#endif\n#endif /* HFSB_H */\n'
     printf '\n#if defined(HFSB_IMPLEMENTATION) && '
     printf '!defined(HFSB_IMPLEMENTATION_DONE)\n'
     printf '#define HFSB_IMPLEMENTATION_DONE\n'
     for f in $SOURCES; do body "$f"; done
+    printf '\n#ifndef HFSB_PURE\n'
+    for f in $OS_SOURCES; do body "$f"; done
+    printf '\n#endif /* HFSB_PURE */\n'
     printf '\n#endif /* HFSB_IMPLEMENTATION */\n\n/*\n'
     sed 's/^/   /; s/ *$//' LICENSE
     printf '*/\n'

@@ -828,6 +828,510 @@ HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
 
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 
+#ifndef HFSB_PURE
+
+/* ---- src/file.h ---- */
+/* ==== FILE: read, write whole or not at all, stay beneath a root ======== */
+
+/* ---- where paths lead ---- */
+
+/* Where relative paths begin, and how far any path may lead. Does not change
+   once open: any number of threads may use it. */
+typedef struct hfsb_place hfsb_place;
+
+typedef struct hfsb_place_opts {
+    hfsb_str   work_dir; /* relative paths begin here (empty: the root when
+                            there is one, else the current directory at the
+                            time of each call). With a root, a relative one
+                            begins there */
+    hfsb_str   root;     /* every path lies beneath this directory (empty:
+                            anywhere). The kernel resolves each path from the
+                            opened root, so that no "..", symbolic link,
+                            magic link of /proc or race leads out of it;
+                            absolute symbolic links are refused */
+    hfsb_alloc alloc;    /* for the place and for all work through it */
+} hfsb_place_opts;
+
+/* HFSB_OK; HFSB_NOT_FOUND when a directory is not there, HFSB_REFUSED when
+   work_dir is not beneath the root, HFSB_IO, HFSB_NOMEM. opts may be NULL. */
+HFSB_API hfsb_status hfsb_place_open(const hfsb_place_opts *opts,
+                                     hfsb_place **out, hfsb_err *err);
+HFSB_API void        hfsb_place_close(hfsb_place *place);
+
+/* The work directory and the root as absolute paths, "" when there is none;
+   good until the place is closed. */
+HFSB_API hfsb_str hfsb_place_work_dir(const hfsb_place *place);
+HFSB_API hfsb_str hfsb_place_root(const hfsb_place *place);
+
+/* In every function below `place` may be NULL (no root, current directory).
+   What can go wrong with any path:
+   HFSB_NOT_FOUND  "File not found: {path}", and more behind it when the path
+                   begins with "~", which is not expanded, or goes through
+                   something that is no directory
+   HFSB_REFUSED    it leads outside the root ("Path is outside the root
+                   {root}: {path}", whether or not something is there), is
+                   empty, holds a NUL, or is no regular file where there must
+                   be one ("Is a directory: {path}")
+   HFSB_IO         the system says no; the message says what and why
+   HFSB_NOMEM                                                              */
+
+/* ---- looking ---- */
+
+typedef enum hfsb_file_type {
+    HFSB_FILE_REGULAR,
+    HFSB_FILE_DIRECTORY,
+    HFSB_FILE_OTHER /* a device, FIFO or socket */
+} hfsb_file_type;
+
+typedef struct hfsb_file_info {
+    unsigned long long size;
+    unsigned long long links;         /* hard links */
+    unsigned long long device, inode; /* which file it is */
+    long long          changed;       /* content: seconds since 1970 */
+    long               changed_nanos;
+    unsigned           mode; /* permission bits, 07777 */
+    hfsb_file_type     type;
+} hfsb_file_info;
+
+/* What path is, links followed. */
+HFSB_API hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
+                                    hfsb_file_info *info, hfsb_err *err);
+
+/* Appends a short text that is the same for all spellings of a path to one
+   file (relative, through links), there or not, and differs for different
+   ones. Hard links are different files. */
+HFSB_API hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
+                                   hfsb_buf *out, hfsb_err *err);
+
+/* ---- reading ---- */
+
+/* Opens a regular file: a descriptor for reading (close-on-exec, at 3 or
+   above), which the caller closes. A device, FIFO or socket is refused without
+   opening it, since it might never answer. info may be NULL. */
+HFSB_API hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path,
+                                    int *fd, hfsb_file_info *info,
+                                    hfsb_err *err);
+
+/* Appends the whole content to *out. HFSB_LIMIT past out->max, or past max
+   bytes (0: 1 GiB). Files of /proc, whose size reads as 0, work. On failure
+   *out is as it was. info (may be NULL) is that of the file that was read. */
+HFSB_API hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path,
+                                    size_t max, hfsb_buf *out,
+                                    hfsb_file_info *info, hfsb_err *err);
+
+/* sha256 of the content in hexadecimal, in bounded memory. */
+HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
+                                      char      hex[HFSB_SHA256_HEX],
+                                      hfsb_err *err);
+
+/* ---- writing ---- */
+
+typedef struct hfsb_file_write_opts {
+    hfsb_str if_sha256; /* refuse unless the file has this sha256 (hex; empty:
+                           no matter) */
+    const hfsb_file_info *if_same; /* refuse when the file is not this one any
+                                      more: another inode, size or time of
+                                      change (NULL: no matter) */
+    unsigned mode;       /* permission bits of the file (0: those it had; a
+                            new file 0666 less the umask) */
+    bool     create;     /* refuse when there is a file already */
+    bool     no_parents; /* do not make missing directories */
+    bool     no_sync;    /* do not wait for the disk: a crash of the machine,
+                            not of the process, may lose the content */
+} hfsb_file_write_opts;
+
+typedef struct hfsb_file_written {
+    unsigned long long bytes;
+    bool created;  /* there was no file */
+    bool in_place; /* not renamed into place, see below */
+    hfsb_file_info info; /* of the file as it is now */
+} hfsb_file_written;
+
+/* Writes a file whole or not at all: the bytes go to a temporary file beside
+   it, ".{name}.hfsb-{pid}-{n}", which is synced and then renamed over it, and
+   the directory is synced. A reader, or whoever looks after a crash, sees the
+   old content or the new one. A symbolic link stays one: what it points to is
+   written. Mode, owner and extended attributes stay.
+
+   Only where a rename would break something (several hard links, an owner or
+   attribute that cannot be restored, a mount point, a directory that cannot be
+   written) the file is rewritten in place, after the new bytes were written
+   and synced elsewhere and room for them was made sure of; should that fail
+   half-way the old bytes are put back.
+
+   Refuses a directory, a device, FIFO or socket, and a file without write
+   permission. No temporary is left on failure; those of processes that died
+   are removed from that directory. Directories that were made stay, also on
+   failure; none is made for a path that begins with "~".
+
+   HFSB_REFUSED also: if_sha256, if_same or create said no; HFSB_ARG when
+   if_sha256 is none. opts and written may be NULL. On failure the file is as
+   it was, or the message says that it could not be put back. */
+HFSB_API hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
+                                     hfsb_str                    content,
+                                     const hfsb_file_write_opts *opts,
+                                     hfsb_file_written          *written,
+                                     hfsb_err                   *err);
+
+/* The same for content that arrives in pieces. Nothing is at path until
+   commit. The place must stay open; opts and what they point to need not.
+   append and commit fail for good: then, or to give up, close() leaves no
+   trace. close() is always the last call, also after commit. */
+typedef struct hfsb_file_writer hfsb_file_writer;
+
+HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place *place,
+                                           hfsb_str          path,
+                                           const hfsb_file_write_opts *opts,
+                                           hfsb_file_writer **out,
+                                           hfsb_err          *err);
+HFSB_API hfsb_status hfsb_file_writer_append(hfsb_file_writer *writer,
+                                             hfsb_str piece, hfsb_err *err);
+HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
+                                             hfsb_file_written *written,
+                                             hfsb_err          *err);
+HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
+
+/* Removes a file, or a symbolic link itself; not a directory. */
+HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
+                                      hfsb_err *err);
+
+/* ---- src/proc.h ---- */
+/* ==== PROC: run a command, lose none of its output, never hang on it ==== */
+
+/* A command that runs in a session and process group of its own, with the
+   signal state of a fresh program and no descriptor but 0, 1 and 2. Nothing
+   of the host program is touched: no signal handler, no waitpid() for other
+   children, no thread.
+
+   One object, one thread at a time; different objects, different threads. */
+typedef struct hfsb_proc hfsb_proc;
+
+typedef enum hfsb_proc_stream {
+    HFSB_PROC_STDOUT,
+    HFSB_PROC_STDERR
+} hfsb_proc_stream;
+
+/* Bytes that the command wrote, as they came. Called from open, step, run and
+   close of the same object; must not call those. */
+typedef void (*hfsb_proc_output_fn)(void *user, hfsb_proc_stream stream,
+                                    hfsb_str bytes);
+
+typedef struct hfsb_proc_opts {
+    hfsb_str command;        /* for the shell: `shell -c command` */
+    const char *const *argv; /* or, without a shell, NULL-terminated; $PATH of
+                                `env` is searched when argv[0] has no slash */
+    const char *shell;       /* (NULL: "/bin/sh") */
+    const char *work_dir;    /* (NULL: the current directory) */
+    const char *const *env;  /* "NAME=value", NULL-terminated (NULL: that of
+                                this process) */
+    hfsb_str job;            /* id put into the environment as HFSB_JOB, by
+                                which processes that left the session are
+                                found again (empty: none) */
+    hfsb_str input;          /* for standard input, then its end; copied */
+    bool     keep_input;     /* standard input stays open for
+                                hfsb_proc_input(). Without input and this it is
+                                /dev/null */
+    bool     merge_stderr;   /* one stream, in the order written */
+    bool     any_length;     /* a command too long for an argument (120 kB) is
+                                run from an unlinked file */
+    long long timeout_ms;    /* from the start (0: none) */
+    long long grace_ms;      /* between TERM and KILL (0: 2000; below 0: KILL
+                                at once) */
+    long long quiet_ms;      /* after the exit, wait until the pipes were
+                                quiet for so long (0: 100) */
+    long long quiet_max_ms;  /* ... but no longer than this (0: 2000, or
+                                quiet_ms when that is more) */
+    bool      no_keeper;     /* see hfsb_proc_close() */
+    hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
+    void      *user;
+    hfsb_alloc alloc;
+} hfsb_proc_opts;
+
+typedef enum hfsb_proc_end {
+    HFSB_PROC_RUNNING,
+    HFSB_PROC_EXITED,   /* exit_code */
+    HFSB_PROC_SIGNALED, /* signal */
+    HFSB_PROC_UNKNOWN   /* the host program took the status away (it ignores
+                           SIGCHLD, or waits for every child) */
+} hfsb_proc_end;
+
+typedef struct hfsb_proc_result {
+    hfsb_proc_end      end;
+    int                exit_code;
+    int                signal;
+    bool               timed_out;  /* the timeout passed, whatever the end */
+    bool               killed;     /* hfsb_proc_kill() was called */
+    bool               incomplete; /* a process that outlived the command still
+                                      holds an output pipe, or one could not
+                                      be killed */
+    unsigned long long stdout_bytes, stderr_bytes;
+    long long          duration_ms;
+    long               pid;
+} hfsb_proc_result;
+
+/* Starts a command. HFSB_OK once the program runs; else nothing is left:
+   HFSB_NOT_FOUND  no such program, or no such work_dir ("Working directory
+                   not found: {path}")
+   HFSB_LIMIT      command, arguments and environment are too long
+   HFSB_ARG        neither or both of command and argv, a NUL inside, a
+                   variable without "=" or without a name
+   HFSB_IO, HFSB_NOMEM                                                     */
+HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
+                                    hfsb_proc **out, hfsb_err *err);
+
+/* ---- to drive it from a loop ---- */
+
+/* A descriptor to wait for. */
+typedef struct hfsb_watch {
+    int  fd;
+    bool readable, writable;
+} hfsb_watch;
+
+#define HFSB_PROC_WATCHES 4
+
+/* Milliseconds of a clock that no one sets. */
+HFSB_API long long hfsb_clock_ms(void);
+
+/* Fills list with what to wait for and gives their number, at most
+   HFSB_PROC_WATCHES. Changes with every step. */
+HFSB_API size_t hfsb_proc_watch(const hfsb_proc *proc,
+                                hfsb_watch list[HFSB_PROC_WATCHES]);
+
+/* When, on hfsb_clock_ms(), step wants to be called even if no descriptor is
+   ready; -1: never. */
+HFSB_API long long hfsb_proc_deadline(const hfsb_proc *proc);
+
+/* Does all that can be done without waiting: takes output (a bounded amount a
+   call), feeds input, notes the exit, sends signals that are due. True once
+   the command is done: it has exited and its pipes are closed or quiet. After
+   a kill or a timeout: the whole tree is gone, or cannot be killed. */
+HFSB_API bool hfsb_proc_step(hfsb_proc *proc);
+
+/* How it stands; final once step said true. */
+HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
+
+/* Ends it: TERM to the whole tree, and KILL after the grace. Returns at once;
+   step does the rest. The tree is the process group, the session, all
+   descendants, and whatever carries the job's id in its environment. */
+HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
+
+/* Queues bytes for standard input (with keep_input), and ends it. HFSB_OK;
+   HFSB_REFUSED when it is closed already, by us or by the command; HFSB_LIMIT
+   when more than 1 MiB waits; HFSB_NOMEM. */
+HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes,
+                                     bool end, hfsb_err *err);
+
+/* ---- what outlives it ---- */
+
+typedef struct hfsb_proc_entry {
+    long pid;
+    char command[128]; /* its arguments, blanks between, cut to fit; UTF-8 */
+} hfsb_proc_entry;
+
+/* The processes of its tree that run still, at most max; for after the end.
+   Empty on systems without /proc. */
+HFSB_API size_t hfsb_proc_survivors(const hfsb_proc *proc,
+                                    hfsb_proc_entry *list, size_t max);
+
+/* Takes over the output pipes that survivors hold: their descriptors (the
+   caller reads and closes them), and their number, 0 to 2. */
+HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
+
+/* Has a small forked process read those pipes to their end and discard what
+   comes, so that their writers get no SIGPIPE; closes them here. */
+HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
+
+/* Frees it. A command that still runs is killed at once, with its tree. Pipes
+   that survivors hold are given to hfsb_proc_keep_pipes(), or closed with
+   no_keeper. */
+HFSB_API void hfsb_proc_close(hfsb_proc *proc);
+
+/* ---- all in one call ---- */
+
+/* Runs a command to its end and waits. Output goes to *out and *err_out when
+   these are not NULL (what does not fit below a buffer's max is counted but
+   not kept, as is what there is no memory for: result->incomplete), and to
+   on_output. HFSB_OK whatever the command's end was; else as open. */
+HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
+                                   hfsb_buf *err_out, hfsb_proc_result *result,
+                                   hfsb_err *err);
+
+/* ---- src/tools.h ---- */
+/* ==== TOOLS: what an agent does on this machine, by name and JSON ======= */
+
+/* bash, bash_output, bash_input, kill, read, write, edit, multi_edit,
+   apply_patch and exists, on this machine. One object is one session: it
+   knows its commands and the files that were read in it.
+
+   Any number of threads may call the same object. No thread is started: what
+   commands print is taken whenever some thread is inside a call or
+   hfsb_tools_poll(). A host that leaves background commands alone for long
+   calls hfsb_tools_poll(tools, 0) now and then; a pipe holds some 64 kB to
+   1 MB until then, and the command waits when it is full. */
+typedef struct hfsb_tools hfsb_tools;
+
+/* Looks at a file that was just written and appends to *warnings a line for
+   each thing to tell ("" when all is well). What it returns but HFSB_OK is
+   ignored: a check never fails a write. */
+typedef struct hfsb_tools_check {
+    const char *suffix; /* of the files it is for: ".py" */
+    hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
+                      hfsb_buf *warnings); /* NULL: no check at all */
+    void *user;
+} hfsb_tools_check;
+
+typedef struct hfsb_tools_opts {
+    hfsb_str work_dir; /* relative paths and commands begin here (empty: the
+                          root, or the current directory) */
+    hfsb_str root;     /* the file tools stay beneath it; commands do not
+                          (empty: anywhere) */
+    bool session;      /* a file must be read before it is changed */
+    const char *const *env; /* of commands, "NAME=value", NULL-terminated
+                               (NULL: that of this process) */
+    const char *const *hide_env; /* names of variables commands do not get,
+                                    besides SANDBOX_API_TOKEN */
+    const char *shell;      /* (NULL: "/bin/sh") */
+    double   timeout;       /* seconds, when a call gives none (0: 240) */
+    double   max_timeout;   /* (0: 1200) */
+    long long grace_ms;     /* between TERM and KILL (0: 2000) */
+    size_t   max_running;   /* commands at once (0: 64) */
+    size_t   max_waiting;   /* commands that wait for a place (0: 256) */
+    size_t   max_finished;  /* finished commands kept for bash_output, each
+                               for an hour (0: 256) */
+    const char *spill_dir;  /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
+    size_t   max_spill;     /* bytes of one (0: 64 MiB) */
+    size_t   max_spills;    /* how many are kept (0: 32) */
+    const hfsb_tools_check *checks; /* looked at before the built-in ones */
+    size_t   check_count;
+    bool     no_checks;     /* none after writing */
+    bool     no_keeper;     /* see hfsb_tools_close() */
+    hfsb_alloc alloc;       /* must be usable from the threads that call */
+} hfsb_tools_opts;
+
+/* HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or root cannot be opened;
+   HFSB_REFUSED when work_dir is not beneath root; HFSB_NOMEM. opts may be
+   NULL; strings and lists in it are copied, but for checks' user. */
+HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
+                                     hfsb_tools **out, hfsb_err *err);
+
+/* Frees it: kills the commands that run, with their trees. What finished
+   commands left behind lives on; a small forked process takes over the pipes
+   it may still write to, or with no_keeper they are closed. No other thread
+   may be in a call. */
+HFSB_API void hfsb_tools_close(hfsb_tools *tools);
+
+/* ---- calls ---- */
+
+/* What a tool answers. */
+typedef struct hfsb_tool_result {
+    bool     success;
+    hfsb_buf output;
+    hfsb_buf error; /* never empty when success is false */
+    hfsb_buf extra; /* the added keys as the text of a JSON object */
+} hfsb_tool_result;
+
+HFSB_API void hfsb_tool_result_free(hfsb_tool_result *result);
+
+/* Appends {"success":...,"output":...,"error":...} with the added keys. */
+HFSB_API hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
+                                            hfsb_buf *out, hfsb_err *err);
+
+/* Appends what a model is shown: the output or "(no output)"; for a failure
+   the output, an empty line and "ERROR: {error}". */
+HFSB_API hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
+                                           hfsb_buf *out);
+
+/* Cleaned text of a command as it arrives; called by whatever thread is in a
+   call, one at a time. Must not call the tools. */
+typedef void (*hfsb_tools_text_fn)(void *user, hfsb_proc_stream stream,
+                                   hfsb_str text);
+
+typedef struct hfsb_call_opts {
+    bool     strict; /* an unknown key is an error, not a note */
+    hfsb_str key;    /* the same call with the same key runs once: a repeat
+                        waits for its result or gets it again (empty: none).
+                        For bash, write, edit, multi_edit and apply_patch */
+    hfsb_tools_text_fn on_text; /* of bash */
+    void    *user;
+} hfsb_call_opts;
+
+/* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
+   empty one). *result is filled in any case and must be freed.
+   HFSB_OK         the tool ran; result->success tells how
+   HFSB_ARG        the arguments are wrong
+   HFSB_NOT_FOUND  there is no such tool
+   HFSB_LIMIT      too many commands wait already
+   HFSB_REFUSED    the key was used for another call, or its result is no
+                   longer held
+   HFSB_NOMEM      the command may have run */
+HFSB_API hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
+                                     const hfsb_json_value *arguments,
+                                     const hfsb_call_opts  *opts,
+                                     hfsb_tool_result      *result);
+
+/* The same with arguments as JSON text. */
+HFSB_API hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
+                                          hfsb_str              arguments,
+                                          const hfsb_call_opts *opts,
+                                          hfsb_tool_result     *result);
+
+/* The same without waiting for commands: open() starts it, and done() becomes
+   true while the tools are polled. The file tools do their work inside
+   open(). Commands go on when the call is closed early. */
+typedef struct hfsb_call hfsb_call;
+
+HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_call_opts  *opts,
+                                    hfsb_call            **out);
+HFSB_API bool        hfsb_call_done(hfsb_call *call);
+/* Moves the result out, once it is done; the status as of a call. */
+HFSB_API hfsb_status hfsb_call_take(hfsb_call        *call,
+                                    hfsb_tool_result *result);
+/* Id of the command of a bash call, else "". Good until close. */
+HFSB_API const char *hfsb_call_job(const hfsb_call *call);
+HFSB_API void        hfsb_call_close(hfsb_call *call);
+
+/* ---- to drive it from a loop ---- */
+
+/* Fills list, of max items, with what to wait for; gives how many there are,
+   which may be more than max. */
+HFSB_API size_t    hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
+                                    size_t max);
+/* When, on hfsb_clock_ms(), to step even so; -1: never. */
+HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
+/* Does all that can be done without waiting. */
+HFSB_API void      hfsb_tools_step(hfsb_tools *tools);
+/* Waits up to wait_ms (below 0: for ever) for something to do, and does it. */
+HFSB_API void      hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
+/* Makes a poll in another thread return. May be called from any thread. */
+HFSB_API void      hfsb_tools_wake(hfsb_tools *tools);
+
+/* How many commands run or wait for their turn. */
+HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
+
+/* ---- definitions, for a model ---- */
+
+typedef enum hfsb_tools_format {
+    HFSB_TOOLS_FLAT,      /* {name, description, parameters} */
+    HFSB_TOOLS_OPENAI,    /* {type:"function", function:{...}} */
+    HFSB_TOOLS_ANTHROPIC, /* {name, description, input_schema} */
+    HFSB_TOOLS_MCP        /* {name, title, description, inputSchema,
+                             annotations} */
+} hfsb_tools_format;
+
+/* "flat", "openai", "anthropic", "mcp"; false when it is none of them. */
+HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
+
+/* Appends the definitions of all tools as a JSON array. */
+HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format,
+                                       hfsb_buf *out, hfsb_err *err);
+
+/* True when there is a tool of that name. */
+HFSB_API bool hfsb_tools_has(hfsb_str name);
+
+#endif /* HFSB_PURE */
+
 #ifdef __cplusplus
 }
 #endif
@@ -840,6 +1344,17 @@ HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 /* Shared by the .c files, never part of the public header. Functions that
    cross module borders are HFSBI_FN: static once joined, extern when the
    modules are compiled one by one (the tests do both). */
+
+/* What the modules that touch the OS need must be asked for before the first
+   header of libc; os.h checks that it was in time. */
+#ifndef HFSB_PURE
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE 1
+#endif
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64
+#endif
+#endif
 
 #include <stdint.h>
 #include <stdio.h>
@@ -891,6 +1406,10 @@ HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
 
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
+/* hfsb_buf_printf() for a va_list. */
+HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
+                                       va_list ap);
+
 /* ---- base: views ---- */
 
 /* ASCII letters in lower case, everything else as it is. */
@@ -930,6 +1449,24 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* ---- hash ---- */
+
+/* hfsb_sha256_finish() in hexadecimal. */
+HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
+                                      char hex[HFSB_SHA256_HEX]);
+
+/* ---- text ---- */
+
+/* Appends what hfsb_text_truncate() would give for the text of a followed by
+   that of b, two windows of the same limit. saved, when it is not 0, says how
+   many bytes of it the file at spill_path holds. HFSB_OK; HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. */
+HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
+                                             const hfsb_text_window *b,
+                                             hfsb_str  spill_path,
+                                             size_t    saved,
+                                             hfsb_buf *out);
 
 /* ---- base: many appends, one check ---- */
 
@@ -1182,7 +1719,7 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
     return hfsb_buf_append(b, hfsb_str_make(&c, 1));
 }
 
-static hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
+HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
                                      va_list ap) {
     va_list     again;
     int         n;
@@ -4650,9 +5187,11 @@ static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
     hfsbi_put(sink, hfsb_str_make(text + at, sizeof text - at));
 }
 
-/* The marker between head and tail of a text of `total` characters. */
+/* The marker between head and tail of a text of `total` characters. Where
+   saved is not 0, only so many bytes of it are in the spill file. */
 static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
-                             size_t total, hfsb_str spill_path) {
+                             size_t total, hfsb_str spill_path,
+                             size_t saved) {
     hfsbi_put(sink, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(sink, total - limit->chars);
     hfsbi_put(sink, HFSB_LIT(" of "));
@@ -4663,7 +5202,13 @@ static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
     hfsbi_put_grouped(sink, limit->chars - limit->head);
     hfsbi_put(sink, HFSB_LIT(") ...\n"));
     if (spill_path.len == 0) return;
-    hfsbi_put(sink, HFSB_LIT("Full output saved to "));
+    if (saved == 0) {
+        hfsbi_put(sink, HFSB_LIT("Full output saved to "));
+    } else {
+        hfsbi_put(sink, HFSB_LIT("Only the first "));
+        hfsbi_put_grouped(sink, saved);
+        hfsbi_put(sink, HFSB_LIT(" bytes of output saved to "));
+    }
     hfsbi_put(sink, spill_path);
     hfsbi_put(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
                              "offset/limit to inspect specific "
@@ -4693,7 +5238,7 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
             head + hfsb_utf8_offset(hfsb_str_slice(text, head, text.len),
                                     left_out);
         hfsbi_put(&sink, hfsb_str_slice(text, 0, head));
-        hfsbi_put_marker(&sink, &lim, total, spill_path);
+        hfsbi_put_marker(&sink, &lim, total, spill_path, 0);
         hfsbi_put(&sink, hfsb_str_slice(text, tail, text.len));
     }
     if (hfsbi_sink_end(&sink) != HFSB_OK)
@@ -4879,6 +5424,58 @@ bool hfsb_text_window_truncated(const hfsb_text_window *window) {
     return window->total > window->limit.chars;
 }
 
+/* All of a window that is not truncated, else its tail. */
+static void hfsbi_put_kept(hfsbi_sink *sink, const hfsb_text_window *w) {
+    hfsb_str first, second;
+    hfsbi_ring_views(w, &first, &second);
+    if (!hfsb_text_window_truncated(w))
+        hfsbi_put(sink, hfsb_buf_str(&w->head));
+    hfsbi_put(sink, first);
+    hfsbi_put(sink, second);
+}
+
+/* The last n characters of w, of which it holds at least so many. */
+static void hfsbi_put_last(hfsbi_sink *sink, const hfsb_text_window *w,
+                           size_t n) {
+    hfsb_buf   kept = HFSB_INIT;
+    hfsbi_sink all;
+    hfsb_str   text;
+    kept.alloc = w->alloc;
+    all = hfsbi_sink_begin(&kept);
+    hfsbi_put_kept(&all, w);
+    if (hfsbi_sink_end(&all) != HFSB_OK) sink->status = all.status;
+    text = hfsb_buf_str(&kept);
+    hfsbi_put(sink, hfsb_str_slice(
+                        text,
+                        hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
+                        text.len));
+    hfsb_buf_free(&kept);
+}
+
+HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
+                                             const hfsb_text_window *b,
+                                             hfsb_str  spill_path,
+                                             size_t    saved,
+                                             hfsb_buf *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     head = a->limit.head, tail = a->limit.chars - head;
+    size_t     total = a->total + b->total, from_a;
+    if (total <= a->limit.chars) {
+        hfsbi_put_kept(&sink, a);
+        hfsbi_put_kept(&sink, b);
+        return hfsbi_sink_end(&sink);
+    }
+    from_a = a->total < head ? a->total : head;
+    hfsbi_put(&sink, hfsb_buf_str(&a->head));
+    hfsbi_put(&sink, hfsb_str_slice(hfsb_buf_str(&b->head), 0,
+                                    hfsb_utf8_offset(hfsb_buf_str(&b->head),
+                                                     head - from_a)));
+    hfsbi_put_marker(&sink, &a->limit, total, spill_path, saved);
+    if (b->total < tail) hfsbi_put_last(&sink, a, tail - b->total);
+    hfsbi_put_last(&sink, b, b->total < tail ? b->total : tail);
+    return hfsbi_sink_end(&sink);
+}
+
 hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                   hfsb_str spill_path, hfsb_buf *out) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
@@ -4886,7 +5483,8 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     hfsbi_ring_views(window, &first, &second);
     hfsbi_put(&sink, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path);
+        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path,
+                         0);
     hfsbi_put(&sink, first);
     hfsbi_put(&sink, second);
     return hfsbi_sink_end(&sink);
@@ -4997,19 +5595,24 @@ void hfsb_sha256_finish(hfsb_sha256  *sha,
             (unsigned char)(sha->state[i / 4] >> (24 - 8 * (i % 4)) & 0xFFu);
 }
 
-void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
+HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
+                                      char hex[HFSB_SHA256_HEX]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char     digest[HFSB_SHA256_SIZE];
-    hfsb_sha256       sha;
     size_t            i;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, s);
-    hfsb_sha256_finish(&sha, digest);
+    hfsb_sha256_finish(sha, digest);
     for (i = 0; i < HFSB_SHA256_SIZE; i++) {
         hex[2 * i] = digits[digest[i] >> 4];
         hex[2 * i + 1] = digits[digest[i] & 15];
     }
     hex[2 * HFSB_SHA256_SIZE] = '\0';
+}
+
+void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, s);
+    hfsbi_sha256_finish_hex(&sha, hex);
 }
 
 /* ---- base64 ---- */
@@ -10645,6 +11248,7728 @@ void hfsb_patch_free(hfsb_patch_result *result) {
     result->count = result->cap = 0;
     result->fuzzy = false;
 }
+
+#ifndef HFSB_PURE
+
+/* ---- src/os.h ---- */
+/* The operating system, for the modules that touch it: its headers, what
+   differs between systems, and the few calls everyone needs. Never part of
+   the public header.
+
+   Linux features are used when the kernel has them and replaced when not.
+   HFSBI_PORTABLE leaves them out at compile time, so that the tests reach the
+   replacements on Linux too. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__) && !defined(HFSBI_PORTABLE)
+#define HFSBI_LINUX 1
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#endif
+
+#if defined(__linux__) && !defined(O_PATH)
+#error "a libc header came before hfsb.h: in the file that defines \
+HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
+#endif
+
+/* Open a directory only to look things up in it. */
+#if defined(O_PATH) && !defined(HFSBI_PORTABLE)
+#define HFSBI_O_SEARCH (O_PATH | O_DIRECTORY | O_CLOEXEC)
+#else
+#define HFSBI_O_SEARCH (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#endif
+
+/* ---- errors ---- */
+
+/* The words for an errno, in English whatever the locale. Never NULL; codes
+   that are not known are "system error". */
+HFSBI_FN const char *hfsbi_os_text(int code);
+
+/* Fills *err with `format`, ": " and the words for errno `code`. The status is
+   HFSB_NOT_FOUND for ENOENT and ENOTDIR, HFSB_NOMEM for ENOMEM, HFSB_LIMIT
+   for E2BIG, else HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
+                                   const char *format, ...)
+    HFSBI_PRINTF(3, 4);
+
+/* ---- descriptors; all are close-on-exec ---- */
+
+/* Closes *fd unless it is -1, sets it to -1, and keeps errno. */
+HFSBI_FN void hfsbi_close(int *fd);
+
+/* read() and write() that go on after an interruption. */
+HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
+HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
+
+/* All of s, in as many writes as it takes; false with errno. A full pipe or a
+   file at its size limit fails, it does not kill the host with a signal. */
+HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s);
+
+/* A pipe, its ends at 3 or above; false with errno and both -1. */
+HFSBI_FN bool hfsbi_pipe(int fds[2]);
+
+/* fd, or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above and
+   fd is closed. -1 with errno. */
+HFSBI_FN int hfsbi_above_standard(int fd);
+
+HFSBI_FN bool hfsbi_set_nonblocking(int fd);
+
+/* ---- signals that a write may raise ---- */
+
+/* Between begin and end, SIGPIPE and SIGXFSZ that this thread's own writes
+   raise are errors of the write and nothing else. The host's handlers are not
+   touched. Keeps errno. */
+typedef struct hfsbi_signal_guard {
+    sigset_t old_mask;
+    bool     pipe_pending, size_pending; /* before we began */
+} hfsbi_signal_guard;
+
+HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard);
+HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
+
+/* ---- the rest ---- */
+
+/* Fills out with n random bytes; without a source of them, with what changes
+   from call to call. For names and ids, not for keys. */
+HFSBI_FN void hfsbi_random(void *out, size_t n);
+
+/* A NUL-terminated copy in memory of alloc; give it back with
+   hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
+HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
+
+/* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
+   -1 with errno. */
+HFSBI_FN int hfsbi_unnamed_file(const char *dir);
+
+/* ---- src/os.c ---- */
+/* os.c - the calls to the system that several modules need. Depends on: base.
+ */
+/* ---- errors ---- */
+
+HFSBI_FN const char *hfsbi_os_text(int code) {
+    static const struct {
+        int         code;
+        const char *text;
+    } known[] = {{ENOENT, "no such file or directory"},
+                 {EACCES, "permission denied"},
+                 {EPERM, "operation not permitted"},
+                 {ENOTDIR, "a part of the path is not a directory"},
+                 {EISDIR, "is a directory"},
+                 {EEXIST, "exists already"},
+                 {ENAMETOOLONG, "the name is too long"},
+                 {ELOOP, "too many symbolic links"},
+                 {ENOSPC, "no space left on the device"},
+                 {EDQUOT, "the disk quota is used up"},
+                 {EFBIG, "the file size limit is reached"},
+                 {EROFS, "the file system is read-only"},
+                 {EIO, "input/output error"},
+                 {EBUSY, "in use"},
+                 {EXDEV, "crosses a file system border"},
+                 {ETXTBSY, "the program is being executed"},
+                 {EMFILE, "too many open files in this process"},
+                 {ENFILE, "too many open files in the system"},
+                 {ENOMEM, "out of memory"},
+                 {EINTR, "interrupted"},
+                 {EAGAIN, "no resources at the moment"},
+                 {E2BIG, "argument list too long"},
+                 {ENOEXEC, "not an executable format"},
+                 {EINVAL, "invalid argument"},
+                 {EPIPE, "the reader is gone"},
+                 {EBADF, "bad file descriptor"},
+                 {ENODEV, "no such device"},
+                 {ENXIO, "no such device or address"},
+                 {ESTALE, "stale file handle"},
+                 {ENOSYS, "not supported by the system"},
+                 {EOPNOTSUPP, "not supported"}};
+    size_t i;
+    for (i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code) return known[i].text;
+    return "system error";
+}
+
+static hfsb_status hfsbi_os_status(int code) {
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR: return HFSB_NOT_FOUND;
+    case ENOMEM: return HFSB_NOMEM;
+    case E2BIG: return HFSB_LIMIT;
+    default: return HFSB_IO;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
+                                   const char *format, ...) {
+    char    text[1024];
+    va_list ap;
+    if (!err) return hfsbi_os_status(code);
+    va_start(ap, format);
+    if (vsnprintf(text, sizeof text, format, ap) < 0) text[0] = '\0';
+    va_end(ap);
+    hfsbi_fail(err, hfsbi_os_status(code), 0, "%s: %s", text,
+               hfsbi_os_text(code));
+    return err->code;
+}
+
+/* ---- descriptors ---- */
+
+HFSBI_FN void hfsbi_close(int *fd) {
+    int keep = errno;
+    if (*fd >= 0) (void)close(*fd);
+    *fd = -1;
+    errno = keep;
+}
+
+HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n) {
+    ssize_t got;
+    do got = read(fd, ptr, n);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n) {
+    ssize_t put;
+    do put = write(fd, ptr, n);
+    while (put < 0 && errno == EINTR);
+    return put;
+}
+
+HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
+    hfsbi_signal_guard guard;
+    bool               ok = true;
+    hfsbi_signal_guard_begin(&guard);
+    while (ok && s.len) {
+        ssize_t n = hfsbi_write(fd, s.ptr, s.len);
+        if (n == 0) errno = EIO;
+        ok = n > 0;
+        if (ok) s = hfsb_str_slice(s, (size_t)n, s.len);
+    }
+    hfsbi_signal_guard_end(&guard);
+    return ok;
+}
+
+HFSBI_FN int hfsbi_above_standard(int fd) {
+    int high;
+    if (fd < 0 || fd > 2) return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    hfsbi_close(&fd);
+    return high;
+}
+
+HFSBI_FN bool hfsbi_pipe(int fds[2]) {
+    int raw[2] = {-1, -1};
+#ifdef HFSBI_LINUX
+    int rc = pipe2(raw, O_CLOEXEC);
+#else
+    int rc = pipe(raw); /* a fork in another thread may see them */
+    if (rc == 0) {
+        (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
+        (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
+    }
+#endif
+    fds[0] = fds[1] = -1;
+    if (rc != 0) return false;
+    fds[0] = hfsbi_above_standard(raw[0]);
+    if (fds[0] < 0) {
+        hfsbi_close(&raw[1]);
+        return false;
+    }
+    fds[1] = hfsbi_above_standard(raw[1]);
+    if (fds[1] >= 0) return true;
+    hfsbi_close(&fds[0]);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+/* ---- signals ---- */
+
+HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
+    int      keep = errno;
+    sigset_t both, pending;
+    sigemptyset(&both);
+    sigaddset(&both, SIGPIPE);
+    sigaddset(&both, SIGXFSZ);
+    sigemptyset(&pending);
+    (void)sigpending(&pending);
+    guard->pipe_pending = sigismember(&pending, SIGPIPE) == 1;
+    guard->size_pending = sigismember(&pending, SIGXFSZ) == 1;
+    (void)pthread_sigmask(SIG_BLOCK, &both, &guard->old_mask);
+    errno = keep;
+}
+
+/* Takes back one signal that became pending since begin. A signal that the
+   host ignores never becomes pending. */
+static void hfsbi_take_pending(int number, bool before) {
+    sigset_t pending, one;
+    int      got;
+    sigemptyset(&pending);
+    if (before || sigpending(&pending) != 0 ||
+        sigismember(&pending, number) != 1)
+        return;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    (void)sigwait(&one, &got);
+}
+
+HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
+    int keep = errno;
+    hfsbi_take_pending(SIGPIPE, guard->pipe_pending);
+    hfsbi_take_pending(SIGXFSZ, guard->size_pending);
+    (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
+    errno = keep;
+}
+
+/* ---- the rest ---- */
+
+HFSBI_FN void hfsbi_random(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    int            fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    size_t         got = 0;
+    while (fd >= 0 && got < n) {
+        ssize_t part = hfsbi_read(fd, bytes + got, n - got);
+        if (part <= 0) break;
+        got += (size_t)part;
+    }
+    hfsbi_close(&fd);
+    if (got < n) { /* no such device: the clock, the process, an address */
+        struct timespec    now = HFSB_INIT;
+        unsigned long long mix[4];
+        char               hex[HFSB_SHA256_HEX];
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        mix[0] = (unsigned long long)now.tv_sec;
+        mix[1] = (unsigned long long)now.tv_nsec;
+        mix[2] = (unsigned long long)getpid();
+        mix[3] = (unsigned long long)(uintptr_t)&now;
+        hfsb_sha256_hex(hfsb_str_make((const char *)mix, sizeof mix), hex);
+        for (; got < n; got++)
+            bytes[got] = (unsigned char)(hex[got * 2 % 64] * 16 +
+                                         hex[(got * 2 + 1) % 64]);
+    }
+}
+
+HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
+    char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
+    if (!copy) return NULL;
+    if (s.len) memcpy(copy, s.ptr, s.len);
+    copy[s.len] = '\0';
+    return copy;
+}
+
+HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
+    char          name[PATH_MAX];
+    unsigned char id[8];
+    int           fd = -1, tries, n;
+    if (!dir) dir = getenv("TMPDIR");
+    if (!dir || !*dir) dir = "/tmp";
+    for (tries = 0; fd < 0 && tries < 8; tries++) {
+        hfsbi_random(id, sizeof id);
+        n = snprintf(name, sizeof name,
+                     "%s/.hfsb-%02x%02x%02x%02x%02x%02x%02x%02x", dir, id[0],
+                     id[1], id[2], id[3], id[4], id[5], id[6], id[7]);
+        if (n < 0 || (size_t)n >= sizeof name) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) return -1;
+    }
+    if (fd >= 0) (void)unlink(name);
+    return hfsbi_above_standard(fd);
+}
+
+/* ---- src/file_place.h ---- */
+/* Private to FILE: from a path to an opened directory and a name in it. All
+   work is done with those two, so that whatever happens to the path in the
+   meantime, nothing outside the root is reached. */
+
+/* Longest name in a directory, on every file system of note. */
+#define HFSBI_NAME_SIZE 256 /* with the NUL */
+
+/* As many symbolic links as Linux follows in one path. */
+#define HFSBI_LINKS_MAX 40
+
+struct hfsb_place {
+    int        root_fd;   /* -1: no root */
+    hfsb_buf   root;      /* as given, made absolute */
+    hfsb_buf   real_root; /* the same without symbolic links */
+    hfsb_buf   work_dir;  /* absolute; empty: the current directory */
+    hfsb_buf   work_rest; /* work_dir as seen from the root */
+    hfsb_alloc alloc;
+};
+
+/* Where a path leads: what is, or could be, at `name` in the directory. */
+typedef struct hfsbi_spot {
+    int         dir;  /* to be closed */
+    const char *name; /* into `path`; "." when that names a directory by a
+                           slash or a dot at its end */
+    hfsb_buf    path; /* from the root, or where the process sees it */
+    bool        exists;
+    struct stat st; /* of what exists; a link only with NO_FOLLOW */
+} hfsbi_spot;
+
+enum {
+    HFSBI_SPOT_NO_FOLLOW = 1, /* a link itself, not what it leads to */
+    HFSBI_SPOT_PARENTS = 2,   /* make missing directories */
+    HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
+    HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
+                                 last one there is and `name` all the rest */
+};
+
+/* `verb` is what the caller wants to do, for the message. On failure there is
+   nothing to close. */
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+                                     unsigned how, const char *verb,
+                                     hfsbi_spot *spot, hfsb_err *err);
+HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *spot);
+
+/* Looks anew at what is at the spot; 0 or an errno. */
+HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
+
+/* Opens the regular file at spot for reading and takes its stat anew. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
+                                     hfsbi_spot *spot, int *fd, hfsb_err *err);
+
+/* The words for errno `code` on the way to or at path. */
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* "{what}: {path}" */
+HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
+                                    const char *what, hfsb_str path);
+
+/* HFSB_OK for a regular file; else the refusal. */
+HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
+                                        hfsb_err *err);
+
+HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place);
+
+/* The directory at path, which the kernel or, where it cannot, a walk by hand
+   resolves without leaving root; -1 with errno, EXDEV for a path that leads
+   out. */
+HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
+                                const hfsb_alloc *alloc);
+
+/* openat() that goes on after an interruption; at 3 or above. */
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
+
+/* fsync(), as far as the file system has it; false with errno. The second is
+   for a directory opened with HFSBI_O_SEARCH; the best it can. */
+HFSBI_FN bool hfsbi_sync(int fd);
+HFSBI_FN void hfsbi_sync_dir(int dir);
+
+HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
+                                   const struct stat *st);
+
+/* sha256 of what can still be read from fd; false with errno. */
+HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+
+/* ---- temporary files ---- */
+
+/* Makes one beside `name`, with a lock on it as a sign of life; its name goes
+   to temp. 0 or an errno. */
+HFSBI_FN int  hfsbi_temp_open(int dir, const char *name, mode_t mode,
+                              char temp[HFSBI_NAME_SIZE], int *fd);
+HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
+
+/* Removes those of processes that died. */
+HFSBI_FN void hfsbi_temp_sweep(int dir);
+
+/* ---- in place ---- */
+
+/* Gives the file these permission bits unless it has them; false with
+   errno. */
+HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode);
+
+/* Extended attributes of one file to another, so that both have the same.
+   0 or an errno. */
+HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc);
+
+typedef struct hfsbi_rewriting {
+    int                fd;    /* the file, for reading and writing */
+    int                spool; /* the new content */
+    unsigned long long bytes; /* ... and its length */
+    mode_t             mode;  /* permission bits it shall have */
+    bool               no_sync;
+    bool               begun;  /* out: it failed on the way ... */
+    bool               spoilt; /* ... and the old content is not back */
+} hfsbi_rewriting;
+
+/* 0, or an errno with the old content put back unless `spoilt`. */
+HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r);
+
+/* ---- src/file_beneath.c ---- */
+/* file_beneath.c - open directories without leaving a root. Depends on: os. */
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
+    int fd;
+    do fd = openat(dir, name, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return hfsbi_above_standard(fd);
+}
+
+/* ---- by the kernel ---- */
+
+#ifdef HFSBI_LINUX
+
+/* The same on all machines that joined the common numbering; older headers
+   do not have it. */
+#if !defined(SYS_openat2) &&                                           \
+    (defined(__aarch64__) || defined(__arm__) || defined(__riscv) ||   \
+     defined(__i386__) || defined(__s390__) || defined(__powerpc__) || \
+     (defined(__x86_64__) && !defined(__ILP32__)))
+#define SYS_openat2 437
+#endif
+
+/* struct open_how, RESOLVE_NO_MAGICLINKS and RESOLVE_BENEATH of
+   <linux/openat2.h>, which may be missing */
+typedef struct hfsbi_open_how {
+    uint64_t flags, mode, resolve;
+} hfsbi_open_how;
+
+/* -1 with ENOSYS when the kernel cannot tell. */
+static int hfsbi_kernel_beneath(int root, const char *path) {
+    long fd = -1;
+#ifdef SYS_openat2
+    hfsbi_open_how how = HFSB_INIT;
+    int            tries;
+    how.flags = (uint64_t)HFSBI_O_SEARCH;
+    how.resolve = 0x02 | 0x08;
+    /* EAGAIN: something was renamed while a ".." was looked at. */
+    for (tries = 0; tries < 32; tries++) {
+        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
+    }
+    if (fd >= 0) return hfsbi_above_standard((int)fd);
+    /* EPERM comes from filters that do not know the call. ELOOP is a magic
+       link or a true loop, and only the walk can tell which. */
+    if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
+        errno == ELOOP || errno == EINVAL || errno == E2BIG)
+        errno = ENOSYS;
+#else
+    (void)root;
+    (void)path;
+    errno = ENOSYS;
+#endif
+    return (int)fd;
+}
+#endif
+
+/* ---- by hand ---- */
+
+/* `at` is reached from the root by the names in `done` and never by a link:
+   each was opened from the one before with O_NOFOLLOW. */
+typedef struct hfsbi_walk {
+    int      root; /* the caller's */
+    int      at;   /* to be closed unless it is the root */
+    hfsb_buf done; /* each name with a slash behind */
+    hfsb_buf rest; /* the way ahead, from pos on */
+    size_t   pos;
+    unsigned links; /* followed so far */
+} hfsbi_walk;
+
+static bool hfsbi_walk_set(hfsbi_walk *w, int fd) {
+    if (fd < 0) return false;
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = fd;
+    return true;
+}
+
+static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
+    return hfsbi_walk_set(
+        w, hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0));
+}
+
+/* The component at *pos of path, without the slashes before it; false when
+   there is none. A name that is too long for any file sets *fits. */
+static bool hfsbi_next_name(hfsb_str path, size_t *pos,
+                            char name[HFSBI_NAME_SIZE], bool *fits) {
+    size_t n;
+    while (*pos < path.len && path.ptr[*pos] == '/') ++*pos;
+    path = hfsb_str_slice(path, *pos, path.len);
+    n = hfsb_str_find_byte(path, '/');
+    if (n == HFSB_NPOS) n = path.len;
+    *fits = n < HFSBI_NAME_SIZE;
+    if (n == 0 || !*fits) return false;
+    memcpy(name, path.ptr, n);
+    name[n] = '\0';
+    *pos += n;
+    return true;
+}
+
+/* ".." is what the directory was reached through: the way there again without
+   its last name. The ".." of the file system may have moved. */
+static bool hfsbi_walk_up(hfsbi_walk *w) {
+    char   name[HFSBI_NAME_SIZE];
+    size_t end = w->done.len, pos = 0;
+    bool   fits;
+    if (end == 0) {
+        errno = EXDEV;
+        return false;
+    }
+    end--;
+    while (end > 0 && w->done.ptr[end - 1] != '/') end--;
+    hfsb_buf_truncate(&w->done, end);
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = w->root;
+    while (hfsbi_next_name(hfsb_buf_str(&w->done), &pos, name, &fits))
+        if (!hfsbi_walk_enter(w, name)) return false;
+    return true;
+}
+
+static int hfsbi_buf_errno(hfsb_status st) {
+    return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
+}
+
+/* Puts the link's target before the rest of the way; an errno. */
+static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
+    hfsb_buf   next = HFSB_INIT;
+    hfsbi_sink sink;
+    if (target.len == 0) return ENOENT;
+    if (target.ptr[0] == '/') return EXDEV;
+    if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
+    next.alloc = w->rest.alloc;
+    next.max = w->rest.max;
+    sink = hfsbi_sink_begin(&next);
+    hfsbi_put(&sink, target);
+    hfsbi_put_byte(&sink, '/');
+    hfsbi_put(&sink,
+              hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
+    if (hfsbi_sink_end(&sink) != HFSB_OK) {
+        hfsb_buf_free(&next);
+        return hfsbi_buf_errno(sink.status);
+    }
+    hfsb_buf_free(&w->rest);
+    w->rest = next;
+    w->pos = 0;
+    return 0;
+}
+
+/* One component; an errno. Should it become a link after we looked, it is not
+   followed: then there is no such directory. */
+static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
+    char    target[PATH_MAX];
+    ssize_t n;
+    if (strcmp(name, ".") == 0) return 0;
+    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w) ? 0 : errno;
+    n = readlinkat(w->at, name, target, sizeof target);
+    if (n == (ssize_t)sizeof target) return ENAMETOOLONG;
+    if (n >= 0) return hfsbi_walk_follow(w, hfsb_str_make(target, (size_t)n));
+    if (errno != EINVAL) return errno;
+    if (!hfsbi_walk_enter(w, name)) return errno;
+    return hfsbi_buf_errno(hfsb_buf_printf(&w->done, "%s/", name));
+}
+
+static int hfsbi_walk_beneath(int root, const char *path,
+                              const hfsb_alloc *alloc) {
+    hfsbi_walk w = HFSB_INIT;
+    char       name[HFSBI_NAME_SIZE];
+    bool       fits = true;
+    int        code;
+    w.root = w.at = root;
+    w.done.alloc = w.rest.alloc = *alloc;
+    w.rest.max = (size_t)PATH_MAX * 8;
+    code = hfsbi_buf_errno(hfsb_buf_append(&w.rest, hfsb_cstr(path)));
+    while (code == 0 &&
+           hfsbi_next_name(hfsb_buf_str(&w.rest), &w.pos, name, &fits))
+        code = hfsbi_walk_step(&w, name);
+    if (code == 0 && !fits) code = ENAMETOOLONG;
+    if (code == 0 && w.at == root && !hfsbi_walk_enter(&w, ".")) code = errno;
+    hfsb_buf_free(&w.done);
+    hfsb_buf_free(&w.rest);
+    if (code == 0) return w.at;
+    if (w.at != root) hfsbi_close(&w.at);
+    errno = code;
+    return -1;
+}
+
+HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
+                                const hfsb_alloc *alloc) {
+#ifdef HFSBI_LINUX
+    int fd = hfsbi_kernel_beneath(root, path);
+    if (fd >= 0 || errno != ENOSYS) return fd;
+#endif
+    if (path[0] == '/' || strlen(path) >= PATH_MAX) {
+        errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
+        return -1;
+    }
+    return hfsbi_walk_beneath(root, path, alloc);
+}
+
+/* ---- src/file_place.c ---- */
+/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath. */
+/* ---- messages ---- */
+
+/* Longest path that a message shows whole, in characters. */
+#define HFSBI_PATH_SHOWN 400
+
+HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
+                                    const char *what, hfsb_str path) {
+    hfsbi_fail(err, code, 0, "%s: ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
+                                        hfsb_err *err) {
+    const char *what = "Is a device, not a regular file";
+    if (S_ISREG(mode)) return HFSB_OK;
+    if (S_ISDIR(mode)) what = "Is a directory";
+    else if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
+    else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
+    else if (S_ISLNK(mode)) what = "Became a symbolic link meanwhile";
+    return hfsbi_path_say(err, HFSB_REFUSED, what, path);
+}
+
+static hfsb_status hfsbi_path_missing(hfsb_str path, int code, hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", path);
+    if (code == ENOTDIR)
+        hfsbi_err_add(err, " (a part of the path is not a directory)");
+    else if (path.len && path.ptr[0] == '~')
+        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
+    return HFSB_NOT_FOUND;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err) {
+    hfsb_status st;
+    if (code == EXDEV && place && place->root_fd >= 0) {
+        hfsbi_fail(err, HFSB_REFUSED, 0, "Path is outside the root ");
+        hfsbi_err_quote(err, hfsb_place_root(place), HFSBI_PATH_SHOWN);
+        hfsbi_err_add(err, ": ");
+        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+        return HFSB_REFUSED;
+    }
+    if (code == ENOENT || code == ENOTDIR)
+        return hfsbi_path_missing(path, code, err);
+    if (code == EISDIR)
+        return hfsbi_path_say(err, HFSB_REFUSED, "Is a directory", path);
+    st = code == ENOMEM ? HFSB_NOMEM : HFSB_IO;
+    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
+    return st;
+}
+
+/* ---- paths as text ---- */
+
+/* The next component of *path, which is cut off; empty at the end. "." and
+   doubled slashes are none. */
+static hfsb_str hfsbi_take_component(hfsb_str *path) {
+    hfsb_str part = HFSB_INIT;
+    while (path->len > 0) {
+        size_t n = hfsb_str_find_byte(*path, '/');
+        part = hfsb_str_slice(*path, 0, n);
+        *path = hfsb_str_slice(*path, n == HFSB_NPOS ? n : n + 1, path->len);
+        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
+    }
+    return hfsb_str_make("", 0);
+}
+
+static bool hfsbi_climbs(hfsb_str path) {
+    hfsb_str part;
+    do part = hfsbi_take_component(&path);
+    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
+    return part.len > 0;
+}
+
+/* True when path begins with the components of root; *rest is what follows
+   them. */
+static bool hfsbi_cut_root(hfsb_str root, hfsb_str path, hfsb_str *rest) {
+    hfsb_str want;
+    for (;;) {
+        want = hfsbi_take_component(&root);
+        if (want.len == 0) break;
+        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+    }
+    while (path.len > 0 && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    *rest = path;
+    return true;
+}
+
+/* Appends an absolute path as seen from the root, or EXDEV. What is decided
+   here is only where the search begins: the search cannot leave the root. */
+static hfsb_status hfsbi_put_inside(const hfsb_place *p, hfsb_str path,
+                                    hfsb_buf *out, bool *outside) {
+    hfsb_str    given = hfsb_buf_str(&p->root), rest = HFSB_INIT;
+    hfsb_str    real = hfsb_buf_str(&p->real_root);
+    hfsb_buf    clean = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    clean.alloc = p->alloc;
+    *outside = false;
+    if (!hfsbi_cut_root(given, path, &rest) &&
+        !hfsbi_cut_root(real, path, &rest)) {
+        st = hfsb_path_clean(path, &clean);
+        *outside = st == HFSB_OK &&
+                   !hfsbi_cut_root(given, hfsb_buf_str(&clean), &rest) &&
+                   !hfsbi_cut_root(real, hfsb_buf_str(&clean), &rest);
+    }
+    if (st == HFSB_OK && !*outside)
+        st = hfsb_buf_append(out, rest.len ? rest : HFSB_LIT("."));
+    hfsb_buf_free(&clean);
+    return st;
+}
+
+/* path as seen from the root, or without one from the current directory; an
+   errno. */
+static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
+                            hfsb_buf *out) {
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    bool        absolute = path.ptr[0] == '/', outside;
+    hfsb_str    base = HFSB_INIT;
+    hfsb_status st;
+    if (absolute && p && p->root_fd >= 0) {
+        st = hfsbi_put_inside(p, path, out, &outside);
+        return st != HFSB_OK ? ENOMEM : outside ? EXDEV : 0;
+    }
+    if (p) base = hfsb_buf_str(p->root_fd >= 0 ? &p->work_rest : &p->work_dir);
+    if (!absolute && base.len > 0) {
+        hfsbi_put(&sink, base);
+        hfsbi_put_byte(&sink, '/');
+    }
+    hfsbi_put(&sink, path);
+    return hfsbi_sink_end(&sink) == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* ---- spots ---- */
+
+HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place) {
+    hfsb_alloc none = HFSB_INIT;
+    return place ? place->alloc : none;
+}
+
+static int hfsbi_place_dir(const hfsb_place *place, const char *path) {
+    if (place && place->root_fd >= 0)
+        return hfsbi_open_beneath(place->root_fd, path, &place->alloc);
+    return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+}
+
+/* The directory at the first n bytes of the spot's path, which are none, or
+   end in a slash. */
+static int hfsbi_prefix_dir(const hfsb_place *place, hfsbi_spot *spot,
+                            size_t n) {
+    char *p = spot->path.ptr;
+    int   fd;
+    if (n == 0) return hfsbi_place_dir(place, ".");
+    if (n == 1) return hfsbi_place_dir(place, "/");
+    p[n - 1] = '\0';
+    fd = hfsbi_place_dir(place, p);
+    p[n - 1] = '/';
+    return fd;
+}
+
+/* Some directory before the name is missing: opens the last one that is there
+   and makes all behind it the name; an errno. */
+static int hfsbi_spot_deepest(const hfsb_place *place, hfsbi_spot *spot) {
+    const char *p = spot->path.ptr;
+    size_t      n = (size_t)(spot->name - p);
+    do {
+        while (n > 0 && p[n - 1] == '/') n--;
+        while (n > 0 && p[n - 1] != '/') n--;
+        spot->dir = hfsbi_prefix_dir(place, spot, n);
+    } while (spot->dir < 0 && errno == ENOENT && n > 0);
+    if (spot->dir < 0) return errno;
+    spot->name = p + n;
+    return hfsbi_climbs(hfsb_cstr(spot->name)) ? ENOENT : 0;
+}
+
+/* Makes the directories in the name, one after the other; an errno. What is
+   there already must be a directory, and no link. */
+static int hfsbi_spot_make(hfsbi_spot *spot, bool sync) {
+    char *name = spot->path.ptr + (spot->name - spot->path.ptr), *slash;
+    for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+        int fd, rc;
+        *slash = '\0';
+        if (*name == '\0' || strcmp(name, ".") == 0) continue;
+        do rc = mkdirat(spot->dir, name, 0777);
+        while (rc != 0 && errno == EINTR);
+        if (rc != 0 && errno != EEXIST) return errno;
+        if (rc == 0 && sync) hfsbi_sync_dir(spot->dir);
+        fd = hfsbi_openat(spot->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+        if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
+        hfsbi_close(&spot->dir);
+        spot->dir = fd;
+    }
+    spot->name = name;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot) {
+    spot->exists =
+        fstatat(spot->dir, spot->name, &spot->st, AT_SYMLINK_NOFOLLOW) == 0;
+    return spot->exists || errno == ENOENT ? 0 : errno;
+}
+
+/* The path has the directory of the link before its target, unless that is
+   absolute; an errno. */
+static int hfsbi_spot_follow(const hfsb_place *place, hfsbi_spot *spot) {
+    char     target[PATH_MAX];
+    size_t   n = (size_t)(spot->name - spot->path.ptr);
+    ssize_t  len = readlinkat(spot->dir, spot->name, target, sizeof target);
+    hfsb_str to;
+    if (len < 0) return errno;
+    if (len == 0) return ENOENT;
+    if (len == (ssize_t)sizeof target) return ENAMETOOLONG;
+    to = hfsb_str_make(target, (size_t)len);
+    if (target[0] == '/') {
+        if (place && place->root_fd >= 0) return EXDEV;
+        n = 0;
+    }
+    hfsbi_close(&spot->dir);
+    hfsb_buf_truncate(&spot->path, n);
+    return hfsb_buf_append(&spot->path, to) == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* A path that ends in a slash or in dots is a directory; an errno. */
+static int hfsbi_spot_enter(const hfsb_place *place, hfsbi_spot *spot,
+                            unsigned how) {
+    spot->dir = hfsbi_place_dir(place, spot->path.ptr);
+    spot->name = ".";
+    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+    if ((how & HFSBI_SPOT_PARENTS) && errno == ENOENT) return EISDIR;
+    return errno;
+}
+
+/* Opens the directory before the last name of spot->path and looks at that
+   name; an errno. `path` is what the caller gave. */
+static int hfsbi_spot_step(const hfsb_place *place, hfsb_str path,
+                           unsigned how, hfsbi_spot *spot) {
+    hfsb_str all = hfsb_buf_str(&spot->path);
+    hfsb_str name = hfsb_path_base(all);
+    int      code;
+    if (name.len == 0 || hfsb_str_equal(name, HFSB_LIT(".")) ||
+        hfsb_str_equal(name, HFSB_LIT("..")))
+        return hfsbi_spot_enter(place, spot, how);
+    spot->name = name.ptr;
+    spot->dir = hfsbi_prefix_dir(place, spot, all.len - name.len);
+    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+    if (errno != ENOENT || !(how & (HFSBI_SPOT_PARENTS | HFSBI_SPOT_DEEPEST)))
+        return errno;
+    code = hfsbi_spot_deepest(place, spot);
+    if (code != 0 || (how & HFSBI_SPOT_DEEPEST)) return code;
+    /* nobody wants a directory of the name "~" */
+    if (path.ptr[0] == '~' && strlen(spot->name) == path.len) return ENOENT;
+    code = hfsbi_spot_make(spot, !(how & HFSBI_SPOT_NO_SYNC));
+    if (code == 0) code = hfsbi_spot_look(spot);
+    return code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) ? ELOOP
+                                                                  : code;
+}
+
+HFSBI_FN void hfsbi_spot_close(hfsbi_spot *spot) {
+    hfsbi_close(&spot->dir);
+    hfsb_buf_free(&spot->path);
+}
+
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+                                     unsigned how, const char *verb,
+                                     hfsbi_spot *spot, hfsb_err *err) {
+    unsigned links = 0;
+    int      code;
+    memset(spot, 0, sizeof *spot);
+    spot->dir = -1;
+    spot->path.alloc = hfsbi_place_alloc(place);
+    if (path.len == 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return hfsbi_path_say(err, HFSB_REFUSED,
+                              "The path has a NUL byte in it", path);
+    code = hfsbi_place_path(place, path, &spot->path);
+    if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
+    while (code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) &&
+           !(how & HFSBI_SPOT_NO_FOLLOW)) {
+        code =
+            ++links > HFSBI_LINKS_MAX ? ELOOP : hfsbi_spot_follow(place, spot);
+        if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
+    }
+    if (code == 0) return hfsbi_ok(err);
+    hfsbi_spot_close(spot);
+    return hfsbi_path_fail(place, path, code, verb, err);
+}
+
+/* ---- places ---- */
+
+/* Appends path made absolute: as text, or where that could be wrong as the
+   system sees it; an errno. */
+static int hfsbi_absolute(hfsb_str path, const char *terminated,
+                          hfsb_buf *out) {
+    char        here[PATH_MAX];
+    hfsb_status st;
+    if (hfsbi_climbs(path)) {
+        if (!realpath(terminated, here)) return errno;
+        path = hfsb_cstr(here);
+    } else if (path.ptr[0] != '/' && !getcwd(here, sizeof here)) {
+        return errno;
+    }
+    st = path.ptr[0] == '/' ? hfsb_path_clean(path, out)
+                            : hfsb_path_join(hfsb_cstr(here), path, out);
+    return st == HFSB_OK ? 0 : ENOMEM;
+}
+
+static hfsb_status hfsbi_place_fail(hfsb_err *err, int code, const char *what,
+                                    hfsb_str path) {
+    if (code == ENOMEM) return hfsbi_fail_status(err, HFSB_NOMEM, what);
+    if (code == ENOENT || code == ENOTDIR) {
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "%s not found: ", what);
+        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+        if (code == ENOTDIR) hfsbi_err_add(err, " (it is not a directory)");
+        return HFSB_NOT_FOUND;
+    }
+    hfsbi_fail(err, HFSB_IO, 0, "%s ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, " cannot be used: %s", hfsbi_os_text(code));
+    return HFSB_IO;
+}
+
+static int hfsbi_place_set_root(hfsb_place *p, hfsb_str root) {
+    char  real[PATH_MAX];
+    char *path = hfsbi_terminated(&p->alloc, root);
+    int   code = 0;
+    if (!path) return ENOMEM;
+    p->root_fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+    if (p->root_fd < 0 || !realpath(path, real)) code = errno;
+    if (code == 0) code = hfsbi_absolute(root, path, &p->root);
+    if (code == 0 &&
+        hfsb_buf_append(&p->real_root, hfsb_cstr(real)) != HFSB_OK)
+        code = ENOMEM;
+    hfsbi_array_free(&p->alloc, path, root.len + 1, 1);
+    return code;
+}
+
+/* The work directory beneath a root; a relative one begins there. */
+static hfsb_status hfsbi_place_set_inside(hfsb_place *p, hfsb_str dir,
+                                          hfsb_err *err) {
+    int code = hfsbi_place_path(p, dir, &p->work_rest), fd;
+    if (code == 0) {
+        fd = hfsbi_open_beneath(p->root_fd, p->work_rest.ptr, &p->alloc);
+        if (fd < 0) code = errno;
+        hfsbi_close(&fd);
+    }
+    if (code == 0 &&
+        hfsb_path_join(hfsb_buf_str(&p->root), hfsb_buf_str(&p->work_rest),
+                       &p->work_dir) != HFSB_OK)
+        code = ENOMEM;
+    if (code == 0) return HFSB_OK;
+    if (code == EXDEV) return hfsbi_path_fail(p, dir, code, "use", err);
+    return hfsbi_place_fail(err, code, "Working directory", dir);
+}
+
+static hfsb_status hfsbi_place_set_work(hfsb_place *p, hfsb_str dir,
+                                        hfsb_err *err) {
+    char *path = hfsbi_terminated(&p->alloc, dir);
+    int   code = ENOMEM, fd;
+    if (path) {
+        fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+        code = fd < 0 ? errno : hfsbi_absolute(dir, path, &p->work_dir);
+        hfsbi_close(&fd);
+    }
+    hfsbi_array_free(&p->alloc, path, dir.len + 1, 1);
+    if (code == 0) return HFSB_OK;
+    return hfsbi_place_fail(err, code, "Working directory", dir);
+}
+
+static hfsb_status hfsbi_place_fill(hfsb_place *p, hfsb_str root, hfsb_str dir,
+                                    hfsb_err *err) {
+    int code = 0;
+    if (hfsb_str_find_byte(root, '\0') != HFSB_NPOS ||
+        hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The root or the working directory has a NUL byte "
+                          "in it.");
+    if (root.len > 0) code = hfsbi_place_set_root(p, root);
+    if (code != 0) return hfsbi_place_fail(err, code, "Root directory", root);
+    if (root.len > 0)
+        return hfsbi_place_set_inside(p, dir.len ? dir : HFSB_LIT("."), err);
+    return dir.len ? hfsbi_place_set_work(p, dir, err) : HFSB_OK;
+}
+
+hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
+                            hfsb_err *err) {
+    hfsb_place_opts none = HFSB_INIT;
+    hfsb_place     *p;
+    hfsb_status     st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    p = (hfsb_place *)hfsbi_array(&opts->alloc, 1, sizeof *p);
+    if (!p) return hfsbi_fail_status(err, HFSB_NOMEM, "Place");
+    memset(p, 0, sizeof *p);
+    p->root_fd = -1;
+    p->alloc = p->root.alloc = p->real_root.alloc = opts->alloc;
+    p->work_dir.alloc = p->work_rest.alloc = opts->alloc;
+    st = hfsbi_place_fill(p, opts->root, opts->work_dir, err);
+    if (st != HFSB_OK) {
+        hfsb_place_close(p);
+        return st;
+    }
+    *out = p;
+    return hfsbi_ok(err);
+}
+
+void hfsb_place_close(hfsb_place *place) {
+    hfsb_alloc alloc;
+    if (!place) return;
+    alloc = place->alloc;
+    hfsbi_close(&place->root_fd);
+    hfsb_buf_free(&place->root);
+    hfsb_buf_free(&place->real_root);
+    hfsb_buf_free(&place->work_dir);
+    hfsb_buf_free(&place->work_rest);
+    hfsbi_array_free(&alloc, place, 1, sizeof *place);
+}
+
+hfsb_str hfsb_place_work_dir(const hfsb_place *place) {
+    return place ? hfsb_buf_str(&place->work_dir) : hfsb_str_make("", 0);
+}
+
+hfsb_str hfsb_place_root(const hfsb_place *place) {
+    return place ? hfsb_buf_str(&place->root) : hfsb_str_make("", 0);
+}
+
+/* ---- src/file.c ---- */
+/* file.c - look at, read and remove files. Depends on: base, hash, path, os,
+   file_place. */
+/* ---- what several need ---- */
+
+HFSBI_FN bool hfsbi_sync(int fd) {
+    int rc;
+#ifdef F_FULLFSYNC /* where fsync() stops at the drive's own memory */
+    if (fcntl(fd, F_FULLFSYNC) == 0) return true;
+#endif
+    do rc = fsync(fd);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno == EINVAL || errno == ENOSYS ||
+           errno == EOPNOTSUPP;
+}
+
+HFSBI_FN void hfsbi_sync_dir(int dir) {
+    int fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) (void)hfsbi_sync(fd);
+    hfsbi_close(&fd);
+}
+
+HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
+                                   const struct stat *st) {
+    memset(info, 0, sizeof *info);
+    info->type = S_ISREG(st->st_mode)   ? HFSB_FILE_REGULAR
+                 : S_ISDIR(st->st_mode) ? HFSB_FILE_DIRECTORY
+                                        : HFSB_FILE_OTHER;
+    info->mode = (unsigned)st->st_mode & 07777u;
+    info->size = (unsigned long long)st->st_size;
+    info->links = (unsigned long long)st->st_nlink;
+    info->device = (unsigned long long)st->st_dev;
+    info->inode = (unsigned long long)st->st_ino;
+#ifdef __APPLE__
+    info->changed = (long long)st->st_mtimespec.tv_sec;
+    info->changed_nanos = (long)st->st_mtimespec.tv_nsec;
+#else
+    info->changed = (long long)st->st_mtim.tv_sec;
+    info->changed_nanos = (long)st->st_mtim.tv_nsec;
+#endif
+}
+
+/* Opened without waiting: what was a file a moment ago may be a FIFO now. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
+                                     hfsbi_spot *spot, int *fd,
+                                     hfsb_err *err) {
+    const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    hfsb_status st;
+    int         now;
+    *fd = -1;
+    if (!spot->exists)
+        return hfsbi_path_fail(place, path, ENOENT, "read", err);
+    st = hfsbi_path_regular(path, spot->st.st_mode, err);
+    if (st != HFSB_OK) return st;
+    *fd = hfsbi_openat(spot->dir, spot->name, flags, 0);
+    if (*fd < 0 || fstat(*fd, &spot->st) != 0) {
+        st = hfsbi_path_fail(place, path, errno, "read", err);
+    } else {
+        st = hfsbi_path_regular(path, spot->st.st_mode, err);
+        now = fcntl(*fd, F_GETFL);
+        if (now >= 0) (void)fcntl(*fd, F_SETFL, now & ~O_NONBLOCK);
+    }
+    if (st != HFSB_OK) hfsbi_close(fd);
+    return st;
+}
+
+HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
+    static const char digits[] = "0123456789abcdef";
+    hfsb_sha256       sha;
+    unsigned char     digest[HFSB_SHA256_SIZE];
+    char              piece[16384];
+    ssize_t           n;
+    size_t            i;
+    hfsb_sha256_init(&sha);
+    while ((n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+        hfsb_sha256_write(&sha, hfsb_str_make(piece, (size_t)n));
+    hfsb_sha256_finish(&sha, digest);
+    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
+        hex[2 * i] = digits[digest[i] >> 4];
+        hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    hex[2 * i] = '\0';
+    return n == 0;
+}
+
+/* ---- looking ---- */
+
+hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
+                           hfsb_file_info *info, hfsb_err *err) {
+    hfsbi_spot  spot;
+    hfsb_status st = hfsbi_spot_find(place, path, 0, "look at", &spot, err);
+    if (st != HFSB_OK) return st;
+    if (spot.exists) hfsbi_file_info_fill(info, &spot.st);
+    else st = hfsbi_path_fail(place, path, ENOENT, "look at", err);
+    hfsbi_spot_close(&spot);
+    return st;
+}
+
+/* What is there has its directory and name, a directory itself (which may be
+   spelt with dots) its own number. */
+hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
+                          hfsb_buf *out, hfsb_err *err) {
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    hfsbi_spot  spot;
+    struct stat dir;
+    hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_DEEPEST,
+                                     "look at", &spot, err);
+    if (st != HFSB_OK) return st;
+    if (spot.exists && S_ISDIR(spot.st.st_mode)) {
+        hfsbi_putf(&sink, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
+                   (unsigned long long)spot.st.st_ino);
+    } else if (fstat(spot.dir, &dir) == 0) {
+        hfsbi_putf(&sink, "%llu:%llu/", (unsigned long long)dir.st_dev,
+                   (unsigned long long)dir.st_ino);
+        if (sink.status == HFSB_OK)
+            sink.status = hfsb_path_clean(hfsb_cstr(spot.name), out);
+    } else {
+        st = hfsbi_path_fail(place, path, errno, "look at", err);
+    }
+    hfsbi_spot_close(&spot);
+    if (hfsbi_sink_end(&sink) == HFSB_OK || st != HFSB_OK) return st;
+    return hfsbi_fail_status(err, sink.status, "Key of a file");
+}
+
+/* ---- reading ---- */
+
+hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path, int *fd,
+                           hfsb_file_info *info, hfsb_err *err) {
+    hfsbi_spot  spot;
+    hfsb_status st = hfsbi_spot_find(place, path, 0, "read", &spot, err);
+    *fd = -1;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_spot_open(place, path, &spot, fd, err);
+    if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &spot.st);
+    hfsbi_spot_close(&spot);
+    return st;
+}
+
+static hfsb_status hfsbi_read_too_large(hfsb_str path, size_t max,
+                                        hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
+                   path);
+    hfsbi_err_add(err, " (the limit is %zu bytes)", max);
+    return HFSB_LIMIT;
+}
+
+/* To the end, however long it says it is: files of /proc say 0, and others
+   may grow. *code is an errno when the status is HFSB_IO. */
+static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
+                                  hfsb_buf *out, int *code) {
+    size_t  got = 0, want;
+    ssize_t n;
+    char    more;
+    for (;;) {
+        want = size > got ? (size_t)(size - got) : 65536;
+        if (want > max - got) want = max - got;
+        if (want > 0) {
+            hfsb_status st = hfsb_buf_reserve(out, want);
+            if (st != HFSB_OK) return st;
+        }
+        n = hfsbi_read(fd, want ? out->ptr + out->len : &more,
+                       want ? want : 1);
+        if (n < 0) {
+            *code = errno;
+            return HFSB_IO;
+        }
+        if (n == 0) break;
+        if (want == 0) return HFSB_LIMIT;
+        got += (size_t)n;
+        out->len += (size_t)n;
+    }
+    return hfsb_buf_append(out, hfsb_str_make("", 0));
+}
+
+hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path, size_t max,
+                           hfsb_buf *out, hfsb_file_info *info,
+                           hfsb_err *err) {
+    size_t         mark = out->len;
+    hfsb_file_info seen = HFSB_INIT;
+    int            fd, code = 0;
+    hfsb_status    st = hfsb_file_open(place, path, &fd, &seen, err);
+    if (st != HFSB_OK) return st;
+    if (max == 0) max = (size_t)1 << 30;
+    if (out->max && max > out->max - mark) max = out->max - mark;
+    st = seen.size > max ? HFSB_LIMIT
+                         : hfsbi_read_all(fd, seen.size, max, out, &code);
+    hfsbi_close(&fd);
+    if (st == HFSB_OK) {
+        if (info) *info = seen;
+        return hfsbi_ok(err);
+    }
+    hfsb_buf_truncate(out, mark);
+    if (st == HFSB_LIMIT) return hfsbi_read_too_large(path, max, err);
+    return hfsbi_path_fail(place, path, st == HFSB_NOMEM ? ENOMEM : code,
+                           "read", err);
+}
+
+hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
+                             char hex[HFSB_SHA256_HEX], hfsb_err *err) {
+    int         fd;
+    hfsb_status st = hfsb_file_open(place, path, &fd, NULL, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_fd_sha256(fd, hex))
+        st = hfsbi_path_fail(place, path, errno, "read", err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* ---- removing ---- */
+
+hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
+                             hfsb_err *err) {
+    hfsbi_spot  spot;
+    int         code = 0;
+    hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_NO_FOLLOW,
+                                     "remove", &spot, err);
+    if (st != HFSB_OK) return st;
+    if (!spot.exists) code = ENOENT;
+    else if (S_ISDIR(spot.st.st_mode)) code = EISDIR;
+    else if (unlinkat(spot.dir, spot.name, 0) != 0) code = errno;
+    if (code != 0) st = hfsbi_path_fail(place, path, code, "remove", err);
+    hfsbi_spot_close(&spot);
+    return st;
+}
+
+/* ---- src/file_temp.c ---- */
+/* file_temp.c - temporary files beside the file they will become. Depends on:
+   base, utf8, os. */
+/* ".{name}.hfsb-{pid}-{n}", its name part cut at a character's border so that
+   the whole has at most max bytes. */
+static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
+                            char temp[HFSBI_NAME_SIZE]) {
+    char   tail[64];
+    size_t len = strlen(name), room;
+    int    tail_len =
+        snprintf(tail, sizeof tail, ".hfsb-%ld-%lu", (long)getpid(), n);
+    room = max - 1 - (size_t)tail_len;
+    if (len > room) {
+        len = room;
+        while (len > 0 && ((unsigned char)name[len] & 0xC0u) == 0x80u) len--;
+    }
+    (void)snprintf(temp, HFSBI_NAME_SIZE, ".%.*s%s", (int)len, name, tail);
+}
+
+/* True when fd is ours: locked, or not lockable at all, and still there. */
+static bool hfsbi_temp_claim(int fd) {
+    struct stat st;
+    int         rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    if (rc != 0 && errno == EWOULDBLOCK) return false;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
+                             char temp[HFSBI_NAME_SIZE], int *fd) {
+    const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
+    size_t        max = HFSBI_NAME_SIZE - 1;
+    unsigned long n;
+    for (n = 1; n < 100000; n++) {
+        hfsbi_temp_name(name, n, max, temp);
+        *fd = hfsbi_openat(dir, temp, flags, mode);
+        if (*fd >= 0) {
+            if (hfsbi_temp_claim(*fd)) return 0;
+            /* Someone, who took it for a dead one's, is removing it. */
+            hfsbi_temp_remove(dir, temp);
+            hfsbi_close(fd);
+        } else if (errno == ENAMETOOLONG && max > 128) {
+            max = 128; /* file systems that encrypt names have shorter ones */
+        } else if (errno != EEXIST) {
+            break;
+        }
+    }
+    temp[0] = '\0';
+    return *fd < 0 ? errno : EEXIST;
+}
+
+HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp) {
+    int keep = errno, rc;
+    do rc = unlinkat(dir, temp, 0);
+    while (rc != 0 && errno == EINTR);
+    errno = keep;
+}
+
+/* ---- those of dead processes ---- */
+
+/* Takes the digits off the end of *name; -1 when there are none, or more than
+   a process id has. */
+static long hfsbi_take_digits(hfsb_str *name) {
+    long   value = 0, unit = 1;
+    size_t n = 0;
+    while (name->len > 0 && name->ptr[name->len - 1] >= '0' &&
+           name->ptr[name->len - 1] <= '9') {
+        if (++n > 9) return -1;
+        value += unit * (name->ptr[name->len - 1] - '0');
+        unit *= 10;
+        name->len--;
+    }
+    return n == 0 ? -1 : value;
+}
+
+/* The process id in a name that hfsbi_temp_name() made, else 0. */
+static long hfsbi_temp_pid(hfsb_str name) {
+    const hfsb_str mark = HFSB_LIT(".hfsb-");
+    long           pid;
+    if (!hfsb_str_starts(name, HFSB_LIT(".")) ||
+        hfsbi_take_digits(&name) < 0 || !hfsb_str_ends(name, HFSB_LIT("-")))
+        return 0;
+    name.len--;
+    pid = hfsbi_take_digits(&name);
+    return pid > 0 && hfsb_str_ends(name, mark) && name.len > mark.len ? pid
+                                                                       : 0;
+}
+
+/* A living process may have got the number of a dead one: then age tells. */
+static bool hfsbi_temp_is_dead(long pid, const struct stat *st) {
+    struct timespec now = HFSB_INIT;
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec - st->st_mtime > 60;
+}
+
+/* Root gives its files to others before they are done. */
+static bool hfsbi_temp_is_ours(const struct stat *st) {
+    uid_t me = geteuid();
+    return S_ISREG(st->st_mode) && (me == 0 || st->st_uid == me);
+}
+
+static void hfsbi_temp_bury(int dir, const char *name) {
+    const int   flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    long        pid = hfsbi_temp_pid(hfsb_cstr(name));
+    struct stat st;
+    int         fd;
+    if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !hfsbi_temp_is_ours(&st) || !hfsbi_temp_is_dead(pid, &st))
+        return;
+    fd = hfsbi_openat(dir, name, flags, 0);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) hfsbi_temp_remove(dir, name);
+    hfsbi_close(&fd);
+}
+
+HFSBI_FN void hfsbi_temp_sweep(int dir) {
+    int            fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR           *list = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    size_t         n = 0;
+    if (!list) {
+        hfsbi_close(&fd);
+        return;
+    }
+    while (n++ < 4096 && (entry = readdir(list)) != NULL)
+        hfsbi_temp_bury(dir, entry->d_name);
+    (void)closedir(list);
+}
+
+/* ---- src/file_rewrite.c ---- */
+/* file_rewrite.c - new content for a file that must stay the same file.
+   Depends on: base, os. */
+/* ---- extended attributes ---- */
+
+#ifdef HFSBI_LINUX
+
+/* The value of an attribute; an errno. */
+static int hfsbi_attribute(int fd, const char *name, hfsb_buf *out) {
+    ssize_t n = fgetxattr(fd, name, NULL, 0);
+    if (n < 0) return errno;
+    hfsb_buf_truncate(out, 0);
+    if (hfsb_buf_reserve(out, (size_t)n) != HFSB_OK) return ENOMEM;
+    n = fgetxattr(fd, name, out->ptr, (size_t)n);
+    if (n < 0) return errno;
+    out->len = (size_t)n;
+    return 0;
+}
+
+/* Sets only what differs: the system gives some to every new file (labels),
+   and those cannot be set by everyone. */
+static int hfsbi_copy_attribute(int from, int to, const char *name,
+                                hfsb_buf *old, hfsb_buf *now) {
+    int code = hfsbi_attribute(from, name, old);
+    if (code != 0) return code;
+    code = hfsbi_attribute(to, name, now);
+    if (code == ENOMEM) return code;
+    if (code == 0 && hfsb_str_equal(hfsb_buf_str(old), hfsb_buf_str(now)))
+        return 0;
+    return fsetxattr(to, name, old->ptr, old->len, 0) == 0 ? 0 : errno;
+}
+
+static int hfsbi_attribute_names(int fd, hfsb_buf *out) {
+    ssize_t n = flistxattr(fd, NULL, 0);
+    if (n > 0) {
+        if (hfsb_buf_reserve(out, (size_t)n) != HFSB_OK) return ENOMEM;
+        n = flistxattr(fd, out->ptr, (size_t)n);
+    }
+    if (n < 0) return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : errno;
+    if (n > 0) out->len = (size_t)n;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
+    const char *acl = "system.posix_acl_access";
+    hfsb_buf    names = HFSB_INIT, old = HFSB_INIT, now = HFSB_INIT;
+    size_t      at = 0;
+    bool        has_acl = false;
+    int         code;
+    names.alloc = old.alloc = now.alloc = *alloc;
+    code = hfsbi_attribute_names(from, &names);
+    while (code == 0 && at < names.len) {
+        const char *name = names.ptr + at;
+        code = hfsbi_copy_attribute(from, to, name, &old, &now);
+        if (strcmp(name, acl) == 0) has_acl = true;
+        at += strlen(name) + 1;
+    }
+    /* what the directory gives to new files */
+    if (code == 0 && !has_acl) (void)fremovexattr(to, acl);
+    hfsb_buf_free(&names);
+    hfsb_buf_free(&old);
+    hfsb_buf_free(&now);
+    return code;
+}
+
+#else
+HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
+    (void)from;
+    (void)to;
+    (void)alloc;
+    return 0;
+}
+#endif
+
+/* ---- content ---- */
+
+static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
+    while (s.len > 0) {
+        ssize_t n = pwrite(fd, s.ptr, s.len, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0) errno = EIO;
+        if (n <= 0) return false;
+        s = hfsb_str_slice(s, (size_t)n, s.len);
+        at += n;
+    }
+    return true;
+}
+
+/* All of one file over the start of another; false with errno. *total is what
+   was copied, also then. */
+static bool hfsbi_copy_all(int from, int to, off_t *total) {
+    char piece[16384];
+    *total = 0;
+    for (;;) {
+        ssize_t n = pread(from, piece, sizeof piece, *total);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n == 0;
+        if (!hfsbi_pwrite_all(to, hfsb_str_make(piece, (size_t)n), *total))
+            return false;
+        *total += n;
+    }
+}
+
+static bool hfsbi_cut_file(int fd, off_t size) {
+    int rc;
+    do rc = ftruncate(fd, size);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0;
+}
+
+/* False with errno when it is known that the bytes will not fit. */
+static bool hfsbi_make_room(int fd, off_t bytes) {
+#ifdef HFSBI_LINUX
+    int rc;
+    if (bytes == 0) return true;
+    do rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, bytes);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || (errno != ENOSPC && errno != EDQUOT && errno != EFBIG);
+#else
+    (void)fd;
+    (void)bytes;
+    return true;
+#endif
+}
+
+HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return false;
+    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
+}
+
+static bool hfsbi_rewrite_content(const hfsbi_rewriting *r) {
+    off_t total;
+    return hfsbi_make_room(r->fd, (off_t)r->bytes) &&
+           hfsbi_copy_all(r->spool, r->fd, &total) &&
+           hfsbi_cut_file(r->fd, total) && (r->no_sync || hfsbi_sync(r->fd));
+}
+
+HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r) {
+    hfsbi_signal_guard guard;
+    struct stat        old;
+    off_t              total;
+    int                code = 0, backup = hfsbi_unnamed_file(NULL);
+    if (backup < 0) return errno;
+    hfsbi_signal_guard_begin(&guard);
+    if (fstat(r->fd, &old) != 0 || !hfsbi_copy_all(r->fd, backup, &total) ||
+        !hfsbi_set_mode(r->fd, r->mode)) {
+        code = errno;
+    } else if (!hfsbi_rewrite_content(r)) {
+        code = errno;
+        r->begun = true;
+        r->spoilt = !hfsbi_copy_all(backup, r->fd, &total) ||
+                    !hfsbi_cut_file(r->fd, total) || !hfsbi_sync(r->fd);
+        (void)hfsbi_set_mode(r->fd, old.st_mode & 07777);
+    } else { /* writing takes the setuid bit away */
+        (void)hfsbi_set_mode(r->fd, r->mode);
+    }
+    hfsbi_signal_guard_end(&guard);
+    hfsbi_close(&backup);
+    return code;
+}
+
+/* ---- src/file_write.c ---- */
+/* file_write.c - write files whole or not at all. Depends on: base, os, file,
+   file_temp, file_rewrite. */
+struct hfsb_file_writer {
+    const hfsb_place    *place;
+    hfsb_alloc           alloc;
+    hfsb_buf             path; /* as given */
+    hfsbi_spot           spot;
+    bool                 had_old; /* there was a file, */
+    struct stat          old;     /* and this is what it was last seen as */
+    hfsb_file_write_opts opts;    /* its views and pointers are not kept ... */
+    hfsb_file_info       same;    /* ... but here */
+    char                 sha256[HFSB_SHA256_HEX]; /* "": no matter */
+    int                  fd;                      /* the new bytes */
+    char                 temp[HFSBI_NAME_SIZE];   /* its name; "": none */
+    bool                 in_place;
+    bool                 done;
+    unsigned long long   bytes;
+    hfsb_err             err; /* what went wrong, for good */
+};
+
+static hfsb_str hfsbi_writer_path(const hfsb_file_writer *w) {
+    return hfsb_buf_str(&w->path);
+}
+
+static hfsb_status hfsbi_writer_os(hfsb_file_writer *w, int code) {
+    return hfsbi_path_fail(w->place, hfsbi_writer_path(w), code, "write",
+                           &w->err);
+}
+
+/* ---- conditions ---- */
+
+static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
+    return a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed == b->changed &&
+           a->changed_nanos == b->changed_nanos;
+}
+
+static hfsb_status hfsbi_writer_changed(hfsb_file_writer *w) {
+    hfsbi_path_say(&w->err, HFSB_REFUSED, "File has changed since it was read",
+                   hfsbi_writer_path(w));
+    hfsbi_err_add(&w->err, " (read it again)");
+    return HFSB_REFUSED;
+}
+
+static hfsb_status hfsbi_writer_check_sha256(hfsb_file_writer *w) {
+    char        hex[HFSB_SHA256_HEX];
+    int         fd;
+    hfsb_status st = hfsbi_spot_open(w->place, hfsbi_writer_path(w), &w->spot,
+                                     &fd, &w->err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_fd_sha256(fd, hex)) st = hfsbi_writer_os(w, errno);
+    else if (strcmp(hex, w->sha256) != 0) st = hfsbi_writer_changed(w);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* What the caller asked for, of the spot as it was looked at last. */
+static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
+    hfsb_file_info now;
+    hfsb_status    st;
+    bool           wanted = w->opts.if_same || w->sha256[0];
+    if (!w->spot.exists) return wanted ? hfsbi_writer_os(w, ENOENT) : HFSB_OK;
+    st = hfsbi_path_regular(hfsbi_writer_path(w), w->spot.st.st_mode, &w->err);
+    if (st != HFSB_OK) return st;
+    if (w->opts.create)
+        return hfsbi_path_say(&w->err, HFSB_REFUSED, "File exists already",
+                              hfsbi_writer_path(w));
+    hfsbi_file_info_fill(&now, &w->spot.st);
+    if (w->opts.if_same && !hfsbi_same_info(&now, &w->same))
+        return hfsbi_writer_changed(w);
+    return w->sha256[0] ? hfsbi_writer_check_sha256(w) : HFSB_OK;
+}
+
+/* ---- opening ---- */
+
+static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
+                                          const hfsb_file_write_opts *opts) {
+    size_t i;
+    if (!opts) return HFSB_OK;
+    w->opts = *opts;
+    if (opts->if_same) w->same = *opts->if_same;
+    if (opts->if_sha256.len == 0) return HFSB_OK;
+    for (i = 0; i < opts->if_sha256.len && i + 1 < sizeof w->sha256; i++) {
+        char c = hfsbi_lower(opts->if_sha256.ptr[i]);
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) break;
+        w->sha256[i] = c;
+    }
+    if (i == opts->if_sha256.len && i + 1 == sizeof w->sha256) return HFSB_OK;
+    hfsbi_fail(&w->err, HFSB_ARG, 0,
+               "A sha256 is 64 hexadecimal digits, not \"");
+    hfsbi_err_quote(&w->err, opts->if_sha256, 80);
+    hfsbi_err_add(&w->err, "\".");
+    return HFSB_ARG;
+}
+
+/* An errno when the file may not be written, even where its directory would
+   let us replace it. */
+static int hfsbi_writer_permission(const hfsbi_spot *spot) {
+    int rc = faccessat(spot->dir, spot->name, W_OK, AT_EACCESS);
+    if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
+        rc = faccessat(spot->dir, spot->name, W_OK, 0);
+    return rc == 0 ? 0 : errno;
+}
+
+/* Somewhere for the new bytes: beside the file, or when the directory is not
+   ours to write, where temporary files are. */
+static hfsb_status hfsbi_writer_spool(hfsb_file_writer *w) {
+    bool   fresh = !w->spot.exists && w->opts.mode == 0;
+    mode_t mode = fresh ? 0666 : 0600; /* the umask decides, or we later */
+    int    code =
+        hfsbi_temp_open(w->spot.dir, w->spot.name, mode, w->temp, &w->fd);
+    if ((code == EACCES || code == EPERM || code == EROFS) && w->spot.exists) {
+        w->in_place = true;
+        w->fd = hfsbi_unnamed_file(NULL);
+        code = w->fd < 0 ? errno : 0;
+    }
+    return code == 0 ? HFSB_OK : hfsbi_writer_os(w, code);
+}
+
+static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
+                                      const hfsb_file_write_opts *opts) {
+    unsigned    how = HFSBI_SPOT_PARENTS;
+    int         code;
+    hfsb_status st = hfsbi_writer_take_opts(w, opts);
+    if (st == HFSB_OK && hfsb_buf_append(&w->path, path) != HFSB_OK)
+        st = hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
+    if (st != HFSB_OK) return st;
+    /* a file that must be there has its directories */
+    if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
+    if (w->opts.no_sync) how |= HFSBI_SPOT_NO_SYNC;
+    st = hfsbi_spot_find(w->place, path, how, "write", &w->spot, &w->err);
+    if (st == HFSB_OK) st = hfsbi_writer_check(w);
+    if (st != HFSB_OK) return st;
+    if (w->spot.exists) {
+        code = hfsbi_writer_permission(&w->spot);
+        if (code != 0) return hfsbi_writer_os(w, code);
+        w->had_old = true;
+        w->old = w->spot.st;
+    }
+    hfsbi_temp_sweep(w->spot.dir);
+    return hfsbi_writer_spool(w);
+}
+
+/* ---- committing ---- */
+
+/* The file as it is now; metadata of one that is gone is that of before. */
+static hfsb_status hfsbi_writer_look(hfsb_file_writer *w) {
+    int code = hfsbi_spot_look(&w->spot);
+    if (code != 0) return hfsbi_writer_os(w, code);
+    if (!w->spot.exists) return HFSB_OK;
+    w->had_old = true;
+    w->old = w->spot.st;
+    if (w->old.st_nlink > 1) w->in_place = true;
+    return hfsbi_path_regular(hfsbi_writer_path(w), w->old.st_mode, &w->err);
+}
+
+static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
+    return (mode_t)(w->opts.mode ? w->opts.mode & 07777u
+                                 : w->old.st_mode & 07777u);
+}
+
+static int hfsbi_writer_attributes(hfsb_file_writer *w) {
+    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       code, fd;
+    if (!w->spot.exists) return 0;
+    fd = hfsbi_openat(w->spot.dir, w->spot.name, flags | O_RDONLY, 0);
+    if (fd < 0) /* either will do */
+        fd = hfsbi_openat(w->spot.dir, w->spot.name, flags | O_WRONLY, 0);
+    if (fd < 0) return errno;
+    code = hfsbi_copy_attributes(fd, w->fd, &w->alloc);
+    hfsbi_close(&fd);
+    return code;
+}
+
+/* Owner, attributes and mode, in this order: a change of owner takes the
+   setuid bit, and an attribute may hold part of the mode. An errno. */
+static int hfsbi_writer_dress(hfsb_file_writer *w) {
+    struct stat now;
+    int         code;
+    if (w->had_old) {
+        if (fstat(w->fd, &now) != 0) return errno;
+        if ((now.st_uid != w->old.st_uid || now.st_gid != w->old.st_gid) &&
+            fchown(w->fd, w->old.st_uid, w->old.st_gid) != 0)
+            return errno;
+        code = hfsbi_writer_attributes(w);
+        if (code != 0) return code;
+    }
+    if (!w->had_old && w->opts.mode == 0) return 0;
+    return hfsbi_set_mode(w->fd, hfsbi_writer_mode(w)) ? 0 : errno;
+}
+
+/* Gives the file its name unless that is taken; an errno. */
+static int hfsbi_rename_new(int dir, const char *from, const char *to) {
+    struct stat st;
+#if defined(HFSBI_LINUX) && defined(SYS_renameat2)
+    const unsigned no_replace = 1; /* RENAME_NOREPLACE */
+    if (syscall(SYS_renameat2, dir, from, dir, to, no_replace) == 0) return 0;
+    if (errno != ENOSYS && errno != EINVAL && errno != EPERM) return errno;
+#endif
+    if (linkat(dir, from, dir, to, 0) == 0) {
+        hfsbi_temp_remove(dir, from);
+        return 0;
+    }
+    if (errno == EEXIST) return EEXIST;
+    /* No hard links here: all that is left is to look first. */
+    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+    return renameat(dir, from, dir, to) == 0 ? 0 : errno;
+}
+
+/* Puts the new file where the old one is, or says that this must be done in
+   place. */
+static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
+    int code, dir = w->spot.dir;
+    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->spot.name);
+    else code = renameat(dir, w->temp, dir, w->spot.name) == 0 ? 0 : errno;
+    if (code == 0) {
+        w->temp[0] = '\0';
+        if (!w->opts.no_sync) hfsbi_sync_dir(dir);
+        return HFSB_OK;
+    }
+    if (code == EEXIST && w->opts.create)
+        return hfsbi_path_say(&w->err, HFSB_REFUSED, "File exists already",
+                              hfsbi_writer_path(w));
+    w->in_place = w->spot.exists && (code == EBUSY || code == EXDEV ||
+                                     code == EPERM || code == EACCES);
+    return w->in_place ? HFSB_OK : hfsbi_writer_os(w, code);
+}
+
+/* Opens the file that was looked at last, no other; an errno. */
+static int hfsbi_writer_target(hfsb_file_writer *w, int *fd) {
+    const int   flags = O_RDWR | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    struct stat st;
+    *fd = hfsbi_openat(w->spot.dir, w->spot.name, flags, 0);
+    if (*fd < 0 || fstat(*fd, &st) != 0) return errno;
+    return st.st_dev == w->spot.st.st_dev && st.st_ino == w->spot.st.st_ino
+               ? 0
+               : ESTALE;
+}
+
+static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
+    hfsbi_rewriting r = HFSB_INIT;
+    int             code;
+    r.spool = w->fd;
+    r.bytes = w->bytes;
+    r.mode = hfsbi_writer_mode(w);
+    r.no_sync = w->opts.no_sync;
+    code = hfsbi_writer_target(w, &r.fd);
+    if (code == 0) code = hfsbi_rewrite(&r);
+    if (code != 0) {
+        hfsbi_close(&r.fd);
+        hfsbi_writer_os(w, code);
+        if (r.spoilt)
+            hfsbi_err_add(&w->err, "; it was being rewritten in place, and "
+                                   "its old content could not be put back");
+        else if (r.begun)
+            hfsbi_err_add(&w->err, " (the old content was put back)");
+        return w->err.code;
+    }
+    hfsbi_close(&w->fd); /* from now on the file itself */
+    w->fd = r.fd;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
+    hfsb_status st = hfsbi_writer_look(w);
+    int         code = 0;
+    if (st != HFSB_OK) return st;
+    if (!w->in_place) code = hfsbi_writer_dress(w);
+    if (code == ENOMEM || (code != 0 && !w->spot.exists))
+        return hfsbi_writer_os(w, code);
+    if (code != 0) w->in_place = true;
+    if (!w->opts.no_sync && !hfsbi_sync(w->fd))
+        return hfsbi_writer_os(w, errno);
+    st = hfsbi_writer_look(w);
+    if (st == HFSB_OK) st = hfsbi_writer_check(w);
+    if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
+    if (st != HFSB_OK || !w->in_place) return st;
+    return w->spot.exists ? hfsbi_writer_rewrite(w)
+                          : hfsbi_writer_os(w, ENOENT);
+}
+
+/* ---- public ---- */
+
+hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
+                            hfsb_str content, const hfsb_file_write_opts *opts,
+                            hfsb_file_written *written, hfsb_err *err) {
+    hfsb_file_writer *w;
+    hfsb_status       st = hfsb_file_writer_open(place, path, opts, &w, err);
+    if (st != HFSB_OK) return st;
+    st = hfsb_file_writer_append(w, content, err);
+    if (st == HFSB_OK) st = hfsb_file_writer_commit(w, written, err);
+    hfsb_file_writer_close(w);
+    return st;
+}
+
+hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
+                                  const hfsb_file_write_opts *opts,
+                                  hfsb_file_writer **out, hfsb_err *err) {
+    hfsb_alloc        alloc = hfsbi_place_alloc(place);
+    hfsb_file_writer *w;
+    hfsb_status       st;
+    *out = NULL;
+    w = (hfsb_file_writer *)hfsbi_array(&alloc, 1, sizeof *w);
+    if (!w) return hfsbi_fail_status(err, HFSB_NOMEM, "Writer of a file");
+    memset(w, 0, sizeof *w);
+    w->place = place;
+    w->alloc = w->path.alloc = alloc;
+    w->fd = w->spot.dir = -1;
+    st = hfsbi_writer_start(w, path, opts);
+    if (st != HFSB_OK) {
+        if (err) *err = w->err;
+        hfsb_file_writer_close(w);
+        return st;
+    }
+    *out = w;
+    return hfsbi_ok(err);
+}
+
+/* What a writer that is done or has failed says. */
+static hfsb_status hfsbi_writer_end(hfsb_file_writer *w, hfsb_err *err) {
+    if (w->done)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The file is written: only close() is left.");
+    if (err) *err = w->err;
+    return w->err.code;
+}
+
+hfsb_status hfsb_file_writer_append(hfsb_file_writer *writer, hfsb_str piece,
+                                    hfsb_err *err) {
+    if (!writer->done && writer->err.code == HFSB_OK) {
+        if (hfsbi_write_all(writer->fd, piece)) {
+            writer->bytes += piece.len;
+            return hfsbi_ok(err);
+        }
+        hfsbi_writer_os(writer, errno);
+    }
+    return hfsbi_writer_end(writer, err);
+}
+
+hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
+                                    hfsb_file_written *written,
+                                    hfsb_err          *err) {
+    hfsb_file_writer *w = writer;
+    struct stat       st;
+    if (w->done || w->err.code != HFSB_OK || hfsbi_writer_finish(w) != HFSB_OK)
+        return hfsbi_writer_end(w, err);
+    w->done = true;
+    if (written) {
+        memset(written, 0, sizeof *written);
+        written->bytes = w->bytes;
+        written->created = !w->spot.exists;
+        written->in_place = w->in_place;
+        if (fstat(w->fd, &st) == 0) hfsbi_file_info_fill(&written->info, &st);
+    }
+    return hfsbi_ok(err);
+}
+
+void hfsb_file_writer_close(hfsb_file_writer *writer) {
+    hfsb_alloc alloc;
+    if (!writer) return;
+    alloc = writer->alloc;
+    if (writer->temp[0]) hfsbi_temp_remove(writer->spot.dir, writer->temp);
+    hfsbi_close(&writer->fd);
+    hfsbi_spot_close(&writer->spot);
+    hfsb_buf_free(&writer->path);
+    hfsbi_array_free(&alloc, writer, 1, sizeof *writer);
+}
+
+/* ---- src/proc_parts.h ---- */
+/* What the files of PROC share: the start of a program, and the search for
+   its processes. */
+
+/* ---- proc_spawn.c: from fork to exec ---- */
+
+/* Where the host holds the other end of the command's standard input, output
+   and error; -1: there is no pipe. */
+typedef struct hfsbi_ends {
+    int input, output[2];
+} hfsbi_ends;
+
+/* Starts what opts say; on failure nothing is left. */
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
+                                 hfsbi_ends *ends, hfsb_err *err);
+
+/* No signal and no cancellation reaches this thread between begin and end, so
+   that no handler of the host runs in a child. */
+typedef struct hfsbi_fork_guard {
+    sigset_t old_mask;
+    int      old_cancel;
+} hfsbi_fork_guard;
+
+HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
+HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
+
+/* For a child after fork, where little else is safe: every signal as a fresh
+   program has it, none blocked; every descriptor from `first` on closed, now
+   or by exec. */
+HFSBI_FN void hfsbi_child_signals(void);
+HFSBI_FN void hfsbi_child_unblock(void);
+HFSBI_FN void hfsbi_child_close(int first, bool now);
+
+/* ---- proc_tree.c: the processes of a command ---- */
+
+/* One process: a number alone may belong to another one a moment later. */
+typedef struct hfsbi_process {
+    long               pid, parent, group, session;
+    unsigned long long start; /* clock ticks since boot */
+    char               state;
+    bool               seen; /* in the last search */
+} hfsbi_process;
+
+typedef struct hfsbi_tree {
+    pid_t    leader; /* of a session and group of its own */
+    bool     held;   /* it is a child of ours that was not waited for, so that
+                        its number is its own */
+    bool     blind;  /* the last search could not look into /proc */
+    bool     numbers_ours;    /* group and session numbers can be trusted */
+    hfsb_str marker;          /* "HFSB_JOB=..." (empty: none) */
+    unsigned long long since; /* nothing older belongs to it */
+    hfsbi_process     *known; /* members that a signal to the group misses */
+    size_t             known_count, known_cap;
+    hfsb_alloc         alloc;
+} hfsbi_tree;
+
+/* To be called before the leader is started. */
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
+
+/* True while the leader is held; notes when the host took it away. */
+HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree);
+
+/* How many processes of the tree run (zombies do not). Without a look into
+   /proc: 1 when the group may have members. */
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree);
+
+/* A signal to the group, and to all others that the last search found. */
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
+
+/* The members that run, without the leader, at most max. ran_ms is how long
+   ago the leader was started: the search is cheaper for young ones. */
+HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max);
+
+/* ---- src/proc_tree.c ---- */
+/* proc_tree.c - finds and signals the processes of a command, also those that
+   left its group. Depends on: base, utf8, os. */
+/* A chain of parents longer than this is not followed. */
+#define HFSBI_TREE_DEPTH 128
+
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
+    memset(tree, 0, sizeof *tree);
+    tree->alloc = *alloc;
+#ifdef HFSBI_LINUX
+    { /* the kernel stamps processes with the same clock, in ticks */
+        struct timespec now = HFSB_INIT;
+        long            ticks = sysconf(_SC_CLK_TCK);
+        if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return;
+        tree->since =
+            (unsigned long long)now.tv_sec * (unsigned long long)ticks +
+            (unsigned long long)now.tv_nsec * (unsigned long long)ticks /
+                1000000000u;
+        if (tree->since > 0) tree->since--;
+    }
+#endif
+}
+
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
+    if (tree->known)
+        hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
+                         sizeof *tree->known);
+    tree->known = NULL;
+    tree->known_count = tree->known_cap = 0;
+}
+
+/* A host that waits for every child may take the leader at any time; from then
+   on its number may be anyone's. */
+HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
+    siginfo_t info;
+    int       rc;
+    if (!tree->held) return false;
+    do
+        rc = waitid(P_PID, (id_t)tree->leader, &info,
+                    WEXITED | WNOHANG | WNOWAIT);
+    while (rc < 0 && errno == EINTR);
+    tree->held = rc == 0;
+    return tree->held;
+}
+
+#ifdef HFSBI_LINUX
+
+/* ---- what /proc says about one process ---- */
+
+static int hfsbi_proc_file(long pid, const char *name) {
+    char path[64];
+    int  fd;
+    (void)snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+    do fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* The first bytes of the file, NUL-terminated; their number, 0 on failure. */
+static size_t hfsbi_proc_head(long pid, const char *name, char *out,
+                              size_t size) {
+    int    fd = hfsbi_proc_file(pid, name);
+    size_t len = 0;
+    if (fd < 0) return 0;
+    while (len < size - 1) {
+        ssize_t n = hfsbi_read(fd, out + len, size - 1 - len);
+        if (n <= 0) break;
+        len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    out[len] = '\0';
+    return len;
+}
+
+/* The line of stat is: pid (name) state parent group session ... with the
+   start as its 22nd field. A name may hold anything, also ") ". */
+static bool hfsbi_process_read(long pid, hfsbi_process *p) {
+    char        line[1024];
+    const char *at;
+    int         i;
+    if (hfsbi_proc_head(pid, "stat", line, sizeof line) == 0) return false;
+    at = strrchr(line, ')');
+    if (!at || at[1] != ' ' || !at[2]) return false;
+    memset(p, 0, sizeof *p);
+    p->pid = pid;
+    p->state = at[2];
+    at += 3;
+    for (i = 4; i <= 22; i++) {
+        char *end;
+        long  value = strtol(at, &end, 10);
+        if (end == at) return false;
+        if (i == 4) p->parent = value;
+        if (i == 5) p->group = value;
+        if (i == 6) p->session = value;
+        if (i == 22) p->start = strtoull(at, &end, 10);
+        at = end;
+    }
+    return true;
+}
+
+static bool hfsbi_process_dead(const hfsbi_process *p) {
+    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
+}
+
+/* True when the environment has the marker as a whole variable. Read in
+   pieces, since it may be megabytes. */
+static bool hfsbi_process_marked(long pid, hfsb_str marker) {
+    char    piece[4096];
+    int     fd = hfsbi_proc_file(pid, "environ");
+    size_t  same = 0; /* bytes that agree so far; above len: none any more */
+    bool    found = false;
+    ssize_t n, i;
+    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+        for (i = 0; i < n && !found; i++) {
+            if (piece[i] == '\0') {
+                found = same == marker.len;
+                same = 0;
+            } else if (same < marker.len && piece[i] == marker.ptr[same]) {
+                same++;
+            } else {
+                same = marker.len + 1;
+            }
+        }
+    hfsbi_close(&fd);
+    return found;
+}
+
+/* A thread's number opens the same files as a process's. */
+static bool hfsbi_process_is_thread(long pid) {
+    char        text[512];
+    const char *at;
+    if (hfsbi_proc_head(pid, "status", text, sizeof text) == 0) return true;
+    at = strstr(text, "\nTgid:");
+    return at && strtol(at + 6, NULL, 10) != pid;
+}
+
+/* ---- who belongs to it ---- */
+
+static hfsbi_process *hfsbi_tree_known(const hfsbi_tree    *tree,
+                                       const hfsbi_process *p) {
+    size_t i;
+    for (i = 0; i < tree->known_count; i++)
+        if (tree->known[i].pid == p->pid && tree->known[i].start == p->start)
+            return &tree->known[i];
+    return NULL;
+}
+
+/* By its own number, group, session or environment, or by an ancestor's. */
+static bool hfsbi_tree_has(const hfsbi_tree *tree, const hfsbi_process *p) {
+    hfsbi_process q = *p;
+    int           depth;
+    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
+        if (q.start < tree->since) return false;
+        if (tree->numbers_ours &&
+            (q.pid == tree->leader || q.group == tree->leader ||
+             q.session == tree->leader))
+            return true;
+        if (hfsbi_tree_known(tree, &q)) return true;
+        if (tree->marker.len && hfsbi_process_marked(q.pid, tree->marker))
+            return true;
+        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
+    }
+    return false;
+}
+
+/* Without memory it is not remembered, but the next search finds it again. */
+static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_process *p) {
+    hfsbi_process *item = hfsbi_tree_known(tree, p), *grown;
+    if (!item) {
+        if (tree->known_count == tree->known_cap) {
+            grown = (hfsbi_process *)hfsbi_array_grow(
+                &tree->alloc, tree->known, &tree->known_cap,
+                tree->known_count + 1, sizeof *grown);
+            if (!grown) return;
+            tree->known = grown;
+        }
+        item = &tree->known[tree->known_count++];
+    }
+    *item = *p;
+    item->seen = true;
+}
+
+static void hfsbi_tree_forget_unseen(hfsbi_tree *tree) {
+    size_t i, kept = 0;
+    for (i = 0; i < tree->known_count; i++)
+        if (tree->known[i].seen) tree->known[kept++] = tree->known[i];
+    tree->known_count = kept;
+}
+
+/* ---- the search ---- */
+
+/* True when pid is a process of the tree that runs. What cannot be read for
+   want of descriptors or memory leaves the search blind. */
+static bool hfsbi_tree_visit(hfsbi_tree *tree, long pid, hfsbi_process *p) {
+    errno = 0;
+    if (!hfsbi_process_read(pid, p)) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            tree->blind = true;
+        return false;
+    }
+    return p->start >= tree->since && !hfsbi_process_dead(p) &&
+           pid != (long)getpid() && hfsbi_tree_has(tree, p);
+}
+
+static void hfsbi_tree_look(hfsbi_tree *tree) {
+    hfsbi_process leader;
+    tree->blind = false;
+    /* when the number of a leader that is gone is in use, it is reused */
+    tree->numbers_ours = hfsbi_tree_holds(tree) ||
+                         !hfsbi_process_read((long)tree->leader, &leader);
+}
+
+static long hfsbi_pid_of_name(const char *name) {
+    long pid = 0;
+    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
+        pid = pid * 10 + (*name - '0');
+    return *name ? 0 : pid;
+}
+
+/* The next number of a process in the list of /proc; 0 at its end. */
+static long hfsbi_next_pid(DIR *dir) {
+    struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        long pid = hfsbi_pid_of_name(entry->d_name);
+        if (pid > 0) return pid;
+    }
+    return 0;
+}
+
+/* ---- what a survivor is called ---- */
+
+/* Its arguments with blanks between, in valid UTF-8. */
+static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
+    char     raw[256];
+    hfsb_str text;
+    size_t   at = 0, len = 0, i;
+    entry->pid = pid;
+    text.ptr = raw;
+    text.len = hfsbi_proc_head(pid, "cmdline", raw, sizeof raw);
+    if (text.len == 0)
+        text.len = hfsbi_proc_head(pid, "comm", raw, sizeof raw);
+    while (text.len &&
+           (raw[text.len - 1] == '\0' || raw[text.len - 1] == '\n'))
+        text.len--;
+    for (i = 0; i < text.len; i++)
+        if ((unsigned char)raw[i] < ' ' || raw[i] == 0x7F) raw[i] = ' ';
+    while (at < text.len) {
+        unsigned long code;
+        char          out[4];
+        size_t        n;
+        at += hfsb_utf8_step(text, at, &code, NULL);
+        n = hfsb_utf8_encode(code, out);
+        if (len + n >= sizeof entry->command) break;
+        memcpy(entry->command + len, out, n);
+        len += n;
+    }
+    entry->command[len] = '\0';
+}
+
+/* The number that was given to the newest process; 0 when not known. */
+static long hfsbi_last_pid(void) {
+    char        line[128];
+    const char *at;
+    ssize_t     n;
+    int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = hfsbi_read(fd, line, sizeof line - 1);
+    hfsbi_close(&fd);
+    if (n <= 0) return 0;
+    line[n] = '\0';
+    at = strrchr(line, ' ');
+    return at ? strtol(at + 1, NULL, 10) : 0;
+}
+
+/* Looks at the numbers from first to last, one by one. */
+static size_t hfsbi_tree_list_range(hfsbi_tree *tree, long first, long last,
+                                    hfsb_proc_entry *list, size_t max) {
+    hfsbi_process p;
+    size_t        n = 0;
+    for (; first <= last && n < max; first++)
+        if (hfsbi_tree_visit(tree, first, &p) &&
+            !hfsbi_process_is_thread(first))
+            hfsbi_entry_fill(&list[n++], first);
+    return n;
+}
+
+HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max) {
+    long          leader = (long)tree->leader, above = 0, last, pid;
+    hfsbi_process p;
+    size_t        n = 0;
+    DIR          *dir;
+    /* numbers rise until they wrap, which takes longer than a second */
+    last = hfsbi_last_pid();
+    if (last == leader) return 0;
+    if (last > leader && ran_ms < 1000) above = leader;
+    hfsbi_tree_look(tree);
+    if (above && last - above <= 64)
+        return hfsbi_tree_list_range(tree, above + 1, last, list, max);
+    dir = opendir("/proc");
+    while (dir && n < max && (pid = hfsbi_next_pid(dir)) > 0)
+        if (pid > above && pid != leader && hfsbi_tree_visit(tree, pid, &p))
+            hfsbi_entry_fill(&list[n++], pid);
+    if (dir) (void)closedir(dir);
+    return n;
+}
+
+/* ---- the search before a signal ---- */
+
+static size_t hfsbi_tree_find_listed(hfsbi_tree *tree) {
+    hfsbi_process p;
+    size_t        count = 0, i;
+    long          pid;
+    DIR          *dir = opendir("/proc");
+    hfsbi_tree_look(tree);
+    if (!dir) tree->blind = true;
+    for (i = 0; i < tree->known_count; i++) tree->known[i].seen = false;
+    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
+        if (!hfsbi_tree_visit(tree, pid, &p)) continue;
+        count++;
+        if (!tree->held || p.group != (long)tree->leader)
+            hfsbi_tree_remember(tree, &p);
+    }
+    if (dir) (void)closedir(dir);
+    if (!tree->blind) hfsbi_tree_forget_unseen(tree);
+    return count;
+}
+
+/* ---- signals ---- */
+
+/* The descriptor holds on to one process, whatever becomes of its number. */
+static void hfsbi_process_signal(const hfsbi_process *p, int number) {
+    hfsbi_process now;
+    int           fd = -1;
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+    fd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0u);
+#endif
+    if (!hfsbi_process_read(p->pid, &now) || now.start != p->start) {
+        hfsbi_close(&fd);
+        return;
+    }
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
+    if (fd >= 0) {
+        (void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0u);
+        hfsbi_close(&fd);
+        return;
+    }
+#endif
+    (void)kill((pid_t)p->pid, number); /* an old kernel: seen just now */
+}
+
+#else
+
+HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max) {
+    (void)tree, (void)ran_ms, (void)list, (void)max;
+    return 0;
+}
+
+#endif
+
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree) {
+#ifdef HFSBI_LINUX
+    size_t count = hfsbi_tree_find_listed(tree);
+    if (!tree->blind) return count;
+#endif
+    tree->blind = true;
+    return hfsbi_tree_holds(tree) && kill(-tree->leader, 0) == 0;
+}
+
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
+#ifdef HFSBI_LINUX
+    size_t i;
+#endif
+    if (hfsbi_tree_holds(tree)) (void)kill(-tree->leader, number);
+#ifdef HFSBI_LINUX
+    for (i = 0; i < tree->known_count; i++)
+        hfsbi_process_signal(&tree->known[i], number);
+#endif
+}
+
+/* ---- src/proc_spawn.c ---- */
+/* proc_spawn.c - starts a program: all that happens from fork to exec.
+   Depends on: base, os. */
+/* More than this goes to the shell as a file. Linux takes 128 KiB for one
+   argument. */
+#define HFSBI_COMMAND_MAX 120000u
+
+#ifdef NSIG
+#define HFSBI_SIGNALS NSIG
+#else
+#define HFSBI_SIGNALS 65
+#endif
+
+typedef enum hfsbi_stage {
+    HFSBI_STAGE_SETUP,
+    HFSBI_STAGE_WORK_DIR,
+    HFSBI_STAGE_EXEC
+} hfsbi_stage;
+
+/* What a child that did not reach its program tells us through a pipe. */
+typedef struct hfsbi_failure {
+    hfsbi_stage stage;
+    int         code;
+} hfsbi_failure;
+
+/* All that the child needs, made before it exists. */
+typedef struct hfsbi_child {
+    const char   *path;
+    char *const  *argv;
+    char *const  *envp;
+    const char   *work_dir;
+    int           standard[3]; /* at 3 or above, as the next two */
+    int           script;      /* becomes 3; -1: none */
+    int           report;
+    volatile bool shared_memory; /* the child ran in our memory: vfork */
+} hfsbi_child;
+
+/* ---- in the child ---- */
+
+/* With vfork() the child uses the parent's memory, and after fork() in a
+   program with threads any lock may be held for ever. So below: system calls
+   and the own stack, nothing else. */
+
+HFSBI_FN void hfsbi_child_signals(void) {
+    struct sigaction act;
+    int              i;
+    memset(&act, 0, sizeof act);
+    act.sa_handler = SIG_DFL;
+    for (i = 1; i < HFSBI_SIGNALS; i++) (void)sigaction(i, &act, NULL);
+}
+
+HFSBI_FN void hfsbi_child_unblock(void) {
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void hfsbi_child_close_one(int fd, bool now) {
+    if (now) (void)close(fd);
+    else (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+#ifdef HFSBI_LINUX
+static bool hfsbi_child_close_range(int first, bool now) {
+#ifdef SYS_close_range
+    unsigned flags = now ? 0u : 4u; /* CLOSE_RANGE_CLOEXEC */
+    return syscall(SYS_close_range, (unsigned)first, ~0u, flags) == 0;
+#else
+    (void)first, (void)now;
+    return false;
+#endif
+}
+
+/* By the list in /proc, read without libc's directory streams: they
+   allocate. An entry is
+
+       inode 8 | offset 8 | length 2 | type 1 | name, NUL-terminated  */
+static bool hfsbi_child_close_listed(int first, bool now) {
+    char buf[2048];
+    long n, at;
+    int  dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) return false;
+    while ((n = syscall(SYS_getdents64, dir, buf, sizeof buf)) > 0) {
+        unsigned short length;
+        for (at = 0; at < n; at += length) {
+            const char *name = buf + at + 19;
+            int         fd = 0;
+            memcpy(&length, buf + at + 16, sizeof length);
+            if (*name == '.') continue;
+            for (; *name >= '0' && *name <= '9'; name++)
+                fd = fd * 10 + (*name - '0');
+            if (fd >= first && fd != dir) hfsbi_child_close_one(fd, now);
+        }
+    }
+    (void)close(dir);
+    return n == 0;
+}
+#endif
+
+HFSBI_FN void hfsbi_child_close(int first, bool now) {
+    struct rlimit limit;
+    int           fd, end = 65536;
+#ifdef HFSBI_LINUX
+    if (hfsbi_child_close_range(first, now)) return;
+    if (hfsbi_child_close_listed(first, now)) return;
+#endif
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536)
+        end = (int)limit.rlim_cur;
+    for (fd = first; fd < end; fd++) hfsbi_child_close_one(fd, now);
+}
+
+static void hfsbi_child_fail(const hfsbi_child *child, hfsbi_stage stage) {
+    hfsbi_failure failure;
+    failure.code = errno;
+    failure.stage = stage;
+    if (hfsbi_write(child->report, &failure, sizeof failure) < 0) _exit(126);
+    _exit(127);
+}
+
+static bool hfsbi_child_dup(int from, int to) {
+    int rc;
+    do rc = dup2(from, to);
+    while (rc < 0 && errno == EINTR);
+    return rc >= 0;
+}
+
+static void hfsbi_child_main(hfsbi_child *child) {
+    int i;
+    child->shared_memory = true;
+    if (setsid() < 0) hfsbi_child_fail(child, HFSBI_STAGE_SETUP);
+    hfsbi_child_signals();
+    if (child->work_dir && chdir(child->work_dir) != 0)
+        hfsbi_child_fail(child, HFSBI_STAGE_WORK_DIR);
+    for (i = 0; i < 3; i++)
+        if (!hfsbi_child_dup(child->standard[i], i))
+            hfsbi_child_fail(child, HFSBI_STAGE_SETUP);
+    if (child->script >= 0 && !hfsbi_child_dup(child->script, 3))
+        hfsbi_child_fail(child, HFSBI_STAGE_SETUP);
+    hfsbi_child_close(child->script >= 0 ? 4 : 3, false);
+    hfsbi_child_unblock();
+    (void)execve(child->path, child->argv, child->envp);
+    hfsbi_child_fail(child, HFSBI_STAGE_EXEC);
+}
+
+/* ---- the fork ---- */
+
+HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard) {
+    sigset_t all;
+    sigfillset(&all);
+#ifdef PTHREAD_CANCEL_DISABLE
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard->old_cancel);
+#endif
+    (void)pthread_sigmask(SIG_SETMASK, &all, &guard->old_mask);
+}
+
+HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
+    int keep = errno, ignored = 0;
+    (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
+#ifdef PTHREAD_CANCEL_DISABLE
+    (void)pthread_setcancelstate(guard->old_cancel, &ignored);
+#endif
+    (void)ignored;
+    errno = keep;
+}
+
+/* vfork() copies no page tables, which takes long in a big program, and runs
+   no handler of pthread_atfork(). */
+static pid_t hfsbi_fork(hfsbi_child *child) {
+#ifdef HFSBI_LINUX
+    pid_t pid = vfork();
+#else
+    pid_t pid = fork();
+#endif
+    if (pid == 0) hfsbi_child_main(child);
+    return pid;
+}
+
+/* True, and why, when the program was not reached. Its end of the pipe is
+   closed by a successful exec. After a real vfork() that has happened already:
+   then there is no waiting, since a process that the host forked at the same
+   time in another thread may hold a copy of that end for ever. */
+static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
+                              hfsbi_failure *failure) {
+    struct pollfd ready;
+    int           rc;
+    ready.fd = report;
+    ready.events = POLLIN;
+    ready.revents = 0;
+    do rc = poll(&ready, 1, child->shared_memory ? 0 : -1);
+    while (rc < 0 && errno == EINTR);
+    return rc > 0 && hfsbi_read(report, failure, sizeof *failure) ==
+                         (ssize_t)sizeof *failure;
+}
+
+/* ---- what is prepared ---- */
+
+typedef struct hfsbi_launch {
+    const hfsb_proc_opts *opts;
+    const char           *program; /* as the caller named it */
+    hfsbi_child           child;
+    hfsbi_ends            ends;
+    int                   report; /* our end */
+    char                 *shell_argv[5];
+    char                 *command; /* with a NUL */
+    char                **envp;
+    size_t                envp_count;
+    hfsb_buf              job;  /* "HFSB_JOB=..." */
+    hfsb_buf              path; /* of the program, from here: see in_host() */
+    size_t                path_prefix;
+} hfsbi_launch;
+
+static void hfsbi_launch_free(hfsbi_launch *l) {
+    const hfsb_alloc *alloc = &l->opts->alloc;
+    int               i;
+    for (i = 0; i < 3; i++) hfsbi_close(&l->child.standard[i]);
+    hfsbi_close(&l->child.script);
+    hfsbi_close(&l->child.report);
+    hfsbi_close(&l->report);
+    if (l->command)
+        hfsbi_array_free(alloc, l->command, l->opts->command.len + 1, 1);
+    if (l->envp)
+        hfsbi_array_free(alloc, l->envp, l->envp_count, sizeof *l->envp);
+    hfsb_buf_free(&l->job);
+    hfsb_buf_free(&l->path);
+}
+
+static hfsb_status hfsbi_fail_name(hfsb_err *err, hfsb_status code,
+                                   const char *before, const char *name,
+                                   const char *after) {
+    hfsbi_fail(err, code, 0, "%s", before);
+    hfsbi_err_quote(err, hfsb_cstr(name), 400);
+    hfsbi_err_add(err, "%s", after);
+    return code;
+}
+
+static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
+                                      const char *before, const char *name) {
+    hfsb_status st = hfsbi_fail_os(NULL, code, "%s", "");
+    hfsbi_fail_name(err, st, before, name, ": ");
+    hfsbi_err_add(err, "%s", hfsbi_os_text(code));
+    return st;
+}
+
+static hfsb_status hfsbi_launch_nomem(hfsb_err *err) {
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+}
+
+/* ---- arguments and environment ---- */
+
+/* execve() takes pointers to char, which it does not write to. */
+static char *hfsbi_arg(const char *text) {
+    return (char *)(uintptr_t)text;
+}
+
+static hfsb_status hfsbi_check_env(const char *const *env, hfsb_err *err) {
+    for (; env && *env; env++) {
+        const char *equals = strchr(*env, '=');
+        if (!equals || equals == *env)
+            return hfsbi_fail_name(err, HFSB_ARG,
+                                   "A variable must be NAME=value, but one "
+                                   "of env is: ",
+                                   *env, "");
+    }
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
+    bool argv = o->argv != NULL, command = o->command.ptr != NULL;
+    if (argv && o->command.len == 0) command = false;
+    if (argv == command)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Give %s of command and argv: the first runs in a "
+                          "shell, the second without.",
+                          argv ? "only one" : "one");
+    if (argv && !o->argv[0])
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "argv is empty: its first item is the program.");
+    if (hfsb_str_find_byte(o->command, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, hfsb_str_find_byte(o->command, '\0'),
+                          "The command holds a NUL byte, at offset %zu; no "
+                          "program can be given one. Remove it.",
+                          hfsb_str_find_byte(o->command, '\0'));
+    if (hfsb_str_find_byte(o->job, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0, "The job's id holds a NUL byte.");
+    if (o->timeout_ms < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "timeout_ms is %lld: give milliseconds, or 0 for "
+                          "no timeout.",
+                          o->timeout_ms);
+    return hfsbi_check_env(o->env, err);
+}
+
+/* The command in an unlinked file. Its first words close the descriptor it
+   came by, on the first line so that line numbers hold. */
+static int hfsbi_command_file(hfsb_str command) {
+    int fd = -1, high;
+#if defined(HFSBI_LINUX) && defined(SYS_memfd_create)
+    fd = (int)syscall(SYS_memfd_create, "command", 1u /* MFD_CLOEXEC */);
+#endif
+    if (fd < 0) fd = hfsbi_unnamed_file(NULL);
+    if (fd < 0) return -1;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, 4); /* it becomes 3 in the child */
+    hfsbi_close(&fd);
+    if (high >= 0 && hfsbi_write_all(high, HFSB_LIT("exec 3<&-;")) &&
+        hfsbi_write_all(high, command) && lseek(high, 0, SEEK_SET) == 0)
+        return high;
+    hfsbi_close(&high);
+    return -1;
+}
+
+static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
+    const hfsb_proc_opts *o = l->opts;
+    char                **arg = l->shell_argv;
+    if (o->argv) {
+        l->program = o->argv[0];
+        l->child.argv = (char *const *)(uintptr_t)o->argv;
+        return HFSB_OK;
+    }
+    l->program = o->shell ? o->shell : "/bin/sh";
+    l->child.argv = arg;
+    *arg++ = hfsbi_arg(l->program);
+    if (o->any_length && o->command.len > HFSBI_COMMAND_MAX) {
+        *arg = hfsbi_arg("/dev/fd/3");
+        l->child.script = hfsbi_command_file(o->command);
+        if (l->child.script >= 0) return HFSB_OK;
+        return hfsbi_fail_os(err, errno,
+                             "Cannot keep the long command in a file");
+    }
+    *arg++ = hfsbi_arg("-c");
+    if (o->command.len && (*o->command.ptr == '-' || *o->command.ptr == '+'))
+        *arg++ = hfsbi_arg("--"); /* else it would be an option */
+    *arg = l->command = hfsbi_terminated(&o->alloc, o->command);
+    return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
+}
+
+static bool hfsbi_is_job_variable(const char *variable) {
+    return strncmp(variable, "HFSB_JOB=", 9) == 0;
+}
+
+static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
+    const hfsb_proc_opts *o = l->opts;
+    char *const          *from = environ;
+    size_t                n = 0, i, to = 0;
+    if (o->env) from = (char *const *)(uintptr_t)o->env;
+    l->child.envp = from;
+    if (o->job.len == 0) return HFSB_OK;
+    while (from && from[n]) n++;
+    l->envp_count = n + 2;
+    l->envp = (char **)hfsbi_array(&o->alloc, l->envp_count, sizeof *l->envp);
+    if (!l->envp ||
+        hfsb_buf_append(&l->job, HFSB_LIT("HFSB_JOB=")) != HFSB_OK ||
+        hfsb_buf_append(&l->job, o->job) != HFSB_OK)
+        return hfsbi_launch_nomem(err);
+    for (i = 0; i < n; i++)
+        if (!hfsbi_is_job_variable(from[i])) l->envp[to++] = from[i];
+    l->envp[to++] = l->job.ptr;
+    l->envp[to] = NULL;
+    l->child.envp = l->envp;
+    return HFSB_OK;
+}
+
+/* ---- which file the program is ---- */
+
+/* dir/name, or name when dir is empty, as the child will find it, and as the
+   host does: with the work directory before what is relative. */
+static bool hfsbi_set_path(hfsbi_launch *l, hfsb_str dir, const char *name) {
+    const char *work_dir = l->child.work_dir;
+    bool        relative = dir.len ? *dir.ptr != '/' : *name != '/';
+    hfsb_buf   *p = &l->path;
+    hfsb_buf_truncate(p, 0);
+    if (work_dir && relative &&
+        (hfsb_buf_append(p, hfsb_cstr(work_dir)) != HFSB_OK ||
+         hfsb_buf_append_byte(p, '/') != HFSB_OK))
+        return false;
+    l->path_prefix = p->len;
+    if (dir.len && (hfsb_buf_append(p, dir) != HFSB_OK ||
+                    hfsb_buf_append_byte(p, '/') != HFSB_OK))
+        return false;
+    if (hfsb_buf_append(p, hfsb_cstr(name)) != HFSB_OK) return false;
+    l->child.path = p->ptr + l->path_prefix;
+    return true;
+}
+
+/* 0, or the errno that execve() would give. */
+static int hfsbi_try_path(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return errno;
+    if (!S_ISREG(st.st_mode)) return EACCES;
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+/* The directories of the child's own PATH, as execvp() searches them: what may
+   not be run is passed over, and told about when nothing better comes. */
+static hfsb_status hfsbi_search_path(hfsbi_launch *l, hfsb_err *err) {
+    hfsb_str     rest = HFSB_LIT("/bin:/usr/bin");
+    char *const *env = l->child.envp;
+    bool         denied = false, more = true;
+    for (; env && *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0) {
+            rest = hfsb_cstr(*env + 5);
+            break;
+        }
+    while (more) {
+        size_t   end = hfsb_str_find_byte(rest, ':');
+        hfsb_str dir = hfsb_str_slice(rest, 0, end);
+        int      code;
+        more = end != HFSB_NPOS;
+        if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
+        if (dir.len == 0) dir = HFSB_LIT(".");
+        if (!hfsbi_set_path(l, dir, l->program))
+            return hfsbi_launch_nomem(err);
+        code = hfsbi_try_path(l->path.ptr);
+        if (code == 0) return HFSB_OK;
+        if (code == EACCES) denied = true;
+    }
+    if (denied)
+        return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", l->program,
+                               ": permission denied");
+    return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                           "Program not found: ", l->program,
+                           " (searched in PATH)");
+}
+
+static hfsb_status hfsbi_find_program(hfsbi_launch *l, hfsb_err *err) {
+    hfsb_str none = HFSB_INIT;
+    if (*l->program && !strchr(l->program, '/'))
+        return hfsbi_search_path(l, err);
+    return hfsbi_set_path(l, none, l->program) ? HFSB_OK
+                                               : hfsbi_launch_nomem(err);
+}
+
+/* ---- descriptors ---- */
+
+/* A pipe; ours is its end of that number and does not block. */
+static bool hfsbi_make_pipe(int our_end, int *ours, int *theirs) {
+    int fds[2];
+    if (!hfsbi_pipe(fds)) return false;
+    *ours = fds[our_end];
+    *theirs = fds[1 - our_end];
+    return hfsbi_set_nonblocking(*ours);
+}
+
+static bool hfsbi_make_report(hfsbi_launch *l) {
+    int fds[2], high;
+    if (!hfsbi_pipe(fds)) return false;
+    l->report = fds[0];
+    l->child.report = fds[1];
+    if (fds[1] > 3 || l->child.script < 0) return true;
+    high = fcntl(fds[1], F_DUPFD_CLOEXEC, 4); /* 3 is for the script */
+    hfsbi_close(&l->child.report);
+    l->child.report = high;
+    return high >= 0;
+}
+
+static bool hfsbi_make_descriptors(hfsbi_launch *l) {
+    const hfsb_proc_opts *o = l->opts;
+    hfsbi_child          *c = &l->child;
+    if (o->input.len || o->keep_input) {
+        if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0])) return false;
+    } else {
+        c->standard[0] =
+            hfsbi_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        if (c->standard[0] < 0) return false;
+    }
+    if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1])) return false;
+    if (o->merge_stderr) {
+        c->standard[2] = fcntl(c->standard[1], F_DUPFD_CLOEXEC, 3);
+        if (c->standard[2] < 0) return false;
+    } else if (!hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2])) {
+        return false;
+    }
+    return hfsbi_make_report(l);
+}
+
+/* ---- all together ---- */
+
+static hfsb_status hfsbi_exec_error(const hfsbi_launch *l, int code,
+                                    hfsb_err *err) {
+    const char *name = l->program;
+    switch (code) {
+    case E2BIG:
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The command, its arguments and its environment "
+                          "are too long for the system: put what is long "
+                          "into a file and give its name.");
+    case ENOEXEC:
+        return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", name,
+                               ": not an executable format (a script needs "
+                               "a first line such as #!/bin/sh)");
+    case ENOENT:
+    case ENOTDIR:
+        if (access(l->path.ptr, F_OK) == 0)
+            return hfsbi_fail_name(err, HFSB_NOT_FOUND, "Cannot run ", name,
+                                   ": the interpreter that its first line "
+                                   "names, or its loader, was not found");
+        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                               "Program not found: ", name, "");
+    default: return hfsbi_fail_name_os(err, code, "Cannot run ", name);
+    }
+}
+
+static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
+                                      const hfsbi_failure *failure,
+                                      hfsb_err            *err) {
+    const char *dir = l->child.work_dir;
+    if (failure->stage == HFSBI_STAGE_EXEC)
+        return hfsbi_exec_error(l, failure->code, err);
+    if (failure->stage == HFSBI_STAGE_SETUP)
+        return hfsbi_fail_os(err, failure->code, "Cannot set up the process");
+    if (failure->code == ENOENT)
+        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                               "Working directory not found: ", dir, "");
+    if (failure->code == ENOTDIR)
+        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                               "Working directory not found: ", dir,
+                               " (not a directory)");
+    return hfsbi_fail_name_os(err, failure->code,
+                              "Cannot enter the working directory ", dir);
+}
+
+static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
+                                    hfsb_err *err) {
+    hfsbi_fork_guard guard;
+    hfsbi_failure    failure;
+    hfsbi_fork_guard_begin(&guard);
+    *pid = hfsbi_fork(&l->child);
+    hfsbi_fork_guard_end(&guard);
+    if (*pid < 0) return hfsbi_fail_os(err, errno, "Cannot start a process");
+    hfsbi_close(&l->child.report);
+    if (!hfsbi_fork_failed(&l->child, l->report, &failure))
+        return hfsbi_ok(err);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) continue;
+    return hfsbi_launch_error(l, &failure, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
+                                 hfsbi_ends *ends, hfsb_err *err) {
+    hfsbi_launch l = HFSB_INIT;
+    hfsb_status  st;
+    l.opts = opts;
+    l.job.alloc = l.path.alloc = opts->alloc;
+    l.child.work_dir = opts->work_dir;
+    l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
+    l.child.script = l.child.report = l.report = -1;
+    l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;
+    st = hfsbi_check_opts(opts, err);
+    if (st == HFSB_OK) st = hfsbi_make_argv(&l, err);
+    if (st == HFSB_OK) st = hfsbi_make_env(&l, err);
+    if (st == HFSB_OK) st = hfsbi_find_program(&l, err);
+    if (st == HFSB_OK && !hfsbi_make_descriptors(&l))
+        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
+    if (st == HFSB_OK) st = hfsbi_launch_run(&l, pid, err);
+    if (st != HFSB_OK) {
+        hfsbi_close(&l.ends.input);
+        hfsbi_close(&l.ends.output[0]);
+        hfsbi_close(&l.ends.output[1]);
+    }
+    hfsbi_launch_free(&l);
+    *ends = l.ends;
+    return st;
+}
+
+/* ---- src/proc.c ---- */
+/* proc.c - a command from its start to its end, driven step by step. Depends
+   on: base, os, proc_spawn, proc_tree. */
+#define HFSBI_PROC_BLOCK   65536u   /* bytes a read */
+#define HFSBI_PROC_READS   4        /* of each stream, a step */
+#define HFSBI_PROC_PIPE    1048576u /* a busy pipe is made as big as this */
+#define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
+#define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL was in vain */
+
+/* TERM, then KILL, until nothing is left or it cannot be helped. */
+typedef enum hfsbi_hunt {
+    HFSBI_HUNT_NONE,
+    HFSBI_HUNT_TERM,
+    HFSBI_HUNT_KILL,
+    HFSBI_HUNT_OVER
+} hfsbi_hunt;
+
+struct hfsb_proc {
+    hfsb_alloc          alloc;
+    hfsb_proc_output_fn on_output;
+    void               *user;
+    bool                no_keeper;
+    hfsb_proc_result    result;
+    bool      exited; /* the leader; its number is kept until close */
+    bool      done;
+    int       pidfd; /* readable at the exit; -1: look from time to
+                                  time */
+    long long look_at, look_wait;
+
+    int      input_fd;
+    hfsb_buf input; /* what waits is behind input_at */
+    size_t   input_at;
+    bool     input_ends;
+
+    int                output[2];
+    bool               drained[2];   /* the last read found it empty */
+    unsigned long long after_end[2]; /* bytes since ended_at */
+
+    /* on hfsb_clock_ms(); -1: not yet, or never */
+    long long started, timeout_at;
+    long long ended_at; /* it exited, and no hunt goes on */
+    long long byte_at;  /* when the last output came */
+    long long grace_ms, quiet_ms, quiet_max_ms;
+
+    hfsbi_tree tree;
+    char      *marker;
+    hfsbi_hunt hunt;
+    long long  hunt_ends, scan_at, scan_wait;
+
+    char block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
+};
+
+long long hfsb_clock_ms(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* a + b of times that are not negative; the end of time when that is past it */
+static long long hfsbi_later(long long a, long long b) {
+    return a > LLONG_MAX - b ? LLONG_MAX : a + b;
+}
+
+static long long hfsbi_sooner(long long a, long long b) {
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* ---- start ---- */
+
+static long long hfsbi_proc_ms(long long given, long long otherwise) {
+    return given == 0 ? otherwise : given;
+}
+
+static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
+    memset(proc, 0, offsetof(struct hfsb_proc, block));
+    proc->alloc = proc->input.alloc = o->alloc;
+    proc->on_output = o->on_output;
+    proc->user = o->user;
+    proc->no_keeper = o->no_keeper;
+    proc->pidfd = proc->input_fd = -1;
+    proc->output[0] = proc->output[1] = -1;
+    proc->input_ends = !o->keep_input;
+    proc->started = hfsb_clock_ms();
+    proc->timeout_at =
+        o->timeout_ms > 0 ? hfsbi_later(proc->started, o->timeout_ms) : -1;
+    proc->ended_at = -1;
+    proc->grace_ms = hfsbi_proc_ms(o->grace_ms, 2000);
+    proc->quiet_ms = hfsbi_proc_ms(o->quiet_ms, 100);
+    if (proc->quiet_ms < 0) proc->quiet_ms = 0;
+    proc->quiet_max_ms = o->quiet_max_ms > 0 ? o->quiet_max_ms : 2000;
+    if (o->quiet_max_ms <= 0 && proc->quiet_max_ms < proc->quiet_ms)
+        proc->quiet_max_ms = proc->quiet_ms;
+    hfsbi_tree_init(&proc->tree, &o->alloc);
+}
+
+/* What must be there before the command is: a failure later would come too
+   late. */
+static bool hfsbi_proc_prepare(hfsb_proc *proc, const hfsb_proc_opts *o) {
+    size_t size;
+    if (o->input.len && hfsb_buf_append(&proc->input, o->input) != HFSB_OK)
+        return false;
+    if (o->job.len == 0) return true;
+    size = sizeof "HFSB_JOB=" - 1 + o->job.len;
+    proc->marker = (char *)hfsbi_array(&o->alloc, size, 1);
+    if (!proc->marker) return false;
+    memcpy(proc->marker, "HFSB_JOB=", sizeof "HFSB_JOB=" - 1);
+    memcpy(proc->marker + sizeof "HFSB_JOB=" - 1, o->job.ptr, o->job.len);
+    proc->tree.marker = hfsb_str_make(proc->marker, size);
+    return true;
+}
+
+static void hfsbi_proc_free(hfsb_proc *proc) {
+    hfsb_alloc alloc = proc->alloc;
+    hfsb_buf_free(&proc->input);
+    hfsbi_tree_free(&proc->tree);
+    if (proc->marker)
+        hfsbi_array_free(&alloc, proc->marker, proc->tree.marker.len, 1);
+    hfsbi_array_free(&alloc, proc, 1, sizeof *proc);
+}
+
+static int hfsbi_pidfd(pid_t pid) {
+#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
+    return hfsbi_above_standard((int)syscall(SYS_pidfd_open, pid, 0u));
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
+                           hfsb_err *err) {
+    hfsb_proc  *proc;
+    hfsbi_ends  ends;
+    pid_t       pid;
+    hfsb_status st;
+    *out = NULL;
+    proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);
+    if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+    hfsbi_proc_init(proc, opts);
+    st = hfsbi_proc_prepare(proc, opts) ? HFSB_OK : HFSB_NOMEM;
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Start of a command");
+    else st = hfsbi_spawn(opts, &pid, &ends, err);
+    if (st != HFSB_OK) {
+        hfsbi_proc_free(proc);
+        return st;
+    }
+    proc->result.pid = (long)pid;
+    proc->tree.leader = pid;
+    proc->tree.held = true;
+    proc->pidfd = hfsbi_pidfd(pid);
+    proc->input_fd = ends.input;
+    proc->output[0] = ends.output[0];
+    proc->output[1] = ends.output[1];
+    *out = proc;
+    return HFSB_OK;
+}
+
+/* ---- what to wait for ---- */
+
+/* When the pipes count as quiet. */
+static long long hfsbi_quiet_at(const hfsb_proc *proc) {
+    long long from = proc->ended_at, most;
+    most = hfsbi_later(from, proc->quiet_max_ms);
+    if (proc->byte_at > from) from = proc->byte_at;
+    from = hfsbi_later(from, proc->quiet_ms);
+    return from < most ? from : most;
+}
+
+static bool hfsbi_hunting(const hfsb_proc *proc) {
+    return proc->hunt == HFSBI_HUNT_TERM || proc->hunt == HFSBI_HUNT_KILL;
+}
+
+size_t hfsb_proc_watch(const hfsb_proc *proc,
+                       hfsb_watch       list[HFSB_PROC_WATCHES]) {
+    hfsb_watch none = HFSB_INIT;
+    size_t     n = 0, i;
+    if (proc->done) return 0;
+    if (proc->pidfd >= 0) {
+        list[n] = none;
+        list[n].readable = true;
+        list[n++].fd = proc->pidfd;
+    }
+    for (i = 0; i < 2; i++)
+        if (proc->output[i] >= 0) {
+            list[n] = none;
+            list[n].readable = true;
+            list[n++].fd = proc->output[i];
+        }
+    if (proc->input_fd >= 0 && proc->input_at < proc->input.len) {
+        list[n] = none;
+        list[n].writable = true;
+        list[n++].fd = proc->input_fd;
+    }
+    return n;
+}
+
+long long hfsb_proc_deadline(const hfsb_proc *proc) {
+    long long at = -1;
+    if (proc->done) return -1;
+    if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE) at = proc->timeout_at;
+    if (!proc->exited && proc->pidfd < 0) at = hfsbi_sooner(at, proc->look_at);
+    if (hfsbi_hunting(proc)) at = hfsbi_sooner(at, proc->scan_at);
+    if (proc->ended_at >= 0) at = hfsbi_sooner(at, hfsbi_quiet_at(proc));
+    return at;
+}
+
+/* ---- one step ---- */
+
+/* The status is looked at but not taken: as long as the leader is a zombie of
+   ours, its number and its group's are no one else's. */
+static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
+    hfsb_proc_result *r = &proc->result;
+    siginfo_t         info;
+    int               rc;
+    if (proc->exited) return;
+    memset(&info, 0, sizeof info);
+    do
+        rc = waitid(P_PID, (id_t)proc->tree.leader, &info,
+                    WEXITED | WNOHANG | WNOWAIT);
+    while (rc < 0 && errno == EINTR);
+    if (rc == 0 && info.si_pid == 0) {
+        proc->look_wait = proc->look_wait ? proc->look_wait * 2 : 1;
+        if (proc->look_wait > 50) proc->look_wait = 50;
+        proc->look_at = now + proc->look_wait;
+        return;
+    }
+    proc->exited = true;
+    proc->scan_at = now;
+    hfsbi_close(&proc->pidfd);
+    r->duration_ms = now - proc->started;
+    if (rc != 0) {
+        proc->tree.held = false;
+        r->end = HFSB_PROC_UNKNOWN;
+    } else if (info.si_code == CLD_EXITED) {
+        r->end = HFSB_PROC_EXITED;
+        r->exit_code = info.si_status;
+    } else {
+        r->end = HFSB_PROC_SIGNALED;
+        r->signal = info.si_status;
+    }
+}
+
+/* The search comes before the signal: whose parent has died is an orphan, and
+   no longer known by its descent. */
+static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
+    bool gently = proc->grace_ms >= 0;
+    if (proc->hunt != HFSBI_HUNT_NONE) return;
+    (void)hfsbi_tree_find(&proc->tree);
+    proc->hunt = gently ? HFSBI_HUNT_TERM : HFSBI_HUNT_KILL;
+    proc->hunt_ends =
+        hfsbi_later(now, gently ? proc->grace_ms : HFSBI_PROC_GIVE_UP);
+    proc->ended_at = -1;
+    proc->scan_wait = 5;
+    proc->scan_at = now + proc->scan_wait;
+    hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
+    if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT);
+}
+
+/* TERM is sent once: what a trap for it starts may finish. KILL is sent as
+   often as something is found. A search that is blind cannot tell a dead group
+   from one whose leader is a zombie, so it trusts in KILL. */
+static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
+    size_t left;
+    bool   late = now >= proc->hunt_ends, gone;
+    if (!hfsbi_hunting(proc) || now < proc->scan_at) return;
+    left = hfsbi_tree_find(&proc->tree);
+    gone = left == 0 || (proc->tree.blind && proc->hunt == HFSBI_HUNT_KILL);
+    if (proc->exited && gone) {
+        proc->hunt = HFSBI_HUNT_OVER;
+        return;
+    }
+    if (late && proc->hunt == HFSBI_HUNT_KILL) {
+        proc->hunt = HFSBI_HUNT_OVER;
+        proc->result.incomplete = true;
+        return;
+    }
+    proc->scan_wait = proc->scan_wait < 20 ? proc->scan_wait * 2 : 50;
+    if (late) {
+        proc->hunt = HFSBI_HUNT_KILL;
+        proc->hunt_ends = now + HFSBI_PROC_GIVE_UP;
+        proc->scan_wait = 5;
+    }
+    if (proc->hunt == HFSBI_HUNT_KILL) hfsbi_tree_signal(&proc->tree, SIGKILL);
+    proc->scan_at = hfsbi_later(now, proc->scan_wait);
+    if (proc->scan_at > proc->hunt_ends) proc->scan_at = proc->hunt_ends;
+}
+
+static void hfsbi_proc_end_input(hfsb_proc *proc) {
+    hfsbi_close(&proc->input_fd);
+    hfsb_buf_free(&proc->input);
+    proc->input_at = 0;
+}
+
+/* Writes what the command takes. One that closed its input wants no more. */
+static void hfsbi_proc_feed(hfsb_proc *proc) {
+    hfsb_str           rest;
+    hfsbi_signal_guard guard;
+    ssize_t            n;
+    int                reads = HFSBI_PROC_READS;
+    if (proc->input_fd < 0) return;
+    rest = hfsb_str_slice(hfsb_buf_str(&proc->input), proc->input_at,
+                          proc->input.len);
+    if (rest.len) {
+        hfsbi_signal_guard_begin(&guard);
+        do {
+            size_t most = rest.len;
+            if (most > HFSBI_PROC_BLOCK) most = HFSBI_PROC_BLOCK;
+            n = hfsbi_write(proc->input_fd, rest.ptr, most);
+            if (n > 0) rest = hfsb_str_slice(rest, (size_t)n, rest.len);
+        } while (n > 0 && rest.len && --reads > 0);
+        hfsbi_signal_guard_end(&guard);
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+            hfsbi_proc_end_input(proc);
+            return;
+        }
+        proc->input_at = proc->input.len - rest.len;
+    }
+    if (rest.len) return;
+    hfsb_buf_truncate(&proc->input, 0);
+    proc->input_at = 0;
+    if (proc->input_ends) hfsbi_proc_end_input(proc);
+}
+
+/* A bigger pipe makes a flood faster; few commands are one, and the kernel
+   counts what a user's pipes take. */
+static void hfsbi_proc_widen(int fd, unsigned long long before,
+                             unsigned long long after) {
+#if defined(HFSBI_LINUX) && defined(F_SETPIPE_SZ)
+    if (before < HFSBI_PROC_PIPE && after >= HFSBI_PROC_PIPE)
+        (void)fcntl(fd, F_SETPIPE_SZ, (int)HFSBI_PROC_PIPE);
+#else
+    (void)fd, (void)before, (void)after;
+#endif
+}
+
+static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
+    unsigned long long *total =
+        stream == 0 ? &proc->result.stdout_bytes : &proc->result.stderr_bytes;
+    int i, *fd = &proc->output[stream];
+    proc->drained[stream] = false;
+    for (i = 0; *fd >= 0 && i < HFSBI_PROC_READS; i++) {
+        ssize_t n = hfsbi_read(*fd, proc->block, sizeof proc->block);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            proc->drained[stream] = true;
+            return;
+        }
+        if (n <= 0) {
+            hfsbi_close(fd);
+            proc->look_wait = 0; /* its exit is near */
+            return;
+        }
+        *total += (unsigned long long)n;
+        proc->after_end[stream] += (unsigned long long)n;
+        proc->byte_at = hfsb_clock_ms();
+        hfsbi_proc_widen(*fd, *total - (unsigned long long)n, *total);
+        if (proc->on_output)
+            proc->on_output(proc->user, (hfsb_proc_stream)stream,
+                            hfsb_str_make(proc->block, (size_t)n));
+    }
+}
+
+/* What was in a pipe when the command ended is read whatever the time is: it
+   fits into the pipe. What survivors write is waited for only so long. */
+static bool hfsbi_proc_over(hfsb_proc *proc, long long now) {
+    int i;
+    if (hfsbi_hunting(proc)) return false;
+    if (!proc->exited && proc->hunt != HFSBI_HUNT_OVER) return false;
+    if (proc->ended_at < 0) {
+        proc->ended_at = now;
+        proc->after_end[0] = proc->after_end[1] = 0;
+    }
+    if (proc->output[0] < 0 && proc->output[1] < 0) return true;
+    for (i = 0; i < 2; i++)
+        if (proc->output[i] >= 0 && !proc->drained[i] &&
+            proc->after_end[i] < HFSBI_PROC_PIPE)
+            return false;
+    if (now < hfsbi_quiet_at(proc)) return false;
+    proc->result.incomplete = true;
+    return true;
+}
+
+bool hfsb_proc_step(hfsb_proc *proc) {
+    long long now = hfsb_clock_ms();
+    if (proc->done) return true;
+    hfsbi_proc_note_exit(proc, now);
+    if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE &&
+        proc->timeout_at >= 0 && now >= proc->timeout_at) {
+        proc->result.timed_out = true;
+        hfsbi_hunt_begin(proc, now);
+    }
+    hfsbi_hunt_step(proc, now);
+    hfsbi_proc_feed(proc);
+    hfsbi_proc_take(proc, 0);
+    hfsbi_proc_take(proc, 1);
+    if (!hfsbi_proc_over(proc, now)) return false;
+    proc->done = true;
+    hfsbi_proc_end_input(proc);
+    hfsbi_close(&proc->pidfd);
+    if (!proc->exited)
+        proc->result.duration_ms = hfsb_clock_ms() - proc->started;
+    return true;
+}
+
+hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc) {
+    hfsb_proc_result result = proc->result;
+    if (!proc->exited && !proc->done)
+        result.duration_ms = hfsb_clock_ms() - proc->started;
+    return result;
+}
+
+void hfsb_proc_kill(hfsb_proc *proc) {
+    if (proc->done) return;
+    proc->result.killed = true;
+    hfsbi_hunt_begin(proc, hfsb_clock_ms());
+}
+
+hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
+                            hfsb_err *err) {
+    size_t waits = proc->input.len - proc->input_at;
+    if (proc->input_fd < 0 || proc->input_ends)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The command's standard input is closed: it was "
+                          "ended, or the command reads no more.");
+    if (waits > HFSBI_PROC_INPUT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The command has not read its input: %zu bytes "
+                          "wait already. Give more when it has.",
+                          waits);
+    if (waits && proc->input_at) { /* what was written makes room */
+        memmove(proc->input.ptr, proc->input.ptr + proc->input_at, waits);
+        hfsb_buf_truncate(&proc->input, waits);
+        proc->input_at = 0;
+    }
+    if (hfsb_buf_append(&proc->input, bytes) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Input of a command");
+    proc->input_ends = end;
+    hfsbi_proc_feed(proc);
+    return hfsbi_ok(err);
+}
+
+/* ---- what outlives it ---- */
+
+size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,
+                           size_t max) {
+    hfsbi_tree tree = proc->tree;
+    size_t     n;
+    tree.known = NULL;
+    tree.known_count = tree.known_cap = 0;
+    n = hfsbi_tree_list(&tree, hfsb_clock_ms() - proc->started, list, max);
+    hfsbi_tree_free(&tree);
+    return n;
+}
+
+size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]) {
+    size_t n = 0;
+    int    i;
+    for (i = 0; proc->done && i < 2; i++)
+        if (proc->output[i] >= 0) {
+            fds[n++] = proc->output[i];
+            proc->output[i] = -1;
+        }
+    return n;
+}
+
+/* ---- the end ---- */
+
+/* KILL to all of it, until it is gone or a second has passed. */
+static void hfsbi_proc_destroy(hfsb_proc *proc) {
+    long long end = hfsb_clock_ms() + 1000;
+    for (;;) {
+        size_t left = hfsbi_tree_find(&proc->tree);
+        hfsbi_proc_note_exit(proc, hfsb_clock_ms());
+        if (proc->exited && left == 0) return;
+        hfsbi_tree_signal(&proc->tree, SIGKILL);
+        if (proc->exited && proc->tree.blind) return;
+        if (hfsb_clock_ms() >= end) return;
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+/* True when no process holds the other end. */
+static bool hfsbi_pipe_ended(int fd) {
+    struct pollfd ready;
+    ready.fd = fd;
+    ready.events = POLLIN;
+    ready.revents = 0;
+    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLHUP) != 0;
+}
+
+void hfsb_proc_close(hfsb_proc *proc) {
+    int    fds[2];
+    size_t n, i, held = 0;
+    if (!proc) return;
+    if (!proc->done) hfsbi_proc_destroy(proc);
+    hfsbi_proc_end_input(proc);
+    hfsbi_close(&proc->pidfd);
+    if (proc->tree.held)
+        while (waitpid(proc->tree.leader, NULL, WNOHANG) < 0 && errno == EINTR)
+            continue;
+    proc->done = true;
+    n = hfsb_proc_take_pipes(proc, fds);
+    for (i = 0; i < n; i++)
+        if (proc->no_keeper || hfsbi_pipe_ended(fds[i])) hfsbi_close(&fds[i]);
+        else fds[held++] = fds[i];
+    if (held) hfsb_proc_keep_pipes(fds, held);
+    hfsbi_proc_free(proc);
+}
+
+/* ---- src/proc_run.c ---- */
+/* proc_run.c - a command in one call; readers for pipes that nobody reads any
+   more. Depends on: base, os, proc, proc_spawn. */
+/* ---- the keeper ---- */
+
+#define HFSBI_KEEPER_PIPES 64 /* of one keeper */
+
+/* Reads n pipes, at 0 and up, to their ends. */
+static void hfsbi_keeper_read(size_t n) {
+    struct pollfd list[HFSBI_KEEPER_PIPES];
+    char          block[16384];
+    size_t        i, open = n;
+    for (i = 0; i < n; i++) {
+        list[i].fd = (int)i;
+        list[i].events = POLLIN;
+    }
+    while (open > 0) {
+        if (poll(list, (nfds_t)n, -1) < 0 && errno != EINTR) return;
+        for (i = 0; i < n; i++) {
+            ssize_t got;
+            if (list[i].fd < 0 || list[i].revents == 0) continue;
+            list[i].revents = 0;
+            got = read(list[i].fd, block, sizeof block);
+            if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+                continue;
+            list[i].fd = -1; /* poll() passes over it */
+            open--;
+        }
+    }
+}
+
+/* In the process that stays. No call here takes a lock. */
+static void hfsbi_keeper_main(const int *fds, size_t n) {
+    int    high[HFSBI_KEEPER_PIPES];
+    size_t i;
+    (void)setsid();
+    hfsbi_child_signals();
+    for (i = 0; i < n; i++) high[i] = fcntl(fds[i], F_DUPFD, (int)n);
+    for (i = 0; i < n; i++)
+        if (dup2(high[i], (int)i) < 0) (void)close((int)i);
+    hfsbi_child_close((int)n, true);
+    hfsbi_child_unblock();
+    if (chdir("/") != 0) _exit(1); /* would keep a file system busy */
+    hfsbi_keeper_read(n);
+    _exit(0);
+}
+
+/* Two forks, so that it is not a child of the host. */
+static void hfsbi_keeper_start(const int *fds, size_t n) {
+    hfsbi_fork_guard guard;
+    pid_t            pid;
+    hfsbi_fork_guard_begin(&guard);
+    pid = fork();
+    if (pid == 0) {
+        pid = fork();
+        if (pid == 0) hfsbi_keeper_main(fds, n);
+        _exit(0);
+    }
+    hfsbi_fork_guard_end(&guard);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+}
+
+void hfsb_proc_keep_pipes(const int *fds, size_t count) {
+    size_t i, n;
+    for (; count > 0; fds += n, count -= n) {
+        n = count < HFSBI_KEEPER_PIPES ? count : HFSBI_KEEPER_PIPES;
+        hfsbi_keeper_start(fds, n);
+        for (i = 0; i < n; i++) {
+            int fd = fds[i];
+            hfsbi_close(&fd);
+        }
+    }
+}
+
+/* ---- a command in one call ---- */
+
+typedef struct hfsbi_capture {
+    const hfsb_proc_opts *opts;
+    hfsb_buf             *to[2];
+    bool                  full[2]; /* what is kept is the start, with no gap */
+    bool                  no_memory;
+} hfsbi_capture;
+
+static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
+                                 hfsb_str bytes) {
+    hfsbi_capture *c = (hfsbi_capture *)user;
+    hfsb_buf      *to = c->to[stream];
+    if (to && !c->full[stream]) {
+        hfsb_str part = bytes;
+        size_t   room = to->max > to->len ? to->max - to->len : 0;
+        if (to->max && part.len > room) {
+            part.len = room;
+            c->full[stream] = true;
+        }
+        if (hfsb_buf_append(to, part) != HFSB_OK)
+            c->full[stream] = c->no_memory = true;
+    }
+    if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
+}
+
+/* Waits for what the command waits for, at most until its deadline. */
+static void hfsbi_proc_wait(const hfsb_proc *proc) {
+    hfsb_watch    watch[HFSB_PROC_WATCHES];
+    struct pollfd list[HFSB_PROC_WATCHES];
+    size_t        n = hfsb_proc_watch(proc, watch), i;
+    long long     left = hfsb_proc_deadline(proc);
+    for (i = 0; i < n; i++) {
+        list[i].fd = watch[i].fd;
+        list[i].events = (short)((watch[i].readable ? POLLIN : 0) |
+                                 (watch[i].writable ? POLLOUT : 0));
+        list[i].revents = 0;
+    }
+    if (left >= 0) {
+        left -= hfsb_clock_ms();
+        if (left < 0) left = 0;
+        if (left > INT_MAX) left = INT_MAX;
+    }
+    (void)poll(list, (nfds_t)n, (int)left);
+}
+
+hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
+                          hfsb_buf *err_out, hfsb_proc_result *result,
+                          hfsb_err *err) {
+    hfsb_proc_opts inner = *opts;
+    hfsbi_capture  capture = HFSB_INIT;
+    hfsb_proc     *proc;
+    hfsb_status    st;
+    capture.opts = opts;
+    capture.to[HFSB_PROC_STDOUT] = out;
+    capture.to[HFSB_PROC_STDERR] = err_out;
+    inner.on_output = hfsbi_capture_output;
+    inner.user = &capture;
+    inner.keep_input = false; /* nobody could write to it */
+    st = hfsb_proc_open(&inner, &proc, err);
+    if (st != HFSB_OK) return st;
+    do hfsbi_proc_wait(proc);
+    while (!hfsb_proc_step(proc));
+    if (result) {
+        *result = hfsb_proc_status(proc);
+        if (capture.no_memory) result->incomplete = true;
+    }
+    hfsb_proc_close(proc);
+    return HFSB_OK;
+}
+
+/* ---- src/record.h ---- */
+/* What a command printed: cleaned while it arrives, in bounded memory, with
+   all of it in a spill file once it is long. Private to the tools. */
+
+/* The spill files of one tools object: at most `max` are kept, the oldest
+   goes first; only those made here are ever removed. */
+typedef struct hfsbi_spills {
+    char      **paths; /* a ring, oldest at `first` */
+    size_t      first, count, max;
+    size_t      max_bytes;
+    char       *dir;
+    hfsb_alloc  alloc;
+} hfsbi_spills;
+
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
+/* True when path is one of ours. */
+HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path);
+
+/*  stdout --> filter --> window, log
+    stderr --> filter --> window, stash        ... at the end: stash --> log
+
+    The log is what bash_output shows and the spill file holds: bytes 0 to
+    `total` of cleaned text. All of it is in `memory` until the text is longer
+    than what a reply shows; then it goes to the spill file, up to a cap, and
+    `memory` keeps its end.
+
+        0              saved            memory_start          total
+        [ spill file )  ... dropped ...  [ memory             )            */
+typedef struct hfsbi_record {
+    hfsb_text_filter  *filter[2];
+    hfsb_text_window  *window[2];
+    hfsb_buf           piece; /* cleaned text on its way */
+    hfsb_buf           memory;
+    unsigned long long memory_start, total;
+    int                spill;   /* descriptor, -1 none */
+    hfsb_buf           path;    /* of the spill file, or empty */
+    unsigned long long saved;   /* bytes in it */
+    bool               full;    /* no more goes into it */
+    bool               tried;   /* to make one */
+    int                stash;   /* descriptor, -1 none */
+    unsigned long long stashed; /* bytes in it */
+    bool               stash_full, stash_tried;
+    unsigned long long stderr_total;
+    bool               merged;  /* stderr comes with stdout */
+    bool               lost;    /* there was no memory for some of it */
+    hfsbi_spills      *spills;
+    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsbi_record;
+
+/* False without memory; then there is nothing to free. */
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
+                                 bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *c);
+
+/* Takes bytes as the command wrote them. */
+HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
+                                  hfsb_str bytes);
+/* The command is over: unfinished lines are taken as they are, stderr is put
+   behind stdout. */
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *c);
+
+/* Characters in all, and whether a reply leaves some out. */
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c);
+HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *c);
+
+/* Appends what a reply shows. After finish. */
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
+                                        hfsb_buf            *out);
+
+/* Nothing more will come or be shown: only what read() needs is kept. */
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *c);
+/* Bytes that are held in memory then, and to let go of them. */
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *c);
+HFSBI_FN void   hfsbi_record_forget(hfsbi_record *c);
+
+/* Appends the log from byte `from` on, at most max bytes, cut between
+   characters; *next is where it goes on. What is not held any more is left
+   out, as [*gone_from, *gone_to) (both 0: nothing). When the log's end was
+   reached the unfinished line is appended too. */
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
+                                        unsigned long long from, size_t max,
+                                        hfsb_buf           *out,
+                                        unsigned long long *next,
+                                        unsigned long long *gone_from,
+                                        unsigned long long *gone_to);
+
+/* ---- src/record.c ---- */
+/* record.c - what a command printed. Depends on: text, os. */
+enum {
+    HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
+    HFSBI_LOG_KEEP = 64 * 1024, /* of the end, once there is a spill file */
+    HFSBI_LOG_SLACK = 256 * 1024
+};
+
+/* ---- spill files ---- */
+
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc) {
+    memset(spills, 0, sizeof *spills);
+    if (!dir) dir = getenv("TMPDIR");
+    if (!dir || !*dir) dir = "/tmp";
+    spills->alloc = *alloc;
+    spills->max = max ? max : 32;
+    spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
+    spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
+    spills->dir = hfsbi_terminated(alloc, hfsb_cstr(dir));
+    if (spills->paths && spills->dir) return true;
+    hfsbi_spills_free(spills);
+    return false;
+}
+
+static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
+    hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
+}
+
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
+    size_t i;
+    for (i = 0; i < spills->count; i++)
+        hfsbi_spill_path_free(
+            spills, spills->paths[(spills->first + i) % spills->max]);
+    hfsbi_array_free(&spills->alloc, spills->paths, spills->max,
+                     sizeof(char *));
+    if (spills->dir)
+        hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
+                         1);
+    memset(spills, 0, sizeof *spills);
+}
+
+HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
+    size_t i;
+    for (i = 0; i < spills->count; i++)
+        if (hfsb_str_equal(path, hfsb_cstr(spills->paths[(spills->first + i) %
+                                                         spills->max])))
+            return true;
+    return false;
+}
+
+static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
+    char *path = spills->paths[spills->first];
+    (void)unlink(path);
+    hfsbi_spill_path_free(spills, path);
+    spills->first = (spills->first + 1) % spills->max;
+    spills->count--;
+}
+
+/* A new file: its descriptor, and its path in *name. -1 when it cannot be
+   made; *name is then empty. */
+static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
+    unsigned char id[6];
+    int           fd = -1, tries;
+    char         *copy;
+    for (tries = 0; fd < 0 && tries < 8; tries++) {
+        hfsb_buf_truncate(name, 0);
+        hfsbi_random(id, sizeof id);
+        if (hfsb_buf_printf(name, "%s/bash_output_%02x%02x%02x%02x%02x%02x"
+                                   ".txt",
+                            spills->dir, id[0], id[1], id[2], id[3], id[4],
+                            id[5]) != HFSB_OK)
+            break;
+        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    fd = hfsbi_above_standard(fd);
+    copy = fd < 0 ? NULL
+                  : hfsbi_terminated(&spills->alloc, hfsb_buf_str(name));
+    if (fd >= 0 && !copy) {
+        (void)unlink(name->ptr);
+        hfsbi_close(&fd);
+    }
+    if (fd < 0) {
+        hfsb_buf_truncate(name, 0);
+        return -1;
+    }
+    if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
+    spills->paths[(spills->first + spills->count++) % spills->max] = copy;
+    return fd;
+}
+
+/* ---- one command ---- */
+
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
+                                 bool merged, const hfsb_alloc *alloc) {
+    hfsb_text_limit limit = HFSB_INIT;
+    int             i;
+    limit.chars = HFSBI_REPLY_CHARS;
+    memset(c, 0, sizeof *c);
+    c->spill = c->stash = -1;
+    c->alloc = c->piece.alloc = c->memory.alloc = c->path.alloc = *alloc;
+    c->spills = spills;
+    c->merged = merged;
+    for (i = 0; i < 2; i++) {
+        c->filter[i] = hfsb_text_filter_open(alloc);
+        c->window[i] = hfsb_text_window_open(&limit, alloc);
+        if (!c->filter[i] || !c->window[i]) {
+            hfsbi_record_free(c);
+            return false;
+        }
+    }
+    return true;
+}
+
+HFSBI_FN void hfsbi_record_free(hfsbi_record *c) {
+    int i;
+    for (i = 0; i < 2; i++) {
+        hfsb_text_filter_close(c->filter[i]);
+        hfsb_text_window_close(c->window[i]);
+        c->filter[i] = NULL;
+        c->window[i] = NULL;
+    }
+    hfsb_buf_free(&c->piece);
+    hfsb_buf_free(&c->memory);
+    hfsb_buf_free(&c->path);
+    hfsbi_close(&c->spill);
+    hfsbi_close(&c->stash);
+}
+
+/* Appends to a file up to a number of bytes in all; false when not all of it
+   went in. A cut falls between characters, so that the file stays text. */
+static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
+                               unsigned long long *written) {
+    size_t room = *written < max ? max - (size_t)*written : 0;
+    size_t n = text.len < room ? text.len : room;
+    while (n > 0 && n < text.len &&
+           ((unsigned char)text.ptr[n] & 0xC0u) == 0x80u)
+        n--;
+    if (n > 0) {
+        if (!hfsbi_write_all(fd, hfsb_str_slice(text, 0, n))) return false;
+        *written += n;
+    }
+    return n == text.len;
+}
+
+static void hfsbi_log_save(hfsbi_record *c, hfsb_str text) {
+    if (c->spill >= 0 && !c->full)
+        c->full = !hfsbi_write_capped(c->spill, text, c->spills->max_bytes,
+                                      &c->saved);
+}
+
+/* The text has become longer than a reply: from now on it is saved. `memory`
+   still holds all of it. */
+static void hfsbi_log_spill(hfsbi_record *c) {
+    if (c->tried) return;
+    c->tried = true;
+    c->spill = hfsbi_spills_make(c->spills, &c->path);
+    hfsbi_log_save(c, hfsb_buf_str(&c->memory));
+}
+
+/* `memory` lets go of its beginning once it is long and saved elsewhere. */
+static void hfsbi_log_trim(hfsbi_record *c) {
+    size_t drop;
+    if (!c->tried || c->memory.len <= HFSBI_LOG_SLACK) return;
+    drop = c->memory.len - HFSBI_LOG_KEEP;
+    while (drop < c->memory.len &&
+           ((unsigned char)c->memory.ptr[drop] & 0xC0u) == 0x80u)
+        drop++;
+    memmove(c->memory.ptr, c->memory.ptr + drop, c->memory.len - drop);
+    hfsb_buf_truncate(&c->memory, c->memory.len - drop);
+    c->memory_start += drop;
+}
+
+static void hfsbi_log_append(hfsbi_record *c, hfsb_str text) {
+    if (!c->tried && hfsbi_record_truncated(c)) hfsbi_log_spill(c);
+    hfsbi_log_save(c, text);
+    c->total += text.len;
+    if (text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
+        size_t cut = text.len - HFSBI_LOG_SLACK;
+        while (cut < text.len &&
+               ((unsigned char)text.ptr[cut] & 0xC0u) == 0x80u)
+            cut++;
+        text = hfsb_str_slice(text, cut, text.len);
+        hfsb_buf_truncate(&c->memory, 0);
+        c->memory_start = c->total - text.len;
+    }
+    if (hfsb_buf_append(&c->memory, text) != HFSB_OK) {
+        hfsb_buf_truncate(&c->memory, 0);
+        c->memory_start = c->total;
+        c->lost = true;
+    }
+    hfsbi_log_trim(c);
+}
+
+/* stderr waits for the end of stdout: in its window while it is short; before
+   the window lets go of any, all goes to an unlinked file. `more` characters
+   are about to come. */
+static void hfsbi_stash_begin(hfsbi_record *c, size_t more) {
+    hfsb_buf all = HFSB_INIT;
+    if (c->stash_tried ||
+        hfsb_text_window_total(c->window[1]) + more <= HFSBI_REPLY_CHARS)
+        return;
+    c->stash_tried = true;
+    all.alloc = c->alloc;
+    c->stash = hfsbi_unnamed_file(c->spills->dir);
+    c->stash_full =
+        c->stash < 0 ||
+        hfsb_text_window_show(c->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
+        !hfsbi_write_capped(c->stash, hfsb_buf_str(&all),
+                            c->spills->max_bytes, &c->stashed);
+    hfsb_buf_free(&all);
+}
+
+static void hfsbi_stash_append(hfsbi_record *c, hfsb_str text) {
+    c->stderr_total += text.len;
+    if (c->stash_tried && !c->stash_full)
+        c->stash_full = !hfsbi_write_capped(
+            c->stash, text, c->spills->max_bytes, &c->stashed);
+}
+
+/* The cleaned text in c->piece. */
+static void hfsbi_record_take(hfsbi_record *c, hfsb_proc_stream stream) {
+    hfsb_str text = hfsb_buf_str(&c->piece);
+    int      i = stream == HFSB_PROC_STDERR;
+    if (text.len == 0) return;
+    if (i == 1) hfsbi_stash_begin(c, hfsb_utf8_count(text));
+    if (hfsb_text_window_write(c->window[i], text) != HFSB_OK) c->lost = true;
+    if (i == 1) hfsbi_stash_append(c, text);
+    else hfsbi_log_append(c, text);
+    if (c->on_text) c->on_text(c->user, stream, text);
+}
+
+HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
+                                  hfsb_str bytes) {
+    int i = stream == HFSB_PROC_STDERR;
+    hfsb_buf_truncate(&c->piece, 0);
+    if (hfsb_text_filter_write(c->filter[i], bytes, &c->piece) != HFSB_OK) {
+        c->lost = true;
+        return;
+    }
+    hfsbi_record_take(c, stream);
+}
+
+/* stderr behind stdout in the log, from the stash or the window. */
+static void hfsbi_log_append_stderr(hfsbi_record *c) {
+    char               block[16384];
+    unsigned long long done = 0;
+    if (!c->stash_tried) {
+        hfsb_buf_truncate(&c->piece, 0);
+        if (hfsb_text_window_show(c->window[1], HFSB_LIT(""), &c->piece) ==
+            HFSB_OK)
+            hfsbi_log_append(c, hfsb_buf_str(&c->piece));
+        else c->lost = true;
+        return;
+    }
+    while (c->stash >= 0 && done < c->stashed) {
+        ssize_t n = pread(c->stash, block, sizeof block, (off_t)done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        hfsbi_log_append(c, hfsb_str_make(block, (size_t)n));
+        done += (unsigned long long)n;
+    }
+    if (done == c->stderr_total) return;
+    /* a gap: what follows it is only in the window */
+    c->full = true;
+    c->total += c->stderr_total - done;
+    hfsb_buf_truncate(&c->memory, 0);
+    c->memory_start = c->total;
+}
+
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *c) {
+    int i;
+    for (i = 0; i < 2; i++) {
+        hfsb_buf_truncate(&c->piece, 0);
+        if (hfsb_text_filter_finish(c->filter[i], &c->piece) != HFSB_OK)
+            c->lost = true;
+        hfsbi_record_take(c, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
+    }
+    hfsbi_log_append_stderr(c);
+    hfsbi_close(&c->stash);
+    hfsbi_close(&c->spill);
+}
+
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *c) {
+    int i;
+    for (i = 0; i < 2; i++) {
+        hfsb_text_filter_close(c->filter[i]);
+        hfsb_text_window_close(c->window[i]);
+        c->filter[i] = NULL;
+        c->window[i] = NULL;
+    }
+    hfsb_buf_free(&c->piece);
+    if (!c->path.len) return;
+    c->memory_start = c->total; /* it is all in the file, as far as it goes */
+    hfsb_buf_free(&c->memory);
+}
+
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *c) {
+    return c->memory.len;
+}
+
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *c) {
+    hfsb_buf_free(&c->memory);
+    c->memory_start = c->total;
+}
+
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c) {
+    return hfsb_text_window_total(c->window[0]) +
+           hfsb_text_window_total(c->window[1]);
+}
+
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *c) {
+    return hfsbi_record_chars(c) > HFSBI_REPLY_CHARS;
+}
+
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
+                                        hfsb_buf            *out) {
+    return hfsbi_text_windows_show(c->window[0], c->window[1],
+                                   hfsb_buf_str(&c->path),
+                                   c->full ? (size_t)c->saved : 0, out);
+}
+
+/* ---- the log from an offset ---- */
+
+/* Up to max bytes of the spill file. Of a finished command it is closed, and
+   may have been removed since: then nothing. */
+static hfsb_status hfsbi_log_from_file(const hfsbi_record *c,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out) {
+    size_t      left = c->saved - from < max ? (size_t)(c->saved - from) : max;
+    hfsb_status st = hfsb_buf_reserve(out, left);
+    int         again = -1, fd = c->spill;
+    if (fd < 0)
+        fd = again = open(c->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    while (fd >= 0 && st == HFSB_OK && left > 0) {
+        ssize_t n = pread(fd, out->ptr + out->len, left, (off_t)from);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        out->len += (size_t)n;
+        out->ptr[out->len] = '\0';
+        from += (unsigned long long)n;
+        left -= (size_t)n;
+    }
+    hfsbi_close(&again);
+    return st;
+}
+
+/* Cuts out[mark..] so that it does not end inside a character. */
+static void hfsbi_cut_to_character(hfsb_buf *out, size_t mark) {
+    size_t        n = out->len;
+    unsigned long code;
+    bool          valid;
+    while (n > mark && ((unsigned char)out->ptr[n - 1] & 0xC0u) == 0x80u) n--;
+    if (n == mark) return;
+    n--;
+    (void)hfsb_utf8_step(hfsb_buf_str(out), n, &code, &valid);
+    if (!valid) hfsb_buf_truncate(out, n);
+}
+
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
+                                        unsigned long long from, size_t max,
+                                        hfsb_buf           *out,
+                                        unsigned long long *next,
+                                        unsigned long long *gone_from,
+                                        unsigned long long *gone_to) {
+    size_t      mark = out->len, got;
+    hfsb_status st = HFSB_OK;
+    *gone_from = *gone_to = 0;
+    if (from > c->total) from = c->total;
+    if (from < c->memory_start && from >= c->saved) {
+        *gone_from = from;
+        *gone_to = from = c->memory_start;
+    }
+    if (from >= c->memory_start) {
+        hfsb_str text = hfsb_buf_str(&c->memory);
+        size_t   at = (size_t)(from - c->memory_start);
+        size_t   n = text.len - at < max ? text.len - at : max;
+        st = hfsb_buf_append(out, hfsb_str_slice(text, at, at + n));
+    } else {
+        st = hfsbi_log_from_file(c, from, max, out);
+        if (st == HFSB_OK && out->len == mark) { /* the file is gone */
+            *gone_from = from;
+            *gone_to = from = c->memory_start;
+        }
+    }
+    if (st == HFSB_OK && from + (out->len - mark) < c->total)
+        hfsbi_cut_to_character(out, mark);
+    got = out->len - mark;
+    *next = from + got;
+    if (st == HFSB_OK && *next == c->total && c->filter[0])
+        st = hfsb_text_filter_peek(c->filter[0], out);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
+    return st;
+}
+
+/* ---- src/check.h ---- */
+/* CHECK: what to tell about a file that was just written. Private.
+
+   Built in: the syntax of Python, its calls with keywords that the callable
+   does not take, training scripts that push nothing to the Hub, JSON, and the
+   syntax of sh, bash and dash scripts. What other programs find is remembered
+   by content, so that writing the same text again costs nothing. */
+
+#define HFSBI_CHECK_MEMORY 64 /* contents whose warnings are remembered */
+
+/* What came out for one content. */
+typedef struct hfsbi_check_seen {
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    char              *text; /* the warnings, each line ended by LF */
+    size_t             len;
+    unsigned long long used; /* when it was asked for last; 0: free */
+} hfsbi_check_seen;
+
+typedef struct hfsbi_checker {
+    hfsb_tools_check  *checks; /* the caller's */
+    size_t             count;
+    hfsb_buf           suffixes; /* theirs, each ended by NUL */
+    const char *const *env; /* of the programs it runs; not copied (NULL: that
+                               of this process) */
+    long long          timeout_ms; /* for one program */
+    hfsb_alloc         alloc;
+    pthread_mutex_t    lock; /* for what is below; never held for long */
+    unsigned long long clock;
+    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
+} hfsbi_checker;
+
+/* A checker with the caller's checks, which are copied. NULL without memory.
+   No run may be under way when it is closed; NULL is fine. */
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc);
+HFSBI_FN void           hfsbi_checker_close(hfsbi_checker *checker);
+
+/* Appends to *warnings a line, ended by LF, for each thing to tell about
+   content, the text of the file at path. Never fails: what cannot be checked
+   is not told. Takes as long as the programs it runs, 10 s each at most. May
+   run in several threads at once; working memory is that of *warnings. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings);
+
+/* ---- between the files of this module ---- */
+
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
+
+/* Takes the next line off *text, without its LF; false at the end. A last
+   line without LF counts when it is not empty. */
+HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line);
+
+/* Runs argv with content on its standard input and appends what it writes to
+   one of its streams, the first 64 KiB, to *out. True when it ran and came to
+   its end by itself; else *out holds what there was. */
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+                                  const char *const *argv, hfsb_str content,
+                                  hfsb_proc_stream stream, hfsb_buf *out);
+
+/* Appends to *lines what python3, or the shell called name, says of content.
+   True when that is all there is to say, and can be remembered. */
+HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
+                                 hfsb_str content, hfsb_buf *lines);
+HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
+                                hfsb_str content, hfsb_buf *lines);
+
+/* "sh", "bash" or "dash" when the first line of content says that it is a
+   script for that shell, else NULL. */
+HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
+
+/* ---- src/check.c ---- */
+/* check.c - what to tell about a file that was just written. Depends on: base,
+   utf8, json, hash, path, proc. */
+#define HFSBI_CHECK_TIMEOUT_MS 10000
+#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)
+#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
+#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
+#define HFSBI_CHECK_LINE       400 /* characters of a warning */
+
+/* ---- what all checks need ---- */
+
+HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line) {
+    size_t end = hfsb_str_find_byte(*text, '\n');
+    if (text->len == 0) return false;
+    *line = hfsb_str_slice(*text, 0, end);
+    *text = hfsb_str_slice(*text, line->len + 1, text->len);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
+    hfsbi_sink sink = hfsbi_sink_begin(lines);
+    hfsb_err   line;
+    hfsbi_ok(&line);
+    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
+    hfsbi_put(&sink, hfsb_cstr(line.msg));
+    hfsbi_put_byte(&sink, '\n');
+    return hfsbi_sink_end(&sink) == HFSB_OK;
+}
+
+/* The start of one stream of a program. */
+typedef struct hfsbi_check_output {
+    hfsb_buf        *buf;
+    hfsb_proc_stream stream;
+    bool             cut; /* what comes now does not follow what there is */
+} hfsbi_check_output;
+
+static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
+                             hfsb_str bytes) {
+    hfsbi_check_output *output = (hfsbi_check_output *)user;
+    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
+    if (stream != output->stream || output->cut) return;
+    output->cut = bytes.len > room;
+    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
+        HFSB_OK)
+        output->cut = true;
+}
+
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+                                  const char *const *argv, hfsb_str content,
+                                  hfsb_proc_stream stream, hfsb_buf *out) {
+    hfsb_proc_opts     opts = HFSB_INIT;
+    hfsb_proc_result   result;
+    hfsbi_check_output output = HFSB_INIT;
+    output.buf = out;
+    output.stream = stream;
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not where the files lie that are written */
+    opts.env = checker->env;
+    opts.input = content;
+    opts.timeout_ms = checker->timeout_ms;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.on_output = hfsbi_check_take;
+    opts.user = &output;
+    opts.alloc = out->alloc;
+    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
+        return false;
+    /* The end is unknown when the host waits for every child itself. */
+    return result.end != HFSB_PROC_SIGNALED && !result.timed_out &&
+           !output.cut;
+}
+
+/* ---- what was found before ---- */
+
+static void hfsbi_check_digest(const char *program, hfsb_str content,
+                               unsigned char digest[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
+    hfsb_sha256_write(&sha, content);
+    hfsb_sha256_finish(&sha, digest);
+}
+
+/* The entry for digest, or NULL; with the lock held. */
+static hfsbi_check_seen *
+hfsbi_check_find(hfsbi_checker      *checker,
+                 const unsigned char digest[HFSB_SHA256_SIZE]) {
+    size_t i;
+    for (i = 0; i < HFSBI_CHECK_MEMORY; i++) {
+        hfsbi_check_seen *seen = &checker->seen[i];
+        if (seen->used &&
+            memcmp(seen->digest, digest, sizeof seen->digest) == 0)
+            return seen;
+    }
+    return NULL;
+}
+
+/* Appends what is known to *lines; false when nothing is known. */
+static bool hfsbi_check_recall(hfsbi_checker      *checker,
+                               const unsigned char digest[HFSB_SHA256_SIZE],
+                               hfsb_buf           *lines) {
+    hfsbi_check_seen *seen;
+    hfsb_str          text;
+    (void)pthread_mutex_lock(&checker->lock);
+    seen = hfsbi_check_find(checker, digest);
+    if (seen) {
+        seen->used = ++checker->clock;
+        text = hfsb_str_make(seen->text, seen->len);
+        (void)!hfsb_buf_append(lines, text); /* no memory: not told */
+    }
+    (void)pthread_mutex_unlock(&checker->lock);
+    return seen != NULL;
+}
+
+/* Remembers text, in the place of what was not asked for the longest. */
+static void hfsbi_check_remember(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_str            text) {
+    hfsbi_check_seen *oldest = checker->seen;
+    char             *copy;
+    size_t            i;
+    (void)pthread_mutex_lock(&checker->lock);
+    copy = (char *)hfsbi_array(&checker->alloc, text.len + 1, 1);
+    if (copy && !hfsbi_check_find(checker, digest)) {
+        for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
+            if (checker->seen[i].used < oldest->used)
+                oldest = &checker->seen[i];
+        if (oldest->used)
+            hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1,
+                             1);
+        if (text.len) memcpy(copy, text.ptr, text.len);
+        memcpy(oldest->digest, digest, sizeof oldest->digest);
+        oldest->text = copy;
+        oldest->len = text.len;
+        oldest->used = ++checker->clock;
+    } else if (copy) { /* another thread was faster */
+        hfsbi_array_free(&checker->alloc, copy, text.len + 1, 1);
+    }
+    (void)pthread_mutex_unlock(&checker->lock);
+}
+
+/* What program says of content: from memory, or by running it. */
+static void hfsbi_check_ask(hfsbi_checker *checker, const char *program,
+                            hfsb_str content, hfsb_buf *lines) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    bool          whole;
+    if (content.len > HFSBI_CHECK_PROGRAM) return;
+    hfsbi_check_digest(program, content, digest);
+    if (hfsbi_check_recall(checker, digest, lines)) return;
+    if (strcmp(program, "python3") == 0)
+        whole = hfsbi_check_python(checker, content, lines);
+    else whole = hfsbi_check_shell(checker, program, content, lines);
+    if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
+}
+
+/* ---- the checks that are built in ---- */
+
+static bool hfsbi_check_has(hfsb_str content, const char *word) {
+    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
+}
+
+/* A training script that does not say where its model goes loses it with the
+   machine. */
+static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
+    if (!hfsbi_check_has(content, "TrainingArguments") &&
+        !hfsbi_check_has(content, "SFTConfig") &&
+        !hfsbi_check_has(content, "DPOConfig") &&
+        !hfsbi_check_has(content, "GRPOConfig"))
+        return;
+    if (!hfsbi_check_has(content, "push_to_hub"))
+        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+                                               "'push_to_hub' found"));
+    if (!hfsbi_check_has(content, "hub_model_id"))
+        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+                                               "'hub_model_id' found"));
+}
+
+static void hfsbi_check_py(hfsbi_checker *checker, hfsb_str content,
+                           hfsb_buf *lines) {
+    hfsbi_check_ask(checker, "python3", content, lines);
+    if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
+        hfsbi_check_training(content, lines);
+}
+
+/* Files of programs that allow comments in their JSON. */
+static bool hfsbi_check_comments(hfsb_str path) {
+    static const char *const starts[] = {"tsconfig.", "jsconfig.",
+                                         "devcontainer.", ".eslintrc."};
+    hfsb_str                 base = hfsb_path_base(path), dir;
+    size_t                   i;
+    for (i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (hfsb_str_starts(base, hfsb_cstr(starts[i]))) return true;
+    if (base.len == path.len) return false;
+    dir = hfsb_path_base(hfsb_str_slice(path, 0, path.len - base.len - 1));
+    return hfsb_str_equal(dir, HFSB_LIT(".vscode"));
+}
+
+static void hfsbi_check_json(hfsb_str path, hfsb_str content,
+                             hfsb_buf *lines) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_err      err;
+    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_comments(path)) return;
+    doc.alloc = text.alloc = lines->alloc;
+    /* The message starts with line and column. Nested too deep for us, or no
+       memory: that is not the file's fault. */
+    if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
+        hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
+        (void)hfsbi_check_tell(lines, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+}
+
+/* ---- all of it ---- */
+
+static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
+    hfsb_str base = hfsb_path_base(path);
+    return base.len > suffix.len && hfsb_str_ends(base, suffix);
+}
+
+/* Moves the lines to *warnings, one by one as far as there is room. */
+static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
+    hfsb_str text = hfsb_buf_str(lines), line;
+    while (hfsbi_check_next(&text, &line)) {
+        hfsbi_sink sink = hfsbi_sink_begin(warnings);
+        if (line.len == 0) continue;
+        hfsbi_put(&sink, line);
+        hfsbi_put_byte(&sink, '\n');
+        if (hfsbi_sink_end(&sink) != HFSB_OK) break;
+    }
+    hfsb_buf_truncate(lines, 0);
+}
+
+/* Copies the caller's checks, and the suffixes they point to. */
+static bool hfsbi_checker_copy(hfsbi_checker          *checker,
+                               const hfsb_tools_check *checks, size_t count) {
+    const char *suffix;
+    size_t      i;
+    checker->checks = (hfsb_tools_check *)hfsbi_array(&checker->alloc, count,
+                                                      sizeof *checker->checks);
+    if (!checker->checks) return false;
+    checker->count = count;
+    for (i = 0; i < count; i++) {
+        suffix = checks[i].suffix ? checks[i].suffix : "";
+        if (hfsb_buf_append(&checker->suffixes,
+                            hfsb_str_make(suffix, strlen(suffix) + 1)) !=
+            HFSB_OK)
+            return false;
+    }
+    suffix = checker->suffixes.ptr; /* stays where it is from now on */
+    for (i = 0; i < count; i++) {
+        checker->checks[i] = checks[i];
+        checker->checks[i].suffix = suffix;
+        suffix += strlen(suffix) + 1;
+    }
+    return true;
+}
+
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc) {
+    hfsb_alloc     none = HFSB_INIT;
+    hfsbi_checker *checker;
+    if (!alloc) alloc = &none;
+    checker = (hfsbi_checker *)hfsbi_array(alloc, 1, sizeof *checker);
+    if (!checker) return NULL;
+    memset(checker, 0, sizeof *checker);
+    checker->alloc = checker->suffixes.alloc = *alloc;
+    checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
+    if (pthread_mutex_init(&checker->lock, NULL) != 0) {
+        hfsbi_array_free(alloc, checker, 1, sizeof *checker);
+        return NULL;
+    }
+    if (count == 0 || hfsbi_checker_copy(checker, checks, count))
+        return checker;
+    hfsbi_checker_close(checker);
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
+    hfsb_alloc alloc;
+    size_t     i;
+    if (!checker) return;
+    alloc = checker->alloc;
+    for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
+        if (checker->seen[i].used)
+            hfsbi_array_free(&alloc, checker->seen[i].text,
+                             checker->seen[i].len + 1, 1);
+    hfsbi_array_free(&alloc, checker->checks, checker->count,
+                     sizeof *checker->checks);
+    hfsb_buf_free(&checker->suffixes);
+    (void)pthread_mutex_destroy(&checker->lock);
+    hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
+}
+
+/* The built-in checks; what they tell goes to *warnings by way of *lines. */
+static void hfsbi_check_built_in(hfsbi_checker *checker, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines,
+                                 hfsb_buf *warnings) {
+    const char *shell = hfsbi_check_shell_of(content);
+    if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
+        hfsbi_check_py(checker, content, lines);
+    if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
+        hfsbi_check_json(path, content, lines);
+    hfsbi_check_move(lines, warnings);
+    if (shell) hfsbi_check_ask(checker, shell, content, lines);
+    hfsbi_check_move(lines, warnings);
+}
+
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings) {
+    const hfsb_tools_check *check = checker->checks;
+    hfsb_buf                lines = HFSB_INIT;
+    size_t                  left = checker->count;
+    lines.alloc = warnings->alloc;
+    while (left > 0 && !hfsbi_check_is_for(path, hfsb_cstr(check->suffix))) {
+        check++;
+        left--;
+    }
+    if (left == 0) {
+        hfsbi_check_built_in(checker, path, content, &lines, warnings);
+    } else if (check->fn) {
+        if (check->fn(check->user, path, content, &lines) != HFSB_OK)
+            hfsb_buf_truncate(&lines, 0);
+        hfsbi_check_move(&lines, warnings);
+    }
+    hfsb_buf_free(&lines);
+}
+
+/* ---- src/check_python.c ---- */
+/* check_python.c - what python3 says of a Python file. Depends on: base, proc,
+   check. */
+/* The program that python3 runs. The file comes on standard input. It prints
+   a line for each thing to tell, and END when it got through. From 3.8 on.
+
+   Looking at a callable means importing its module, which may do anything:
+   print, exit, fork, hang, close descriptors. So what is printed goes to a
+   descriptor of our own, at once, and 0, 1 and 2 are /dev/null before the
+   first import; the functions needed later are taken before as well; a copy
+   of this process does not go on; and at the end all of its group is killed,
+   so that nothing which was started stays, and no thread or exit handler is
+   waited for. Only modules of names that are called with keywords are
+   imported. */
+#define HFSBI_PYTHON_END "."
+
+static const char hfsbi_python_helper[] =
+    "import ast, functools, importlib, inspect, io, os, sys, tokenize\n"
+    "\n"
+    "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
+    "source = sys.stdin.buffer.read()\n"
+    "null = os.open(os.devnull, os.O_RDWR)\n"
+    "for fd in (0, 1, 2):\n"
+    "    os.dup2(null, fd)\n"
+    "try:\n" /* a module that crashes leaves no core file in "/" */
+    "    import resource\n"
+    "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+    "except Exception:\n"
+    "    pass\n"
+    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
+    "\n"
+    "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
+    "    if getpid() != me:\n"
+    "        leave(1)\n"
+    "    line = ' '.join(line.splitlines()) + '\\n'\n"
+    "    write(out, line.encode('utf-8', 'backslashreplace'))\n"
+    "\n"
+    "def fault(line, message):\n"
+    "    tell('Python syntax error at line %d: %s' % (line, message))\n"
+    "\n"
+    "def line_of(offset):\n"
+    "    return source.count(b'\\n', 0, offset) + 1\n"
+    "\n"
+    /* The tree, or None when the file is not Python. Only compile() sees a
+       `return` outside of a function and the like. */
+    "def parse():\n"
+    "    null = source.find(b'\\0')\n"
+    "    if null >= 0:\n"
+    "        return fault(line_of(null),\n"
+    "                     'source code string cannot contain null bytes')\n"
+    "    lines = io.BytesIO(source).readline\n"
+    "    try:\n"
+    "        text = source.decode(tokenize.detect_encoding(lines)[0])\n"
+    "        tree = ast.parse(text)\n"
+    "        compile(tree, 'file', 'exec', 0, True)\n"
+    "        return tree\n"
+    "    except SyntaxError as e:\n"
+    "        fault(e.lineno or 1, e.msg)\n"
+    "    except UnicodeDecodeError as e:\n"
+    "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
+    "\n"
+    /* Where each name comes from: (module, name in it), or None for what is
+       imported from the file's own package, which is not looked at. */
+    "def imports(tree):\n"
+    "    names = {}\n"
+    "    for node in ast.walk(tree):\n"
+    "        if isinstance(node, ast.Import):\n"
+    "            for a in node.names:\n"
+    "                names[a.asname or a.name] = (a.name, None)\n"
+    "        elif isinstance(node, ast.ImportFrom):\n"
+    "            for a in node.names:\n"
+    "                names[a.asname or a.name] = (\n"
+    "                    None if node.level else (node.module, a.name))\n"
+    "    return names\n"
+    "\n"
+    /* The names of the parameters; None when any keyword may be right. */
+    "@functools.lru_cache(None)\n"
+    "def parameters(module, name):\n"
+    "    try:\n"
+    "        found = importlib.import_module(module)\n"
+    "        if name:\n"
+    "            found = getattr(found, name)\n"
+    "        taken = inspect.signature(found).parameters\n"
+    "        if any(p.kind == p.VAR_KEYWORD for p in taken.values()):\n"
+    "            return None\n"
+    "        return frozenset(taken)\n"
+    "    except BaseException:\n"
+    "        return None\n"
+    "\n"
+    "def check(tree):\n"
+    "    names = imports(tree)\n"
+    "    for node in ast.walk(tree):\n"
+    "        if not isinstance(node, ast.Call):\n"
+    "            continue\n"
+    "        f = node.func\n"
+    "        called = getattr(f, 'id', None) or getattr(f, 'attr', None)\n"
+    "        keywords = [k.arg for k in node.keywords]\n"
+    "        if not keywords or None in keywords or not names.get(called):\n"
+    "            continue\n"
+    "        module, name = names[called]\n"
+    "        taken = parameters(module, name)\n"
+    "        for k in keywords:\n"
+    "            if taken is not None and k not in taken:\n"
+    "                tell('Invalid kwarg: %s(%s=...) at line %d -- not "
+    "accept'\n"
+    "                     'ed by %s.%s()' % (called, k, node.lineno, module,\n"
+    "                                        name or called))\n"
+    "\n"
+    "try:\n"
+    "    tree = parse()\n"
+    "    if tree:\n"
+    "        check(tree)\n"
+    "    tell('" HFSBI_PYTHON_END "')\n"
+    "finally:\n"
+    "    end(0, 9)\n";
+
+/* Whatever else a python3 prints is not for us. */
+static bool hfsbi_python_tells(hfsb_str line) {
+    return hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
+           hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
+}
+
+HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
+                                 hfsb_str content, hfsb_buf *lines) {
+    const char *argv[5];
+    hfsb_buf    out = HFSB_INIT;
+    hfsb_str    text, line;
+    bool        whole = false, kept = true;
+    argv[0] = "python3";
+    argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
+    argv[2] = "-c";
+    argv[3] = hfsbi_python_helper;
+    argv[4] = NULL;
+    out.alloc = lines->alloc;
+    /* However it ended, what was told before is true. */
+    (void)hfsbi_check_program(checker, argv, content, HFSB_PROC_STDOUT, &out);
+    text = hfsb_buf_str(&out);
+    while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
+           hfsbi_check_next(&text, &line)) {
+        whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
+        if (hfsbi_python_tells(line))
+            kept = hfsbi_check_tell(lines, line) && kept;
+    }
+    hfsb_buf_free(&out);
+    return whole && kept;
+}
+
+/* ---- src/check_shell.c ---- */
+/* check_shell.c - the syntax of scripts for sh, bash and dash. Depends on:
+   base, proc, check. */
+/* ---- whose script it is ---- */
+
+/* Takes the next word off *line; empty at its end. */
+static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
+    hfsb_str rest = hfsbi_trim(*line), word;
+    size_t   n = 0;
+    while (n < rest.len && rest.ptr[n] != ' ' && rest.ptr[n] != '\t') n++;
+    word = hfsb_str_slice(rest, 0, n);
+    *line = hfsb_str_slice(rest, n, rest.len);
+    return word;
+}
+
+HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
+    static const char *const shells[] = {"sh", "bash", "dash"};
+    hfsb_str                 line, word;
+    size_t                   i;
+    if (!hfsb_str_starts(content, HFSB_LIT("#!"))) return NULL;
+    if (!hfsbi_check_next(&content, &line)) return NULL;
+    line = hfsb_str_slice(line, 2, line.len);
+    word = hfsbi_shebang_word(&line);
+    if (hfsb_str_equal(hfsb_path_base(word), HFSB_LIT("env"))) do
+            word = hfsbi_shebang_word(&line); /* past options and variables */
+        while (hfsb_str_starts(word, HFSB_LIT("-")) ||
+               hfsb_str_find_byte(word, '=') != HFSB_NPOS);
+    word = hfsb_path_base(word);
+    for (i = 0; i < sizeof shells / sizeof *shells; i++)
+        if (hfsb_str_equal(word, hfsb_cstr(shells[i]))) return shells[i];
+    return NULL;
+}
+
+/* ---- what the shell says ---- */
+
+/* The name by which the shell reads its standard input as a file; without a
+   file's name bash leaves the line numbers out. */
+#define HFSBI_SHELL_FILE "/dev/stdin"
+
+/* s without prefix (in lower case), whatever the case in s; else s. */
+static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
+    size_t i;
+    for (i = 0; prefix[i]; i++)
+        if (i >= s.len || hfsbi_lower(s.ptr[i]) != prefix[i]) return s;
+    return hfsb_str_slice(s, i, s.len);
+}
+
+/* Reads "/dev/stdin: line 3: message", as shells write it in any language:
+       /dev/stdin: line 3: ...   bash, busybox
+       /dev/stdin: 3: ...        dash
+       /dev/stdin[3]: ...        ksh                                      */
+static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
+                                hfsb_str *message) {
+    size_t from = sizeof HFSBI_SHELL_FILE - 1, to, colon;
+    size_t limit = from + 24; /* room for the word "line" */
+    if (!hfsb_str_starts(line, HFSB_LIT(HFSBI_SHELL_FILE))) return false;
+    while (from < line.len && from < limit &&
+           !(line.ptr[from] >= '0' && line.ptr[from] <= '9'))
+        from++;
+    to = from;
+    while (to < line.len && line.ptr[to] >= '0' && line.ptr[to] <= '9') to++;
+    *number = hfsb_str_slice(line, from, to);
+    *message = hfsb_str_slice(line, to, line.len);
+    colon = hfsb_str_find_byte(*message, ':');
+    if (number->len == 0 || colon > 1) return false;
+    *message = hfsbi_trim(hfsb_str_slice(*message, colon + 1, message->len));
+    return message->len > 0;
+}
+
+/* Tells of one line that the shell wrote. "warning" is what bash says of a
+   here-document without end. */
+static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
+                             hfsb_buf *lines) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str plain = hfsbi_shell_strip(message, "warning: ");
+    bool     kept;
+    text.alloc = lines->alloc;
+    kept = hfsb_buf_printf(&text, "Shell syntax %s at line %.*s: ",
+                           plain.len < message.len ? "warning" : "error",
+                           (int)number.len, number.ptr) == HFSB_OK;
+    plain = hfsbi_shell_strip(plain, "syntax error");
+    plain = hfsbi_trim(hfsbi_shell_strip(plain, ":"));
+    kept = kept && hfsb_buf_append(&text, plain) == HFSB_OK &&
+           hfsbi_check_tell(lines, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    return kept;
+}
+
+HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
+                                hfsb_str content, hfsb_buf *lines) {
+    const char *argv[6];
+    hfsb_buf    said = HFSB_INIT;
+    hfsb_str    text, line, number, message;
+    size_t      n = 0;
+    bool        ended, found = false;
+    argv[n++] = name;
+    if (strcmp(name, "bash") == 0 &&
+        hfsb_str_find(content, HFSB_LIT("extglob")) != HFSB_NPOS) {
+        argv[n++] = "-O"; /* -n does not run the script's own shopt */
+        argv[n++] = "extglob";
+    }
+    argv[n++] = "-n";
+    argv[n++] = HFSBI_SHELL_FILE;
+    argv[n] = NULL;
+    said.alloc = lines->alloc;
+    ended =
+        hfsbi_check_program(checker, argv, content, HFSB_PROC_STDERR, &said);
+    text = hfsb_buf_str(&said);
+    while (!found && hfsbi_check_next(&text, &line))
+        found = hfsbi_shell_message(line, &number, &message);
+    if (found) ended = hfsbi_shell_tell(number, message, lines) && ended;
+    hfsb_buf_free(&said);
+    return ended;
+}
+
+/* ---- src/tool.h ---- */
+/* The inside of the tools object: its commands ("jobs") and calls. Private to
+   the tools. Whatever is not marked otherwise belongs to the lock. */
+
+/* ---- jobs ---- */
+
+typedef enum hfsbi_job_state {
+    HFSBI_JOB_WAITING, /* for a place among those that run */
+    HFSBI_JOB_RUNNING,
+    HFSBI_JOB_DONE
+} hfsbi_job_state;
+
+enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160 };
+
+/* What bash was asked for; owns its texts. */
+typedef struct hfsbi_job_spec {
+    hfsb_buf command, description;
+    hfsb_buf work_dir; /* where it runs, and as the caller wrote it */
+    hfsb_buf work_dir_given;
+    hfsb_buf shell;
+    hfsb_buf input;
+    hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; a NUL behind each */
+    bool     has_input, background, merge_stderr;
+    double   timeout; /* seconds */
+} hfsbi_job_spec;
+
+typedef struct hfsbi_job {
+    struct hfsbi_job *next;
+    char              id[HFSBI_JOB_ID];     /* unique, or as the caller chose */
+    char              marker[HFSBI_JOB_ID]; /* HFSB_JOB: unique */
+    unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
+    hfsbi_job_state   state;
+    hfsbi_job_spec    spec;
+    long long         created, ended; /* hfsb_clock_ms() */
+    long              pid;            /* 0 until it runs */
+    hfsb_proc        *proc;
+    hfsb_proc_result  end;
+    hfsbi_record     record;
+    hfsb_proc_entry   left[HFSBI_JOB_LEFT]; /* what outlived it */
+    size_t            left_count;
+    hfsb_tool_result  result; /* once done; bash's reply */
+    hfsb_status       status; /* of that reply */
+    bool              result_held;
+    bool              killed; /* asked to end */
+    size_t            users;  /* calls that look at it: not freed meanwhile */
+} hfsbi_job;
+
+/* ---- a call that was made with a key ---- */
+
+typedef struct hfsbi_once {
+    struct hfsbi_once *next;
+    hfsb_buf           key;
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    bool               running;
+    bool               dropped; /* the result is no longer held */
+    long long          when;    /* it ended */
+    hfsb_tool_result   result;
+    hfsb_status        status;
+    size_t             users;
+} hfsbi_once;
+
+/* ---- the object ---- */
+
+typedef struct hfsbi_digest {
+    unsigned char bytes[HFSB_SHA256_SIZE];
+} hfsbi_digest;
+
+struct hfsb_tools {
+    /* what does not change after open */
+    hfsb_alloc      alloc;
+    hfsb_place     *place;
+    hfsbi_checker  *checker; /* NULL: none; has a lock of its own */
+    bool            session, no_keeper;
+    hfsb_buf        shell;
+    hfsb_buf        base_env;  /* a NUL behind each; empty: the process's */
+    bool            own_env;   /* base_env counts */
+    hfsb_buf        hide_env;  /* names, a NUL behind each */
+    double          timeout, max_timeout;
+    long long       grace_ms;
+    size_t          max_running, max_waiting, max_finished;
+    char            prefix[16]; /* of job ids */
+    int             wake[2];    /* a byte makes the driver look again */
+
+    pthread_mutex_t lock;
+    pthread_cond_t  changed; /* something is done, or no one drives */
+    bool            driving; /* a thread waits in poll() for all of us */
+    hfsbi_job      *jobs;    /* newest first */
+    unsigned long   job_count; /* ever */
+    hfsbi_once     *onces;
+    hfsbi_spills    spills;
+    int            *drains; /* pipes that survivors hold */
+    size_t          drain_count, drain_cap;
+    hfsbi_digest   *seen; /* keys of files read or written */
+    size_t          seen_count, seen_cap;
+};
+
+/* ---- job.c ---- */
+
+HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec *spec,
+                                  const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+
+/* The job of that id, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* A new job that takes over *spec; it runs at once when there is a place.
+   id empty: one is made. NULL without memory. */
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  hfsb_str id, const unsigned char *digest,
+                                  const hfsb_call_opts *opts);
+
+/* Asks it to end; false when it is over. */
+HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
+
+/* How many are in that state. */
+HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
+                                 hfsbi_job_state   state);
+
+/* Does what can be done without waiting for all jobs, and forgets what is too
+   old. */
+HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
+/* Kills and frees all. */
+HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
+
+HFSBI_FN size_t    hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
+                                    size_t max);
+HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
+
+/* ---- calls ---- */
+
+typedef enum hfsbi_wait {
+    HFSBI_WAIT_NOTHING, /* the result is there */
+    HFSBI_WAIT_JOB,     /* for bash's command */
+    HFSBI_WAIT_ENDS,    /* for those that kill asked to end */
+    HFSBI_WAIT_OUTPUT,  /* for more of a command's output */
+    HFSBI_WAIT_ONCE     /* for the first call with this key */
+} hfsbi_wait;
+
+struct hfsb_call {
+    hfsb_tools            *tools;
+    const hfsb_json_value *arguments; /* only during open */
+    hfsb_call_opts         opts;
+    hfsb_buf               notes; /* lines for the end of the output */
+    hfsb_tool_result       result;
+    hfsb_status            status;
+    hfsbi_wait             wait;
+    hfsbi_job             *job;    /* of bash, bash_output */
+    hfsbi_job            **killed; /* of kill */
+    size_t                 killed_count, killed_cap;
+    unsigned long long     offset; /* of bash_output */
+    long long              until;
+    hfsbi_once            *once;   /* that is waited for, or filled */
+    char                   job_id[HFSBI_JOB_ID];
+};
+
+/* A tool: fills call->result, or leaves it waiting. What it returns but
+   HFSB_OK is the status of the call, with the sentence in *err. */
+typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, hfsb_err *err);
+
+HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
+
+/* Writes the reply to bash into job->result; err is why it did not start, or
+   NULL. */
+HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
+
+/* What bash_output and kill answer once they need not wait any more. Under
+   the lock. */
+HFSBI_FN bool        hfsbi_output_ready(const hfsb_call *call);
+HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
+HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
+
+/* Frees what is remembered of calls with keys. */
+HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
+
+/* Waits for something to happen, or until `until` (-1: for ever); may return
+   earlier. Under the lock, which is let go of meanwhile. */
+HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* Every key of object must be one of `known` (blanks between) and come once;
+   one that is not known becomes a note, or with opts.strict an error. */
+HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
+                                      const hfsb_json_value *object,
+                                      const char *known, hfsb_err *err);
+
+/* sha256 of a tool's name and arguments. */
+HFSBI_FN hfsb_status hfsbi_call_digest(hfsb_str               name,
+                                       const hfsb_json_value *arguments,
+                                       const hfsb_alloc      *alloc,
+                                       unsigned char digest[HFSB_SHA256_SIZE]);
+
+/* One row of the table of tools. */
+typedef struct hfsbi_tool {
+    const char   *name, *title, *description;
+    const char   *schema;      /* JSON text */
+    const char   *annotations; /* of MCP, JSON text */
+    const char   *keys;        /* all that are known, blanks between */
+    bool          keyed;       /* a key makes it run once */
+    hfsbi_tool_fn fn;
+} hfsbi_tool;
+
+/* The tool of that name, or NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* ---- results ---- */
+
+/* The result of a call that went well, or failed: the sentence, with no lock
+   needed. Both give HFSB_OK, or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* A failure with the message of *err; HFSB_NOMEM goes through. */
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err);
+
+/* Members of the added keys. */
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value);
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value);
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value);
+
+/* ---- what the tools that write share ---- */
+
+/* A session refuses to change a file that it has not read. True when it may;
+   else the failure is in the result, or *st says why not even that. */
+HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
+                               hfsb_status *st);
+
+/* Appends to the output what the checks have to say about a file. */
+HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
+                                        hfsb_str content);
+
+/* ---- files that a session has read; these take the lock themselves ---- */
+
+HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
+HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
+
+/* ---- src/job.c ---- */
+/* job.c - the commands of a tools object: waiting, running, finished. Depends
+   on: proc, record. */
+enum {
+    HFSBI_JOB_HOUR = 3600 * 1000,      /* a finished one is kept so long, */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more */
+    HFSBI_DRAINS = 64                  /* pipes drained here at most */
+};
+
+/* ---- what to run ---- */
+
+HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
+                                  const hfsb_alloc *alloc) {
+    memset(spec, 0, sizeof *spec);
+    spec->command.alloc = spec->description.alloc = *alloc;
+    spec->work_dir.alloc = spec->work_dir_given.alloc = *alloc;
+    spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
+}
+
+HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
+    hfsb_buf_free(&spec->command);
+    hfsb_buf_free(&spec->description);
+    hfsb_buf_free(&spec->work_dir);
+    hfsb_buf_free(&spec->work_dir_given);
+    hfsb_buf_free(&spec->shell);
+    hfsb_buf_free(&spec->input);
+    hfsb_buf_free(&spec->env);
+}
+
+/* ---- its environment ---- */
+
+/* The name of "NAME=value", or all of "NAME". */
+static hfsb_str hfsbi_env_name(const char *entry) {
+    hfsb_str all = hfsb_cstr(entry);
+    size_t   at = hfsb_str_find_byte(all, '=');
+    return at == HFSB_NPOS ? all : hfsb_str_slice(all, 0, at);
+}
+
+/* True when a list of entries with a NUL behind each has one of that name. */
+static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
+    size_t at;
+    for (at = 0; at < list->len; at += strlen(list->ptr + at) + 1)
+        if (hfsb_str_equal(hfsbi_env_name(list->ptr + at), name)) return true;
+    return false;
+}
+
+/* Set for every command, so that no tool waits for a terminal. */
+static const char *const hfsbi_env_defaults[] = {
+    "TERM=dumb",      "NO_COLOR=1",            "PAGER=cat",
+    "GIT_PAGER=cat",  "GIT_TERMINAL_PROMPT=0", "PYTHONUNBUFFERED=1"};
+
+static bool hfsbi_env_inherits(const hfsb_tools     *tools,
+                               const hfsbi_job_spec *spec,
+                               const char           *entry) {
+    hfsb_str name = hfsbi_env_name(entry);
+    size_t   i;
+    if (hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
+        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")) || name.len == 0 ||
+        hfsbi_env_has(&tools->hide_env, name) ||
+        hfsbi_env_has(&spec->env, name))
+        return false;
+    for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++)
+        if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
+            return false;
+    return strchr(entry, '=') != NULL;
+}
+
+/* Fills list, unless it is NULL, and gives the number of variables. */
+static size_t hfsbi_env_fill(const hfsb_tools     *tools,
+                             const hfsbi_job_spec *spec,
+                             const char          **list) {
+    size_t      i, n = 0, at;
+    const char *entry;
+    for (i = at = 0;; i++) {
+        if (tools->own_env) {
+            if (at >= tools->base_env.len) break;
+            entry = tools->base_env.ptr + at;
+            at += strlen(entry) + 1;
+        } else if (!environ || !(entry = environ[i])) {
+            break;
+        }
+        if (!hfsbi_env_inherits(tools, spec, entry)) continue;
+        if (list) list[n] = entry;
+        n++;
+    }
+    for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
+        entry = hfsbi_env_defaults[i];
+        if (hfsbi_env_has(&spec->env, hfsbi_env_name(entry))) continue;
+        if (list) list[n] = entry;
+        n++;
+    }
+    for (at = 0; at < spec->env.len; at += strlen(entry) + 1) {
+        entry = spec->env.ptr + at;
+        if (!strchr(entry, '=')) continue; /* unset */
+        if (list) list[n] = entry;
+        n++;
+    }
+    return n;
+}
+
+/* ---- pipes that survivors hold ---- */
+
+static void hfsbi_drains_release(hfsb_tools *tools) {
+    size_t i;
+    if (!tools->no_keeper)
+        hfsb_proc_keep_pipes(tools->drains, tools->drain_count);
+    else
+        for (i = 0; i < tools->drain_count; i++)
+            hfsbi_close(&tools->drains[i]);
+    tools->drain_count = 0;
+}
+
+static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
+    int *grown = tools->drains;
+    if (n == 0) return;
+    if (tools->drain_count + n > HFSBI_DRAINS) hfsbi_drains_release(tools);
+    if (tools->drain_count + n > tools->drain_cap)
+        grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
+                                        &tools->drain_cap,
+                                        tools->drain_count + n, sizeof(int));
+    if (!grown) { /* no memory to remember them: others must read them */
+        hfsb_proc_keep_pipes(fds, n);
+        return;
+    }
+    tools->drains = grown;
+    memcpy(grown + tools->drain_count, fds, n * sizeof(int));
+    tools->drain_count += n;
+}
+
+/* Reads and discards what is there; bounded, so that one loud survivor does
+   not hold up the rest. */
+static void hfsbi_drains_step(hfsb_tools *tools) {
+    char   block[65536];
+    size_t i = 0;
+    int    turns;
+    while (i < tools->drain_count) {
+        ssize_t n = 1;
+        for (turns = 0; n > 0 && turns < 16; turns++)
+            n = hfsbi_read(tools->drains[i], block, sizeof block);
+        if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) {
+            i++;
+            continue;
+        }
+        hfsbi_close(&tools->drains[i]);
+        tools->drains[i] = tools->drains[--tools->drain_count];
+    }
+}
+
+/* ---- one job ---- */
+
+static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    hfsb_proc_close(job->proc);
+    hfsbi_record_free(&job->record);
+    hfsbi_job_spec_free(&job->spec);
+    hfsb_tool_result_free(&job->result);
+    hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+}
+
+static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
+                             hfsb_str bytes) {
+    hfsbi_record_write((hfsbi_record *)user, stream, bytes);
+}
+
+/* It is over, or never ran: the reply of bash is written. */
+static void hfsbi_job_done(hfsbi_job *job, const hfsb_err *err) {
+    job->state = HFSBI_JOB_DONE;
+    job->ended = hfsb_clock_ms();
+    hfsbi_record_finish(&job->record);
+    job->status = hfsbi_bash_result(job, err);
+    job->result_held = true;
+    hfsbi_record_settle(&job->record);
+    hfsb_buf_free(&job->spec.input);
+    hfsb_buf_free(&job->spec.env);
+}
+
+static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
+                                   const char *const *env, hfsb_err *err) {
+    hfsb_proc_opts  o = HFSB_INIT;
+    hfsbi_job_spec *spec = &job->spec;
+    long long       waited = hfsb_clock_ms() - job->created;
+    o.command = hfsb_buf_str(&spec->command);
+    o.any_length = true;
+    o.shell = spec->shell.len ? spec->shell.ptr : NULL;
+    o.work_dir = spec->work_dir.len ? spec->work_dir.ptr : NULL;
+    o.env = env;
+    o.job = hfsb_cstr(job->marker);
+    o.input = hfsb_buf_str(&spec->input);
+    o.keep_input = spec->background && !spec->has_input;
+    o.merge_stderr = spec->merge_stderr;
+    o.grace_ms = tools->grace_ms;
+    o.no_keeper = tools->no_keeper;
+    o.on_output = hfsbi_job_output;
+    o.user = &job->record;
+    o.alloc = tools->alloc;
+    if (spec->timeout > 0) { /* the time it waited for a place counts */
+        o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
+        if (o.timeout_ms < 1) o.timeout_ms = 1;
+    }
+    return hfsb_proc_open(&o, &job->proc, err);
+}
+
+static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
+    size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
+    const char **env =
+        (const char **)hfsbi_array(&tools->alloc, n + 1, sizeof(char *));
+    hfsb_err     err = HFSB_INIT;
+    hfsb_status  st;
+    if (!env) {
+        st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
+    } else {
+        (void)hfsbi_env_fill(tools, &job->spec, env);
+        env[n] = NULL;
+        st = hfsbi_job_spawn(tools, job, env, &err);
+        hfsbi_array_free(&tools->alloc, (void *)env, n + 1, sizeof(char *));
+    }
+    if (st != HFSB_OK) {
+        hfsbi_job_done(job, &err);
+        return;
+    }
+    job->state = HFSBI_JOB_RUNNING;
+    job->pid = hfsb_proc_status(job->proc).pid;
+}
+
+static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
+    int fds[2];
+    if (!hfsb_proc_step(job->proc)) return;
+    job->end = hfsb_proc_status(job->proc);
+    job->left_count =
+        hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
+    hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
+    hfsb_proc_close(job->proc);
+    job->proc = NULL;
+    hfsbi_job_done(job, NULL);
+}
+
+/* A job that waited until its own timeout was over. */
+static void hfsbi_job_expire(hfsbi_job *job, long long now) {
+    if (job->spec.timeout <= 0 ||
+        (double)(now - job->created) < job->spec.timeout * 1000.0)
+        return;
+    job->end.timed_out = true;
+    hfsbi_job_done(job, NULL);
+}
+
+/* ---- all of them ---- */
+
+HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
+    hfsbi_job *job = tools->jobs;
+    while (job && !hfsb_str_equal(hfsb_cstr(job->id), id)) job = job->next;
+    return job;
+}
+
+HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
+                                 hfsbi_job_state   state) {
+    const hfsbi_job *job;
+    size_t           n = 0;
+    for (job = tools->jobs; job; job = job->next) n += job->state == state;
+    return n;
+}
+
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  hfsb_str id, const unsigned char *digest,
+                                  const hfsb_call_opts *opts) {
+    hfsbi_job *job =
+        (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
+    if (!job) return NULL;
+    memset(job, 0, sizeof *job);
+    if (!hfsbi_record_init(&job->record, &tools->spills,
+                            spec->merge_stderr, &tools->alloc)) {
+        hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+        return NULL;
+    }
+    job->record.on_text = opts->on_text;
+    job->record.user = opts->user;
+    job->result.output.alloc = job->result.error.alloc = tools->alloc;
+    job->result.extra.alloc = tools->alloc;
+    job->spec = *spec;
+    hfsbi_job_spec_init(spec, &tools->alloc);
+    (void)snprintf(job->marker, sizeof job->marker, "%s-%lu", tools->prefix,
+                   ++tools->job_count);
+    if (id.len)
+        (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
+    else memcpy(job->id, job->marker, sizeof job->id);
+    memcpy(job->digest, digest, sizeof job->digest);
+    job->created = hfsb_clock_ms();
+    job->next = tools->jobs;
+    tools->jobs = job;
+    if (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running)
+        hfsbi_job_start(tools, job);
+    return job;
+}
+
+HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
+    (void)tools;
+    if (job->state == HFSBI_JOB_DONE) return false;
+    job->killed = true;
+    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
+    else hfsbi_job_done(job, NULL);
+    return true;
+}
+
+/* The one that has waited longest: the list has the newest first. */
+static hfsbi_job *hfsbi_jobs_next(hfsb_tools *tools) {
+    hfsbi_job *job, *oldest = NULL;
+    for (job = tools->jobs; job; job = job->next)
+        if (job->state == HFSBI_JOB_WAITING) oldest = job;
+    return oldest;
+}
+
+/* Lets go of finished jobs that are too old or too many, and of their texts
+   when these are too much. */
+static void hfsbi_jobs_forget(hfsb_tools *tools, long long now) {
+    hfsbi_job **link = &tools->jobs, *job;
+    size_t      finished = 0, held = 0;
+    while ((job = *link) != NULL) {
+        if (job->state != HFSBI_JOB_DONE || job->users) {
+            link = &job->next;
+            continue;
+        }
+        if (++finished > tools->max_finished ||
+            now - job->ended > HFSBI_JOB_HOUR) {
+            *link = job->next;
+            hfsbi_job_free(tools, job);
+            continue;
+        }
+        held += job->result.output.len + hfsbi_record_held(&job->record);
+        if (held > HFSBI_JOB_HELD && job->result_held) {
+            hfsb_tool_result_free(&job->result);
+            hfsbi_record_forget(&job->record);
+            job->result_held = false;
+        }
+        link = &job->next;
+    }
+}
+
+HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
+    long long  now = hfsb_clock_ms();
+    hfsbi_job *job;
+    for (job = tools->jobs; job; job = job->next)
+        if (job->state == HFSBI_JOB_RUNNING) hfsbi_job_step(tools, job);
+        else if (job->state == HFSBI_JOB_WAITING) hfsbi_job_expire(job, now);
+    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running &&
+           (job = hfsbi_jobs_next(tools)) != NULL)
+        hfsbi_job_start(tools, job);
+    hfsbi_drains_step(tools);
+    hfsbi_jobs_forget(tools, now);
+}
+
+HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
+    hfsbi_job *job;
+    hfsbi_drains_release(tools);
+    hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
+                     sizeof(int));
+    while ((job = tools->jobs) != NULL) {
+        tools->jobs = job->next;
+        hfsbi_job_free(tools, job);
+    }
+}
+
+HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
+                                 size_t max) {
+    hfsb_watch own[HFSB_PROC_WATCHES];
+    hfsbi_job *job;
+    size_t     n = 0, i, count;
+    for (job = tools->jobs; job; job = job->next) {
+        if (job->state != HFSBI_JOB_RUNNING) continue;
+        count = hfsb_proc_watch(job->proc, own);
+        for (i = 0; i < count; i++, n++)
+            if (n < max) list[n] = own[i];
+    }
+    for (i = 0; i < tools->drain_count; i++, n++)
+        if (n < max) {
+            list[n].fd = tools->drains[i];
+            list[n].readable = true;
+            list[n].writable = false;
+        }
+    return n;
+}
+
+HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools) {
+    const hfsbi_job *job;
+    long long        first = -1, at;
+    for (job = tools->jobs; job; job = job->next) {
+        at = -1;
+        if (job->state == HFSBI_JOB_RUNNING)
+            at = hfsb_proc_deadline(job->proc);
+        else if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
+            at = job->created + (long long)(job->spec.timeout * 1000.0) + 1;
+        if (at >= 0 && (first < 0 || at < first)) first = at;
+    }
+    return first;
+}
+
+/* ---- src/tools.c ---- */
+/* tools.c - the tools object: open, close, wait. Depends on: job, check. */
+/* ---- open and close ---- */
+
+static double hfsbi_or_double(double value, double fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static size_t hfsbi_or_size(size_t value, size_t fallback) {
+    return value ? value : fallback;
+}
+
+/* A list of strings into one buffer, a NUL behind each. */
+static hfsb_status hfsbi_copy_list(const char *const *list, hfsb_buf *out) {
+    hfsb_status st = HFSB_OK;
+    for (; st == HFSB_OK && list && *list; list++)
+        st = hfsb_buf_append(out, hfsb_str_make(*list, strlen(*list) + 1));
+    return st;
+}
+
+/* What needs no system call; HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
+                                    const hfsb_tools_opts *o) {
+    unsigned char id[4];
+    hfsb_status   st;
+    tools->shell.alloc = tools->base_env.alloc = o->alloc;
+    tools->hide_env.alloc = o->alloc;
+    tools->session = o->session;
+    tools->no_keeper = o->no_keeper;
+    tools->own_env = o->env != NULL;
+    tools->timeout = hfsbi_or_double(o->timeout, 240);
+    tools->max_timeout = hfsbi_or_double(o->max_timeout, 1200);
+    tools->grace_ms = o->grace_ms;
+    tools->max_running = hfsbi_or_size(o->max_running, 64);
+    tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
+    tools->max_finished = hfsbi_or_size(o->max_finished, 256);
+    hfsbi_random(id, sizeof id);
+    (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
+                   id[0], id[1], id[2], id[3]);
+    st = hfsb_buf_append(&tools->shell,
+                         hfsb_cstr(o->shell ? o->shell : "/bin/sh"));
+    if (st == HFSB_OK) st = hfsbi_copy_list(o->env, &tools->base_env);
+    if (st == HFSB_OK) st = hfsbi_copy_list(o->hide_env, &tools->hide_env);
+    if (st == HFSB_OK &&
+        !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
+                           o->max_spill, &o->alloc))
+        st = HFSB_NOMEM;
+    if (st != HFSB_OK || o->no_checks) return st;
+    tools->checker =
+        hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
+    return tools->checker ? HFSB_OK : HFSB_NOMEM;
+}
+
+static void hfsbi_tools_free(hfsb_tools *tools) {
+    hfsb_alloc alloc = tools->alloc;
+    hfsbi_jobs_free(tools);
+    hfsbi_onces_free(tools);
+    hfsbi_checker_close(tools->checker);
+    hfsbi_spills_free(&tools->spills);
+    hfsb_place_close(tools->place);
+    hfsbi_close(&tools->wake[0]);
+    hfsbi_close(&tools->wake[1]);
+    hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
+                     sizeof *tools->seen);
+    hfsb_buf_free(&tools->shell);
+    hfsb_buf_free(&tools->base_env);
+    hfsb_buf_free(&tools->hide_env);
+    (void)pthread_cond_destroy(&tools->changed);
+    (void)pthread_mutex_destroy(&tools->lock);
+    hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
+}
+
+hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
+                            hfsb_err *err) {
+    hfsb_tools_opts none = HFSB_INIT;
+    hfsb_place_opts where = HFSB_INIT;
+    hfsb_tools     *tools;
+    hfsb_status     st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    tools = (hfsb_tools *)hfsbi_array(&opts->alloc, 1, sizeof *tools);
+    if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
+    memset(tools, 0, sizeof *tools);
+    tools->alloc = where.alloc = opts->alloc;
+    tools->wake[0] = tools->wake[1] = -1;
+    (void)pthread_mutex_init(&tools->lock, NULL);
+    (void)pthread_cond_init(&tools->changed, NULL);
+    where.work_dir = opts->work_dir;
+    where.root = opts->root;
+    st = hfsbi_tools_fill(tools, opts);
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
+    if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
+    if (st == HFSB_OK && (!hfsbi_pipe(tools->wake) ||
+                          !hfsbi_set_nonblocking(tools->wake[0]) ||
+                          !hfsbi_set_nonblocking(tools->wake[1])))
+        st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
+    if (st != HFSB_OK) {
+        hfsbi_tools_free(tools);
+        return st;
+    }
+    *out = tools;
+    return hfsbi_ok(err);
+}
+
+void hfsb_tools_close(hfsb_tools *tools) {
+    hfsbi_job *job;
+    long long  until;
+    if (!tools) return;
+    for (job = tools->jobs; job; job = job->next)
+        (void)hfsbi_job_kill(tools, job);
+    /* with the grace; what is left then is killed when it is freed */
+    until = hfsb_clock_ms() + 10000 +
+            (tools->grace_ms > 0 ? tools->grace_ms : 2000);
+    while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
+        hfsb_tools_poll(tools, 1000);
+    hfsbi_tools_free(tools);
+}
+
+/* ---- waiting ---- */
+
+/* Any number of threads may wait, one of them drives: it sits in poll() for
+   all descriptors, the others wait for `changed`. Whoever changes what there
+   is to wait for wakes the driver through the pipe; only the driver empties
+   it. */
+
+void hfsb_tools_wake(hfsb_tools *tools) {
+    ssize_t n = hfsbi_write(tools->wake[1], "", 1);
+    (void)n; /* full: it is awake already */
+}
+
+static size_t hfsbi_watch_all(hfsb_tools *tools, hfsb_watch *list,
+                              size_t max) {
+    if (max > 0) {
+        list[0].fd = tools->wake[0];
+        list[0].readable = true;
+        list[0].writable = false;
+    }
+    return 1 + hfsbi_jobs_watch(tools, max ? list + 1 : list,
+                                max ? max - 1 : 0);
+}
+
+size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
+    size_t n;
+    pthread_mutex_lock(&tools->lock);
+    n = hfsbi_watch_all(tools, list, max);
+    pthread_mutex_unlock(&tools->lock);
+    return n;
+}
+
+long long hfsb_tools_deadline(hfsb_tools *tools) {
+    long long at;
+    pthread_mutex_lock(&tools->lock);
+    at = hfsbi_jobs_deadline(tools);
+    pthread_mutex_unlock(&tools->lock);
+    return at;
+}
+
+/* Under the lock. */
+static void hfsbi_tools_advance(hfsb_tools *tools) {
+    char empty[64];
+    while (hfsbi_read(tools->wake[0], empty, sizeof empty) > 0) continue;
+    hfsbi_jobs_step(tools);
+    (void)pthread_cond_broadcast(&tools->changed);
+}
+
+void hfsb_tools_step(hfsb_tools *tools) {
+    pthread_mutex_lock(&tools->lock);
+    hfsbi_tools_advance(tools);
+    pthread_mutex_unlock(&tools->lock);
+}
+
+/* Milliseconds for poll() until `until` or the next deadline. */
+static int hfsbi_poll_time(const hfsb_tools *tools, long long until,
+                           bool crowded) {
+    long long now = hfsb_clock_ms(), at = hfsbi_jobs_deadline(tools), ms;
+    if (until >= 0 && (at < 0 || until < at)) at = until;
+    ms = at < 0 ? 60000 : at > now ? at - now : 0;
+    if (crowded && ms > 20) ms = 20;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
+
+/* Under the lock, which is let go of while waiting. */
+static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
+    hfsb_watch    watch[HFSBI_POLL_MAX];
+    struct pollfd fds[HFSBI_POLL_MAX];
+    size_t        i, n = hfsbi_watch_all(tools, watch, HFSBI_POLL_MAX);
+    int           ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
+    if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
+    for (i = 0; i < n; i++) {
+        fds[i].fd = watch[i].fd;
+        fds[i].events = (short)((watch[i].readable ? POLLIN : 0) |
+                                (watch[i].writable ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    tools->driving = true;
+    pthread_mutex_unlock(&tools->lock);
+    (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
+    pthread_mutex_lock(&tools->lock);
+    tools->driving = false;
+    hfsbi_tools_advance(tools);
+}
+
+/* Under the lock: waits for the driver, a second at most, so that no clock
+   that is set can hold anyone up. */
+static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
+    struct timespec at = HFSB_INIT;
+    long long       ms = 1000, left = until - hfsb_clock_ms();
+    if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
+    (void)clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(&tools->changed, &tools->lock, &at);
+}
+
+HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
+    if (tools->driving) hfsbi_tools_follow(tools, until);
+    else hfsbi_tools_drive(tools, until);
+}
+
+void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
+    pthread_mutex_lock(&tools->lock);
+    hfsbi_tools_wait(tools, wait_ms < 0 ? -1 : hfsb_clock_ms() + wait_ms);
+    pthread_mutex_unlock(&tools->lock);
+}
+
+size_t hfsb_tools_busy(hfsb_tools *tools) {
+    size_t n;
+    pthread_mutex_lock(&tools->lock);
+    n = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) +
+        hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
+    pthread_mutex_unlock(&tools->lock);
+    return n;
+}
+
+/* ---- the files a session has read ---- */
+
+/* What stands for a file: the digest of its key. False when it has none. */
+static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
+                              hfsbi_digest *out) {
+    hfsb_buf    key = HFSB_INIT;
+    hfsb_sha256 sha;
+    bool        ok;
+    key.alloc = tools->alloc;
+    ok = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK;
+    if (ok) {
+        hfsb_sha256_init(&sha);
+        hfsb_sha256_write(&sha, hfsb_buf_str(&key));
+        hfsb_sha256_finish(&sha, out->bytes);
+    }
+    hfsb_buf_free(&key);
+    return ok;
+}
+
+/* Under the lock. */
+static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
+    size_t i;
+    for (i = 0; i < tools->seen_count; i++)
+        if (memcmp(tools->seen[i].bytes, d->bytes, sizeof d->bytes) == 0)
+            return true;
+    return false;
+}
+
+HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
+    hfsbi_digest d, *grown;
+    if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
+    pthread_mutex_lock(&tools->lock);
+    grown = tools->seen;
+    if (!hfsbi_seen_find(tools, &d)) {
+        if (tools->seen_count == tools->seen_cap)
+            grown = (hfsbi_digest *)hfsbi_array_grow(
+                &tools->alloc, tools->seen, &tools->seen_cap,
+                tools->seen_count + 1, sizeof d);
+        if (grown) { /* without memory it must be read again */
+            tools->seen = grown;
+            tools->seen[tools->seen_count++] = d;
+        }
+    }
+    pthread_mutex_unlock(&tools->lock);
+}
+
+HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
+    hfsbi_digest d;
+    bool         has;
+    if (!tools->session) return true;
+    if (!hfsbi_seen_digest(tools, path, &d)) return false;
+    pthread_mutex_lock(&tools->lock);
+    has = hfsbi_seen_find(tools, &d);
+    pthread_mutex_unlock(&tools->lock);
+    return has;
+}
+
+/* ---- src/call.c ---- */
+/* call.c - one call of a tool, from its arguments to its result. Depends on:
+   tools. */
+enum {
+    HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
+    HFSBI_ONCE_COUNT = 256,         /* so many of them, */
+    HFSBI_ONCE_BYTES = 8 * 1024 * 1024
+};
+
+/* ---- results ---- */
+
+void hfsb_tool_result_free(hfsb_tool_result *result) {
+    hfsb_buf_free(&result->output);
+    hfsb_buf_free(&result->error);
+    hfsb_buf_free(&result->extra);
+    result->success = false;
+}
+
+hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
+                                   hfsb_buf *out, hfsb_err *err) {
+    hfsbi_sink       sink = hfsbi_sink_begin(out);
+    hfsb_str         extra = hfsb_buf_str(&result->extra);
+    hfsb_json_writer w;
+    hfsb_status      st;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", result->success);
+    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
+    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, err);
+    if (st != HFSB_OK || extra.len <= 2) return st;
+    /* both are objects that we wrote: {...} and {...} become one */
+    hfsb_buf_truncate(out, out->len - 1);
+    hfsbi_put_byte(&sink, ',');
+    hfsbi_put(&sink, hfsb_str_slice(extra, 1, extra.len));
+    st = hfsbi_sink_end(&sink);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing a result");
+}
+
+hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
+                                  hfsb_buf               *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (result->success && result->output.len == 0)
+        hfsbi_put(&sink, HFSB_LIT("(no output)"));
+    hfsbi_put(&sink, hfsb_buf_str(&result->output));
+    if (!result->success) {
+        if (result->output.len) hfsbi_put(&sink, HFSB_LIT("\n\n"));
+        hfsbi_put(&sink, HFSB_LIT("ERROR: "));
+        hfsbi_put(&sink, hfsb_buf_str(&result->error));
+    }
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    result->success = true;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&result->output, format, ap);
+    va_end(ap);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       const char *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    result->success = false;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&result->error, format, ap);
+    va_end(ap);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err) {
+    if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
+    return hfsbi_result_fail(result, "%s", err->msg);
+}
+
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_int(w, value);
+}
+
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_bool(w, value);
+}
+
+/* The words for a status that has no sentence of its own. A result must say
+   something even without memory: then the buffer stays empty and the status
+   has to do. */
+static void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                const hfsb_err *err) {
+    result->success = false;
+    if (result->error.len) return;
+    if (hfsb_buf_append(&result->error,
+                        hfsb_cstr(err && err->msg[0]
+                                      ? err->msg
+                                      : hfsb_status_text(st))) != HFSB_OK)
+        return;
+}
+
+static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
+                                     const hfsb_tool_result *from) {
+    hfsb_status st;
+    to->success = from->success;
+    st = hfsb_buf_append(&to->output, hfsb_buf_str(&from->output));
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&to->error, hfsb_buf_str(&from->error));
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&to->extra, hfsb_buf_str(&from->extra));
+    return st;
+}
+
+/* ---- the keys of a call ---- */
+
+/* True when key is one of the words of list. */
+static bool hfsbi_is_word(const char *list, hfsb_str key) {
+    hfsb_str rest = hfsb_cstr(list);
+    while (rest.len) {
+        size_t at = hfsb_str_find_byte(rest, ' ');
+        if (at == HFSB_NPOS) at = rest.len;
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, at), key)) return true;
+        rest = hfsb_str_slice(rest, at + 1, rest.len);
+    }
+    return false;
+}
+
+/* A key that came before in the same object. */
+static bool hfsbi_is_repeated(const hfsb_json_value *object,
+                              const hfsb_json_iter  *it) {
+    hfsb_json_iter before = hfsb_json_begin(object);
+    while (hfsb_json_next(&before) && before.value != it->value)
+        if (hfsb_str_equal(before.key, it->key)) return true;
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
+                                      const hfsb_json_value *object,
+                                      const char            *known,
+                                      hfsb_err              *err) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_status    st = HFSB_OK;
+    while (st == HFSB_OK && hfsb_json_next(&it)) {
+        bool unknown = !hfsbi_is_word(known, it.key);
+        int  len = (int)hfsb_utf8_offset(it.key, 80);
+        if (unknown && !call->opts.strict)
+            st = hfsb_buf_printf(&call->notes,
+                                 "\n(unknown key ignored: %.*s)", len,
+                                 it.key.ptr);
+        else if (unknown)
+            st = hfsbi_fail(err, HFSB_ARG, 0,
+                            "Unknown key: %.*s. Known are: %s.", len,
+                            it.key.ptr, known);
+        else if (hfsbi_is_repeated(object, &it))
+            st = hfsbi_fail(err, HFSB_ARG, 0,
+                            "The key %.*s is given twice: expected it once.",
+                            len, it.key.ptr);
+    }
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_call_digest(hfsb_str               name,
+                                       const hfsb_json_value *arguments,
+                                       const hfsb_alloc      *alloc,
+                                       unsigned char digest[HFSB_SHA256_SIZE]) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_sha256 sha;
+    hfsb_status st;
+    text.alloc = *alloc;
+    st = hfsb_json_write(arguments, NULL, &text, NULL);
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, name);
+    hfsb_sha256_write(&sha, hfsb_buf_str(&text));
+    hfsb_sha256_finish(&sha, digest);
+    hfsb_buf_free(&text);
+    return st;
+}
+
+/* ---- calls with a key; all under the lock ---- */
+
+static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
+    hfsb_buf_free(&once->key);
+    hfsb_tool_result_free(&once->result);
+    hfsbi_array_free(&tools->alloc, once, 1, sizeof *once);
+}
+
+HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
+    hfsbi_once *once;
+    while ((once = tools->onces) != NULL) {
+        tools->onces = once->next;
+        hfsbi_once_free(tools, once);
+    }
+}
+
+static void hfsbi_onces_forget(hfsb_tools *tools) {
+    hfsbi_once **link = &tools->onces, *once;
+    long long    now = hfsb_clock_ms();
+    size_t       n = 0, bytes = 0;
+    while ((once = *link) != NULL) {
+        bool gone = !once->running && !once->users &&
+                    (now - once->when > HFSBI_ONCE_MS ||
+                     n >= HFSBI_ONCE_COUNT);
+        if (gone) {
+            *link = once->next;
+            hfsbi_once_free(tools, once);
+            continue;
+        }
+        n++;
+        bytes += once->result.output.len + once->result.extra.len;
+        if (bytes > HFSBI_ONCE_BYTES && !once->running && !once->users) {
+            hfsb_tool_result_free(&once->result);
+            once->dropped = true;
+        }
+        link = &once->next;
+    }
+}
+
+static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
+                                  const unsigned char *digest) {
+    hfsbi_once *once =
+        (hfsbi_once *)hfsbi_array(&tools->alloc, 1, sizeof *once);
+    if (!once) return NULL;
+    memset(once, 0, sizeof *once);
+    once->key.alloc = once->result.output.alloc = tools->alloc;
+    once->result.error.alloc = once->result.extra.alloc = tools->alloc;
+    if (hfsb_buf_append(&once->key, key) != HFSB_OK) {
+        hfsbi_once_free(tools, once);
+        return NULL;
+    }
+    memcpy(once->digest, digest, sizeof once->digest);
+    once->running = true;
+    once->next = tools->onces;
+    tools->onces = once;
+    return once;
+}
+
+/* Finds the first call with this key, or makes this one the first. */
+static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_str name,
+                                    hfsb_err *err) {
+    hfsb_tools   *tools = call->tools;
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsbi_once   *once = tools->onces;
+    hfsb_status   st =
+        hfsbi_call_digest(name, call->arguments, &tools->alloc, digest);
+    if (st != HFSB_OK) return st;
+    hfsbi_onces_forget(tools);
+    for (once = tools->onces; once; once = once->next)
+        if (hfsb_str_equal(hfsb_buf_str(&once->key), call->opts.key)) break;
+    if (!once) {
+        call->once = hfsbi_once_add(tools, call->opts.key, digest);
+        return call->once ? HFSB_OK : HFSB_NOMEM;
+    }
+    if (memcmp(once->digest, digest, sizeof digest) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This key was used for another call; nothing was "
+                          "done.");
+    if (once->dropped)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The call with this key was made; its result is no "
+                          "longer held.");
+    once->users++;
+    call->once = once;
+    call->wait = HFSBI_WAIT_ONCE;
+    return HFSB_OK;
+}
+
+/* The first call is over: its result is there for repeats. */
+static void hfsbi_once_leave(hfsb_call *call) {
+    hfsbi_once *once = call->once;
+    pthread_mutex_lock(&call->tools->lock);
+    once->running = false;
+    once->when = hfsb_clock_ms();
+    once->status = call->status;
+    if (hfsbi_result_copy(&once->result, &call->result) != HFSB_OK) {
+        hfsb_tool_result_free(&once->result);
+        once->dropped = true;
+    }
+    call->once = NULL;
+    (void)pthread_cond_broadcast(&call->tools->changed);
+    pthread_mutex_unlock(&call->tools->lock);
+    hfsb_tools_wake(call->tools);
+}
+
+/* ---- a call ---- */
+
+/* Runs the tool, unless another call with the same key did or does. */
+static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
+                                  hfsb_err *err) {
+    hfsb_status st = hfsbi_check_keys(call, call->arguments, tool->keys, err);
+    if (st != HFSB_OK) return st;
+    if (call->opts.key.len && tool->keyed) {
+        pthread_mutex_lock(&call->tools->lock);
+        st = hfsbi_once_enter(call, hfsb_cstr(tool->name), err);
+        pthread_mutex_unlock(&call->tools->lock);
+        if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
+    }
+    return tool->fn(call, err);
+}
+
+/* Notes go behind the output, the status into the result. */
+static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
+                           const hfsb_err *err) {
+    call->wait = HFSBI_WAIT_NOTHING;
+    if (st == HFSB_OK && call->notes.len)
+        st = hfsb_buf_append(&call->result.output,
+                             hfsb_buf_str(&call->notes));
+    call->status = st;
+    if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
+}
+
+static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_json_type    type = hfsb_json_type_of(call->arguments);
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st;
+    if (!tool) {
+        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
+        hfsbi_err_quote(&err, name, 80);
+        st = HFSB_NOT_FOUND;
+    } else if (call->arguments && type != HFSB_JSON_OBJECT) {
+        st = hfsbi_fail(&err, HFSB_ARG, 0,
+                        "The arguments must be a JSON object, not %s.",
+                        hfsb_json_type_name(type));
+    } else {
+        st = hfsbi_call_run(call, tool, &err);
+    }
+    if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
+        hfsbi_call_end(call, st, &err);
+    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
+        hfsbi_once_leave(call);
+    call->arguments = NULL;
+}
+
+hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
+                           const hfsb_json_value *arguments,
+                           const hfsb_call_opts *opts, hfsb_call **out) {
+    hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
+    *out = call;
+    if (!call) return HFSB_NOMEM;
+    memset(call, 0, sizeof *call);
+    call->tools = tools;
+    call->notes.alloc = call->result.output.alloc = tools->alloc;
+    call->result.error.alloc = call->result.extra.alloc = tools->alloc;
+    if (opts) call->opts = *opts;
+    call->arguments = arguments;
+    hfsbi_call_begin(call, name);
+    return HFSB_OK;
+}
+
+/* Whether what it waits for has come. Under the lock. */
+static bool hfsbi_call_ready(const hfsb_call *call) {
+    size_t i;
+    switch (call->wait) {
+    case HFSBI_WAIT_NOTHING: return true;
+    case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
+    case HFSBI_WAIT_ENDS:
+        for (i = 0; i < call->killed_count; i++)
+            if (call->killed[i]->state != HFSBI_JOB_DONE) return false;
+        return true;
+    case HFSBI_WAIT_OUTPUT:
+        return hfsbi_output_ready(call) || hfsb_clock_ms() >= call->until;
+    case HFSBI_WAIT_ONCE: return !call->once->running;
+    }
+    return true;
+}
+
+/* It has come: the result is written. Under the lock. */
+static void hfsbi_call_finish(hfsb_call *call) {
+    hfsb_status st = HFSB_OK;
+    switch (call->wait) {
+    case HFSBI_WAIT_NOTHING: return;
+    case HFSBI_WAIT_JOB:
+        st = hfsbi_result_copy(&call->result, &call->job->result);
+        if (st == HFSB_OK) st = call->job->status;
+        break;
+    case HFSBI_WAIT_ENDS: st = hfsbi_kill_result(call); break;
+    case HFSBI_WAIT_OUTPUT: st = hfsbi_output_result(call); break;
+    case HFSBI_WAIT_ONCE:
+        st = call->once->dropped
+                 ? HFSB_NOMEM
+                 : hfsbi_result_copy(&call->result, &call->once->result);
+        hfsb_buf_truncate(&call->notes, 0); /* the copy has them */
+        if (st == HFSB_OK) st = call->once->status;
+        break;
+    }
+    hfsbi_call_end(call, st, NULL);
+}
+
+bool hfsb_call_done(hfsb_call *call) {
+    bool done;
+    pthread_mutex_lock(&call->tools->lock);
+    done = hfsbi_call_ready(call);
+    if (done) hfsbi_call_finish(call);
+    pthread_mutex_unlock(&call->tools->lock);
+    return done;
+}
+
+hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result) {
+    memset(result, 0, sizeof *result);
+    if (!hfsb_call_done(call)) return HFSB_REFUSED;
+    *result = call->result;
+    memset(&call->result, 0, sizeof call->result);
+    return call->status;
+}
+
+const char *hfsb_call_job(const hfsb_call *call) { return call->job_id; }
+
+void hfsb_call_close(hfsb_call *call) {
+    hfsb_tools *tools;
+    size_t      i;
+    if (!call) return;
+    tools = call->tools;
+    pthread_mutex_lock(&tools->lock);
+    if (call->job) {
+        call->job->users--;
+        if (call->opts.on_text && call->job->record.user == call->opts.user)
+            call->job->record.on_text = NULL;
+    }
+    for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
+    if (call->once) call->once->users--;
+    pthread_mutex_unlock(&tools->lock);
+    hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
+                     sizeof(hfsbi_job *));
+    hfsb_buf_free(&call->notes);
+    hfsb_tool_result_free(&call->result);
+    hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
+}
+
+hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
+                            const hfsb_json_value *arguments,
+                            const hfsb_call_opts  *opts,
+                            hfsb_tool_result      *result) {
+    hfsb_call  *call;
+    hfsb_status st;
+    memset(result, 0, sizeof *result);
+    if (hfsb_call_open(tools, name, arguments, opts, &call) != HFSB_OK)
+        return HFSB_NOMEM;
+    pthread_mutex_lock(&tools->lock);
+    while (!hfsbi_call_ready(call))
+        hfsbi_tools_wait(tools,
+                         call->wait == HFSBI_WAIT_OUTPUT ? call->until : -1);
+    pthread_mutex_unlock(&tools->lock);
+    st = hfsb_call_take(call, result);
+    hfsb_call_close(call);
+    return st;
+}
+
+hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
+                                 hfsb_str              arguments,
+                                 const hfsb_call_opts *opts,
+                                 hfsb_tool_result     *result) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_json_doc        doc = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT;
+    hfsb_status          st;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = tools->alloc;
+    result->extra.alloc = doc.alloc = tools->alloc;
+    how.unique_keys = true;
+    st = hfsb_json_parse(arguments, &how, &doc, &err);
+    if (st != HFSB_OK) {
+        hfsbi_result_status(result, st, &err);
+        return st == HFSB_NOMEM ? st : HFSB_ARG;
+    }
+    st = hfsb_tools_call(tools, name, doc.root, opts, result);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- src/tool_bash.c ---- */
+/* tool_bash.c - run a command; look at it, write to it, end it. Depends on:
+   job. */
+enum { HFSBI_OUTPUT_MAX = 100000 }; /* bytes that bash_output shows at once */
+
+/* ---- the arguments of bash ---- */
+
+/* Seconds as a person writes them: 120, 0.3. */
+static void hfsbi_put_seconds(double seconds, char out[32]) {
+    size_t n = hfsbi_number_write_double(seconds, out);
+    if (n > 2 && out[n - 1] == '0' && out[n - 2] == '.') n -= 2;
+    out[n] = '\0';
+}
+
+/* timeout: 0 and null are the default; in the background there is none unless
+   it was asked for. */
+static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
+                                      hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    double      seconds = 0;
+    char        text[32];
+    hfsb_status st = hfsb_json_arg_double(call->arguments, "timeout", false,
+                                          &seconds, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_put_seconds(seconds, text);
+    if (seconds < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "timeout must be a number of seconds from 0 on (0: "
+                          "the default), not %s.",
+                          text);
+    spec->timeout = seconds;
+    if (seconds <= 0) spec->timeout = spec->background ? 0 : tools->timeout;
+    if (seconds <= tools->max_timeout) return HFSB_OK;
+    spec->timeout = tools->max_timeout;
+    hfsbi_put_seconds(tools->max_timeout, text);
+    return hfsb_buf_printf(&call->notes,
+                           "\n(timeout is over the maximum; %s s used)", text);
+}
+
+/* One variable of `env` as "NAME=value", or "NAME" to unset it. */
+static hfsb_status hfsbi_read_variable(hfsb_str name,
+                                       const hfsb_json_value *value,
+                                       hfsb_buf *out, hfsb_err *err) {
+    hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
+    hfsb_status    st;
+    if (name.len == 0 || hfsb_str_find_byte(name, '=') != HFSB_NPOS ||
+        hfsb_str_find_byte(name, '\0') != HFSB_NPOS) {
+        hfsbi_fail(err, HFSB_ARG, 0, "env: a variable cannot be called \"");
+        hfsbi_err_quote(err, name, 40);
+        hfsbi_err_add(err, "\": a name is not empty and has no \"=\".");
+        return HFSB_ARG;
+    }
+    if (type == HFSB_JSON_ARRAY || type == HFSB_JSON_OBJECT ||
+        hfsb_str_find_byte(text, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "env: the value of %.*s must be a string without "
+                          "NUL.",
+                          (int)hfsb_utf8_offset(name, 40), name.ptr);
+    st = hfsb_buf_append(out, name);
+    if (st == HFSB_OK && type != HFSB_JSON_NULL)
+        st = hfsb_buf_append_byte(out, '=');
+    if (st == HFSB_OK && type == HFSB_JSON_STRING)
+        st = hfsb_buf_append(out, text);
+    else if (st == HFSB_OK && type != HFSB_JSON_NULL)
+        st = hfsb_json_write(value, NULL, out, err);
+    return st == HFSB_OK ? hfsb_buf_append_byte(out, '\0') : st;
+}
+
+static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
+                                  hfsb_err *err) {
+    const hfsb_json_value *object = NULL;
+    hfsb_json_iter         it;
+    hfsb_status            st = hfsb_json_arg_value(
+        call->arguments, "env", false, HFSB_JSON_OBJECT, &object, err);
+    it = hfsb_json_begin(object);
+    while (st == HFSB_OK && hfsb_json_next(&it))
+        st = hfsbi_read_variable(it.key, it.value, out, err);
+    return st;
+}
+
+/* Copies an optional text argument. */
+static hfsb_status hfsbi_read_text(hfsb_call *call, const char *key,
+                                   bool required, hfsb_buf *out,
+                                   hfsb_err *err) {
+    hfsb_str    text = HFSB_LIT("");
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, key, required, &text, err);
+    return st == HFSB_OK ? hfsb_buf_append(out, text) : st;
+}
+
+/* Where the command runs; relative to the work directory. */
+static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
+                                       hfsb_err *err) {
+    hfsb_str    base = hfsb_place_work_dir(call->tools->place), given;
+    hfsb_status st = hfsbi_read_text(call, "work_dir", false,
+                                     &spec->work_dir_given, err);
+    if (st != HFSB_OK) return st;
+    given = hfsb_buf_str(&spec->work_dir_given);
+    if (hfsb_str_find_byte(given, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "work_dir must be a path without NUL.");
+    if (base.len && (given.len == 0 || given.ptr[0] != '/'))
+        st = hfsb_buf_append(&spec->work_dir, base);
+    if (st == HFSB_OK && spec->work_dir.len && given.len)
+        st = hfsb_buf_append_byte(&spec->work_dir, '/');
+    return st == HFSB_OK ? hfsb_buf_append(&spec->work_dir, given) : st;
+}
+
+static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
+                                   hfsb_err *err) {
+    const hfsb_json_value *args = call->arguments;
+    hfsb_status st = hfsbi_read_text(call, "command", true, &spec->command,
+                                     err);
+    if (st == HFSB_OK)
+        st = hfsbi_read_text(call, "description", false, &spec->description,
+                             err);
+    if (st == HFSB_OK) st = hfsbi_read_work_dir(call, spec, err);
+    if (st == HFSB_OK)
+        st = hfsbi_read_text(call, "shell", false, &spec->shell, err);
+    if (st == HFSB_OK && spec->shell.len == 0)
+        st = hfsb_buf_append(&spec->shell, hfsb_buf_str(&call->tools->shell));
+    if (st == HFSB_OK)
+        st = hfsbi_read_text(call, "stdin", false, &spec->input, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "background", false, &spec->background,
+                                err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "merge_stderr", false,
+                                &spec->merge_stderr, err);
+    if (st == HFSB_OK) st = hfsbi_read_timeout(call, spec, err);
+    if (st == HFSB_OK) st = hfsbi_read_env(call, &spec->env, err);
+    spec->has_input = hfsb_json_type_of(hfsb_json_get(args, "stdin")) ==
+                      HFSB_JSON_STRING;
+    if (spec->background) spec->merge_stderr = true;
+    return st;
+}
+
+/* The id the caller chose, or none. */
+static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
+                                 hfsb_err *err) {
+    hfsb_status st;
+    *id = call->opts.key;
+    st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
+    if (st != HFSB_OK) return st;
+    if (id->len < HFSBI_JOB_ID &&
+        hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
+        return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "id must have at most %d bytes and no NUL.",
+                      HFSBI_JOB_ID - 1);
+}
+
+/* ---- the reply of bash ---- */
+
+static void hfsbi_put_left(hfsb_json_writer *w, const hfsbi_job *job) {
+    size_t i;
+    hfsb_json_put_key(w, HFSB_LIT("left_running"));
+    hfsb_json_put_array(w);
+    for (i = 0; i < job->left_count; i++) {
+        hfsb_json_put_object(w);
+        hfsbi_put_member_int(w, "pid", job->left[i].pid);
+        hfsbi_put_member_str(w, "command", hfsb_cstr(job->left[i].command));
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+static void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
+    hfsb_json_put_key(w, HFSB_LIT("exit_code"));
+    if (job->end.end == HFSB_PROC_EXITED)
+        hfsb_json_put_int(w, job->end.exit_code);
+    else hfsb_json_put_null(w);
+    hfsb_json_put_key(w, HFSB_LIT("signal"));
+    if (job->end.end == HFSB_PROC_SIGNALED)
+        hfsb_json_put_int(w, job->end.signal);
+    else hfsb_json_put_null(w);
+    hfsbi_put_member_bool(w, "timed_out", job->end.timed_out);
+    if (job->killed) hfsbi_put_member_bool(w, "killed", true);
+}
+
+static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
+    const hfsbi_record *c = &job->record;
+    hfsb_json_writer     w;
+    hfsb_json_writer_init(&w, &job->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
+    hfsbi_put_member_int(&w, "pid", job->pid);
+    hfsbi_put_ending(&w, job);
+    hfsbi_put_member_int(&w, "duration_ms", job->ended - job->created);
+    hfsbi_put_member_bool(&w, "truncated", hfsbi_record_truncated(c));
+    hfsbi_put_member_int(&w, "total_chars",
+                         (long long)hfsbi_record_chars(c));
+    hfsb_json_put_key(&w, HFSB_LIT("spill_path"));
+    if (c->path.len) hfsb_json_put_str(&w, hfsb_buf_str(&c->path));
+    else hfsb_json_put_null(&w);
+    hfsbi_put_left(&w, job);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}
+
+/* How it ended, as the error of a reply; "" when it went well. */
+static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
+    hfsb_buf *out = &job->result.error;
+    char      seconds[32];
+    if (err && err->code == HFSB_NOT_FOUND && job->spec.work_dir_given.len &&
+        hfsb_str_starts(hfsb_cstr(err->msg),
+                        HFSB_LIT("Working directory not found")))
+        return hfsb_buf_printf(out, "Working directory not found: %s",
+                               job->spec.work_dir_given.ptr);
+    if (err) return hfsb_buf_printf(out, "%s", err->msg);
+    if (job->end.timed_out) {
+        hfsbi_put_seconds(job->spec.timeout, seconds);
+        return hfsb_buf_printf(
+            out, "Timeout after %ss%s", seconds,
+            job->pid ? "" : " (it waited for other commands to end and was "
+                            "not started)");
+    }
+    switch (job->end.end) {
+    case HFSB_PROC_RUNNING:
+        return hfsb_buf_printf(out, "Killed before it was started");
+    case HFSB_PROC_EXITED:
+        return job->end.exit_code
+                   ? hfsb_buf_printf(out, "Exit code %d", job->end.exit_code)
+                   : HFSB_OK;
+    case HFSB_PROC_SIGNALED:
+        return hfsb_buf_printf(out, "Exit code -%d", job->end.signal);
+    case HFSB_PROC_UNKNOWN: break;
+    }
+    return hfsb_buf_printf(out, "Exit code unknown: the program that hosts "
+                                "these tools collected it first (it ignores "
+                                "SIGCHLD or waits for every child)");
+}
+
+HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
+    hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
+    if (st == HFSB_OK && job->record.lost)
+        st = hfsb_buf_printf(&job->result.output,
+                             "\n(some of the output was lost: out of memory)");
+    if (st == HFSB_OK) st = hfsbi_bash_error(job, err);
+    job->result.success = st == HFSB_OK && job->result.error.len == 0;
+    return st == HFSB_OK ? hfsbi_bash_extra(job) : st;
+}
+
+/* ---- bash ---- */
+
+static hfsb_status hfsbi_bash_started(hfsb_call *call) {
+    hfsb_json_writer w;
+    hfsbi_job       *job = call->job;
+    hfsb_status      st;
+    if (job->state == HFSBI_JOB_DONE) { /* it could not be started */
+        call->wait = HFSBI_WAIT_JOB;
+        return HFSB_OK;
+    }
+    st = hfsbi_result_ok(&call->result,
+                         "Started in the background as job %s. See its output "
+                         "with bash_output, end it with kill.",
+                         job->id);
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
+    hfsbi_put_member_int(&w, "pid", job->pid);
+    hfsbi_put_member_bool(&w, "running", true);
+    hfsb_json_put_end(&w);
+    return st == HFSB_OK ? hfsb_json_writer_finish(&w, NULL) : st;
+}
+
+/* A command with this id has been seen before. */
+static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
+                                    const unsigned char *digest,
+                                    hfsb_err            *err) {
+    if (memcmp(job->digest, digest, HFSB_SHA256_SIZE) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The id %s was used for another command; nothing "
+                          "was run.",
+                          job->id);
+    if (job->state == HFSBI_JOB_DONE && !job->result_held)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The command with id %s has run; its result is no "
+                          "longer held.",
+                          job->id);
+    call->job = job;
+    return HFSB_OK;
+}
+
+/* Under the lock. */
+static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
+                                  hfsb_str id, hfsb_err *err) {
+    hfsb_tools   *tools = call->tools;
+    bool          background = spec->background;
+    hfsbi_job    *job = id.len ? hfsbi_job_find(tools, id) : NULL;
+    unsigned char digest[HFSB_SHA256_SIZE] = {0};
+    hfsb_status   st = HFSB_OK;
+    if (id.len)
+        st = hfsbi_call_digest(HFSB_LIT("bash"), call->arguments,
+                               &tools->alloc, digest);
+    if (st != HFSB_OK) return st;
+    if (job) {
+        st = hfsbi_bash_again(call, job, digest, err);
+    } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
+               tools->max_waiting) {
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "Too many commands are waiting (%zu): try again "
+                          "when some have ended.",
+                          tools->max_waiting);
+    } else {
+        call->job = hfsbi_job_add(tools, spec, id, digest, &call->opts);
+        if (!call->job) return HFSB_NOMEM;
+    }
+    if (st != HFSB_OK) return st;
+    call->job->users++;
+    memcpy(call->job_id, call->job->id, sizeof call->job_id);
+    if (background) return hfsbi_bash_started(call);
+    call->wait = HFSBI_WAIT_JOB;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools    *tools = call->tools;
+    hfsbi_job_spec spec;
+    hfsb_str       id = HFSB_LIT("");
+    hfsb_status    st;
+    hfsbi_job_spec_init(&spec, &tools->alloc);
+    st = hfsbi_read_spec(call, &spec, err);
+    if (st == HFSB_OK) st = hfsbi_read_id(call, &id, err);
+    if (st == HFSB_OK) {
+        pthread_mutex_lock(&tools->lock);
+        st = hfsbi_bash_run(call, &spec, id, err);
+        pthread_mutex_unlock(&tools->lock);
+        hfsb_tools_wake(tools);
+    }
+    hfsbi_job_spec_free(&spec);
+    return st;
+}
+
+/* ---- the others ---- */
+
+/* The job that `id` names, or a failed result. Under the lock. */
+static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
+                                hfsb_err *err) {
+    hfsb_str    id = HFSB_LIT("");
+    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
+    *job = NULL;
+    if (st != HFSB_OK) return st;
+    *job = hfsbi_job_find(call->tools, id);
+    if (*job) return HFSB_OK;
+    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
+    hfsbi_err_quote(err, id, 80);
+    return hfsbi_result_fail(&call->result, "%s", err->msg);
+}
+
+HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
+    hfsbi_job         *job = call->job;
+    hfsb_tool_result  *r = &call->result;
+    unsigned long long next, gone_from, gone_to;
+    hfsb_json_writer   w;
+    hfsb_status st = hfsbi_record_read(&job->record, call->offset,
+                                        HFSBI_OUTPUT_MAX, &r->output, &next,
+                                        &gone_from, &gone_to);
+    if (st != HFSB_OK) return st;
+    r->success = true;
+    hfsb_json_writer_init(&w, &r->extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
+    hfsbi_put_member_int(&w, "next_offset", (long long)next);
+    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
+    hfsbi_put_ending(&w, job);
+    if (gone_from != gone_to) {
+        hfsb_json_put_key(&w, HFSB_LIT("dropped"));
+        hfsb_json_put_array(&w);
+        hfsb_json_put_uint(&w, gone_from);
+        hfsb_json_put_uint(&w, gone_to);
+        hfsb_json_put_end(&w);
+    }
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    if (st == HFSB_OK && gone_from != gone_to)
+        st = hfsb_buf_printf(&call->notes,
+                             "\n(bytes %llu to %llu of the output are no "
+                             "longer held)",
+                             gone_from, gone_to);
+    return st;
+}
+
+/* Whether there is anything to tell before the wait is over. */
+HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
+    return call->job->state == HFSBI_JOB_DONE ||
+           call->job->record.total > call->offset;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    long long   offset = 0, wait_ms = 0;
+    hfsb_status st =
+        hfsb_json_arg_int(call->arguments, "offset", false, &offset, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(call->arguments, "wait_ms", false, &wait_ms,
+                               err);
+    if (st != HFSB_OK) return st;
+    if (offset < 0 || wait_ms < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0, "%s must be 0 or more.",
+                          offset < 0 ? "offset" : "wait_ms");
+    if (wait_ms > (long long)(tools->max_timeout * 1000.0))
+        wait_ms = (long long)(tools->max_timeout * 1000.0);
+    pthread_mutex_lock(&tools->lock);
+    hfsbi_jobs_step(tools); /* what is in the pipes counts as printed */
+    st = hfsbi_job_of(call, &call->job, err);
+    if (call->job) {
+        call->job->users++;
+        memcpy(call->job_id, call->job->id, sizeof call->job_id);
+        call->offset = (unsigned long long)offset;
+        call->until = hfsb_clock_ms() + wait_ms;
+        call->wait = HFSBI_WAIT_OUTPUT;
+    }
+    pthread_mutex_unlock(&tools->lock);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    hfsb_str    text = HFSB_LIT("");
+    bool        eof = false;
+    hfsbi_job  *job;
+    hfsb_status st =
+        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "text", !eof, &text, err);
+    if (st != HFSB_OK) return st;
+    pthread_mutex_lock(&tools->lock);
+    st = hfsbi_job_of(call, &job, err);
+    if (job && job->state != HFSBI_JOB_RUNNING) {
+        st = hfsbi_result_fail(&call->result, "Job %s %s.", job->id,
+                               job->state == HFSBI_JOB_DONE
+                                   ? "has ended"
+                                   : "waits for other commands to end");
+    } else if (job) {
+        st = hfsb_proc_input(job->proc, text, eof, err);
+        st = st == HFSB_OK
+                 ? hfsbi_result_ok(&call->result, "Sent %zu bytes to job %s%s",
+                                   text.len, job->id,
+                                   eof ? ", then the end of input" : "")
+                 : hfsbi_result_err(&call->result, err);
+    }
+    pthread_mutex_unlock(&tools->lock);
+    hfsb_tools_wake(tools);
+    return st;
+}
+
+/* Under the lock: asks one job, or all, to end; call->killed are those. */
+static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
+    hfsb_tools *tools = call->tools;
+    hfsbi_job  *job;
+    size_t      n = 0;
+    for (job = tools->jobs; job; job = job->next) n++;
+    call->killed = (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1,
+                                             sizeof(hfsbi_job *));
+    if (!call->killed) return HFSB_NOMEM;
+    call->killed_cap = n + 1;
+    for (job = tools->jobs; job; job = job->next) {
+        if ((only && job != only) || !hfsbi_job_kill(tools, job)) continue;
+        job->users++;
+        call->killed[call->killed_count++] = job;
+    }
+    call->wait = HFSBI_WAIT_ENDS;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
+    hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
+    size_t     i, n = 0;
+    for (i = 0; i < call->killed_count; i++) n += call->killed[i]->pid > 0;
+    hfsbi_putf(&sink, "Killed %zu process(es): [", n);
+    for (i = n = 0; i < call->killed_count; i++)
+        if (call->killed[i]->pid > 0)
+            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "",
+                       call->killed[i]->pid);
+    hfsbi_put(&sink, HFSB_LIT("]"));
+    call->result.success = true;
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    bool        all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
+               HFSB_JSON_NULL;
+    hfsbi_job  *only = NULL;
+    hfsb_status st = HFSB_OK;
+    pthread_mutex_lock(&tools->lock);
+    if (!all) st = hfsbi_job_of(call, &only, err);
+    if (st == HFSB_OK && (all || only)) st = hfsbi_kill_begin(call, only);
+    pthread_mutex_unlock(&tools->lock);
+    hfsb_tools_wake(tools);
+    return st;
+}
+
+/* ---- src/tool_read.c ---- */
+/* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
+enum {
+    HFSBI_READ_LINES = 2000,           /* when no limit is given */
+    HFSBI_READ_CHARS = 4000,           /* of a line */
+    HFSBI_READ_BLOCK = 64 * 1024,
+    HFSBI_READ_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
+    HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
+};
+
+/* A file on its way to numbered lines, block by block. */
+typedef struct hfsbi_line_reader {
+    hfsb_str           path;
+    int                fd;
+    hfsb_file_info     info;
+    unsigned long long first, last; /* lines wanted, from 1 on */
+    unsigned long long line;        /* the one that is being read */
+    hfsb_buf           text;  /* the start of it, when a block ended in it */
+    size_t             chars, size; /* of all of it, in bytes too */
+    bool               open;  /* some of it was read */
+    bool               ends_in_cr;
+    hfsb_buf          *out;
+    bool               any;   /* line was put out */
+    bool               full;  /* no more output fits; `line` is the next */
+    bool               at_end, bad_utf8, binary;
+    unsigned long long bytes, newlines; /* of the file, so far */
+    char               last_byte;
+    hfsb_sha256        sha;
+} hfsbi_line_reader;
+
+/* ---- lines ---- */
+
+static bool hfsbi_line_reader_wanted(const hfsbi_line_reader *r) {
+    return r->line >= r->first && r->line <= r->last && !r->full;
+}
+
+/* Characters of text, which may begin inside one. */
+static size_t hfsbi_count_chars(hfsb_str text) {
+    size_t i, n = 0;
+    for (i = 0; i < text.len; i++)
+        n += ((unsigned char)text.ptr[i] & 0xC0u) != 0x80u;
+    return n;
+}
+
+/* One line goes out; of a long one `text` is the beginning. */
+static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
+                                     size_t chars) {
+    hfsbi_sink sink = hfsbi_sink_begin(r->out);
+    size_t     cut = text.len;
+    if (chars > HFSBI_READ_CHARS)
+        cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
+    if (r->out->len + cut + 64 > HFSBI_READ_OUTPUT) {
+        r->full = true;
+        return HFSB_OK;
+    }
+    hfsbi_putf(&sink, "%s%llu\t", r->any ? "\n" : "", r->line);
+    text = hfsb_str_slice(text, 0, cut);
+    if (hfsb_utf8_validate(text) == text.len) {
+        hfsbi_put(&sink, text);
+    } else {
+        r->bad_utf8 = true;
+        if (sink.status == HFSB_OK)
+            sink.status = hfsb_utf8_repair(text, r->out);
+    }
+    if (chars > HFSBI_READ_CHARS)
+        hfsbi_putf(&sink, "... (%zu more characters in this line)",
+                   chars - HFSBI_READ_CHARS);
+    r->any = true;
+    return hfsbi_sink_end(&sink);
+}
+
+/* A part of the current line; the next part follows. */
+static hfsb_status hfsbi_line_reader_hold(hfsbi_line_reader *r, hfsb_str part) {
+    size_t room = (size_t)HFSBI_READ_CHARS * 4 + 4;
+    r->open = true;
+    if (part.len == 0 || !hfsbi_line_reader_wanted(r)) return HFSB_OK;
+    r->chars += hfsbi_count_chars(part);
+    r->size += part.len;
+    r->ends_in_cr = part.ptr[part.len - 1] == '\r';
+    room = room > r->text.len ? room - r->text.len : 0;
+    return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
+}
+
+/* The current line ends with part, and with a newline or the file. */
+static hfsb_status hfsbi_line_reader_end_line(hfsbi_line_reader *r, hfsb_str part,
+                                          bool newline) {
+    hfsb_status st = HFSB_OK;
+    hfsb_str    text = part;
+    size_t      chars;
+    if (hfsbi_line_reader_wanted(r)) {
+        if (r->open || part.len > (size_t)HFSBI_READ_CHARS) {
+            st = hfsbi_line_reader_hold(r, part);
+            text = hfsb_buf_str(&r->text);
+            /* more than four bytes a character: it is no UTF-8 at all */
+            chars = r->size / 4 > r->chars ? r->size : r->chars;
+            if (newline && r->ends_in_cr && text.len == r->size)
+                text = hfsb_str_slice(text, 0, text.len - 1);
+            if (newline && r->ends_in_cr) chars--;
+        } else {
+            if (newline && text.len && text.ptr[text.len - 1] == '\r')
+                text = hfsb_str_slice(text, 0, text.len - 1);
+            chars = text.len; /* at least as many as there are characters */
+        }
+        if (st == HFSB_OK) st = hfsbi_line_reader_put(r, text, chars);
+    }
+    hfsb_buf_truncate(&r->text, 0);
+    r->chars = r->size = 0;
+    r->open = r->ends_in_cr = false;
+    if (!r->full) r->line++;
+    return st;
+}
+
+/* ---- blocks ---- */
+
+/* Lines before the first wanted are only counted: *block is what follows. */
+static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
+    unsigned long long left = r->first - r->line;
+    size_t             at;
+    if (hfsb_str_count_byte(*block, '\n') < left) {
+        r->line += hfsb_str_count_byte(*block, '\n');
+        r->open = block->ptr[block->len - 1] != '\n';
+        *block = hfsb_str_make("", 0);
+        return;
+    }
+    for (; left > 0; left--) {
+        at = hfsb_str_find_byte(*block, '\n');
+        *block = hfsb_str_slice(*block, at + 1, block->len);
+    }
+    r->line = r->first;
+    r->open = false;
+}
+
+static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r, hfsb_str block) {
+    hfsb_status st = HFSB_OK;
+    if (r->line < r->first) hfsbi_line_reader_skip(r, &block);
+    while (st == HFSB_OK && block.len && hfsbi_line_reader_wanted(r)) {
+        size_t at = hfsb_str_find_byte(block, '\n');
+        if (at == HFSB_NPOS) return hfsbi_line_reader_hold(r, block);
+        st = hfsbi_line_reader_end_line(r, hfsb_str_slice(block, 0, at), true);
+        if (r->full) return st;
+        block = hfsb_str_slice(block, at + 1, block.len);
+    }
+    if (st == HFSB_OK && block.len && !r->full) { /* behind the last wanted */
+        r->line += hfsb_str_count_byte(block, '\n');
+        r->open = block.ptr[block.len - 1] != '\n';
+    }
+    return st;
+}
+
+/* Whether the rest of the file matters. */
+static bool hfsbi_line_reader_goes_on(const hfsbi_line_reader *r) {
+    if (r->at_end || r->binary) return false;
+    if (r->info.size <= HFSBI_READ_HASH && r->bytes <= HFSBI_READ_HASH)
+        return true;
+    return !r->full && r->line <= r->last;
+}
+
+/* Fills a block as far as the file goes; its length, or -1 with errno. */
+static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
+    size_t got = 0;
+    while (got < size) {
+        ssize_t n = hfsbi_read(fd, block + got, size - got);
+        if (n < 0) return -1;
+        if (n == 0) break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
+    char        block[HFSBI_READ_BLOCK];
+    hfsb_status st = HFSB_OK;
+    bool        hashed = r->info.size <= HFSBI_READ_HASH;
+    hfsb_sha256_init(&r->sha);
+    while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
+        ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
+        hfsb_str text;
+        if (n < 0)
+            return hfsbi_fail_os(err, errno, "%.*s cannot be read",
+                                 (int)r->path.len, r->path.ptr);
+        text = hfsb_str_make(block, (size_t)n);
+        if (r->bytes == 0)
+            r->binary = hfsb_str_find_byte(
+                            hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
+                            '\0') != HFSB_NPOS;
+        r->bytes += text.len;
+        r->newlines += hfsb_str_count_byte(text, '\n');
+        if (text.len) r->last_byte = text.ptr[text.len - 1];
+        r->at_end = text.len < sizeof block;
+        if (hashed) hfsb_sha256_write(&r->sha, text);
+        if (!r->binary && text.len && !r->full)
+            st = hfsbi_line_reader_take(r, text);
+    }
+    if (st == HFSB_OK && r->at_end && r->open && !r->full)
+        st = hfsbi_line_reader_end_line(r, HFSB_LIT(""), false);
+    return st;
+}
+
+/* ---- the tool ---- */
+
+/* The line to begin with, when it counts from the end: all are counted
+   first. */
+static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r, long long offset,
+                                          hfsb_err *err) {
+    char               block[HFSBI_READ_BLOCK], last = '\n';
+    unsigned long long lines = 0, back = (unsigned long long)-offset;
+    ssize_t            n;
+    while ((n = hfsbi_read_block(r->fd, block, sizeof block)) > 0) {
+        lines += hfsb_str_count_byte(hfsb_str_make(block, (size_t)n), '\n');
+        last = block[n - 1];
+    }
+    if (n < 0 || lseek(r->fd, 0, SEEK_SET) != 0)
+        return hfsbi_fail_os(err, errno, "%.*s cannot be read",
+                             (int)r->path.len, r->path.ptr);
+    if (last != '\n') lines++;
+    r->first = lines >= back ? lines - back + 1 : 1;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
+                                    long long *limit, hfsb_err *err) {
+    const hfsb_json_value *given = hfsb_json_get(call->arguments, "limit");
+    hfsb_status            st;
+    *offset = 1;
+    *limit = given && hfsb_json_type_of(given) == HFSB_JSON_NULL
+                 ? 0
+                 : HFSBI_READ_LINES;
+    st = hfsb_json_arg_int(call->arguments, "offset", false, offset, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(call->arguments, "limit", false, limit, err);
+    if (st == HFSB_OK && *limit < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "limit must be a number of lines from 0 on (0: all "
+                          "of them), not %lld.",
+                          *limit);
+    if (*offset == 0) *offset = 1;
+    return st;
+}
+
+static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r,
+                                    const hfsb_place *place) {
+    hfsb_json_writer   w;
+    char               hex[HFSB_SHA256_HEX] = "";
+    unsigned long long lines = r->newlines;
+    bool               more = r->full || !r->at_end;
+    if (r->bytes && r->last_byte != '\n') lines++;
+    if (r->at_end && r->last < lines) more = true;
+    if (r->at_end && r->info.size <= HFSBI_READ_HASH)
+        hfsbi_sha256_finish_hex(&r->sha, hex);
+    else if (r->at_end &&
+             hfsb_file_sha256(place, r->path, hex, NULL) != HFSB_OK)
+        hex[0] = '\0';
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "size",
+                         (long long)(r->at_end ? r->bytes : r->info.size));
+    if (r->at_end)
+        hfsbi_put_member_int(&w, "total_lines", (long long)lines);
+    if (hex[0]) hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
+    hfsbi_put_member_bool(&w, "truncated", r->full);
+    if (more)
+        hfsbi_put_member_int(&w, "next_offset",
+                             (long long)(r->full ? r->line : r->last + 1));
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}
+
+static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
+                                     const hfsb_place *place) {
+    hfsb_status st;
+    if (r->binary)
+        return hfsbi_result_fail(
+            &call->result,
+            "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
+            "its bytes use a command such as xxd, od -c or base64.",
+            (int)r->path.len, r->path.ptr, r->info.size);
+    call->result.success = true;
+    st = hfsbi_read_extra(call, r, place);
+    if (st == HFSB_OK && r->bad_utf8)
+        st = hfsb_buf_printf(&call->notes,
+                             "\n(bytes that are not UTF-8 are shown as "
+                             "\xEF\xBF\xBD)");
+    if (st == HFSB_OK && r->full)
+        st = hfsb_buf_printf(&call->notes,
+                             "\n(the reply is full; go on with offset %llu)",
+                             r->line);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools       *tools = call->tools;
+    const hfsb_place *place = tools->place;
+    hfsbi_line_reader     r;
+    long long         offset, limit;
+    hfsb_status       st;
+    memset(&r, 0, sizeof r);
+    r.text.alloc = tools->alloc;
+    r.out = &call->result.output;
+    r.line = 1;
+    st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
+    if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
+    if (st != HFSB_OK) return st;
+    pthread_mutex_lock(&tools->lock);
+    if (hfsbi_spills_has(&tools->spills, r.path)) place = NULL;
+    pthread_mutex_unlock(&tools->lock);
+    if (hfsb_file_open(place, r.path, &r.fd, &r.info, err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    r.first = offset > 0 ? (unsigned long long)offset : 1;
+    if (offset < 0) st = hfsbi_line_reader_from_end(&r, offset, err);
+    r.last = (unsigned long long)-1;
+    if (limit) r.last = r.first + (unsigned long long)limit - 1;
+    if (st == HFSB_OK) st = hfsbi_line_reader_run(&r, err);
+    hfsbi_close(&r.fd);
+    hfsb_buf_free(&r.text);
+    if (st == HFSB_OK) st = hfsbi_read_result(call, &r, place);
+    else if (st != HFSB_NOMEM) return hfsbi_result_err(&call->result, err);
+    if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
+    return st;
+}
+
+/* ---- src/tool_write.c ---- */
+/* tool_write.c - write, edit and multi_edit; whether a file is there. Depends
+   on: file, edit, check, call. */
+/* ---- what write and edit share ---- */
+
+/* A session refuses to change a file that it has not read. True when it may;
+   else the failure is in the result, or *st says why not even that. */
+HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
+                               hfsb_status *st) {
+    hfsb_file_info info;
+    *st = HFSB_OK;
+    if (!call->tools->session || hfsbi_seen_has(call->tools, path))
+        return true;
+    if (hfsb_file_stat(call->tools->place, path, &info, NULL) != HFSB_OK ||
+        info.type != HFSB_FILE_REGULAR)
+        return true; /* new, or an error that says more than this one */
+    *st = edit ? hfsbi_result_fail(
+                     &call->result,
+                     "File %.*s has not been read this session. Read it "
+                     "first.",
+                     (int)path.len, path.ptr)
+               : hfsbi_result_fail(
+                     &call->result,
+                     "File %.*s exists but has not been read this session. "
+                     "Read it first, or use sandbox_edit for targeted "
+                     "changes.",
+                     (int)path.len, path.ptr);
+    return false;
+}
+
+/* Appends what the checks have to say about the file as it is now. */
+HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
+                                        hfsb_str content) {
+    hfsb_buf    warnings = HFSB_INIT;
+    hfsb_str    rest, line;
+    hfsbi_sink  sink = hfsbi_sink_begin(&call->result.output);
+    hfsb_status st;
+    if (!call->tools->checker) return HFSB_OK;
+    warnings.alloc = call->tools->alloc;
+    hfsbi_checker_run(call->tools->checker, path, content, &warnings);
+    rest = hfsb_buf_str(&warnings);
+    if (rest.len) hfsbi_put(&sink, HFSB_LIT("\n\nValidation warnings:"));
+    while (hfsb_text_line(&rest, &line, NULL)) {
+        hfsbi_put(&sink, HFSB_LIT("\n  ! "));
+        hfsbi_put(&sink, line);
+    }
+    st = hfsbi_sink_end(&sink);
+    hfsb_buf_free(&warnings);
+    return st;
+}
+
+/* ---- write ---- */
+
+static hfsb_status hfsbi_write_extra(hfsb_call               *call,
+                                     const hfsb_file_written *written) {
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "bytes", (long long)written->bytes);
+    hfsbi_put_member_bool(&w, "created", written->created);
+    hfsbi_put_member_bool(&w, "in_place", written->in_place);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools          *tools = call->tools;
+    hfsb_str             path = HFSB_LIT(""), content = HFSB_LIT("");
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_written    written;
+    hfsb_status          st;
+    st = hfsb_json_arg_str(call->arguments, "path", true, &path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "content", true, &content,
+                               err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "if_sha256", false,
+                               &opts.if_sha256, err);
+    if (st != HFSB_OK || !hfsbi_may_change(call, path, false, &st)) return st;
+    if (hfsb_file_write(tools->place, path, content, &opts, &written, err) !=
+        HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    hfsbi_seen_add(tools, path);
+    st = hfsbi_result_ok(&call->result, "Wrote %llu bytes to %.*s",
+                         written.bytes, (int)path.len, path.ptr);
+    if (st == HFSB_OK) st = hfsbi_write_extra(call, &written);
+    return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
+}
+
+/* ---- edit ---- */
+
+static void hfsbi_put_edit_lines(hfsb_json_writer       *w,
+                                 const hfsb_edit_result *r) {
+    size_t i;
+    hfsb_json_put_key(w, HFSB_LIT("lines"));
+    hfsb_json_put_array(w);
+    for (i = 0; r->spans && i < r->count; i++) {
+        hfsb_json_put_array(w);
+        hfsb_json_put_uint(w, r->spans[i].first_line);
+        hfsb_json_put_uint(w, r->spans[i].last_line);
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
+                                    const hfsb_file_written *written) {
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "count", (long long)r->count);
+    hfsb_json_put_key(&w, HFSB_LIT("note"));
+    if (r->note[0]) hfsb_json_put_str(&w, hfsb_cstr(r->note));
+    else hfsb_json_put_null(&w);
+    hfsbi_put_edit_lines(&w, r);
+    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&r->diff));
+    hfsbi_put_member_bool(&w, "in_place", written->in_place);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}
+
+/* The edits were found good: the file is written and the result. */
+static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
+                                    const hfsb_file_info   *was,
+                                    hfsb_str                content,
+                                    const hfsb_edit_result *r,
+                                    hfsb_err               *err) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_written    written;
+    hfsb_status          st;
+    opts.if_same = was;
+    if (hfsb_file_write(call->tools->place, path, content, &opts, &written,
+                        err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
+                         (int)path.len, path.ptr, r->count,
+                         r->count > 1 ? "s" : "", r->note[0] ? " " : "",
+                         r->note);
+    if (st == HFSB_OK) st = hfsbi_edit_extra(call, r, &written);
+    return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
+}
+
+static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
+                                   const hfsb_edit *edits, size_t count,
+                                   hfsb_err *err) {
+    hfsb_tools      *tools = call->tools;
+    hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
+    hfsb_edit_opts   opts = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_file_info   was;
+    hfsb_status      st;
+    if (!hfsbi_may_change(call, path, true, &st)) return st;
+    memset(&r, 0, sizeof r);
+    before.alloc = after.alloc = tools->alloc;
+    opts.path = path;
+    st = hfsb_file_read(tools->place, path, 0, &before, &was, err);
+    if (st == HFSB_OK)
+        st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, &opts,
+                             &after, &r, err);
+    hfsb_buf_free(&before);
+    st = st == HFSB_OK ? hfsbi_edit_store(call, path, &was,
+                                          hfsb_buf_str(&after), &r, err)
+                       : hfsbi_result_err(&call->result, err);
+    hfsb_buf_free(&after);
+    hfsb_edit_result_free(&r);
+    return st;
+}
+
+/* The keys of one edit. A mode that does not exist is an answer of the tool,
+   as in the reference, not a fault in the form: *known is then false. */
+static hfsb_status hfsbi_read_edit(hfsb_call             *call,
+                                   const hfsb_json_value *object,
+                                   hfsb_edit *edit, bool *known,
+                                   hfsb_err *err) {
+    hfsb_str    mode = HFSB_LIT("replace");
+    hfsb_edit   scratch = HFSB_INIT;
+    hfsb_status st = hfsb_json_arg_str(object, "mode", false, &mode, err);
+    *known = true;
+    memset(edit, 0, sizeof *edit);
+    if (st != HFSB_OK) return st;
+    if (hfsb_edit_set_mode(&scratch, mode, err) == HFSB_OK)
+        return hfsb_edit_from_json(object, edit, err);
+    *known = false;
+    return hfsbi_result_err(&call->result, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err) {
+    hfsb_str    path = HFSB_LIT("");
+    hfsb_edit   edit;
+    bool        known;
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
+    if (st == HFSB_OK)
+        st = hfsbi_read_edit(call, call->arguments, &edit, &known, err);
+    if (st != HFSB_OK || !known) return st;
+    return hfsbi_edit_file(call, path, &edit, 1, err);
+}
+
+/* One element of `edits`; says which one an error is about. */
+static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
+                                       const hfsb_json_value *object,
+                                       size_t n, hfsb_edit *edit, bool *known,
+                                       hfsb_err *err) {
+    hfsb_err    inner = HFSB_INIT;
+    hfsb_status st;
+    if (hfsb_json_type_of(object) != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "edits[%zu] must be an object, not %s.", n,
+                          hfsb_json_type_name(hfsb_json_type_of(object)));
+    st = hfsbi_check_keys(call, object,
+                          "old_str new_str mode replace_all line exact",
+                          &inner);
+    if (st == HFSB_OK)
+        st = hfsbi_read_edit(call, object, edit, known, &inner);
+    if (st == HFSB_ARG)
+        return hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
+    hfsb_str               path = HFSB_LIT("");
+    const hfsb_json_value *list = NULL;
+    const hfsb_alloc      *alloc = &call->tools->alloc;
+    hfsb_json_iter         it;
+    hfsb_edit             *edits;
+    size_t                 n = 0, count;
+    bool                   known = true;
+    hfsb_status            st =
+        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_value(call->arguments, "edits", true,
+                                 HFSB_JSON_ARRAY, &list, err);
+    if (st != HFSB_OK) return st;
+    count = hfsb_json_count(list);
+    edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
+    if (!edits) return HFSB_NOMEM;
+    it = hfsb_json_begin(list);
+    for (; st == HFSB_OK && known && hfsb_json_next(&it); n++)
+        st = hfsbi_read_nth_edit(call, it.value, n, edits + n, &known, err);
+    if (st == HFSB_OK && known)
+        st = hfsbi_edit_file(call, path, edits, count, err);
+    hfsbi_array_free(alloc, edits, count, sizeof *edits);
+    return st;
+}
+
+/* ---- exists ---- */
+
+HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err) {
+    hfsb_str       path = HFSB_LIT("");
+    hfsb_file_info info;
+    hfsb_status    st =
+        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
+    if (st != HFSB_OK) return st;
+    st = hfsb_file_stat(call->tools->place, path, &info, err);
+    if (st == HFSB_OK) return hfsbi_result_ok(&call->result, "true");
+    if (st == HFSB_NOT_FOUND) return hfsbi_result_ok(&call->result, "false");
+    return hfsbi_result_err(&call->result, err);
+}
+
+/* ---- src/tool_patch.c ---- */
+/* tool_patch.c - apply_patch: many files at once. Depends on: file, patch,
+   call. */
+/* A file that the patch looked at, as it was then. */
+typedef struct hfsbi_patch_seen {
+    hfsb_str       path; /* shows the patch's bytes, or those of a change */
+    hfsb_file_info info;
+    bool           used;
+} hfsbi_patch_seen;
+
+typedef struct hfsbi_patch_call {
+    hfsb_call         *call;
+    hfsb_patch_result  result;
+    hfsb_file_writer **writers; /* one for each change; NULL for a deletion */
+    hfsbi_patch_seen  *seen;
+    size_t             seen_count, seen_cap;
+    bool               refused; /* the result says why */
+} hfsbi_patch_call;
+
+static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
+                                    hfsb_err *err) {
+    hfsbi_patch_call  *p = (hfsbi_patch_call *)user;
+    hfsb_tools      *tools = p->call->tools;
+    hfsbi_patch_seen one, *grown = p->seen;
+    hfsb_status      st;
+    if (!hfsbi_may_change(p->call, path, true, &st)) {
+        p->refused = true;
+        return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "not read")
+                             : st;
+    }
+    memset(&one, 0, sizeof one);
+    one.path = path;
+    st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
+    if (st != HFSB_OK) return st;
+    if (p->seen_count == p->seen_cap)
+        grown = (hfsbi_patch_seen *)hfsbi_array_grow(
+            &tools->alloc, p->seen, &p->seen_cap, p->seen_count + 1,
+            sizeof one);
+    if (!grown) return HFSB_NOMEM;
+    p->seen = grown;
+    p->seen[p->seen_count++] = one;
+    return HFSB_OK;
+}
+
+/* What the file was when it was read; NULL when it was not, or when an earlier
+   change of the same patch writes it. */
+static const hfsb_file_info *hfsbi_patch_was(hfsbi_patch_call *p,
+                                             hfsb_str        path) {
+    size_t i;
+    for (i = 0; i < p->seen_count; i++)
+        if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path)) {
+            p->seen[i].used = true;
+            return &p->seen[i].info;
+        }
+    return NULL;
+}
+
+/* Writes the new content of one change beside its place. */
+static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call          *p,
+                                       const hfsb_patch_change *c,
+                                       hfsb_file_writer       **writer,
+                                       hfsb_err                *err) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_str             path = c->new_path.len ? c->new_path : c->path;
+    hfsb_status          st;
+    if (c->kind == HFSB_PATCH_DELETE) return HFSB_OK;
+    if (!c->new_path.len) opts.if_same = hfsbi_patch_was(p, path);
+    st = hfsb_file_writer_open(p->call->tools->place, path, &opts, writer,
+                               err);
+    return st == HFSB_OK ? hfsb_file_writer_append(
+                               *writer, hfsb_buf_str(&c->content), err)
+                         : st;
+}
+
+/* Carries one change out. */
+static hfsb_status hfsbi_patch_commit(hfsbi_patch_call          *p,
+                                      const hfsb_patch_change *c,
+                                      hfsb_file_writer        *writer,
+                                      hfsb_err                *err) {
+    hfsb_tools *tools = p->call->tools;
+    hfsb_status st = HFSB_OK;
+    if (writer) st = hfsb_file_writer_commit(writer, NULL, err);
+    if (st == HFSB_OK && writer)
+        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
+    if (st == HFSB_OK && (!writer || c->new_path.len))
+        st = hfsb_file_remove(tools->place, c->path, err);
+    return st;
+}
+
+/* All new contents are on the disk before the first file changes, so that a
+   full disk or a missing permission costs nothing. */
+static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
+                                     hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
+        st = hfsbi_patch_prepare(p, p->result.changes + i, p->writers + i,
+                                 err);
+    for (*done = 0; st == HFSB_OK && *done < p->result.count; ++*done)
+        st = hfsbi_patch_commit(p, p->result.changes + *done,
+                                p->writers[*done], err);
+    if (st != HFSB_OK && *done > 0) --*done; /* the failed one */
+    return st;
+}
+
+static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
+    static const char *const words[] = {"Added", "Deleted", "Updated"};
+    hfsbi_sink sink = hfsbi_sink_begin(&p->call->result.output);
+    size_t     i;
+    for (i = 0; i < p->result.count; i++) {
+        const hfsb_patch_change *c = p->result.changes + i;
+        hfsbi_putf(&sink, "%s%s ", i ? "\n" : "", words[c->kind]);
+        hfsbi_put(&sink, c->path);
+        if (c->new_path.len) {
+            hfsbi_put(&sink, HFSB_LIT(", moved to "));
+            hfsbi_put(&sink, c->new_path);
+        }
+    }
+    if (p->result.fuzzy)
+        hfsbi_put(&sink, HFSB_LIT("\n(context matched after trimming)"));
+    p->call->result.success = true;
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
+    hfsb_json_writer w;
+    hfsb_buf         diff = HFSB_INIT;
+    hfsb_status      st = HFSB_OK, end;
+    size_t           i;
+    diff.alloc = p->call->tools->alloc;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
+        st = hfsb_buf_append(&diff,
+                             hfsb_buf_str(&p->result.changes[i].diff));
+    hfsb_json_writer_init(&w, &p->call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "count", (long long)p->result.count);
+    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&diff));
+    hfsb_json_put_end(&w);
+    end = hfsb_json_writer_finish(&w, NULL);
+    hfsb_buf_free(&diff);
+    return st == HFSB_OK ? end : st;
+}
+
+static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        const hfsb_patch_change *c = p->result.changes + i;
+        if (c->kind != HFSB_PATCH_DELETE)
+            st = hfsbi_add_warnings(p->call,
+                                    c->new_path.len ? c->new_path : c->path,
+                                    hfsb_buf_str(&c->content));
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
+                                   hfsb_err *err) {
+    hfsb_tool_result *r = &p->call->result;
+    hfsb_patch_files  files;
+    size_t            done = 0;
+    hfsb_status       st;
+    files.read = hfsbi_patch_load;
+    files.user = p;
+    st = hfsb_patch_apply(text, &files, &p->result, err);
+    if (p->refused) return HFSB_OK;
+    if (st != HFSB_OK) return hfsbi_result_err(r, err);
+    p->writers = (hfsb_file_writer **)hfsbi_array(
+        &p->call->tools->alloc, p->result.count, sizeof *p->writers);
+    if (!p->writers) return HFSB_NOMEM;
+    memset((void *)p->writers, 0, p->result.count * sizeof *p->writers);
+    st = hfsbi_patch_store(p, &done, err);
+    if (st != HFSB_OK && done > 0)
+        hfsbi_err_add(err, " (%zu of %zu changes were carried out before.)",
+                      done, p->result.count);
+    if (st != HFSB_OK) return hfsbi_result_err(r, err);
+    st = hfsbi_patch_say(p);
+    if (st == HFSB_OK) st = hfsbi_patch_extra(p);
+    return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
+    const hfsb_alloc *alloc = &call->tools->alloc;
+    hfsbi_patch_call    p;
+    hfsb_str          text = HFSB_LIT("");
+    size_t            i;
+    hfsb_status       st =
+        hfsb_json_arg_str(call->arguments, "patch", true, &text, err);
+    if (st != HFSB_OK) return st;
+    memset(&p, 0, sizeof p);
+    p.call = call;
+    p.result.alloc = *alloc;
+    st = hfsbi_patch_call_run(&p, text, err);
+    for (i = 0; p.writers && i < p.result.count; i++)
+        hfsb_file_writer_close(p.writers[i]);
+    hfsbi_array_free(alloc, (void *)p.writers, p.result.count,
+                     sizeof *p.writers);
+    hfsbi_array_free(alloc, p.seen, p.seen_cap, sizeof *p.seen);
+    hfsb_patch_free(&p.result);
+    return st;
+}
+
+/* ---- src/tool_table.c ---- */
+/* tool_table.c - the tools: names, words for a model, schemas, functions.
+   Depends on: call and the tools. */
+/* The words are for a model and are paid for in every request: short, exact.
+   All definitions together stay under 6,000 bytes in any format (tested). */
+
+#define HFSBI_OBJECT(required, properties)                              \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
+    required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words)                                  \
+    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
+#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
+
+#define HFSBI_EDIT_KEYS                                                  \
+    HFSBI_TYPE("old_str", "string",                                      \
+               "Text to find, without line-number prefixes") ","         \
+    HFSBI_TYPE("new_str", "string", "Text to put there") ","             \
+    HFSBI_PLAIN("replace_all", "boolean") ","                            \
+    "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","               \
+    "\"append_after\",\"prepend_before\"]},"                             \
+    HFSBI_TYPE("line", "integer", "Of several places, the one at this "  \
+               "line") ","                                               \
+    HFSBI_TYPE("exact", "boolean", "Match to the letter")
+
+#define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
+#define HFSBI_CHANGES                                                    \
+    "{\"readOnlyHint\":false,\"destructiveHint\":true,"                  \
+    "\"openWorldHint\":false}"
+#define HFSBI_RUNS    "{\"readOnlyHint\":false,\"destructiveHint\":true}"
+
+static const hfsbi_tool hfsbi_tool_table[] = {
+    {"bash", "Run a command",
+     "Run a command with /bin/sh and return what it printed, stdout before "
+     "stderr. To read, write and change files prefer the tools read, write, "
+     "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
+     "is a new shell in work_dir; no terminal, stdin is empty: use flags "
+     "such as -y. Long output is cut in the middle and saved to a file that "
+     "the reply names. For servers and long jobs set background and poll "
+     "with bash_output.",
+     HFSBI_OBJECT(
+         "\"command\"",
+         HFSBI_PLAIN("command", "string") ","
+         HFSBI_TYPE("description", "string",
+                    "What it does, in a few words, for people") ","
+         HFSBI_PLAIN("work_dir", "string") ","
+         HFSBI_TYPE("timeout", "number",
+                    "Seconds, default 240, at most 1200; what was printed "
+                    "until then is returned") ","
+         HFSBI_TYPE("background", "boolean",
+                    "Return at once with a job id") ","
+         HFSBI_PLAIN("stdin", "string") ","
+         HFSBI_TYPE("env", "object", "Variables to set") ","
+         HFSBI_TYPE("merge_stderr", "boolean",
+                    "stdout and stderr in the order written")),
+     HFSBI_RUNS,
+     "command description work_dir timeout env stdin background merge_stderr "
+     "shell id stream on_disconnect",
+     false, hfsbi_tool_bash},
+
+    {"bash_output", "Output of a job",
+     "Output of a background job since offset, whether it still runs, and "
+     "its exit code. Pass next_offset of the reply as the next offset.",
+     HFSBI_OBJECT("\"id\"",
+                  HFSBI_PLAIN("id", "string") ","
+                  HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
+                  HFSBI_TYPE("wait_ms", "integer",
+                             "Wait so long for more output or its end")),
+     HFSBI_READS, "id offset wait_ms", false, hfsbi_tool_bash_output},
+
+    {"bash_input", "Input for a job",
+     "Send text to the standard input of a background job; include the "
+     "newline.",
+     HFSBI_OBJECT("\"id\"",
+                  HFSBI_PLAIN("id", "string") ","
+                  HFSBI_PLAIN("text", "string") ","
+                  HFSBI_TYPE("eof", "boolean", "Then close it")),
+     HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
+
+    {"kill", "Kill jobs",
+     "End a job and all processes it started; without id every running "
+     "command.",
+     HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
+     hfsbi_tool_kill},
+
+    {"read", "Read a file",
+     "Read lines of a text file; each is preceded by its number and a tab. "
+     "Read a file before you change it. Long lines are cut.",
+     HFSBI_OBJECT("\"path\"",
+                  HFSBI_PLAIN("path", "string") ","
+                  HFSBI_TYPE("offset", "integer",
+                             "First line, from 1; negative: from the end")
+                  ","
+                  HFSBI_TYPE("limit", "integer",
+                             "Lines, default 2000; 0: all")),
+     HFSBI_READS, "path offset limit", false, hfsbi_tool_read},
+
+    {"write", "Write a file",
+     "Write a whole file, making its directories. Replaces what is there: "
+     "read an existing file first, and prefer edit to change parts of it. "
+     "The reply warns of syntax errors.",
+     HFSBI_OBJECT("\"path\",\"content\"",
+                  HFSBI_PLAIN("path", "string") ","
+                  HFSBI_PLAIN("content", "string") ","
+                  HFSBI_TYPE("if_sha256", "string",
+                             "Refuse if the file has changed from this")),
+     HFSBI_CHANGES, "path content if_sha256", true, hfsbi_tool_write},
+
+    {"edit", "Edit a file",
+     "Replace text in a file that you have read. old_str must mean one "
+     "place: give enough lines around it, or set replace_all, or line. "
+     "Copy it from the file without the line-number prefix; differences in "
+     "blanks and indentation are forgiven when the place is clear. mode "
+     "append_after or prepend_before inserts new_str beside old_str. Write "
+     "new_str in full, never with ... for code left out.",
+     HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
+                  HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
+     HFSBI_CHANGES,
+     "path old_str new_str mode replace_all line exact", true,
+     hfsbi_tool_edit},
+
+    {"multi_edit", "Edit a file in several places",
+     "Make several edits to one file, all or none. Each is found in the file "
+     "as it is before the call.",
+     HFSBI_OBJECT(
+         "\"path\",\"edits\"",
+         HFSBI_PLAIN("path", "string") ","
+         "\"edits\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"old_str\",\"new_str\"",
+                      HFSBI_PLAIN("old_str", "string") ","
+                      HFSBI_PLAIN("new_str", "string") ","
+                      HFSBI_PLAIN("replace_all", "boolean") ","
+                      HFSBI_PLAIN("mode", "string") ","
+                      HFSBI_PLAIN("line", "integer") ","
+                      HFSBI_PLAIN("exact", "boolean"))
+         "}"),
+     HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
+
+    {"apply_patch", "Apply a patch",
+     "Change several files at once: a patch from *** Begin Patch to *** End "
+     "Patch with sections *** Add File: p, *** Delete File: p, *** Update "
+     "File: p (then *** Move to: q if wanted), the latter with hunks of "
+     "lines that begin with a blank, - or +, each after a line @@ that may "
+     "name the enclosing function.",
+     HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
+     HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
+
+    {"exists", "Whether a path exists",
+     "true or false: is there a file or directory?",
+     HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
+     "path", false, hfsbi_tool_exists},
+};
+
+enum {
+    HFSBI_TOOL_COUNT = sizeof hfsbi_tool_table / sizeof *hfsbi_tool_table
+};
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
+    size_t i;
+    for (i = 0; i < HFSBI_TOOL_COUNT; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_tool_table[i].name)))
+            return &hfsbi_tool_table[i];
+    return NULL;
+}
+
+bool hfsb_tools_has(hfsb_str name) { return hfsbi_tool_find(name) != NULL; }
+
+/* ---- definitions ---- */
+
+static const struct {
+    const char *name;
+    const char *schema_key;
+} hfsbi_formats[] = {{"flat", "parameters"},
+                     {"openai", "parameters"},
+                     {"anthropic", "input_schema"},
+                     {"mcp", "inputSchema"}};
+
+bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
+    size_t i;
+    for (i = 0; i < sizeof hfsbi_formats / sizeof *hfsbi_formats; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_formats[i].name))) {
+            *out = (hfsb_tools_format)i;
+            return true;
+        }
+    return false;
+}
+
+/* All words of the table are JSON as they stand: no quotes, no backslashes
+   (the tests parse what comes out). */
+static void hfsbi_put_tool(const hfsbi_tool *t, hfsb_tools_format format,
+                           hfsbi_sink *sink) {
+    bool wrapped = format == HFSB_TOOLS_OPENAI;
+    bool mcp = format == HFSB_TOOLS_MCP;
+    if (wrapped) hfsbi_putf(sink, "{\"type\":\"function\",\"function\":");
+    hfsbi_putf(sink, "{\"name\":\"%s\"", t->name);
+    if (mcp) hfsbi_putf(sink, ",\"title\":\"%s\"", t->title);
+    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s", t->description,
+               hfsbi_formats[format].schema_key, t->schema);
+    if (mcp) hfsbi_putf(sink, ",\"annotations\":%s", t->annotations);
+    hfsbi_put(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
+}
+
+hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    hfsb_status st;
+    size_t      i;
+    hfsbi_put_byte(&sink, '[');
+    for (i = 0; i < HFSBI_TOOL_COUNT; i++) {
+        if (i) hfsbi_put_byte(&sink, ',');
+        hfsbi_put_tool(&hfsbi_tool_table[i], format, &sink);
+    }
+    hfsbi_put_byte(&sink, ']');
+    st = hfsbi_sink_end(&sink);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
+#endif /* HFSB_PURE */
 
 #endif /* HFSB_IMPLEMENTATION */
 

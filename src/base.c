@@ -233,7 +233,7 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
     return hfsb_buf_append(b, hfsb_str_make(&c, 1));
 }
 
-static hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
+HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
                                      va_list ap) {
     va_list     again;
     int         n;

@@ -104,19 +104,24 @@ void hfsb_sha256_finish(hfsb_sha256  *sha,
             (unsigned char)(sha->state[i / 4] >> (24 - 8 * (i % 4)) & 0xFFu);
 }
 
-void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
+HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
+                                      char hex[HFSB_SHA256_HEX]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char     digest[HFSB_SHA256_SIZE];
-    hfsb_sha256       sha;
     size_t            i;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, s);
-    hfsb_sha256_finish(&sha, digest);
+    hfsb_sha256_finish(sha, digest);
     for (i = 0; i < HFSB_SHA256_SIZE; i++) {
         hex[2 * i] = digits[digest[i] >> 4];
         hex[2 * i + 1] = digits[digest[i] & 15];
     }
     hex[2 * HFSB_SHA256_SIZE] = '\0';
+}
+
+void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, s);
+    hfsbi_sha256_finish_hex(&sha, hex);
 }
 
 /* ---- base64 ---- */

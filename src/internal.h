@@ -4,6 +4,17 @@
    cross module borders are HFSBI_FN: static once joined, extern when the
    modules are compiled one by one (the tests do both). */
 
+/* What the modules that touch the OS need must be asked for before the first
+   header of libc; os.h checks that it was in time. */
+#ifndef HFSB_PURE
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE 1
+#endif
+#ifndef _FILE_OFFSET_BITS
+#define _FILE_OFFSET_BITS 64
+#endif
+#endif
+
 #include "base.h"
 #include "edit.h"
 #include "hash.h"
@@ -63,6 +74,10 @@ HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
 
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
+/* hfsb_buf_printf() for a va_list. */
+HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
+                                       va_list ap);
+
 /* ---- base: views ---- */
 
 /* ASCII letters in lower case, everything else as it is. */
@@ -102,6 +117,24 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* ---- hash ---- */
+
+/* hfsb_sha256_finish() in hexadecimal. */
+HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
+                                      char hex[HFSB_SHA256_HEX]);
+
+/* ---- text ---- */
+
+/* Appends what hfsb_text_truncate() would give for the text of a followed by
+   that of b, two windows of the same limit. saved, when it is not 0, says how
+   many bytes of it the file at spill_path holds. HFSB_OK; HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. */
+HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
+                                             const hfsb_text_window *b,
+                                             hfsb_str  spill_path,
+                                             size_t    saved,
+                                             hfsb_buf *out);
 
 /* ---- base: many appends, one check ---- */
 

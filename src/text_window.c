@@ -24,9 +24,11 @@ static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
     hfsbi_put(sink, hfsb_str_make(text + at, sizeof text - at));
 }
 
-/* The marker between head and tail of a text of `total` characters. */
+/* The marker between head and tail of a text of `total` characters. Where
+   saved is not 0, only so many bytes of it are in the spill file. */
 static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
-                             size_t total, hfsb_str spill_path) {
+                             size_t total, hfsb_str spill_path,
+                             size_t saved) {
     hfsbi_put(sink, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(sink, total - limit->chars);
     hfsbi_put(sink, HFSB_LIT(" of "));
@@ -37,7 +39,13 @@ static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
     hfsbi_put_grouped(sink, limit->chars - limit->head);
     hfsbi_put(sink, HFSB_LIT(") ...\n"));
     if (spill_path.len == 0) return;
-    hfsbi_put(sink, HFSB_LIT("Full output saved to "));
+    if (saved == 0) {
+        hfsbi_put(sink, HFSB_LIT("Full output saved to "));
+    } else {
+        hfsbi_put(sink, HFSB_LIT("Only the first "));
+        hfsbi_put_grouped(sink, saved);
+        hfsbi_put(sink, HFSB_LIT(" bytes of output saved to "));
+    }
     hfsbi_put(sink, spill_path);
     hfsbi_put(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
                              "offset/limit to inspect specific "
@@ -67,7 +75,7 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
             head + hfsb_utf8_offset(hfsb_str_slice(text, head, text.len),
                                     left_out);
         hfsbi_put(&sink, hfsb_str_slice(text, 0, head));
-        hfsbi_put_marker(&sink, &lim, total, spill_path);
+        hfsbi_put_marker(&sink, &lim, total, spill_path, 0);
         hfsbi_put(&sink, hfsb_str_slice(text, tail, text.len));
     }
     if (hfsbi_sink_end(&sink) != HFSB_OK)
@@ -253,6 +261,58 @@ bool hfsb_text_window_truncated(const hfsb_text_window *window) {
     return window->total > window->limit.chars;
 }
 
+/* All of a window that is not truncated, else its tail. */
+static void hfsbi_put_kept(hfsbi_sink *sink, const hfsb_text_window *w) {
+    hfsb_str first, second;
+    hfsbi_ring_views(w, &first, &second);
+    if (!hfsb_text_window_truncated(w))
+        hfsbi_put(sink, hfsb_buf_str(&w->head));
+    hfsbi_put(sink, first);
+    hfsbi_put(sink, second);
+}
+
+/* The last n characters of w, of which it holds at least so many. */
+static void hfsbi_put_last(hfsbi_sink *sink, const hfsb_text_window *w,
+                           size_t n) {
+    hfsb_buf   kept = HFSB_INIT;
+    hfsbi_sink all;
+    hfsb_str   text;
+    kept.alloc = w->alloc;
+    all = hfsbi_sink_begin(&kept);
+    hfsbi_put_kept(&all, w);
+    if (hfsbi_sink_end(&all) != HFSB_OK) sink->status = all.status;
+    text = hfsb_buf_str(&kept);
+    hfsbi_put(sink, hfsb_str_slice(
+                        text,
+                        hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
+                        text.len));
+    hfsb_buf_free(&kept);
+}
+
+HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
+                                             const hfsb_text_window *b,
+                                             hfsb_str  spill_path,
+                                             size_t    saved,
+                                             hfsb_buf *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     head = a->limit.head, tail = a->limit.chars - head;
+    size_t     total = a->total + b->total, from_a;
+    if (total <= a->limit.chars) {
+        hfsbi_put_kept(&sink, a);
+        hfsbi_put_kept(&sink, b);
+        return hfsbi_sink_end(&sink);
+    }
+    from_a = a->total < head ? a->total : head;
+    hfsbi_put(&sink, hfsb_buf_str(&a->head));
+    hfsbi_put(&sink, hfsb_str_slice(hfsb_buf_str(&b->head), 0,
+                                    hfsb_utf8_offset(hfsb_buf_str(&b->head),
+                                                     head - from_a)));
+    hfsbi_put_marker(&sink, &a->limit, total, spill_path, saved);
+    if (b->total < tail) hfsbi_put_last(&sink, a, tail - b->total);
+    hfsbi_put_last(&sink, b, b->total < tail ? b->total : tail);
+    return hfsbi_sink_end(&sink);
+}
+
 hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                   hfsb_str spill_path, hfsb_buf *out) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
@@ -260,7 +320,8 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     hfsbi_ring_views(window, &first, &second);
     hfsbi_put(&sink, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path);
+        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path,
+                         0);
     hfsbi_put(&sink, first);
     hfsbi_put(&sink, second);
     return hfsbi_sink_end(&sink);

@@ -5,6 +5,7 @@
 #ifndef T_H
 #define T_H
 #ifdef HFSBI_SPLIT
+#include "../src/os.h"
 #include "../src/json_tree.h"
 #include "../src/match.h"
 #else

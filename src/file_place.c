@@ -1,0 +1,430 @@
+/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath. */
+#include "file_place.h"
+
+/* ---- messages ---- */
+
+/* Longest path that a message shows whole, in characters. */
+#define HFSBI_PATH_SHOWN 400
+
+HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
+                                    const char *what, hfsb_str path) {
+    hfsbi_fail(err, code, 0, "%s: ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
+                                        hfsb_err *err) {
+    const char *what = "Is a device, not a regular file";
+    if (S_ISREG(mode)) return HFSB_OK;
+    if (S_ISDIR(mode)) what = "Is a directory";
+    else if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
+    else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
+    else if (S_ISLNK(mode)) what = "Became a symbolic link meanwhile";
+    return hfsbi_path_say(err, HFSB_REFUSED, what, path);
+}
+
+static hfsb_status hfsbi_path_missing(hfsb_str path, int code, hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", path);
+    if (code == ENOTDIR)
+        hfsbi_err_add(err, " (a part of the path is not a directory)");
+    else if (path.len && path.ptr[0] == '~')
+        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
+    return HFSB_NOT_FOUND;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err) {
+    hfsb_status st;
+    if (code == EXDEV && place && place->root_fd >= 0) {
+        hfsbi_fail(err, HFSB_REFUSED, 0, "Path is outside the root ");
+        hfsbi_err_quote(err, hfsb_place_root(place), HFSBI_PATH_SHOWN);
+        hfsbi_err_add(err, ": ");
+        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+        return HFSB_REFUSED;
+    }
+    if (code == ENOENT || code == ENOTDIR)
+        return hfsbi_path_missing(path, code, err);
+    if (code == EISDIR)
+        return hfsbi_path_say(err, HFSB_REFUSED, "Is a directory", path);
+    st = code == ENOMEM ? HFSB_NOMEM : HFSB_IO;
+    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
+    return st;
+}
+
+/* ---- paths as text ---- */
+
+/* The next component of *path, which is cut off; empty at the end. "." and
+   doubled slashes are none. */
+static hfsb_str hfsbi_take_component(hfsb_str *path) {
+    hfsb_str part = HFSB_INIT;
+    while (path->len > 0) {
+        size_t n = hfsb_str_find_byte(*path, '/');
+        part = hfsb_str_slice(*path, 0, n);
+        *path = hfsb_str_slice(*path, n == HFSB_NPOS ? n : n + 1, path->len);
+        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
+    }
+    return hfsb_str_make("", 0);
+}
+
+static bool hfsbi_climbs(hfsb_str path) {
+    hfsb_str part;
+    do part = hfsbi_take_component(&path);
+    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
+    return part.len > 0;
+}
+
+/* True when path begins with the components of root; *rest is what follows
+   them. */
+static bool hfsbi_cut_root(hfsb_str root, hfsb_str path, hfsb_str *rest) {
+    hfsb_str want;
+    for (;;) {
+        want = hfsbi_take_component(&root);
+        if (want.len == 0) break;
+        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+    }
+    while (path.len > 0 && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    *rest = path;
+    return true;
+}
+
+/* Appends an absolute path as seen from the root, or EXDEV. What is decided
+   here is only where the search begins: the search cannot leave the root. */
+static hfsb_status hfsbi_put_inside(const hfsb_place *p, hfsb_str path,
+                                    hfsb_buf *out, bool *outside) {
+    hfsb_str    given = hfsb_buf_str(&p->root), rest = HFSB_INIT;
+    hfsb_str    real = hfsb_buf_str(&p->real_root);
+    hfsb_buf    clean = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    clean.alloc = p->alloc;
+    *outside = false;
+    if (!hfsbi_cut_root(given, path, &rest) &&
+        !hfsbi_cut_root(real, path, &rest)) {
+        st = hfsb_path_clean(path, &clean);
+        *outside = st == HFSB_OK &&
+                   !hfsbi_cut_root(given, hfsb_buf_str(&clean), &rest) &&
+                   !hfsbi_cut_root(real, hfsb_buf_str(&clean), &rest);
+    }
+    if (st == HFSB_OK && !*outside)
+        st = hfsb_buf_append(out, rest.len ? rest : HFSB_LIT("."));
+    hfsb_buf_free(&clean);
+    return st;
+}
+
+/* path as seen from the root, or without one from the current directory; an
+   errno. */
+static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
+                            hfsb_buf *out) {
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    bool        absolute = path.ptr[0] == '/', outside;
+    hfsb_str    base = HFSB_INIT;
+    hfsb_status st;
+    if (absolute && p && p->root_fd >= 0) {
+        st = hfsbi_put_inside(p, path, out, &outside);
+        return st != HFSB_OK ? ENOMEM : outside ? EXDEV : 0;
+    }
+    if (p) base = hfsb_buf_str(p->root_fd >= 0 ? &p->work_rest : &p->work_dir);
+    if (!absolute && base.len > 0) {
+        hfsbi_put(&sink, base);
+        hfsbi_put_byte(&sink, '/');
+    }
+    hfsbi_put(&sink, path);
+    return hfsbi_sink_end(&sink) == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* ---- spots ---- */
+
+HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place) {
+    hfsb_alloc none = HFSB_INIT;
+    return place ? place->alloc : none;
+}
+
+static int hfsbi_place_dir(const hfsb_place *place, const char *path) {
+    if (place && place->root_fd >= 0)
+        return hfsbi_open_beneath(place->root_fd, path, &place->alloc);
+    return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+}
+
+/* The directory at the first n bytes of the spot's path, which are none, or
+   end in a slash. */
+static int hfsbi_prefix_dir(const hfsb_place *place, hfsbi_spot *spot,
+                            size_t n) {
+    char *p = spot->path.ptr;
+    int   fd;
+    if (n == 0) return hfsbi_place_dir(place, ".");
+    if (n == 1) return hfsbi_place_dir(place, "/");
+    p[n - 1] = '\0';
+    fd = hfsbi_place_dir(place, p);
+    p[n - 1] = '/';
+    return fd;
+}
+
+/* Some directory before the name is missing: opens the last one that is there
+   and makes all behind it the name; an errno. */
+static int hfsbi_spot_deepest(const hfsb_place *place, hfsbi_spot *spot) {
+    const char *p = spot->path.ptr;
+    size_t      n = (size_t)(spot->name - p);
+    do {
+        while (n > 0 && p[n - 1] == '/') n--;
+        while (n > 0 && p[n - 1] != '/') n--;
+        spot->dir = hfsbi_prefix_dir(place, spot, n);
+    } while (spot->dir < 0 && errno == ENOENT && n > 0);
+    if (spot->dir < 0) return errno;
+    spot->name = p + n;
+    return hfsbi_climbs(hfsb_cstr(spot->name)) ? ENOENT : 0;
+}
+
+/* Makes the directories in the name, one after the other; an errno. What is
+   there already must be a directory, and no link. */
+static int hfsbi_spot_make(hfsbi_spot *spot, bool sync) {
+    char *name = spot->path.ptr + (spot->name - spot->path.ptr), *slash;
+    for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+        int fd, rc;
+        *slash = '\0';
+        if (*name == '\0' || strcmp(name, ".") == 0) continue;
+        do rc = mkdirat(spot->dir, name, 0777);
+        while (rc != 0 && errno == EINTR);
+        if (rc != 0 && errno != EEXIST) return errno;
+        if (rc == 0 && sync) hfsbi_sync_dir(spot->dir);
+        fd = hfsbi_openat(spot->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+        if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
+        hfsbi_close(&spot->dir);
+        spot->dir = fd;
+    }
+    spot->name = name;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot) {
+    spot->exists =
+        fstatat(spot->dir, spot->name, &spot->st, AT_SYMLINK_NOFOLLOW) == 0;
+    return spot->exists || errno == ENOENT ? 0 : errno;
+}
+
+/* The path has the directory of the link before its target, unless that is
+   absolute; an errno. */
+static int hfsbi_spot_follow(const hfsb_place *place, hfsbi_spot *spot) {
+    char     target[PATH_MAX];
+    size_t   n = (size_t)(spot->name - spot->path.ptr);
+    ssize_t  len = readlinkat(spot->dir, spot->name, target, sizeof target);
+    hfsb_str to;
+    if (len < 0) return errno;
+    if (len == 0) return ENOENT;
+    if (len == (ssize_t)sizeof target) return ENAMETOOLONG;
+    to = hfsb_str_make(target, (size_t)len);
+    if (target[0] == '/') {
+        if (place && place->root_fd >= 0) return EXDEV;
+        n = 0;
+    }
+    hfsbi_close(&spot->dir);
+    hfsb_buf_truncate(&spot->path, n);
+    return hfsb_buf_append(&spot->path, to) == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* A path that ends in a slash or in dots is a directory; an errno. */
+static int hfsbi_spot_enter(const hfsb_place *place, hfsbi_spot *spot,
+                            unsigned how) {
+    spot->dir = hfsbi_place_dir(place, spot->path.ptr);
+    spot->name = ".";
+    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+    if ((how & HFSBI_SPOT_PARENTS) && errno == ENOENT) return EISDIR;
+    return errno;
+}
+
+/* Opens the directory before the last name of spot->path and looks at that
+   name; an errno. `path` is what the caller gave. */
+static int hfsbi_spot_step(const hfsb_place *place, hfsb_str path,
+                           unsigned how, hfsbi_spot *spot) {
+    hfsb_str all = hfsb_buf_str(&spot->path);
+    hfsb_str name = hfsb_path_base(all);
+    int      code;
+    if (name.len == 0 || hfsb_str_equal(name, HFSB_LIT(".")) ||
+        hfsb_str_equal(name, HFSB_LIT("..")))
+        return hfsbi_spot_enter(place, spot, how);
+    spot->name = name.ptr;
+    spot->dir = hfsbi_prefix_dir(place, spot, all.len - name.len);
+    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+    if (errno != ENOENT || !(how & (HFSBI_SPOT_PARENTS | HFSBI_SPOT_DEEPEST)))
+        return errno;
+    code = hfsbi_spot_deepest(place, spot);
+    if (code != 0 || (how & HFSBI_SPOT_DEEPEST)) return code;
+    /* nobody wants a directory of the name "~" */
+    if (path.ptr[0] == '~' && strlen(spot->name) == path.len) return ENOENT;
+    code = hfsbi_spot_make(spot, !(how & HFSBI_SPOT_NO_SYNC));
+    if (code == 0) code = hfsbi_spot_look(spot);
+    return code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) ? ELOOP
+                                                                  : code;
+}
+
+HFSBI_FN void hfsbi_spot_close(hfsbi_spot *spot) {
+    hfsbi_close(&spot->dir);
+    hfsb_buf_free(&spot->path);
+}
+
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+                                     unsigned how, const char *verb,
+                                     hfsbi_spot *spot, hfsb_err *err) {
+    unsigned links = 0;
+    int      code;
+    memset(spot, 0, sizeof *spot);
+    spot->dir = -1;
+    spot->path.alloc = hfsbi_place_alloc(place);
+    if (path.len == 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return hfsbi_path_say(err, HFSB_REFUSED,
+                              "The path has a NUL byte in it", path);
+    code = hfsbi_place_path(place, path, &spot->path);
+    if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
+    while (code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) &&
+           !(how & HFSBI_SPOT_NO_FOLLOW)) {
+        code =
+            ++links > HFSBI_LINKS_MAX ? ELOOP : hfsbi_spot_follow(place, spot);
+        if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
+    }
+    if (code == 0) return hfsbi_ok(err);
+    hfsbi_spot_close(spot);
+    return hfsbi_path_fail(place, path, code, verb, err);
+}
+
+/* ---- places ---- */
+
+/* Appends path made absolute: as text, or where that could be wrong as the
+   system sees it; an errno. */
+static int hfsbi_absolute(hfsb_str path, const char *terminated,
+                          hfsb_buf *out) {
+    char        here[PATH_MAX];
+    hfsb_status st;
+    if (hfsbi_climbs(path)) {
+        if (!realpath(terminated, here)) return errno;
+        path = hfsb_cstr(here);
+    } else if (path.ptr[0] != '/' && !getcwd(here, sizeof here)) {
+        return errno;
+    }
+    st = path.ptr[0] == '/' ? hfsb_path_clean(path, out)
+                            : hfsb_path_join(hfsb_cstr(here), path, out);
+    return st == HFSB_OK ? 0 : ENOMEM;
+}
+
+static hfsb_status hfsbi_place_fail(hfsb_err *err, int code, const char *what,
+                                    hfsb_str path) {
+    if (code == ENOMEM) return hfsbi_fail_status(err, HFSB_NOMEM, what);
+    if (code == ENOENT || code == ENOTDIR) {
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "%s not found: ", what);
+        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+        if (code == ENOTDIR) hfsbi_err_add(err, " (it is not a directory)");
+        return HFSB_NOT_FOUND;
+    }
+    hfsbi_fail(err, HFSB_IO, 0, "%s ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, " cannot be used: %s", hfsbi_os_text(code));
+    return HFSB_IO;
+}
+
+static int hfsbi_place_set_root(hfsb_place *p, hfsb_str root) {
+    char  real[PATH_MAX];
+    char *path = hfsbi_terminated(&p->alloc, root);
+    int   code = 0;
+    if (!path) return ENOMEM;
+    p->root_fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+    if (p->root_fd < 0 || !realpath(path, real)) code = errno;
+    if (code == 0) code = hfsbi_absolute(root, path, &p->root);
+    if (code == 0 &&
+        hfsb_buf_append(&p->real_root, hfsb_cstr(real)) != HFSB_OK)
+        code = ENOMEM;
+    hfsbi_array_free(&p->alloc, path, root.len + 1, 1);
+    return code;
+}
+
+/* The work directory beneath a root; a relative one begins there. */
+static hfsb_status hfsbi_place_set_inside(hfsb_place *p, hfsb_str dir,
+                                          hfsb_err *err) {
+    int code = hfsbi_place_path(p, dir, &p->work_rest), fd;
+    if (code == 0) {
+        fd = hfsbi_open_beneath(p->root_fd, p->work_rest.ptr, &p->alloc);
+        if (fd < 0) code = errno;
+        hfsbi_close(&fd);
+    }
+    if (code == 0 &&
+        hfsb_path_join(hfsb_buf_str(&p->root), hfsb_buf_str(&p->work_rest),
+                       &p->work_dir) != HFSB_OK)
+        code = ENOMEM;
+    if (code == 0) return HFSB_OK;
+    if (code == EXDEV) return hfsbi_path_fail(p, dir, code, "use", err);
+    return hfsbi_place_fail(err, code, "Working directory", dir);
+}
+
+static hfsb_status hfsbi_place_set_work(hfsb_place *p, hfsb_str dir,
+                                        hfsb_err *err) {
+    char *path = hfsbi_terminated(&p->alloc, dir);
+    int   code = ENOMEM, fd;
+    if (path) {
+        fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+        code = fd < 0 ? errno : hfsbi_absolute(dir, path, &p->work_dir);
+        hfsbi_close(&fd);
+    }
+    hfsbi_array_free(&p->alloc, path, dir.len + 1, 1);
+    if (code == 0) return HFSB_OK;
+    return hfsbi_place_fail(err, code, "Working directory", dir);
+}
+
+static hfsb_status hfsbi_place_fill(hfsb_place *p, hfsb_str root, hfsb_str dir,
+                                    hfsb_err *err) {
+    int code = 0;
+    if (hfsb_str_find_byte(root, '\0') != HFSB_NPOS ||
+        hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The root or the working directory has a NUL byte "
+                          "in it.");
+    if (root.len > 0) code = hfsbi_place_set_root(p, root);
+    if (code != 0) return hfsbi_place_fail(err, code, "Root directory", root);
+    if (root.len > 0)
+        return hfsbi_place_set_inside(p, dir.len ? dir : HFSB_LIT("."), err);
+    return dir.len ? hfsbi_place_set_work(p, dir, err) : HFSB_OK;
+}
+
+hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
+                            hfsb_err *err) {
+    hfsb_place_opts none = HFSB_INIT;
+    hfsb_place     *p;
+    hfsb_status     st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    p = (hfsb_place *)hfsbi_array(&opts->alloc, 1, sizeof *p);
+    if (!p) return hfsbi_fail_status(err, HFSB_NOMEM, "Place");
+    memset(p, 0, sizeof *p);
+    p->root_fd = -1;
+    p->alloc = p->root.alloc = p->real_root.alloc = opts->alloc;
+    p->work_dir.alloc = p->work_rest.alloc = opts->alloc;
+    st = hfsbi_place_fill(p, opts->root, opts->work_dir, err);
+    if (st != HFSB_OK) {
+        hfsb_place_close(p);
+        return st;
+    }
+    *out = p;
+    return hfsbi_ok(err);
+}
+
+void hfsb_place_close(hfsb_place *place) {
+    hfsb_alloc alloc;
+    if (!place) return;
+    alloc = place->alloc;
+    hfsbi_close(&place->root_fd);
+    hfsb_buf_free(&place->root);
+    hfsb_buf_free(&place->real_root);
+    hfsb_buf_free(&place->work_dir);
+    hfsb_buf_free(&place->work_rest);
+    hfsbi_array_free(&alloc, place, 1, sizeof *place);
+}
+
+hfsb_str hfsb_place_work_dir(const hfsb_place *place) {
+    return place ? hfsb_buf_str(&place->work_dir) : hfsb_str_make("", 0);
+}
+
+hfsb_str hfsb_place_root(const hfsb_place *place) {
+    return place ? hfsb_buf_str(&place->root) : hfsb_str_make("", 0);
+}

@@ -1,0 +1,239 @@
+/* os.c - the calls to the system that several modules need. Depends on: base.
+ */
+#include "os.h"
+
+/* ---- errors ---- */
+
+HFSBI_FN const char *hfsbi_os_text(int code) {
+    static const struct {
+        int         code;
+        const char *text;
+    } known[] = {{ENOENT, "no such file or directory"},
+                 {EACCES, "permission denied"},
+                 {EPERM, "operation not permitted"},
+                 {ENOTDIR, "a part of the path is not a directory"},
+                 {EISDIR, "is a directory"},
+                 {EEXIST, "exists already"},
+                 {ENAMETOOLONG, "the name is too long"},
+                 {ELOOP, "too many symbolic links"},
+                 {ENOSPC, "no space left on the device"},
+                 {EDQUOT, "the disk quota is used up"},
+                 {EFBIG, "the file size limit is reached"},
+                 {EROFS, "the file system is read-only"},
+                 {EIO, "input/output error"},
+                 {EBUSY, "in use"},
+                 {EXDEV, "crosses a file system border"},
+                 {ETXTBSY, "the program is being executed"},
+                 {EMFILE, "too many open files in this process"},
+                 {ENFILE, "too many open files in the system"},
+                 {ENOMEM, "out of memory"},
+                 {EINTR, "interrupted"},
+                 {EAGAIN, "no resources at the moment"},
+                 {E2BIG, "argument list too long"},
+                 {ENOEXEC, "not an executable format"},
+                 {EINVAL, "invalid argument"},
+                 {EPIPE, "the reader is gone"},
+                 {EBADF, "bad file descriptor"},
+                 {ENODEV, "no such device"},
+                 {ENXIO, "no such device or address"},
+                 {ESTALE, "stale file handle"},
+                 {ENOSYS, "not supported by the system"},
+                 {EOPNOTSUPP, "not supported"}};
+    size_t i;
+    for (i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code) return known[i].text;
+    return "system error";
+}
+
+static hfsb_status hfsbi_os_status(int code) {
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR: return HFSB_NOT_FOUND;
+    case ENOMEM: return HFSB_NOMEM;
+    case E2BIG: return HFSB_LIMIT;
+    default: return HFSB_IO;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
+                                   const char *format, ...) {
+    char    text[1024];
+    va_list ap;
+    if (!err) return hfsbi_os_status(code);
+    va_start(ap, format);
+    if (vsnprintf(text, sizeof text, format, ap) < 0) text[0] = '\0';
+    va_end(ap);
+    hfsbi_fail(err, hfsbi_os_status(code), 0, "%s: %s", text,
+               hfsbi_os_text(code));
+    return err->code;
+}
+
+/* ---- descriptors ---- */
+
+HFSBI_FN void hfsbi_close(int *fd) {
+    int keep = errno;
+    if (*fd >= 0) (void)close(*fd);
+    *fd = -1;
+    errno = keep;
+}
+
+HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n) {
+    ssize_t got;
+    do got = read(fd, ptr, n);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n) {
+    ssize_t put;
+    do put = write(fd, ptr, n);
+    while (put < 0 && errno == EINTR);
+    return put;
+}
+
+HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
+    hfsbi_signal_guard guard;
+    bool               ok = true;
+    hfsbi_signal_guard_begin(&guard);
+    while (ok && s.len) {
+        ssize_t n = hfsbi_write(fd, s.ptr, s.len);
+        if (n == 0) errno = EIO;
+        ok = n > 0;
+        if (ok) s = hfsb_str_slice(s, (size_t)n, s.len);
+    }
+    hfsbi_signal_guard_end(&guard);
+    return ok;
+}
+
+HFSBI_FN int hfsbi_above_standard(int fd) {
+    int high;
+    if (fd < 0 || fd > 2) return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    hfsbi_close(&fd);
+    return high;
+}
+
+HFSBI_FN bool hfsbi_pipe(int fds[2]) {
+    int raw[2] = {-1, -1};
+#ifdef HFSBI_LINUX
+    int rc = pipe2(raw, O_CLOEXEC);
+#else
+    int rc = pipe(raw); /* a fork in another thread may see them */
+    if (rc == 0) {
+        (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
+        (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
+    }
+#endif
+    fds[0] = fds[1] = -1;
+    if (rc != 0) return false;
+    fds[0] = hfsbi_above_standard(raw[0]);
+    if (fds[0] < 0) {
+        hfsbi_close(&raw[1]);
+        return false;
+    }
+    fds[1] = hfsbi_above_standard(raw[1]);
+    if (fds[1] >= 0) return true;
+    hfsbi_close(&fds[0]);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+/* ---- signals ---- */
+
+HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
+    int      keep = errno;
+    sigset_t both, pending;
+    sigemptyset(&both);
+    sigaddset(&both, SIGPIPE);
+    sigaddset(&both, SIGXFSZ);
+    sigemptyset(&pending);
+    (void)sigpending(&pending);
+    guard->pipe_pending = sigismember(&pending, SIGPIPE) == 1;
+    guard->size_pending = sigismember(&pending, SIGXFSZ) == 1;
+    (void)pthread_sigmask(SIG_BLOCK, &both, &guard->old_mask);
+    errno = keep;
+}
+
+/* Takes back one signal that became pending since begin. A signal that the
+   host ignores never becomes pending. */
+static void hfsbi_take_pending(int number, bool before) {
+    sigset_t pending, one;
+    int      got;
+    sigemptyset(&pending);
+    if (before || sigpending(&pending) != 0 ||
+        sigismember(&pending, number) != 1)
+        return;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    (void)sigwait(&one, &got);
+}
+
+HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
+    int keep = errno;
+    hfsbi_take_pending(SIGPIPE, guard->pipe_pending);
+    hfsbi_take_pending(SIGXFSZ, guard->size_pending);
+    (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
+    errno = keep;
+}
+
+/* ---- the rest ---- */
+
+HFSBI_FN void hfsbi_random(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    int            fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    size_t         got = 0;
+    while (fd >= 0 && got < n) {
+        ssize_t part = hfsbi_read(fd, bytes + got, n - got);
+        if (part <= 0) break;
+        got += (size_t)part;
+    }
+    hfsbi_close(&fd);
+    if (got < n) { /* no such device: the clock, the process, an address */
+        struct timespec    now = HFSB_INIT;
+        unsigned long long mix[4];
+        char               hex[HFSB_SHA256_HEX];
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        mix[0] = (unsigned long long)now.tv_sec;
+        mix[1] = (unsigned long long)now.tv_nsec;
+        mix[2] = (unsigned long long)getpid();
+        mix[3] = (unsigned long long)(uintptr_t)&now;
+        hfsb_sha256_hex(hfsb_str_make((const char *)mix, sizeof mix), hex);
+        for (; got < n; got++)
+            bytes[got] = (unsigned char)(hex[got * 2 % 64] * 16 +
+                                         hex[(got * 2 + 1) % 64]);
+    }
+}
+
+HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
+    char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
+    if (!copy) return NULL;
+    if (s.len) memcpy(copy, s.ptr, s.len);
+    copy[s.len] = '\0';
+    return copy;
+}
+
+HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
+    char          name[PATH_MAX];
+    unsigned char id[8];
+    int           fd = -1, tries, n;
+    if (!dir) dir = getenv("TMPDIR");
+    if (!dir || !*dir) dir = "/tmp";
+    for (tries = 0; fd < 0 && tries < 8; tries++) {
+        hfsbi_random(id, sizeof id);
+        n = snprintf(name, sizeof name,
+                     "%s/.hfsb-%02x%02x%02x%02x%02x%02x%02x%02x", dir, id[0],
+                     id[1], id[2], id[3], id[4], id[5], id[6], id[7]);
+        if (n < 0 || (size_t)n >= sizeof name) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) return -1;
+    }
+    if (fd >= 0) (void)unlink(name);
+    return hfsbi_above_standard(fd);
+}

@@ -1,0 +1,108 @@
+#pragma once
+
+/* The operating system, for the modules that touch it: its headers, what
+   differs between systems, and the few calls everyone needs. Never part of
+   the public header.
+
+   Linux features are used when the kernel has them and replaced when not.
+   HFSBI_PORTABLE leaves them out at compile time, so that the tests reach the
+   replacements on Linux too. */
+
+#include "internal.h"
+#include "file.h"
+#include "proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__) && !defined(HFSBI_PORTABLE)
+#define HFSBI_LINUX 1
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#endif
+
+#if defined(__linux__) && !defined(O_PATH)
+#error "a libc header came before hfsb.h: in the file that defines \
+HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
+#endif
+
+/* Open a directory only to look things up in it. */
+#if defined(O_PATH) && !defined(HFSBI_PORTABLE)
+#define HFSBI_O_SEARCH (O_PATH | O_DIRECTORY | O_CLOEXEC)
+#else
+#define HFSBI_O_SEARCH (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#endif
+
+/* ---- errors ---- */
+
+/* The words for an errno, in English whatever the locale. Never NULL; codes
+   that are not known are "system error". */
+HFSBI_FN const char *hfsbi_os_text(int code);
+
+/* Fills *err with `format`, ": " and the words for errno `code`. The status is
+   HFSB_NOT_FOUND for ENOENT and ENOTDIR, HFSB_NOMEM for ENOMEM, HFSB_LIMIT
+   for E2BIG, else HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
+                                   const char *format, ...)
+    HFSBI_PRINTF(3, 4);
+
+/* ---- descriptors; all are close-on-exec ---- */
+
+/* Closes *fd unless it is -1, sets it to -1, and keeps errno. */
+HFSBI_FN void hfsbi_close(int *fd);
+
+/* read() and write() that go on after an interruption. */
+HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
+HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
+
+/* All of s, in as many writes as it takes; false with errno. A full pipe or a
+   file at its size limit fails, it does not kill the host with a signal. */
+HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s);
+
+/* A pipe, its ends at 3 or above; false with errno and both -1. */
+HFSBI_FN bool hfsbi_pipe(int fds[2]);
+
+/* fd, or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above and
+   fd is closed. -1 with errno. */
+HFSBI_FN int hfsbi_above_standard(int fd);
+
+HFSBI_FN bool hfsbi_set_nonblocking(int fd);
+
+/* ---- signals that a write may raise ---- */
+
+/* Between begin and end, SIGPIPE and SIGXFSZ that this thread's own writes
+   raise are errors of the write and nothing else. The host's handlers are not
+   touched. Keeps errno. */
+typedef struct hfsbi_signal_guard {
+    sigset_t old_mask;
+    bool     pipe_pending, size_pending; /* before we began */
+} hfsbi_signal_guard;
+
+HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard);
+HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
+
+/* ---- the rest ---- */
+
+/* Fills out with n random bytes; without a source of them, with what changes
+   from call to call. For names and ids, not for keys. */
+HFSBI_FN void hfsbi_random(void *out, size_t n);
+
+/* A NUL-terminated copy in memory of alloc; give it back with
+   hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
+HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
+
+/* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
+   -1 with errno. */
+HFSBI_FN int hfsbi_unnamed_file(const char *dir);

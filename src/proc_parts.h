@@ -1,0 +1,77 @@
+#pragma once
+
+/* What the files of PROC share: the start of a program, and the search for
+   its processes. */
+
+#include "os.h"
+
+/* ---- proc_spawn.c: from fork to exec ---- */
+
+/* Where the host holds the other end of the command's standard input, output
+   and error; -1: there is no pipe. */
+typedef struct hfsbi_ends {
+    int input, output[2];
+} hfsbi_ends;
+
+/* Starts what opts say; on failure nothing is left. */
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
+                                 hfsbi_ends *ends, hfsb_err *err);
+
+/* No signal and no cancellation reaches this thread between begin and end, so
+   that no handler of the host runs in a child. */
+typedef struct hfsbi_fork_guard {
+    sigset_t old_mask;
+    int      old_cancel;
+} hfsbi_fork_guard;
+
+HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
+HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
+
+/* For a child after fork, where little else is safe: every signal as a fresh
+   program has it, none blocked; every descriptor from `first` on closed, now
+   or by exec. */
+HFSBI_FN void hfsbi_child_signals(void);
+HFSBI_FN void hfsbi_child_unblock(void);
+HFSBI_FN void hfsbi_child_close(int first, bool now);
+
+/* ---- proc_tree.c: the processes of a command ---- */
+
+/* One process: a number alone may belong to another one a moment later. */
+typedef struct hfsbi_process {
+    long               pid, parent, group, session;
+    unsigned long long start; /* clock ticks since boot */
+    char               state;
+    bool               seen; /* in the last search */
+} hfsbi_process;
+
+typedef struct hfsbi_tree {
+    pid_t    leader; /* of a session and group of its own */
+    bool     held;   /* it is a child of ours that was not waited for, so that
+                        its number is its own */
+    bool     blind;  /* the last search could not look into /proc */
+    bool     numbers_ours;    /* group and session numbers can be trusted */
+    hfsb_str marker;          /* "HFSB_JOB=..." (empty: none) */
+    unsigned long long since; /* nothing older belongs to it */
+    hfsbi_process     *known; /* members that a signal to the group misses */
+    size_t             known_count, known_cap;
+    hfsb_alloc         alloc;
+} hfsbi_tree;
+
+/* To be called before the leader is started. */
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
+
+/* True while the leader is held; notes when the host took it away. */
+HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree);
+
+/* How many processes of the tree run (zombies do not). Without a look into
+   /proc: 1 when the group may have members. */
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree);
+
+/* A signal to the group, and to all others that the last search found. */
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
+
+/* The members that run, without the leader, at most max. ran_ms is how long
+   ago the leader was started: the search is cheaper for young ones. */
+HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max);

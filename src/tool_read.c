@@ -1,0 +1,321 @@
+/* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
+#include "tool.h"
+
+enum {
+    HFSBI_READ_LINES = 2000,           /* when no limit is given */
+    HFSBI_READ_CHARS = 4000,           /* of a line */
+    HFSBI_READ_BLOCK = 64 * 1024,
+    HFSBI_READ_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
+    HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
+};
+
+/* A file on its way to numbered lines, block by block. */
+typedef struct hfsbi_line_reader {
+    hfsb_str           path;
+    int                fd;
+    hfsb_file_info     info;
+    unsigned long long first, last; /* lines wanted, from 1 on */
+    unsigned long long line;        /* the one that is being read */
+    hfsb_buf           text;  /* the start of it, when a block ended in it */
+    size_t             chars, size; /* of all of it, in bytes too */
+    bool               open;  /* some of it was read */
+    bool               ends_in_cr;
+    hfsb_buf          *out;
+    bool               any;   /* line was put out */
+    bool               full;  /* no more output fits; `line` is the next */
+    bool               at_end, bad_utf8, binary;
+    unsigned long long bytes, newlines; /* of the file, so far */
+    char               last_byte;
+    hfsb_sha256        sha;
+} hfsbi_line_reader;
+
+/* ---- lines ---- */
+
+static bool hfsbi_line_reader_wanted(const hfsbi_line_reader *r) {
+    return r->line >= r->first && r->line <= r->last && !r->full;
+}
+
+/* Characters of text, which may begin inside one. */
+static size_t hfsbi_count_chars(hfsb_str text) {
+    size_t i, n = 0;
+    for (i = 0; i < text.len; i++)
+        n += ((unsigned char)text.ptr[i] & 0xC0u) != 0x80u;
+    return n;
+}
+
+/* One line goes out; of a long one `text` is the beginning. */
+static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
+                                     size_t chars) {
+    hfsbi_sink sink = hfsbi_sink_begin(r->out);
+    size_t     cut = text.len;
+    if (chars > HFSBI_READ_CHARS)
+        cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
+    if (r->out->len + cut + 64 > HFSBI_READ_OUTPUT) {
+        r->full = true;
+        return HFSB_OK;
+    }
+    hfsbi_putf(&sink, "%s%llu\t", r->any ? "\n" : "", r->line);
+    text = hfsb_str_slice(text, 0, cut);
+    if (hfsb_utf8_validate(text) == text.len) {
+        hfsbi_put(&sink, text);
+    } else {
+        r->bad_utf8 = true;
+        if (sink.status == HFSB_OK)
+            sink.status = hfsb_utf8_repair(text, r->out);
+    }
+    if (chars > HFSBI_READ_CHARS)
+        hfsbi_putf(&sink, "... (%zu more characters in this line)",
+                   chars - HFSBI_READ_CHARS);
+    r->any = true;
+    return hfsbi_sink_end(&sink);
+}
+
+/* A part of the current line; the next part follows. */
+static hfsb_status hfsbi_line_reader_hold(hfsbi_line_reader *r, hfsb_str part) {
+    size_t room = (size_t)HFSBI_READ_CHARS * 4 + 4;
+    r->open = true;
+    if (part.len == 0 || !hfsbi_line_reader_wanted(r)) return HFSB_OK;
+    r->chars += hfsbi_count_chars(part);
+    r->size += part.len;
+    r->ends_in_cr = part.ptr[part.len - 1] == '\r';
+    room = room > r->text.len ? room - r->text.len : 0;
+    return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
+}
+
+/* The current line ends with part, and with a newline or the file. */
+static hfsb_status hfsbi_line_reader_end_line(hfsbi_line_reader *r, hfsb_str part,
+                                          bool newline) {
+    hfsb_status st = HFSB_OK;
+    hfsb_str    text = part;
+    size_t      chars;
+    if (hfsbi_line_reader_wanted(r)) {
+        if (r->open || part.len > (size_t)HFSBI_READ_CHARS) {
+            st = hfsbi_line_reader_hold(r, part);
+            text = hfsb_buf_str(&r->text);
+            /* more than four bytes a character: it is no UTF-8 at all */
+            chars = r->size / 4 > r->chars ? r->size : r->chars;
+            if (newline && r->ends_in_cr && text.len == r->size)
+                text = hfsb_str_slice(text, 0, text.len - 1);
+            if (newline && r->ends_in_cr) chars--;
+        } else {
+            if (newline && text.len && text.ptr[text.len - 1] == '\r')
+                text = hfsb_str_slice(text, 0, text.len - 1);
+            chars = text.len; /* at least as many as there are characters */
+        }
+        if (st == HFSB_OK) st = hfsbi_line_reader_put(r, text, chars);
+    }
+    hfsb_buf_truncate(&r->text, 0);
+    r->chars = r->size = 0;
+    r->open = r->ends_in_cr = false;
+    if (!r->full) r->line++;
+    return st;
+}
+
+/* ---- blocks ---- */
+
+/* Lines before the first wanted are only counted: *block is what follows. */
+static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
+    unsigned long long left = r->first - r->line;
+    size_t             at;
+    if (hfsb_str_count_byte(*block, '\n') < left) {
+        r->line += hfsb_str_count_byte(*block, '\n');
+        r->open = block->ptr[block->len - 1] != '\n';
+        *block = hfsb_str_make("", 0);
+        return;
+    }
+    for (; left > 0; left--) {
+        at = hfsb_str_find_byte(*block, '\n');
+        *block = hfsb_str_slice(*block, at + 1, block->len);
+    }
+    r->line = r->first;
+    r->open = false;
+}
+
+static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r, hfsb_str block) {
+    hfsb_status st = HFSB_OK;
+    if (r->line < r->first) hfsbi_line_reader_skip(r, &block);
+    while (st == HFSB_OK && block.len && hfsbi_line_reader_wanted(r)) {
+        size_t at = hfsb_str_find_byte(block, '\n');
+        if (at == HFSB_NPOS) return hfsbi_line_reader_hold(r, block);
+        st = hfsbi_line_reader_end_line(r, hfsb_str_slice(block, 0, at), true);
+        if (r->full) return st;
+        block = hfsb_str_slice(block, at + 1, block.len);
+    }
+    if (st == HFSB_OK && block.len && !r->full) { /* behind the last wanted */
+        r->line += hfsb_str_count_byte(block, '\n');
+        r->open = block.ptr[block.len - 1] != '\n';
+    }
+    return st;
+}
+
+/* Whether the rest of the file matters. */
+static bool hfsbi_line_reader_goes_on(const hfsbi_line_reader *r) {
+    if (r->at_end || r->binary) return false;
+    if (r->info.size <= HFSBI_READ_HASH && r->bytes <= HFSBI_READ_HASH)
+        return true;
+    return !r->full && r->line <= r->last;
+}
+
+/* Fills a block as far as the file goes; its length, or -1 with errno. */
+static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
+    size_t got = 0;
+    while (got < size) {
+        ssize_t n = hfsbi_read(fd, block + got, size - got);
+        if (n < 0) return -1;
+        if (n == 0) break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
+    char        block[HFSBI_READ_BLOCK];
+    hfsb_status st = HFSB_OK;
+    bool        hashed = r->info.size <= HFSBI_READ_HASH;
+    hfsb_sha256_init(&r->sha);
+    while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
+        ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
+        hfsb_str text;
+        if (n < 0)
+            return hfsbi_fail_os(err, errno, "%.*s cannot be read",
+                                 (int)r->path.len, r->path.ptr);
+        text = hfsb_str_make(block, (size_t)n);
+        if (r->bytes == 0)
+            r->binary = hfsb_str_find_byte(
+                            hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
+                            '\0') != HFSB_NPOS;
+        r->bytes += text.len;
+        r->newlines += hfsb_str_count_byte(text, '\n');
+        if (text.len) r->last_byte = text.ptr[text.len - 1];
+        r->at_end = text.len < sizeof block;
+        if (hashed) hfsb_sha256_write(&r->sha, text);
+        if (!r->binary && text.len && !r->full)
+            st = hfsbi_line_reader_take(r, text);
+    }
+    if (st == HFSB_OK && r->at_end && r->open && !r->full)
+        st = hfsbi_line_reader_end_line(r, HFSB_LIT(""), false);
+    return st;
+}
+
+/* ---- the tool ---- */
+
+/* The line to begin with, when it counts from the end: all are counted
+   first. */
+static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r, long long offset,
+                                          hfsb_err *err) {
+    char               block[HFSBI_READ_BLOCK], last = '\n';
+    unsigned long long lines = 0, back = (unsigned long long)-offset;
+    ssize_t            n;
+    while ((n = hfsbi_read_block(r->fd, block, sizeof block)) > 0) {
+        lines += hfsb_str_count_byte(hfsb_str_make(block, (size_t)n), '\n');
+        last = block[n - 1];
+    }
+    if (n < 0 || lseek(r->fd, 0, SEEK_SET) != 0)
+        return hfsbi_fail_os(err, errno, "%.*s cannot be read",
+                             (int)r->path.len, r->path.ptr);
+    if (last != '\n') lines++;
+    r->first = lines >= back ? lines - back + 1 : 1;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
+                                    long long *limit, hfsb_err *err) {
+    const hfsb_json_value *given = hfsb_json_get(call->arguments, "limit");
+    hfsb_status            st;
+    *offset = 1;
+    *limit = given && hfsb_json_type_of(given) == HFSB_JSON_NULL
+                 ? 0
+                 : HFSBI_READ_LINES;
+    st = hfsb_json_arg_int(call->arguments, "offset", false, offset, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(call->arguments, "limit", false, limit, err);
+    if (st == HFSB_OK && *limit < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "limit must be a number of lines from 0 on (0: all "
+                          "of them), not %lld.",
+                          *limit);
+    if (*offset == 0) *offset = 1;
+    return st;
+}
+
+static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r,
+                                    const hfsb_place *place) {
+    hfsb_json_writer   w;
+    char               hex[HFSB_SHA256_HEX] = "";
+    unsigned long long lines = r->newlines;
+    bool               more = r->full || !r->at_end;
+    if (r->bytes && r->last_byte != '\n') lines++;
+    if (r->at_end && r->last < lines) more = true;
+    if (r->at_end && r->info.size <= HFSBI_READ_HASH)
+        hfsbi_sha256_finish_hex(&r->sha, hex);
+    else if (r->at_end &&
+             hfsb_file_sha256(place, r->path, hex, NULL) != HFSB_OK)
+        hex[0] = '\0';
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "size",
+                         (long long)(r->at_end ? r->bytes : r->info.size));
+    if (r->at_end)
+        hfsbi_put_member_int(&w, "total_lines", (long long)lines);
+    if (hex[0]) hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
+    hfsbi_put_member_bool(&w, "truncated", r->full);
+    if (more)
+        hfsbi_put_member_int(&w, "next_offset",
+                             (long long)(r->full ? r->line : r->last + 1));
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}
+
+static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
+                                     const hfsb_place *place) {
+    hfsb_status st;
+    if (r->binary)
+        return hfsbi_result_fail(
+            &call->result,
+            "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
+            "its bytes use a command such as xxd, od -c or base64.",
+            (int)r->path.len, r->path.ptr, r->info.size);
+    call->result.success = true;
+    st = hfsbi_read_extra(call, r, place);
+    if (st == HFSB_OK && r->bad_utf8)
+        st = hfsb_buf_printf(&call->notes,
+                             "\n(bytes that are not UTF-8 are shown as "
+                             "\xEF\xBF\xBD)");
+    if (st == HFSB_OK && r->full)
+        st = hfsb_buf_printf(&call->notes,
+                             "\n(the reply is full; go on with offset %llu)",
+                             r->line);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools       *tools = call->tools;
+    const hfsb_place *place = tools->place;
+    hfsbi_line_reader     r;
+    long long         offset, limit;
+    hfsb_status       st;
+    memset(&r, 0, sizeof r);
+    r.text.alloc = tools->alloc;
+    r.out = &call->result.output;
+    r.line = 1;
+    st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
+    if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
+    if (st != HFSB_OK) return st;
+    pthread_mutex_lock(&tools->lock);
+    if (hfsbi_spills_has(&tools->spills, r.path)) place = NULL;
+    pthread_mutex_unlock(&tools->lock);
+    if (hfsb_file_open(place, r.path, &r.fd, &r.info, err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    r.first = offset > 0 ? (unsigned long long)offset : 1;
+    if (offset < 0) st = hfsbi_line_reader_from_end(&r, offset, err);
+    r.last = (unsigned long long)-1;
+    if (limit) r.last = r.first + (unsigned long long)limit - 1;
+    if (st == HFSB_OK) st = hfsbi_line_reader_run(&r, err);
+    hfsbi_close(&r.fd);
+    hfsb_buf_free(&r.text);
+    if (st == HFSB_OK) st = hfsbi_read_result(call, &r, place);
+    else if (st != HFSB_NOMEM) return hfsbi_result_err(&call->result, err);
+    if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
+    return st;
+}

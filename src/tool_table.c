@@ -1,0 +1,217 @@
+/* tool_table.c - the tools: names, words for a model, schemas, functions.
+   Depends on: call and the tools. */
+#include "tool.h"
+
+/* The words are for a model and are paid for in every request: short, exact.
+   All definitions together stay under 6,000 bytes in any format (tested). */
+
+#define HFSBI_OBJECT(required, properties)                              \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
+    required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words)                                  \
+    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
+#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
+
+#define HFSBI_EDIT_KEYS                                                  \
+    HFSBI_TYPE("old_str", "string",                                      \
+               "Text to find, without line-number prefixes") ","         \
+    HFSBI_TYPE("new_str", "string", "Text to put there") ","             \
+    HFSBI_PLAIN("replace_all", "boolean") ","                            \
+    "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","               \
+    "\"append_after\",\"prepend_before\"]},"                             \
+    HFSBI_TYPE("line", "integer", "Of several places, the one at this "  \
+               "line") ","                                               \
+    HFSBI_TYPE("exact", "boolean", "Match to the letter")
+
+#define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
+#define HFSBI_CHANGES                                                    \
+    "{\"readOnlyHint\":false,\"destructiveHint\":true,"                  \
+    "\"openWorldHint\":false}"
+#define HFSBI_RUNS    "{\"readOnlyHint\":false,\"destructiveHint\":true}"
+
+static const hfsbi_tool hfsbi_tool_table[] = {
+    {"bash", "Run a command",
+     "Run a command with /bin/sh and return what it printed, stdout before "
+     "stderr. To read, write and change files prefer the tools read, write, "
+     "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
+     "is a new shell in work_dir; no terminal, stdin is empty: use flags "
+     "such as -y. Long output is cut in the middle and saved to a file that "
+     "the reply names. For servers and long jobs set background and poll "
+     "with bash_output.",
+     HFSBI_OBJECT(
+         "\"command\"",
+         HFSBI_PLAIN("command", "string") ","
+         HFSBI_TYPE("description", "string",
+                    "What it does, in a few words, for people") ","
+         HFSBI_PLAIN("work_dir", "string") ","
+         HFSBI_TYPE("timeout", "number",
+                    "Seconds, default 240, at most 1200; what was printed "
+                    "until then is returned") ","
+         HFSBI_TYPE("background", "boolean",
+                    "Return at once with a job id") ","
+         HFSBI_PLAIN("stdin", "string") ","
+         HFSBI_TYPE("env", "object", "Variables to set") ","
+         HFSBI_TYPE("merge_stderr", "boolean",
+                    "stdout and stderr in the order written")),
+     HFSBI_RUNS,
+     "command description work_dir timeout env stdin background merge_stderr "
+     "shell id stream on_disconnect",
+     false, hfsbi_tool_bash},
+
+    {"bash_output", "Output of a job",
+     "Output of a background job since offset, whether it still runs, and "
+     "its exit code. Pass next_offset of the reply as the next offset.",
+     HFSBI_OBJECT("\"id\"",
+                  HFSBI_PLAIN("id", "string") ","
+                  HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
+                  HFSBI_TYPE("wait_ms", "integer",
+                             "Wait so long for more output or its end")),
+     HFSBI_READS, "id offset wait_ms", false, hfsbi_tool_bash_output},
+
+    {"bash_input", "Input for a job",
+     "Send text to the standard input of a background job; include the "
+     "newline.",
+     HFSBI_OBJECT("\"id\"",
+                  HFSBI_PLAIN("id", "string") ","
+                  HFSBI_PLAIN("text", "string") ","
+                  HFSBI_TYPE("eof", "boolean", "Then close it")),
+     HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
+
+    {"kill", "Kill jobs",
+     "End a job and all processes it started; without id every running "
+     "command.",
+     HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
+     hfsbi_tool_kill},
+
+    {"read", "Read a file",
+     "Read lines of a text file; each is preceded by its number and a tab. "
+     "Read a file before you change it. Long lines are cut.",
+     HFSBI_OBJECT("\"path\"",
+                  HFSBI_PLAIN("path", "string") ","
+                  HFSBI_TYPE("offset", "integer",
+                             "First line, from 1; negative: from the end")
+                  ","
+                  HFSBI_TYPE("limit", "integer",
+                             "Lines, default 2000; 0: all")),
+     HFSBI_READS, "path offset limit", false, hfsbi_tool_read},
+
+    {"write", "Write a file",
+     "Write a whole file, making its directories. Replaces what is there: "
+     "read an existing file first, and prefer edit to change parts of it. "
+     "The reply warns of syntax errors.",
+     HFSBI_OBJECT("\"path\",\"content\"",
+                  HFSBI_PLAIN("path", "string") ","
+                  HFSBI_PLAIN("content", "string") ","
+                  HFSBI_TYPE("if_sha256", "string",
+                             "Refuse if the file has changed from this")),
+     HFSBI_CHANGES, "path content if_sha256", true, hfsbi_tool_write},
+
+    {"edit", "Edit a file",
+     "Replace text in a file that you have read. old_str must mean one "
+     "place: give enough lines around it, or set replace_all, or line. "
+     "Copy it from the file without the line-number prefix; differences in "
+     "blanks and indentation are forgiven when the place is clear. mode "
+     "append_after or prepend_before inserts new_str beside old_str. Write "
+     "new_str in full, never with ... for code left out.",
+     HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
+                  HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
+     HFSBI_CHANGES,
+     "path old_str new_str mode replace_all line exact", true,
+     hfsbi_tool_edit},
+
+    {"multi_edit", "Edit a file in several places",
+     "Make several edits to one file, all or none. Each is found in the file "
+     "as it is before the call.",
+     HFSBI_OBJECT(
+         "\"path\",\"edits\"",
+         HFSBI_PLAIN("path", "string") ","
+         "\"edits\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"old_str\",\"new_str\"",
+                      HFSBI_PLAIN("old_str", "string") ","
+                      HFSBI_PLAIN("new_str", "string") ","
+                      HFSBI_PLAIN("replace_all", "boolean") ","
+                      HFSBI_PLAIN("mode", "string") ","
+                      HFSBI_PLAIN("line", "integer") ","
+                      HFSBI_PLAIN("exact", "boolean"))
+         "}"),
+     HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
+
+    {"apply_patch", "Apply a patch",
+     "Change several files at once: a patch from *** Begin Patch to *** End "
+     "Patch with sections *** Add File: p, *** Delete File: p, *** Update "
+     "File: p (then *** Move to: q if wanted), the latter with hunks of "
+     "lines that begin with a blank, - or +, each after a line @@ that may "
+     "name the enclosing function.",
+     HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
+     HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
+
+    {"exists", "Whether a path exists",
+     "true or false: is there a file or directory?",
+     HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
+     "path", false, hfsbi_tool_exists},
+};
+
+enum {
+    HFSBI_TOOL_COUNT = sizeof hfsbi_tool_table / sizeof *hfsbi_tool_table
+};
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
+    size_t i;
+    for (i = 0; i < HFSBI_TOOL_COUNT; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_tool_table[i].name)))
+            return &hfsbi_tool_table[i];
+    return NULL;
+}
+
+bool hfsb_tools_has(hfsb_str name) { return hfsbi_tool_find(name) != NULL; }
+
+/* ---- definitions ---- */
+
+static const struct {
+    const char *name;
+    const char *schema_key;
+} hfsbi_formats[] = {{"flat", "parameters"},
+                     {"openai", "parameters"},
+                     {"anthropic", "input_schema"},
+                     {"mcp", "inputSchema"}};
+
+bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
+    size_t i;
+    for (i = 0; i < sizeof hfsbi_formats / sizeof *hfsbi_formats; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_formats[i].name))) {
+            *out = (hfsb_tools_format)i;
+            return true;
+        }
+    return false;
+}
+
+/* All words of the table are JSON as they stand: no quotes, no backslashes
+   (the tests parse what comes out). */
+static void hfsbi_put_tool(const hfsbi_tool *t, hfsb_tools_format format,
+                           hfsbi_sink *sink) {
+    bool wrapped = format == HFSB_TOOLS_OPENAI;
+    bool mcp = format == HFSB_TOOLS_MCP;
+    if (wrapped) hfsbi_putf(sink, "{\"type\":\"function\",\"function\":");
+    hfsbi_putf(sink, "{\"name\":\"%s\"", t->name);
+    if (mcp) hfsbi_putf(sink, ",\"title\":\"%s\"", t->title);
+    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s", t->description,
+               hfsbi_formats[format].schema_key, t->schema);
+    if (mcp) hfsbi_putf(sink, ",\"annotations\":%s", t->annotations);
+    hfsbi_put(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
+}
+
+hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    hfsb_status st;
+    size_t      i;
+    hfsbi_put_byte(&sink, '[');
+    for (i = 0; i < HFSBI_TOOL_COUNT; i++) {
+        if (i) hfsbi_put_byte(&sink, ',');
+        hfsbi_put_tool(&hfsbi_tool_table[i], format, &sink);
+    }
+    hfsbi_put_byte(&sink, ']');
+    st = hfsbi_sink_end(&sink);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Tool definitions");
+}

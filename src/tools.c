@@ -1,0 +1,297 @@
+/* tools.c - the tools object: open, close, wait. Depends on: job, check. */
+#include "tool.h"
+
+/* ---- open and close ---- */
+
+static double hfsbi_or_double(double value, double fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static size_t hfsbi_or_size(size_t value, size_t fallback) {
+    return value ? value : fallback;
+}
+
+/* A list of strings into one buffer, a NUL behind each. */
+static hfsb_status hfsbi_copy_list(const char *const *list, hfsb_buf *out) {
+    hfsb_status st = HFSB_OK;
+    for (; st == HFSB_OK && list && *list; list++)
+        st = hfsb_buf_append(out, hfsb_str_make(*list, strlen(*list) + 1));
+    return st;
+}
+
+/* What needs no system call; HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
+                                    const hfsb_tools_opts *o) {
+    unsigned char id[4];
+    hfsb_status   st;
+    tools->shell.alloc = tools->base_env.alloc = o->alloc;
+    tools->hide_env.alloc = o->alloc;
+    tools->session = o->session;
+    tools->no_keeper = o->no_keeper;
+    tools->own_env = o->env != NULL;
+    tools->timeout = hfsbi_or_double(o->timeout, 240);
+    tools->max_timeout = hfsbi_or_double(o->max_timeout, 1200);
+    tools->grace_ms = o->grace_ms;
+    tools->max_running = hfsbi_or_size(o->max_running, 64);
+    tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
+    tools->max_finished = hfsbi_or_size(o->max_finished, 256);
+    hfsbi_random(id, sizeof id);
+    (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
+                   id[0], id[1], id[2], id[3]);
+    st = hfsb_buf_append(&tools->shell,
+                         hfsb_cstr(o->shell ? o->shell : "/bin/sh"));
+    if (st == HFSB_OK) st = hfsbi_copy_list(o->env, &tools->base_env);
+    if (st == HFSB_OK) st = hfsbi_copy_list(o->hide_env, &tools->hide_env);
+    if (st == HFSB_OK &&
+        !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
+                           o->max_spill, &o->alloc))
+        st = HFSB_NOMEM;
+    if (st != HFSB_OK || o->no_checks) return st;
+    tools->checker =
+        hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
+    return tools->checker ? HFSB_OK : HFSB_NOMEM;
+}
+
+static void hfsbi_tools_free(hfsb_tools *tools) {
+    hfsb_alloc alloc = tools->alloc;
+    hfsbi_jobs_free(tools);
+    hfsbi_onces_free(tools);
+    hfsbi_checker_close(tools->checker);
+    hfsbi_spills_free(&tools->spills);
+    hfsb_place_close(tools->place);
+    hfsbi_close(&tools->wake[0]);
+    hfsbi_close(&tools->wake[1]);
+    hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
+                     sizeof *tools->seen);
+    hfsb_buf_free(&tools->shell);
+    hfsb_buf_free(&tools->base_env);
+    hfsb_buf_free(&tools->hide_env);
+    (void)pthread_cond_destroy(&tools->changed);
+    (void)pthread_mutex_destroy(&tools->lock);
+    hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
+}
+
+hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
+                            hfsb_err *err) {
+    hfsb_tools_opts none = HFSB_INIT;
+    hfsb_place_opts where = HFSB_INIT;
+    hfsb_tools     *tools;
+    hfsb_status     st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    tools = (hfsb_tools *)hfsbi_array(&opts->alloc, 1, sizeof *tools);
+    if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
+    memset(tools, 0, sizeof *tools);
+    tools->alloc = where.alloc = opts->alloc;
+    tools->wake[0] = tools->wake[1] = -1;
+    (void)pthread_mutex_init(&tools->lock, NULL);
+    (void)pthread_cond_init(&tools->changed, NULL);
+    where.work_dir = opts->work_dir;
+    where.root = opts->root;
+    st = hfsbi_tools_fill(tools, opts);
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
+    if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
+    if (st == HFSB_OK && (!hfsbi_pipe(tools->wake) ||
+                          !hfsbi_set_nonblocking(tools->wake[0]) ||
+                          !hfsbi_set_nonblocking(tools->wake[1])))
+        st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
+    if (st != HFSB_OK) {
+        hfsbi_tools_free(tools);
+        return st;
+    }
+    *out = tools;
+    return hfsbi_ok(err);
+}
+
+void hfsb_tools_close(hfsb_tools *tools) {
+    hfsbi_job *job;
+    long long  until;
+    if (!tools) return;
+    for (job = tools->jobs; job; job = job->next)
+        (void)hfsbi_job_kill(tools, job);
+    /* with the grace; what is left then is killed when it is freed */
+    until = hfsb_clock_ms() + 10000 +
+            (tools->grace_ms > 0 ? tools->grace_ms : 2000);
+    while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
+        hfsb_tools_poll(tools, 1000);
+    hfsbi_tools_free(tools);
+}
+
+/* ---- waiting ---- */
+
+/* Any number of threads may wait, one of them drives: it sits in poll() for
+   all descriptors, the others wait for `changed`. Whoever changes what there
+   is to wait for wakes the driver through the pipe; only the driver empties
+   it. */
+
+void hfsb_tools_wake(hfsb_tools *tools) {
+    ssize_t n = hfsbi_write(tools->wake[1], "", 1);
+    (void)n; /* full: it is awake already */
+}
+
+static size_t hfsbi_watch_all(hfsb_tools *tools, hfsb_watch *list,
+                              size_t max) {
+    if (max > 0) {
+        list[0].fd = tools->wake[0];
+        list[0].readable = true;
+        list[0].writable = false;
+    }
+    return 1 + hfsbi_jobs_watch(tools, max ? list + 1 : list,
+                                max ? max - 1 : 0);
+}
+
+size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
+    size_t n;
+    pthread_mutex_lock(&tools->lock);
+    n = hfsbi_watch_all(tools, list, max);
+    pthread_mutex_unlock(&tools->lock);
+    return n;
+}
+
+long long hfsb_tools_deadline(hfsb_tools *tools) {
+    long long at;
+    pthread_mutex_lock(&tools->lock);
+    at = hfsbi_jobs_deadline(tools);
+    pthread_mutex_unlock(&tools->lock);
+    return at;
+}
+
+/* Under the lock. */
+static void hfsbi_tools_advance(hfsb_tools *tools) {
+    char empty[64];
+    while (hfsbi_read(tools->wake[0], empty, sizeof empty) > 0) continue;
+    hfsbi_jobs_step(tools);
+    (void)pthread_cond_broadcast(&tools->changed);
+}
+
+void hfsb_tools_step(hfsb_tools *tools) {
+    pthread_mutex_lock(&tools->lock);
+    hfsbi_tools_advance(tools);
+    pthread_mutex_unlock(&tools->lock);
+}
+
+/* Milliseconds for poll() until `until` or the next deadline. */
+static int hfsbi_poll_time(const hfsb_tools *tools, long long until,
+                           bool crowded) {
+    long long now = hfsb_clock_ms(), at = hfsbi_jobs_deadline(tools), ms;
+    if (until >= 0 && (at < 0 || until < at)) at = until;
+    ms = at < 0 ? 60000 : at > now ? at - now : 0;
+    if (crowded && ms > 20) ms = 20;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
+
+/* Under the lock, which is let go of while waiting. */
+static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
+    hfsb_watch    watch[HFSBI_POLL_MAX];
+    struct pollfd fds[HFSBI_POLL_MAX];
+    size_t        i, n = hfsbi_watch_all(tools, watch, HFSBI_POLL_MAX);
+    int           ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
+    if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
+    for (i = 0; i < n; i++) {
+        fds[i].fd = watch[i].fd;
+        fds[i].events = (short)((watch[i].readable ? POLLIN : 0) |
+                                (watch[i].writable ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    tools->driving = true;
+    pthread_mutex_unlock(&tools->lock);
+    (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
+    pthread_mutex_lock(&tools->lock);
+    tools->driving = false;
+    hfsbi_tools_advance(tools);
+}
+
+/* Under the lock: waits for the driver, a second at most, so that no clock
+   that is set can hold anyone up. */
+static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
+    struct timespec at = HFSB_INIT;
+    long long       ms = 1000, left = until - hfsb_clock_ms();
+    if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
+    (void)clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(&tools->changed, &tools->lock, &at);
+}
+
+HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
+    if (tools->driving) hfsbi_tools_follow(tools, until);
+    else hfsbi_tools_drive(tools, until);
+}
+
+void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
+    pthread_mutex_lock(&tools->lock);
+    hfsbi_tools_wait(tools, wait_ms < 0 ? -1 : hfsb_clock_ms() + wait_ms);
+    pthread_mutex_unlock(&tools->lock);
+}
+
+size_t hfsb_tools_busy(hfsb_tools *tools) {
+    size_t n;
+    pthread_mutex_lock(&tools->lock);
+    n = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) +
+        hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
+    pthread_mutex_unlock(&tools->lock);
+    return n;
+}
+
+/* ---- the files a session has read ---- */
+
+/* What stands for a file: the digest of its key. False when it has none. */
+static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
+                              hfsbi_digest *out) {
+    hfsb_buf    key = HFSB_INIT;
+    hfsb_sha256 sha;
+    bool        ok;
+    key.alloc = tools->alloc;
+    ok = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK;
+    if (ok) {
+        hfsb_sha256_init(&sha);
+        hfsb_sha256_write(&sha, hfsb_buf_str(&key));
+        hfsb_sha256_finish(&sha, out->bytes);
+    }
+    hfsb_buf_free(&key);
+    return ok;
+}
+
+/* Under the lock. */
+static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
+    size_t i;
+    for (i = 0; i < tools->seen_count; i++)
+        if (memcmp(tools->seen[i].bytes, d->bytes, sizeof d->bytes) == 0)
+            return true;
+    return false;
+}
+
+HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
+    hfsbi_digest d, *grown;
+    if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
+    pthread_mutex_lock(&tools->lock);
+    grown = tools->seen;
+    if (!hfsbi_seen_find(tools, &d)) {
+        if (tools->seen_count == tools->seen_cap)
+            grown = (hfsbi_digest *)hfsbi_array_grow(
+                &tools->alloc, tools->seen, &tools->seen_cap,
+                tools->seen_count + 1, sizeof d);
+        if (grown) { /* without memory it must be read again */
+            tools->seen = grown;
+            tools->seen[tools->seen_count++] = d;
+        }
+    }
+    pthread_mutex_unlock(&tools->lock);
+}
+
+HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
+    hfsbi_digest d;
+    bool         has;
+    if (!tools->session) return true;
+    if (!hfsbi_seen_digest(tools, path, &d)) return false;
+    pthread_mutex_lock(&tools->lock);
+    has = hfsbi_seen_find(tools, &d);
+    pthread_mutex_unlock(&tools->lock);
+    return has;
+}
