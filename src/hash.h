@@ -11,6 +11,7 @@ typedef struct hfsb_sha256 { /* private, but for the compiler */
     unsigned int       state[8];
     unsigned char      block[64];
     unsigned long long total;
+    bool               asked, fast; /* the processor's own instructions */
 } hfsb_sha256;
 
 /* sha256 of bytes that arrive in pieces. */

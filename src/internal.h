@@ -5,9 +5,13 @@
    modules are compiled one by one (the tests do both). */
 
 /* What the modules that touch the OS need must be asked for before the first
-   header of libc; os.h checks that it was in time. */
+   header of libc (which defines _FEATURES_H, in glibc and musl). */
 #ifndef HFSB_PURE
 #if defined(__linux__) && !defined(_GNU_SOURCE)
+#ifdef _FEATURES_H
+#error "a libc header came before hfsb.h: in the file that defines \
+HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
+#endif
 #define _GNU_SOURCE 1
 #endif
 #ifndef _FILE_OFFSET_BITS
@@ -32,6 +36,10 @@
 #if !defined(HFSB_NO_SIMD) && defined(__SSE2__)
 #define HFSBI_SSE2 1
 #include <emmintrin.h>
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define HFSBI_SHA_X86 1
+#include <cpuid.h>
+#endif
 #elif !defined(HFSB_NO_SIMD) && defined(__ARM_NEON) && defined(__aarch64__)
 #define HFSBI_NEON 1
 #include <arm_neon.h>

@@ -33,11 +33,6 @@
 #include <sys/xattr.h>
 #endif
 
-#if defined(__linux__) && !defined(O_PATH)
-#error "a libc header came before hfsb.h: in the file that defines \
-HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
-#endif
-
 /* Open a directory only to look things up in it. */
 #if defined(O_PATH) && !defined(HFSBI_PORTABLE)
 #define HFSBI_O_SEARCH (O_PATH | O_DIRECTORY | O_CLOEXEC)

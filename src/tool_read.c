@@ -1,4 +1,5 @@
 /* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
+#include "number.h"
 #include "tool.h"
 
 enum {
@@ -48,14 +49,18 @@ static size_t hfsbi_count_chars(hfsb_str text) {
 static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
                                      size_t chars) {
     hfsbi_sink sink = hfsbi_sink_begin(r->out);
-    size_t     cut = text.len;
+    size_t     cut = text.len, n;
+    char       head[24];
     if (chars > HFSBI_READ_CHARS)
         cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
     if (r->out->len + cut + 64 > HFSBI_READ_OUTPUT) {
         r->full = true;
         return HFSB_OK;
     }
-    hfsbi_putf(&sink, "%s%llu\t", r->any ? "\n" : "", r->line);
+    head[0] = '\n';
+    n = 1 + hfsbi_number_write_uint(r->line, head + 1);
+    head[n++] = '\t';
+    hfsbi_put(&sink, hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
     text = hfsb_str_slice(text, 0, cut);
     if (hfsb_utf8_validate(text) == text.len) {
         hfsbi_put(&sink, text);
@@ -169,11 +174,19 @@ static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     return (ssize_t)got;
 }
 
+/* Room for a file that is small, with its line numbers. */
+static size_t hfsbi_read_guess(unsigned long long size) {
+    return size < 4 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
+                                       : HFSBI_READ_BLOCK;
+}
+
 static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
     bool        hashed = r->info.size <= HFSBI_READ_HASH;
     hfsb_sha256_init(&r->sha);
+    if (r->info.size) /* most files are small and read whole */
+        st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
     while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text;

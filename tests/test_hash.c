@@ -35,6 +35,31 @@ static void sha256_gives_the_vectors_of_nist(void) {
     free(million);
 }
 
+/* A long piece may go through the processor's own instructions, short ones
+   never do. */
+static void sha256_is_the_same_however_it_is_computed(void) {
+    unsigned long long state = 7;
+    char               hex[HFSB_SHA256_HEX], again[HFSB_SHA256_HEX];
+    size_t             len = 100000, i, at, n;
+    char              *text = (char *)malloc(len);
+    if (!text) abort();
+    for (i = 0; i < len; i++) text[i] = (char)t_random(&state);
+    for (i = 0; i < 20; i++) {
+        hfsb_sha256 sha;
+        size_t      from = i, to = len - 37 * i;
+        hfsb_sha256_hex(hfsb_str_make(text + from, to - from), hex);
+        hfsb_sha256_init(&sha);
+        for (at = from; at < to; at += n) {
+            n = 1 + t_random(&state) % 500;
+            if (n > to - at) n = to - at;
+            hfsb_sha256_write(&sha, hfsb_str_make(text + at, n));
+        }
+        hfsbi_sha256_finish_hex(&sha, again);
+        T_CHECK(strcmp(hex, again) == 0);
+    }
+    free(text);
+}
+
 /* Around the places where the padding needs another block. sha256sum of so
    many bytes 'a', hashed once more over the digests, pins all of them. */
 static void sha256_of_every_short_length(void) {
@@ -230,6 +255,7 @@ static void fnv_gives_the_published_values(void) {
 
 int main(void) {
     T_RUN(sha256_gives_the_vectors_of_nist);
+    T_RUN(sha256_is_the_same_however_it_is_computed);
     T_RUN(sha256_of_every_short_length);
     T_RUN(sha256_does_not_depend_on_the_cuts);
     T_RUN(base64_gives_the_vectors_of_rfc_4648);

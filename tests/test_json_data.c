@@ -1,11 +1,8 @@
 /* test_json_data.c - the published collections of JSON texts, found below
    $HFSB_TEST_DATA; without it everything is skipped. */
-#if !defined(_POSIX_C_SOURCE)
-#define _POSIX_C_SOURCE 200809L /* opendir */
-#endif
-#include <dirent.h>
-
 #include "t.h"
+
+#include <dirent.h>
 
 typedef void file_fn(const char *name, hfsb_str text);
 

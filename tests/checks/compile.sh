@@ -66,6 +66,12 @@ only_three_headers() { # no <stdio.h>, no OS header in the public part
     return $bad
 }
 
+advice() { # a strict compiler, libc first: told what to do
+    case $cc in *++*) return 0 ;; esac # these define _GNU_SOURCE themselves
+    ! object $use/late.c > "$o/late" 2>&1 &&
+        grep -q 'include hfsb.h first' "$o/late"
+}
+
 do_job() { # sets cc, link, run, warn, o before
     case $1 in
     static | twice | hooks) program "$1" ;;
@@ -77,6 +83,11 @@ do_job() { # sets cc, link, run, warn, o before
             gcc -c $use/implementation.c -o "$o/c.o" || return 1
         program caller "$o/c.o" ;;
     no_simd) object $use/implementation.c -DHFSB_NO_SIMD ;;
+    pure) object $use/implementation.c -DHFSB_PURE ;;
+    portable) object $use/implementation.c -DHFSBI_PORTABLE ;;
+    late) # the whole needs what only comes before; the pure core does not
+        object $use/late.c -DHFSB_PURE && object $use/late.c -D_GNU_SOURCE &&
+            advice ;;
     no_assert) object $use/implementation.c -DNDEBUG ;;
     O2) object $use/implementation.c -O2 ;;
     O3) object $use/static.c -O3 ;;
@@ -106,7 +117,8 @@ END
 }
 
 jobs_for() { # $1: tool
-    uses="declarations implementation static twice hooks late no_simd"
+    uses="declarations implementation static twice hooks late no_simd pure
+          portable"
     case $1 in
     gcc | clang)
         for std in c99 c11 c17 c2x; do

@@ -12,7 +12,7 @@ for t in gcc gcov; do
 done
 out=build/coverage
 rm -rf "$out"
-CC=gcc CFLAGS='-O0 -g --coverage -DNDEBUG' SPLIT=1 OUT=$out \
+CC=gcc CFLAGS='-O0 -g --coverage -DNDEBUG' OUT=$out \
     sh tests/run "$@" || exit 1
 printf '\n%-20s %7s %9s %9s %9s\n' file lines 'lines %' branches 'taken %'
 for f in src/*.c; do

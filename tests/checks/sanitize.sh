@@ -37,8 +37,8 @@ threads() {
 }
 
 way() { # in a subshell of its own
-    SPLIT=1 RUN='' LIMIT=600
-    export SPLIT RUN LIMIT
+    JOINED='' RUN='' LIMIT=600
+    export JOINED RUN LIMIT
     case $1 in
     tsan | valgrind | s390x | aarch64) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
     esac
@@ -68,7 +68,7 @@ way() { # in a subshell of its own
         suite "aarch64-linux-gnu-gcc -static" "-O2" ;;
     musl) suite "musl-gcc -static" "-O2" ;;
     cxx) suite g++ "-std=c++17 -O1 -Wall -Wextra" ;;
-    clang-joined) SPLIT='' && suite clang "-O2 -Wall -Wextra" ;;
+    clang-joined) JOINED=1 && suite clang "-O2 -Wall -Wextra" ;;
     split-O3) suite gcc "-O3 -flto=auto -D_FORTIFY_SOURCE=2
                          -fstack-protector-strong" ;;
     *) echo "no such way: $1; there are: $(echo $ways)"; return 2 ;;

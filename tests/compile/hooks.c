@@ -1,4 +1,8 @@
-/* The program's own memory functions and assertion. */
+/* The program's own memory functions and assertion. A header of libc comes
+   first, so the program asks for what hfsb.h needs of it. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
 #include <stdlib.h>
 
 static size_t my_live;
