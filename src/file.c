@@ -218,7 +218,7 @@ hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (!spot.exists) code = ENOENT;
     else if (S_ISDIR(spot.st.st_mode)) code = EISDIR;
-    else if (unlinkat(spot.dir, spot.name, 0) != 0) code = errno;
+    else if (hfsbi_unlinkat(spot.dir, spot.name) != 0) code = errno;
     if (code != 0) st = hfsbi_path_fail(place, path, code, "remove", err);
     hfsbi_spot_close(&spot);
     return st;

@@ -8,6 +8,13 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     return hfsbi_above_standard(fd);
 }
 
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name) {
+    int rc;
+    do rc = unlinkat(dir, name, 0);
+    while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
 /* ---- by the kernel ---- */
 
 #ifdef HFSBI_LINUX

@@ -74,8 +74,10 @@ HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place);
 HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
                                 const hfsb_alloc *alloc);
 
-/* openat() that goes on after an interruption; at 3 or above. */
+/* openat() and unlinkat() of a file that go on after an interruption; what is
+   opened is close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name);
 
 /* fsync(), as far as the file system has it; false with errno. The second is
    for a directory opened with HFSBI_O_SEARCH; the best it can. */

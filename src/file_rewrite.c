@@ -132,9 +132,24 @@ HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
 
 static bool hfsbi_rewrite_content(const hfsbi_rewriting *r) {
     off_t total;
-    return hfsbi_make_room(r->fd, (off_t)r->bytes) &&
-           hfsbi_copy_all(r->spool, r->fd, &total) &&
+    return hfsbi_copy_all(r->spool, r->fd, &total) &&
            hfsbi_cut_file(r->fd, total) && (r->no_sync || hfsbi_sync(r->fd));
+}
+
+/* All that can be done before the first byte changes; false with errno. */
+static bool hfsbi_rewrite_prepare(const hfsbi_rewriting *r, int backup,
+                                  const struct stat *old) {
+    struct stat now;
+    off_t       total;
+    int         code;
+    if (!hfsbi_copy_all(r->fd, backup, &total)) return false;
+    if (hfsbi_make_room(r->fd, (off_t)r->bytes))
+        return hfsbi_set_mode(r->fd, r->mode);
+    code = errno; /* and what room there was is given back */
+    if (fstat(r->fd, &now) == 0 && now.st_blocks > old->st_blocks)
+        (void)hfsbi_cut_file(r->fd, old->st_size);
+    errno = code;
+    return false;
 }
 
 HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r) {
@@ -144,8 +159,7 @@ HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r) {
     int                code = 0, backup = hfsbi_unnamed_file(NULL);
     if (backup < 0) return errno;
     hfsbi_signal_guard_begin(&guard);
-    if (fstat(r->fd, &old) != 0 || !hfsbi_copy_all(r->fd, backup, &total) ||
-        !hfsbi_set_mode(r->fd, r->mode)) {
+    if (fstat(r->fd, &old) != 0 || !hfsbi_rewrite_prepare(r, backup, &old)) {
         code = errno;
     } else if (!hfsbi_rewrite_content(r)) {
         code = errno;

@@ -52,9 +52,8 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
 }
 
 HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp) {
-    int keep = errno, rc;
-    do rc = unlinkat(dir, temp, 0);
-    while (rc != 0 && errno == EINTR);
+    int keep = errno;
+    (void)hfsbi_unlinkat(dir, temp);
     errno = keep;
 }
 

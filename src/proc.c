@@ -24,8 +24,6 @@ struct hfsb_proc {
     hfsb_proc_result    result;
     bool      exited; /* the leader; its number is kept until close */
     bool      done;
-    int       pidfd; /* readable at the exit; -1: look from time to
-                                  time */
     long long look_at, look_wait;
 
     int      input_fd;
@@ -41,6 +39,7 @@ struct hfsb_proc {
     long long started, timeout_at;
     long long ended_at; /* it exited, and no hunt goes on */
     long long byte_at;  /* when the last output came */
+    bool      no_survivor;
     long long grace_ms, quiet_ms, quiet_max_ms;
 
     hfsbi_tree tree;
@@ -57,7 +56,7 @@ long long hfsb_clock_ms(void) {
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* a + b of times that are not negative; the end of time when that is past it */
+/* a + b of times at or above 0, at most the end of time. */
 static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
@@ -78,7 +77,7 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     proc->on_output = o->on_output;
     proc->user = o->user;
     proc->no_keeper = o->no_keeper;
-    proc->pidfd = proc->input_fd = -1;
+    proc->input_fd = -1;
     proc->output[0] = proc->output[1] = -1;
     proc->input_ends = !o->keep_input;
     proc->started = hfsb_clock_ms();
@@ -119,15 +118,6 @@ static void hfsbi_proc_free(hfsb_proc *proc) {
     hfsbi_array_free(&alloc, proc, 1, sizeof *proc);
 }
 
-static int hfsbi_pidfd(pid_t pid) {
-#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
-    return hfsbi_above_standard((int)syscall(SYS_pidfd_open, pid, 0u));
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
                            hfsb_err *err) {
     hfsb_proc  *proc;
@@ -146,9 +136,7 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
         return st;
     }
     proc->result.pid = (long)pid;
-    proc->tree.leader = pid;
-    proc->tree.held = true;
-    proc->pidfd = hfsbi_pidfd(pid);
+    hfsbi_tree_start(&proc->tree, pid);
     proc->input_fd = ends.input;
     proc->output[0] = ends.output[0];
     proc->output[1] = ends.output[1];
@@ -160,10 +148,11 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
 
 /* When the pipes count as quiet. */
 static long long hfsbi_quiet_at(const hfsb_proc *proc) {
-    long long from = proc->ended_at, most;
+    long long from = proc->ended_at, most, quiet = proc->quiet_ms;
     most = hfsbi_later(from, proc->quiet_max_ms);
     if (proc->byte_at > from) from = proc->byte_at;
-    from = hfsbi_later(from, proc->quiet_ms);
+    if (proc->no_survivor && quiet < LLONG_MAX / 5) quiet *= 5;
+    from = hfsbi_later(from, quiet);
     return from < most ? from : most;
 }
 
@@ -176,10 +165,10 @@ size_t hfsb_proc_watch(const hfsb_proc *proc,
     hfsb_watch none = HFSB_INIT;
     size_t     n = 0, i;
     if (proc->done) return 0;
-    if (proc->pidfd >= 0) {
+    if (!proc->exited && proc->tree.pidfd >= 0) {
         list[n] = none;
         list[n].readable = true;
-        list[n++].fd = proc->pidfd;
+        list[n++].fd = proc->tree.pidfd;
     }
     for (i = 0; i < 2; i++)
         if (proc->output[i] >= 0) {
@@ -199,7 +188,8 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
     long long at = -1;
     if (proc->done) return -1;
     if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE) at = proc->timeout_at;
-    if (!proc->exited && proc->pidfd < 0) at = hfsbi_sooner(at, proc->look_at);
+    if (!proc->exited && proc->tree.pidfd < 0)
+        at = hfsbi_sooner(at, proc->look_at);
     if (hfsbi_hunting(proc)) at = hfsbi_sooner(at, proc->scan_at);
     if (proc->ended_at >= 0) at = hfsbi_sooner(at, hfsbi_quiet_at(proc));
     return at;
@@ -214,11 +204,7 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
     siginfo_t         info;
     int               rc;
     if (proc->exited) return;
-    memset(&info, 0, sizeof info);
-    do
-        rc = waitid(P_PID, (id_t)proc->tree.leader, &info,
-                    WEXITED | WNOHANG | WNOWAIT);
-    while (rc < 0 && errno == EINTR);
+    rc = hfsbi_tree_wait(&proc->tree, &info, WNOWAIT);
     if (rc == 0 && info.si_pid == 0) {
         proc->look_wait = proc->look_wait ? proc->look_wait * 2 : 1;
         if (proc->look_wait > 50) proc->look_wait = 50;
@@ -227,7 +213,6 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
     }
     proc->exited = true;
     proc->scan_at = now;
-    hfsbi_close(&proc->pidfd);
     r->duration_ms = now - proc->started;
     if (rc != 0) {
         proc->tree.held = false;
@@ -360,6 +345,13 @@ static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
     }
 }
 
+/* True when a pipe is open though none of the command's processes runs. Then
+   it is most likely a child that another thread of the host is just starting,
+   which holds copies of all pipes until its exec: worth some more patience. */
+static bool hfsbi_proc_no_survivor(hfsb_proc *proc) {
+    return hfsbi_tree_find(&proc->tree) == 0 && !proc->tree.blind;
+}
+
 /* What was in a pipe when the command ended is read whatever the time is: it
    fits into the pipe. What survivors write is waited for only so long. */
 static bool hfsbi_proc_over(hfsb_proc *proc, long long now) {
@@ -376,6 +368,10 @@ static bool hfsbi_proc_over(hfsb_proc *proc, long long now) {
             proc->after_end[i] < HFSBI_PROC_PIPE)
             return false;
     if (now < hfsbi_quiet_at(proc)) return false;
+    if (!proc->no_survivor) {
+        proc->no_survivor = hfsbi_proc_no_survivor(proc);
+        if (now < hfsbi_quiet_at(proc)) return false;
+    }
     proc->result.incomplete = true;
     return true;
 }
@@ -396,7 +392,6 @@ bool hfsb_proc_step(hfsb_proc *proc) {
     if (!hfsbi_proc_over(proc, now)) return false;
     proc->done = true;
     hfsbi_proc_end_input(proc);
-    hfsbi_close(&proc->pidfd);
     if (!proc->exited)
         proc->result.duration_ms = hfsb_clock_ms() - proc->started;
     return true;
@@ -443,13 +438,8 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
 
 size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,
                            size_t max) {
-    hfsbi_tree tree = proc->tree;
-    size_t     n;
-    tree.known = NULL;
-    tree.known_count = tree.known_cap = 0;
-    n = hfsbi_tree_list(&tree, hfsb_clock_ms() - proc->started, list, max);
-    hfsbi_tree_free(&tree);
-    return n;
+    hfsbi_tree tree = proc->tree; /* searched in, not added to */
+    return hfsbi_tree_list(&tree, hfsb_clock_ms() - proc->started, list, max);
 }
 
 size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]) {
@@ -489,12 +479,12 @@ static bool hfsbi_pipe_ended(int fd) {
 }
 
 void hfsb_proc_close(hfsb_proc *proc) {
-    int    fds[2];
-    size_t n, i, held = 0;
+    siginfo_t info;
+    int       fds[2];
+    size_t    n, i, held = 0;
     if (!proc) return;
     if (!proc->done) hfsbi_proc_destroy(proc);
     hfsbi_proc_end_input(proc);
-    hfsbi_close(&proc->pidfd);
     if (proc->tree.held)
         while (waitpid(proc->tree.leader, NULL, WNOHANG) < 0 && errno == EINTR)
             continue;

@@ -28,11 +28,10 @@ HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
 HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
 
 /* For a child after fork, where little else is safe: every signal as a fresh
-   program has it, none blocked; every descriptor from `first` on closed, now
-   or by exec. */
+   program has it; none blocked; every descriptor from `first` on closed. */
 HFSBI_FN void hfsbi_child_signals(void);
 HFSBI_FN void hfsbi_child_unblock(void);
-HFSBI_FN void hfsbi_child_close(int first, bool now);
+HFSBI_FN void hfsbi_child_close(int first);
 
 /* ---- proc_tree.c: the processes of a command ---- */
 
@@ -46,6 +45,7 @@ typedef struct hfsbi_process {
 
 typedef struct hfsbi_tree {
     pid_t    leader; /* of a session and group of its own */
+    int      pidfd;  /* of it, readable once it has exited; -1: none */
     bool     held;   /* it is a child of ours that was not waited for, so that
                         its number is its own */
     bool     blind;  /* the last search could not look into /proc */
@@ -60,6 +60,13 @@ typedef struct hfsbi_tree {
 /* To be called before the leader is started. */
 HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
+
+/* The leader runs from now on. */
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
+
+/* waitid() for the leader and no other child, without waiting: 0 or -1. */
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options);
 
 /* True while the leader is held; notes when the host took it away. */
 HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree);

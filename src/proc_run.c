@@ -39,7 +39,7 @@ static void hfsbi_keeper_main(const int *fds, size_t n) {
     for (i = 0; i < n; i++) high[i] = fcntl(fds[i], F_DUPFD, (int)n);
     for (i = 0; i < n; i++)
         if (dup2(high[i], (int)i) < 0) (void)close((int)i);
-    hfsbi_child_close((int)n, true);
+    hfsbi_child_close((int)n);
     hfsbi_child_unblock();
     if (chdir("/") != 0) _exit(1); /* would keep a file system busy */
     hfsbi_keeper_read(n);

@@ -56,18 +56,12 @@ HFSBI_FN void hfsbi_child_unblock(void) {
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void hfsbi_child_close_one(int fd, bool now) {
-    if (now) (void)close(fd);
-    else (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
 #ifdef HFSBI_LINUX
-static bool hfsbi_child_close_range(int first, bool now) {
+static bool hfsbi_child_close_range(int first) {
 #ifdef SYS_close_range
-    unsigned flags = now ? 0u : 4u; /* CLOSE_RANGE_CLOEXEC */
-    return syscall(SYS_close_range, (unsigned)first, ~0u, flags) == 0;
+    return syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0;
 #else
-    (void)first, (void)now;
+    (void)first;
     return false;
 #endif
 }
@@ -76,7 +70,7 @@ static bool hfsbi_child_close_range(int first, bool now) {
    allocate. An entry is
 
        inode 8 | offset 8 | length 2 | type 1 | name, NUL-terminated  */
-static bool hfsbi_child_close_listed(int first, bool now) {
+static bool hfsbi_child_close_listed(int first) {
     char buf[2048];
     long n, at;
     int  dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -90,7 +84,7 @@ static bool hfsbi_child_close_listed(int first, bool now) {
             if (*name == '.') continue;
             for (; *name >= '0' && *name <= '9'; name++)
                 fd = fd * 10 + (*name - '0');
-            if (fd >= first && fd != dir) hfsbi_child_close_one(fd, now);
+            if (fd >= first && fd != dir) (void)close(fd);
         }
     }
     (void)close(dir);
@@ -98,23 +92,23 @@ static bool hfsbi_child_close_listed(int first, bool now) {
 }
 #endif
 
-HFSBI_FN void hfsbi_child_close(int first, bool now) {
+HFSBI_FN void hfsbi_child_close(int first) {
     struct rlimit limit;
     int           fd, end = 65536;
 #ifdef HFSBI_LINUX
-    if (hfsbi_child_close_range(first, now)) return;
-    if (hfsbi_child_close_listed(first, now)) return;
+    if (hfsbi_child_close_range(first)) return;
+    if (hfsbi_child_close_listed(first)) return;
 #endif
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536)
         end = (int)limit.rlim_cur;
-    for (fd = first; fd < end; fd++) hfsbi_child_close_one(fd, now);
+    for (fd = first; fd < end; fd++) (void)close(fd);
 }
 
-static void hfsbi_child_fail(const hfsbi_child *child, hfsbi_stage stage) {
+static void hfsbi_child_fail(int report, hfsbi_stage stage) {
     hfsbi_failure failure;
     failure.code = errno;
     failure.stage = stage;
-    if (hfsbi_write(child->report, &failure, sizeof failure) < 0) _exit(126);
+    if (hfsbi_write(report, &failure, sizeof failure) < 0) _exit(126);
     _exit(127);
 }
 
@@ -125,22 +119,34 @@ static bool hfsbi_child_dup(int from, int to) {
     return rc >= 0;
 }
 
-static void hfsbi_child_main(hfsbi_child *child) {
-    int i;
-    child->shared_memory = true;
-    if (setsid() < 0) hfsbi_child_fail(child, HFSBI_STAGE_SETUP);
-    hfsbi_child_signals();
-    if (child->work_dir && chdir(child->work_dir) != 0)
-        hfsbi_child_fail(child, HFSBI_STAGE_WORK_DIR);
+/* 0, 1, 2, the script as 3, the pipe to the parent behind them, and nothing
+   else. It comes first: a command that another thread runs sees the end of its
+   output only when this copy of its pipes is gone. */
+static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
+    int i, last = child->script >= 0 ? 4 : 3;
     for (i = 0; i < 3; i++)
         if (!hfsbi_child_dup(child->standard[i], i))
-            hfsbi_child_fail(child, HFSBI_STAGE_SETUP);
+            hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
     if (child->script >= 0 && !hfsbi_child_dup(child->script, 3))
-        hfsbi_child_fail(child, HFSBI_STAGE_SETUP);
-    hfsbi_child_close(child->script >= 0 ? 4 : 3, false);
+        hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
+    if (!hfsbi_child_dup(*report, last) ||
+        fcntl(last, F_SETFD, FD_CLOEXEC) != 0)
+        hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
+    *report = last;
+    hfsbi_child_close(last + 1);
+}
+
+static void hfsbi_child_main(hfsbi_child *child) {
+    int report = child->report;
+    child->shared_memory = true;
+    hfsbi_child_descriptors(child, &report);
+    if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    hfsbi_child_signals();
+    if (child->work_dir && chdir(child->work_dir) != 0)
+        hfsbi_child_fail(report, HFSBI_STAGE_WORK_DIR);
     hfsbi_child_unblock();
     (void)execve(child->path, child->argv, child->envp);
-    hfsbi_child_fail(child, HFSBI_STAGE_EXEC);
+    hfsbi_child_fail(report, HFSBI_STAGE_EXEC);
 }
 
 /* ---- the fork ---- */
@@ -291,21 +297,29 @@ static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
     return hfsbi_check_env(o->env, err);
 }
 
+/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
+static int hfsbi_raise(int fd, int least) {
+    int high;
+    if (fd < 0 || fd >= least) return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    if (high < 0 && errno == EINVAL) errno = EMFILE; /* past the limit */
+    hfsbi_close(&fd);
+    return high;
+}
+
 /* The command in an unlinked file. Its first words close the descriptor it
    came by, on the first line so that line numbers hold. */
 static int hfsbi_command_file(hfsb_str command) {
-    int fd = -1, high;
+    int fd = -1;
 #if defined(HFSBI_LINUX) && defined(SYS_memfd_create)
     fd = (int)syscall(SYS_memfd_create, "command", 1u /* MFD_CLOEXEC */);
 #endif
     if (fd < 0) fd = hfsbi_unnamed_file(NULL);
-    if (fd < 0) return -1;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, 4); /* it becomes 3 in the child */
+    fd = hfsbi_raise(fd, 4); /* it becomes 3 in the child */
+    if (fd >= 0 && hfsbi_write_all(fd, HFSB_LIT("exec 3<&-;")) &&
+        hfsbi_write_all(fd, command) && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
     hfsbi_close(&fd);
-    if (high >= 0 && hfsbi_write_all(high, HFSB_LIT("exec 3<&-;")) &&
-        hfsbi_write_all(high, command) && lseek(high, 0, SEEK_SET) == 0)
-        return high;
-    hfsbi_close(&high);
     return -1;
 }
 
@@ -442,15 +456,11 @@ static bool hfsbi_make_pipe(int our_end, int *ours, int *theirs) {
 }
 
 static bool hfsbi_make_report(hfsbi_launch *l) {
-    int fds[2], high;
+    int fds[2];
     if (!hfsbi_pipe(fds)) return false;
     l->report = fds[0];
-    l->child.report = fds[1];
-    if (fds[1] > 3 || l->child.script < 0) return true;
-    high = fcntl(fds[1], F_DUPFD_CLOEXEC, 4); /* 3 is for the script */
-    hfsbi_close(&l->child.report);
-    l->child.report = high;
-    return high >= 0;
+    l->child.report = hfsbi_raise(fds[1], 4); /* 3 may be the script's */
+    return l->child.report >= 0;
 }
 
 static bool hfsbi_make_descriptors(hfsbi_launch *l) {

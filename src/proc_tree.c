@@ -8,6 +8,7 @@
 HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
     memset(tree, 0, sizeof *tree);
     tree->alloc = *alloc;
+    tree->pidfd = -1;
 #ifdef HFSBI_LINUX
     { /* the kernel stamps processes with the same clock, in ticks */
         struct timespec now = HFSB_INIT;
@@ -22,7 +23,17 @@ HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
 #endif
 }
 
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
+    tree->leader = leader;
+    tree->held = true;
+#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
+    tree->pidfd =
+        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
+#endif
+}
+
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
+    hfsbi_close(&tree->pidfd);
     if (tree->known)
         hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
                          sizeof *tree->known);
@@ -30,17 +41,32 @@ HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
     tree->known_count = tree->known_cap = 0;
 }
 
-/* A host that waits for every child may take the leader at any time; from then
-   on its number may be anyone's. */
+/* By the descriptor where there is one: once the host has waited for the
+   leader, another child of it may get the number. */
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options) {
+    int rc;
+    memset(info, 0, sizeof *info);
+#ifdef HFSBI_LINUX
+    if (tree->pidfd >= 0) {
+        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD */
+        do
+            rc = waitid(by_descriptor, (id_t)tree->pidfd, info,
+                        WEXITED | WNOHANG | options);
+        while (rc < 0 && errno == EINTR);
+        if (rc == 0 || errno != EINVAL) return rc; /* Linux 5.4 has it */
+    }
+#endif
+    do
+        rc = waitid(P_PID, (id_t)tree->leader, info,
+                    WEXITED | WNOHANG | options);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
 HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
     siginfo_t info;
-    int       rc;
-    if (!tree->held) return false;
-    do
-        rc = waitid(P_PID, (id_t)tree->leader, &info,
-                    WEXITED | WNOHANG | WNOWAIT);
-    while (rc < 0 && errno == EINTR);
-    tree->held = rc == 0;
+    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
     return tree->held;
 }
 

@@ -208,8 +208,12 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     if (err && err->code == HFSB_NOT_FOUND && job->spec.work_dir_given.len &&
         hfsb_str_starts(hfsb_cstr(err->msg),
                         HFSB_LIT("Working directory not found")))
-        return hfsb_buf_printf(out, "Working directory not found: %s",
-                               job->spec.work_dir_given.ptr);
+        return hfsb_buf_printf(
+            out, "Working directory not found: %s%s",
+            job->spec.work_dir_given.ptr,
+            job->spec.work_dir_given.ptr[0] == '~'
+                ? " (\"~\" is not expanded: give the full path)"
+                : "");
     if (err) return hfsb_buf_printf(out, "%s", err->msg);
     if (job->end.timed_out) {
         hfsbi_put_seconds(job->spec.timeout, seconds);

@@ -177,7 +177,7 @@ static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
 /* Room for a file that is small, with its line numbers. */
 static size_t hfsbi_read_guess(unsigned long long size) {
     return size < 4 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
-                                       : HFSBI_READ_BLOCK;
+                                       : (size_t)HFSBI_READ_BLOCK;
 }
 
 static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
