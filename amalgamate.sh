@@ -18,8 +18,8 @@ SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
 OS_HEADERS="file.h proc.h tools.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c
             file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
-            proc_spawn.c proc.c proc_run.c record.h record.c check.h check.c
-            check_python.c check_shell.c tool.h job.c tools.c call.c
+            proc_spawn.c proc.c proc_run.c record.h record.c check.h
+            check_python.c check_shell.c check.c tool.h job.c tools.c call.c
             tool_bash.c tool_read.c tool_write.c tool_patch.c tool_table.c"
 SYSTEM="config.h internal.h os.h"    # only these may include <system> headers
 

@@ -1061,12 +1061,14 @@ typedef struct hfsb_proc_opts {
                                 /dev/null */
     bool     merge_stderr;   /* one stream, in the order written */
     bool     any_length;     /* a command too long for an argument (120 kB) is
-                                run from an unlinked file */
+                                run from an unlinked file: the shell must
+                                speak sh */
     long long timeout_ms;    /* from the start (0: none) */
     long long grace_ms;      /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
     long long quiet_ms;      /* after the exit, wait until the pipes were
-                                quiet for so long (0: 100) */
+                                quiet for so long (0: 100; below 0: do not
+                                wait) */
     long long quiet_max_ms;  /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;     /* see hfsb_proc_close() */
@@ -1076,7 +1078,7 @@ typedef struct hfsb_proc_opts {
 } hfsb_proc_opts;
 
 typedef enum hfsb_proc_end {
-    HFSB_PROC_RUNNING,
+    HFSB_PROC_RUNNING,  /* also of one that could not be killed */
     HFSB_PROC_EXITED,   /* exit_code */
     HFSB_PROC_SIGNALED, /* signal */
     HFSB_PROC_UNKNOWN   /* the host program took the status away (it ignores
@@ -1084,9 +1086,9 @@ typedef enum hfsb_proc_end {
 } hfsb_proc_end;
 
 typedef struct hfsb_proc_result {
-    hfsb_proc_end      end;
     int                exit_code;
     int                signal;
+    hfsb_proc_end      end;
     bool               timed_out;  /* the timeout passed, whatever the end */
     bool               killed;     /* hfsb_proc_kill() was called */
     bool               incomplete; /* a process that outlived the command still
@@ -1143,9 +1145,10 @@ HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
    descendants, and whatever carries the job's id in its environment. */
 HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
 
-/* Queues bytes for standard input (with keep_input), and ends it. HFSB_OK;
-   HFSB_REFUSED when it is closed already, by us or by the command; HFSB_LIMIT
-   when more than 1 MiB waits; HFSB_NOMEM. */
+/* Queues bytes for standard input (with keep_input), and ends it with `end`.
+   HFSB_OK; HFSB_REFUSED when it is closed already, by us or by the command;
+   HFSB_LIMIT when more than 1 MiB waits already; HFSB_NOMEM. On failure
+   nothing was queued. */
 HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes,
                                      bool end, hfsb_err *err);
 
@@ -1169,17 +1172,21 @@ HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
    comes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
-/* Frees it. A command that still runs is killed at once, with its tree. Pipes
-   that survivors hold are given to hfsb_proc_keep_pipes(), or closed with
-   no_keeper. */
+/* Frees it; proc may be NULL. A command that still runs is killed at once,
+   with its tree, which may take a second when it resists. Pipes that survivors
+   hold are given to hfsb_proc_keep_pipes(), or closed with no_keeper.
+
+   Until then the command is a zombie, so that its number is not used again. */
 HFSB_API void hfsb_proc_close(hfsb_proc *proc);
 
 /* ---- all in one call ---- */
 
-/* Runs a command to its end and waits. Output goes to *out and *err_out when
-   these are not NULL (what does not fit below a buffer's max is counted but
-   not kept, as is what there is no memory for: result->incomplete), and to
-   on_output. HFSB_OK whatever the command's end was; else as open. */
+/* Runs a command to its end and waits. Output is appended to *out and *err_out
+   when these are not NULL, and given to on_output. The buffers get the start:
+   what does not fit below a buffer's max is only counted, and so is all from
+   where memory ran out, which result->incomplete tells. keep_input has no
+   effect. result may be NULL. HFSB_OK whatever the command's end was; else as
+   open. */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
@@ -1198,11 +1205,12 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
    1 MB until then, and the command waits when it is full. */
 typedef struct hfsb_tools hfsb_tools;
 
-/* Looks at a file that was just written and appends to *warnings a line for
-   each thing to tell ("" when all is well). What it returns but HFSB_OK is
-   ignored: a check never fails a write. */
+/* A check of the caller's own: looks at a file that was just written and
+   appends to *warnings a line for each thing to tell. The first one whose
+   suffix fits takes the place of all that is built in for that file. When it
+   does not return HFSB_OK nothing is told: a check never fails a write. */
 typedef struct hfsb_tools_check {
-    const char *suffix; /* of the files it is for: ".py" */
+    const char *suffix; /* of the files it is for: ".py" (NULL or "": all) */
     hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
                       hfsb_buf *warnings); /* NULL: no check at all */
     void *user;
@@ -1215,7 +1223,7 @@ typedef struct hfsb_tools_opts {
                           (empty: anywhere) */
     bool session;      /* a file must be read before it is changed */
     const char *const *env; /* of commands, "NAME=value", NULL-terminated
-                               (NULL: that of this process) */
+                               (NULL: that of this process as it is now) */
     const char *const *hide_env; /* names of variables commands do not get,
                                     besides SANDBOX_API_TOKEN */
     const char *shell;      /* (NULL: "/bin/sh") */
@@ -14530,6 +14538,7 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     proc->timeout_at =
         o->timeout_ms > 0 ? hfsbi_later(proc->started, o->timeout_ms) : -1;
     proc->ended_at = -1;
+    proc->look_at = proc->started + 1;
     proc->grace_ms = hfsbi_proc_ms(o->grace_ms, 2000);
     proc->quiet_ms = hfsbi_proc_ms(o->quiet_ms, 100);
     if (proc->quiet_ms < 0) proc->quiet_ms = 0;
@@ -14931,9 +14940,7 @@ void hfsb_proc_close(hfsb_proc *proc) {
     if (!proc) return;
     if (!proc->done) hfsbi_proc_destroy(proc);
     hfsbi_proc_end_input(proc);
-    if (proc->tree.held)
-        while (waitpid(proc->tree.leader, NULL, WNOHANG) < 0 && errno == EINTR)
-            continue;
+    if (proc->tree.held) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
     proc->done = true;
     n = hfsb_proc_take_pipes(proc, fds);
     for (i = 0; i < n; i++)
@@ -15183,11 +15190,26 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
 /* record.c - what a command printed. Depends on: text, os. */
 enum {
     HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
-    HFSBI_LOG_KEEP = 64 * 1024, /* of the end, once there is a spill file */
-    HFSBI_LOG_SLACK = 256 * 1024
+    HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
+    HFSBI_LOG_SLACK = 96 * 1024,
+    HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
 };
 
 /* ---- spill files ---- */
+
+/* dir as an absolute path: a reply names it, and the reader of that may be
+   anywhere. */
+static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
+    hfsb_buf path = HFSB_INIT;
+    char     here[PATH_MAX], *copy = NULL;
+    path.alloc = *alloc;
+    if (*dir == '/' || !getcwd(here, sizeof here))
+        return hfsbi_terminated(alloc, hfsb_cstr(dir));
+    if (hfsb_path_join(hfsb_cstr(here), hfsb_cstr(dir), &path) == HFSB_OK)
+        copy = hfsbi_terminated(alloc, hfsb_buf_str(&path));
+    hfsb_buf_free(&path);
+    return copy;
+}
 
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
@@ -15199,7 +15221,7 @@ HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
     spills->max = max ? max : 32;
     spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
     spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
-    spills->dir = hfsbi_terminated(alloc, hfsb_cstr(dir));
+    spills->dir = hfsbi_spills_dir(dir, alloc);
     if (spills->paths && spills->dir) return true;
     hfsbi_spills_free(spills);
     return false;
@@ -15414,14 +15436,18 @@ static void hfsbi_record_take(hfsbi_record *c, hfsb_proc_stream stream) {
 }
 
 HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
-                                  hfsb_str bytes) {
-    int i = stream == HFSB_PROC_STDERR;
-    hfsb_buf_truncate(&c->piece, 0);
-    if (hfsb_text_filter_write(c->filter[i], bytes, &c->piece) != HFSB_OK) {
-        c->lost = true;
-        return;
+                                 hfsb_str bytes) {
+    int    i = stream == HFSB_PROC_STDERR;
+    size_t n;
+    for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
+        n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
+                                           : (size_t)HFSBI_RECORD_BLOCK;
+        hfsb_buf_truncate(&c->piece, 0);
+        if (hfsb_text_filter_write(c->filter[i], hfsb_str_slice(bytes, 0, n),
+                                   &c->piece) == HFSB_OK)
+            hfsbi_record_take(c, stream);
+        else c->lost = true;
     }
-    hfsbi_record_take(c, stream);
 }
 
 /* stderr behind stdout in the log, from the stash or the window. */
@@ -15632,8 +15658,8 @@ HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line);
 
 /* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. True when it ran and came to
-   its end by itself; else *out holds what there was. */
+   one of its streams, the first 64 KiB, to *out. True when it exited by itself
+   and that is all; else *out holds the start of it. */
 HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
                                   const char *const *argv, hfsb_str content,
                                   hfsb_proc_stream stream, hfsb_buf *out);
@@ -15648,335 +15674,6 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
 /* "sh", "bash" or "dash" when the first line of content says that it is a
    script for that shell, else NULL. */
 HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
-
-/* ---- src/check.c ---- */
-/* check.c - what to tell about a file that was just written. Depends on: base,
-   utf8, json, hash, path, proc. */
-#define HFSBI_CHECK_TIMEOUT_MS 10000
-#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)
-#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
-#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
-#define HFSBI_CHECK_LINE       400 /* characters of a warning */
-
-/* ---- what all checks need ---- */
-
-HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line) {
-    size_t end = hfsb_str_find_byte(*text, '\n');
-    if (text->len == 0) return false;
-    *line = hfsb_str_slice(*text, 0, end);
-    *text = hfsb_str_slice(*text, line->len + 1, text->len);
-    return true;
-}
-
-HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
-    hfsbi_sink sink = hfsbi_sink_begin(lines);
-    hfsb_err   line;
-    hfsbi_ok(&line);
-    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
-    hfsbi_put(&sink, hfsb_cstr(line.msg));
-    hfsbi_put_byte(&sink, '\n');
-    return hfsbi_sink_end(&sink) == HFSB_OK;
-}
-
-/* The start of one stream of a program. */
-typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* what comes now does not follow what there is */
-} hfsbi_check_output;
-
-static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
-                             hfsb_str bytes) {
-    hfsbi_check_output *output = (hfsbi_check_output *)user;
-    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
-    if (stream != output->stream || output->cut) return;
-    output->cut = bytes.len > room;
-    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
-        HFSB_OK)
-        output->cut = true;
-}
-
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
-                                  const char *const *argv, hfsb_str content,
-                                  hfsb_proc_stream stream, hfsb_buf *out) {
-    hfsb_proc_opts     opts = HFSB_INIT;
-    hfsb_proc_result   result;
-    hfsbi_check_output output = HFSB_INIT;
-    output.buf = out;
-    output.stream = stream;
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not where the files lie that are written */
-    opts.env = checker->env;
-    opts.input = content;
-    opts.timeout_ms = checker->timeout_ms;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.on_output = hfsbi_check_take;
-    opts.user = &output;
-    opts.alloc = out->alloc;
-    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
-        return false;
-    /* The end is unknown when the host waits for every child itself. */
-    return result.end != HFSB_PROC_SIGNALED && !result.timed_out &&
-           !output.cut;
-}
-
-/* ---- what was found before ---- */
-
-static void hfsbi_check_digest(const char *program, hfsb_str content,
-                               unsigned char digest[HFSB_SHA256_SIZE]) {
-    hfsb_sha256 sha;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
-    hfsb_sha256_write(&sha, content);
-    hfsb_sha256_finish(&sha, digest);
-}
-
-/* The entry for digest, or NULL; with the lock held. */
-static hfsbi_check_seen *
-hfsbi_check_find(hfsbi_checker      *checker,
-                 const unsigned char digest[HFSB_SHA256_SIZE]) {
-    size_t i;
-    for (i = 0; i < HFSBI_CHECK_MEMORY; i++) {
-        hfsbi_check_seen *seen = &checker->seen[i];
-        if (seen->used &&
-            memcmp(seen->digest, digest, sizeof seen->digest) == 0)
-            return seen;
-    }
-    return NULL;
-}
-
-/* Appends what is known to *lines; false when nothing is known. */
-static bool hfsbi_check_recall(hfsbi_checker      *checker,
-                               const unsigned char digest[HFSB_SHA256_SIZE],
-                               hfsb_buf           *lines) {
-    hfsbi_check_seen *seen;
-    hfsb_str          text;
-    (void)pthread_mutex_lock(&checker->lock);
-    seen = hfsbi_check_find(checker, digest);
-    if (seen) {
-        seen->used = ++checker->clock;
-        text = hfsb_str_make(seen->text, seen->len);
-        (void)!hfsb_buf_append(lines, text); /* no memory: not told */
-    }
-    (void)pthread_mutex_unlock(&checker->lock);
-    return seen != NULL;
-}
-
-/* Remembers text, in the place of what was not asked for the longest. */
-static void hfsbi_check_remember(hfsbi_checker      *checker,
-                                 const unsigned char digest[HFSB_SHA256_SIZE],
-                                 hfsb_str            text) {
-    hfsbi_check_seen *oldest = checker->seen;
-    char             *copy;
-    size_t            i;
-    (void)pthread_mutex_lock(&checker->lock);
-    copy = (char *)hfsbi_array(&checker->alloc, text.len + 1, 1);
-    if (copy && !hfsbi_check_find(checker, digest)) {
-        for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
-            if (checker->seen[i].used < oldest->used)
-                oldest = &checker->seen[i];
-        if (oldest->used)
-            hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1,
-                             1);
-        if (text.len) memcpy(copy, text.ptr, text.len);
-        memcpy(oldest->digest, digest, sizeof oldest->digest);
-        oldest->text = copy;
-        oldest->len = text.len;
-        oldest->used = ++checker->clock;
-    } else if (copy) { /* another thread was faster */
-        hfsbi_array_free(&checker->alloc, copy, text.len + 1, 1);
-    }
-    (void)pthread_mutex_unlock(&checker->lock);
-}
-
-/* What program says of content: from memory, or by running it. */
-static void hfsbi_check_ask(hfsbi_checker *checker, const char *program,
-                            hfsb_str content, hfsb_buf *lines) {
-    unsigned char digest[HFSB_SHA256_SIZE];
-    bool          whole;
-    if (content.len > HFSBI_CHECK_PROGRAM) return;
-    hfsbi_check_digest(program, content, digest);
-    if (hfsbi_check_recall(checker, digest, lines)) return;
-    if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, content, lines);
-    else whole = hfsbi_check_shell(checker, program, content, lines);
-    if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
-}
-
-/* ---- the checks that are built in ---- */
-
-static bool hfsbi_check_has(hfsb_str content, const char *word) {
-    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
-}
-
-/* A training script that does not say where its model goes loses it with the
-   machine. */
-static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
-    if (!hfsbi_check_has(content, "TrainingArguments") &&
-        !hfsbi_check_has(content, "SFTConfig") &&
-        !hfsbi_check_has(content, "DPOConfig") &&
-        !hfsbi_check_has(content, "GRPOConfig"))
-        return;
-    if (!hfsbi_check_has(content, "push_to_hub"))
-        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
-                                               "'push_to_hub' found"));
-    if (!hfsbi_check_has(content, "hub_model_id"))
-        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
-                                               "'hub_model_id' found"));
-}
-
-static void hfsbi_check_py(hfsbi_checker *checker, hfsb_str content,
-                           hfsb_buf *lines) {
-    hfsbi_check_ask(checker, "python3", content, lines);
-    if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
-        hfsbi_check_training(content, lines);
-}
-
-/* Files of programs that allow comments in their JSON. */
-static bool hfsbi_check_comments(hfsb_str path) {
-    static const char *const starts[] = {"tsconfig.", "jsconfig.",
-                                         "devcontainer.", ".eslintrc."};
-    hfsb_str                 base = hfsb_path_base(path), dir;
-    size_t                   i;
-    for (i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (hfsb_str_starts(base, hfsb_cstr(starts[i]))) return true;
-    if (base.len == path.len) return false;
-    dir = hfsb_path_base(hfsb_str_slice(path, 0, path.len - base.len - 1));
-    return hfsb_str_equal(dir, HFSB_LIT(".vscode"));
-}
-
-static void hfsbi_check_json(hfsb_str path, hfsb_str content,
-                             hfsb_buf *lines) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_err      err;
-    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_comments(path)) return;
-    doc.alloc = text.alloc = lines->alloc;
-    /* The message starts with line and column. Nested too deep for us, or no
-       memory: that is not the file's fault. */
-    if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
-        hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
-        (void)hfsbi_check_tell(lines, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-}
-
-/* ---- all of it ---- */
-
-static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
-    hfsb_str base = hfsb_path_base(path);
-    return base.len > suffix.len && hfsb_str_ends(base, suffix);
-}
-
-/* Moves the lines to *warnings, one by one as far as there is room. */
-static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
-    hfsb_str text = hfsb_buf_str(lines), line;
-    while (hfsbi_check_next(&text, &line)) {
-        hfsbi_sink sink = hfsbi_sink_begin(warnings);
-        if (line.len == 0) continue;
-        hfsbi_put(&sink, line);
-        hfsbi_put_byte(&sink, '\n');
-        if (hfsbi_sink_end(&sink) != HFSB_OK) break;
-    }
-    hfsb_buf_truncate(lines, 0);
-}
-
-/* Copies the caller's checks, and the suffixes they point to. */
-static bool hfsbi_checker_copy(hfsbi_checker          *checker,
-                               const hfsb_tools_check *checks, size_t count) {
-    const char *suffix;
-    size_t      i;
-    checker->checks = (hfsb_tools_check *)hfsbi_array(&checker->alloc, count,
-                                                      sizeof *checker->checks);
-    if (!checker->checks) return false;
-    checker->count = count;
-    for (i = 0; i < count; i++) {
-        suffix = checks[i].suffix ? checks[i].suffix : "";
-        if (hfsb_buf_append(&checker->suffixes,
-                            hfsb_str_make(suffix, strlen(suffix) + 1)) !=
-            HFSB_OK)
-            return false;
-    }
-    suffix = checker->suffixes.ptr; /* stays where it is from now on */
-    for (i = 0; i < count; i++) {
-        checker->checks[i] = checks[i];
-        checker->checks[i].suffix = suffix;
-        suffix += strlen(suffix) + 1;
-    }
-    return true;
-}
-
-HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
-                                           size_t                  count,
-                                           const hfsb_alloc       *alloc) {
-    hfsb_alloc     none = HFSB_INIT;
-    hfsbi_checker *checker;
-    if (!alloc) alloc = &none;
-    checker = (hfsbi_checker *)hfsbi_array(alloc, 1, sizeof *checker);
-    if (!checker) return NULL;
-    memset(checker, 0, sizeof *checker);
-    checker->alloc = checker->suffixes.alloc = *alloc;
-    checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
-    if (pthread_mutex_init(&checker->lock, NULL) != 0) {
-        hfsbi_array_free(alloc, checker, 1, sizeof *checker);
-        return NULL;
-    }
-    if (count == 0 || hfsbi_checker_copy(checker, checks, count))
-        return checker;
-    hfsbi_checker_close(checker);
-    return NULL;
-}
-
-HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
-    hfsb_alloc alloc;
-    size_t     i;
-    if (!checker) return;
-    alloc = checker->alloc;
-    for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
-        if (checker->seen[i].used)
-            hfsbi_array_free(&alloc, checker->seen[i].text,
-                             checker->seen[i].len + 1, 1);
-    hfsbi_array_free(&alloc, checker->checks, checker->count,
-                     sizeof *checker->checks);
-    hfsb_buf_free(&checker->suffixes);
-    (void)pthread_mutex_destroy(&checker->lock);
-    hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
-}
-
-/* The built-in checks; what they tell goes to *warnings by way of *lines. */
-static void hfsbi_check_built_in(hfsbi_checker *checker, hfsb_str path,
-                                 hfsb_str content, hfsb_buf *lines,
-                                 hfsb_buf *warnings) {
-    const char *shell = hfsbi_check_shell_of(content);
-    if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, content, lines);
-    if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
-        hfsbi_check_json(path, content, lines);
-    hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_ask(checker, shell, content, lines);
-    hfsbi_check_move(lines, warnings);
-}
-
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
-                                hfsb_str content, hfsb_buf *warnings) {
-    const hfsb_tools_check *check = checker->checks;
-    hfsb_buf                lines = HFSB_INIT;
-    size_t                  left = checker->count;
-    lines.alloc = warnings->alloc;
-    while (left > 0 && !hfsbi_check_is_for(path, hfsb_cstr(check->suffix))) {
-        check++;
-        left--;
-    }
-    if (left == 0) {
-        hfsbi_check_built_in(checker, path, content, &lines, warnings);
-    } else if (check->fn) {
-        if (check->fn(check->user, path, content, &lines) != HFSB_OK)
-            hfsb_buf_truncate(&lines, 0);
-        hfsbi_check_move(&lines, warnings);
-    }
-    hfsb_buf_free(&lines);
-}
 
 /* ---- src/check_python.c ---- */
 /* check_python.c - what python3 says of a Python file. Depends on: base, proc,
@@ -15995,7 +15692,9 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
 #define HFSBI_PYTHON_END "."
 
 static const char hfsbi_python_helper[] =
-    "import ast, functools, importlib, inspect, io, os, sys, tokenize\n"
+    "import os, sys\n"
+    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
+    "import ast, functools, importlib, inspect, io, tokenize\n"
     "\n"
     "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
     "source = sys.stdin.buffer.read()\n"
@@ -16007,7 +15706,6 @@ static const char hfsbi_python_helper[] =
     "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
     "except Exception:\n"
     "    pass\n"
-    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
     "\n"
     "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
     "    if getpid() != me:\n"
@@ -16240,6 +15938,334 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
     return ended;
 }
 
+/* ---- src/check.c ---- */
+/* check.c - what to tell about a file that was just written. Depends on: base,
+   utf8, json, hash, path, proc. */
+#define HFSBI_CHECK_TIMEOUT_MS 10000
+#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)
+#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
+#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
+#define HFSBI_CHECK_LINE       400 /* characters of a warning */
+
+/* ---- what all checks need ---- */
+
+HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line) {
+    size_t end = hfsb_str_find_byte(*text, '\n');
+    if (text->len == 0) return false;
+    *line = hfsb_str_slice(*text, 0, end);
+    *text = hfsb_str_slice(*text, line->len + 1, text->len);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
+    hfsbi_sink sink = hfsbi_sink_begin(lines);
+    hfsb_err   line;
+    hfsbi_ok(&line);
+    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
+    hfsbi_put(&sink, hfsb_cstr(line.msg));
+    hfsbi_put_byte(&sink, '\n');
+    return hfsbi_sink_end(&sink) == HFSB_OK;
+}
+
+/* The start of one stream of a program. */
+typedef struct hfsbi_check_output {
+    hfsb_buf        *buf;
+    hfsb_proc_stream stream;
+    bool             cut; /* what comes now does not follow what there is */
+} hfsbi_check_output;
+
+static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
+                             hfsb_str bytes) {
+    hfsbi_check_output *output = (hfsbi_check_output *)user;
+    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
+    if (stream != output->stream || output->cut) return;
+    output->cut = bytes.len > room;
+    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
+        HFSB_OK)
+        output->cut = true;
+}
+
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+                                  const char *const *argv, hfsb_str content,
+                                  hfsb_proc_stream stream, hfsb_buf *out) {
+    hfsb_proc_opts     opts = HFSB_INIT;
+    hfsb_proc_result   result;
+    hfsbi_check_output output = HFSB_INIT;
+    output.buf = out;
+    output.stream = stream;
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not where the files lie that are written */
+    opts.env = checker->env;
+    opts.input = content;
+    opts.timeout_ms = checker->timeout_ms;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.on_output = hfsbi_check_take;
+    opts.user = &output;
+    opts.alloc = out->alloc;
+    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
+        return false;
+    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
+}
+
+/* ---- what was found before ---- */
+
+static void hfsbi_check_digest(const char *program, hfsb_str content,
+                               unsigned char digest[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
+    hfsb_sha256_write(&sha, content);
+    hfsb_sha256_finish(&sha, digest);
+}
+
+/* The entry for digest, or NULL; with the lock held. */
+static hfsbi_check_seen *
+hfsbi_check_find(hfsbi_checker      *checker,
+                 const unsigned char digest[HFSB_SHA256_SIZE]) {
+    size_t i;
+    for (i = 0; i < HFSBI_CHECK_MEMORY; i++) {
+        hfsbi_check_seen *seen = &checker->seen[i];
+        if (seen->used &&
+            memcmp(seen->digest, digest, sizeof seen->digest) == 0)
+            return seen;
+    }
+    return NULL;
+}
+
+/* Appends what is known to *lines; false when nothing is known. */
+static bool hfsbi_check_recall(hfsbi_checker      *checker,
+                               const unsigned char digest[HFSB_SHA256_SIZE],
+                               hfsb_buf           *lines) {
+    hfsbi_check_seen *seen;
+    hfsb_str          text;
+    (void)pthread_mutex_lock(&checker->lock);
+    seen = hfsbi_check_find(checker, digest);
+    if (seen) {
+        seen->used = ++checker->clock;
+        text = hfsb_str_make(seen->text, seen->len);
+        (void)!hfsb_buf_append(lines, text); /* no memory: not told */
+    }
+    (void)pthread_mutex_unlock(&checker->lock);
+    return seen != NULL;
+}
+
+/* Puts text in the place of what was not asked for the longest; with the lock
+   held. */
+static void hfsbi_check_store(hfsbi_checker      *checker,
+                              const unsigned char digest[HFSB_SHA256_SIZE],
+                              hfsb_str            text) {
+    hfsbi_check_seen *oldest = checker->seen;
+    char             *copy = hfsbi_terminated(&checker->alloc, text);
+    size_t            i;
+    if (!copy) return;
+    for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
+        if (checker->seen[i].used < oldest->used) oldest = &checker->seen[i];
+    if (oldest->used)
+        hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1, 1);
+    memcpy(oldest->digest, digest, sizeof oldest->digest);
+    oldest->text = copy;
+    oldest->len = text.len;
+    oldest->used = ++checker->clock;
+}
+
+static void hfsbi_check_remember(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_str            text) {
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!hfsbi_check_find(checker, digest)) /* no other thread was faster */
+        hfsbi_check_store(checker, digest, text);
+    (void)pthread_mutex_unlock(&checker->lock);
+}
+
+/* What program says of content: from memory, or by running it. */
+static void hfsbi_check_ask(hfsbi_checker *checker, const char *program,
+                            hfsb_str content, hfsb_buf *lines) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    bool          whole;
+    if (content.len > HFSBI_CHECK_PROGRAM) return;
+    hfsbi_check_digest(program, content, digest);
+    if (hfsbi_check_recall(checker, digest, lines)) return;
+    if (strcmp(program, "python3") == 0)
+        whole = hfsbi_check_python(checker, content, lines);
+    else whole = hfsbi_check_shell(checker, program, content, lines);
+    if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
+}
+
+/* ---- the checks that are built in ---- */
+
+static bool hfsbi_check_has(hfsb_str content, const char *word) {
+    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
+}
+
+/* A training script that does not say where its model goes loses it with the
+   machine. */
+static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
+    if (!hfsbi_check_has(content, "TrainingArguments") &&
+        !hfsbi_check_has(content, "SFTConfig") &&
+        !hfsbi_check_has(content, "DPOConfig") &&
+        !hfsbi_check_has(content, "GRPOConfig"))
+        return;
+    if (!hfsbi_check_has(content, "push_to_hub"))
+        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+                                               "'push_to_hub' found"));
+    if (!hfsbi_check_has(content, "hub_model_id"))
+        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+                                               "'hub_model_id' found"));
+}
+
+static void hfsbi_check_py(hfsbi_checker *checker, hfsb_str content,
+                           hfsb_buf *lines) {
+    hfsbi_check_ask(checker, "python3", content, lines);
+    if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
+        hfsbi_check_training(content, lines);
+}
+
+/* Files of programs that allow comments in their JSON. */
+static bool hfsbi_check_comments(hfsb_str path) {
+    static const char *const starts[] = {"tsconfig.", "jsconfig.",
+                                         "devcontainer.", ".eslintrc."};
+    hfsb_str                 base = hfsb_path_base(path), dir;
+    size_t                   i;
+    for (i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (hfsb_str_starts(base, hfsb_cstr(starts[i]))) return true;
+    if (base.len == path.len) return false;
+    dir = hfsb_path_base(hfsb_str_slice(path, 0, path.len - base.len - 1));
+    return hfsb_str_equal(dir, HFSB_LIT(".vscode"));
+}
+
+static void hfsbi_check_json(hfsb_str path, hfsb_str content,
+                             hfsb_buf *lines) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_err      err;
+    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_comments(path)) return;
+    doc.alloc = text.alloc = lines->alloc;
+    /* The message starts with line and column. Nested too deep for us, or no
+       memory: that is not the file's fault. */
+    if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
+        hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
+        (void)hfsbi_check_tell(lines, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+}
+
+/* ---- all of it ---- */
+
+static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
+    hfsb_str base = hfsb_path_base(path);
+    return base.len > suffix.len && hfsb_str_ends(base, suffix);
+}
+
+/* Moves the lines to *warnings, one by one as far as there is room. */
+static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
+    hfsb_str text = hfsb_buf_str(lines), line;
+    while (hfsbi_check_next(&text, &line)) {
+        hfsbi_sink sink = hfsbi_sink_begin(warnings);
+        if (line.len == 0) continue;
+        hfsbi_put(&sink, line);
+        hfsbi_put_byte(&sink, '\n');
+        if (hfsbi_sink_end(&sink) != HFSB_OK) break;
+    }
+    hfsb_buf_truncate(lines, 0);
+}
+
+/* Copies the caller's checks, and the suffixes they point to. */
+static bool hfsbi_checker_copy(hfsbi_checker          *checker,
+                               const hfsb_tools_check *checks, size_t count) {
+    const char *suffix;
+    size_t      i;
+    checker->checks = (hfsb_tools_check *)hfsbi_array(&checker->alloc, count,
+                                                      sizeof *checker->checks);
+    if (!checker->checks) return false;
+    checker->count = count;
+    for (i = 0; i < count; i++) {
+        suffix = checks[i].suffix ? checks[i].suffix : "";
+        if (hfsb_buf_append(&checker->suffixes,
+                            hfsb_str_make(suffix, strlen(suffix) + 1)) !=
+            HFSB_OK)
+            return false;
+    }
+    suffix = checker->suffixes.ptr; /* stays where it is from now on */
+    for (i = 0; i < count; i++) {
+        checker->checks[i] = checks[i];
+        checker->checks[i].suffix = suffix;
+        suffix += strlen(suffix) + 1;
+    }
+    return true;
+}
+
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc) {
+    hfsb_alloc     none = HFSB_INIT;
+    hfsbi_checker *checker;
+    if (!alloc) alloc = &none;
+    checker = (hfsbi_checker *)hfsbi_array(alloc, 1, sizeof *checker);
+    if (!checker) return NULL;
+    memset(checker, 0, sizeof *checker);
+    checker->alloc = checker->suffixes.alloc = *alloc;
+    checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
+    if (pthread_mutex_init(&checker->lock, NULL) != 0) {
+        hfsbi_array_free(alloc, checker, 1, sizeof *checker);
+        return NULL;
+    }
+    if (count == 0 || hfsbi_checker_copy(checker, checks, count))
+        return checker;
+    hfsbi_checker_close(checker);
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
+    hfsb_alloc alloc;
+    size_t     i;
+    if (!checker) return;
+    alloc = checker->alloc;
+    for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
+        if (checker->seen[i].used)
+            hfsbi_array_free(&alloc, checker->seen[i].text,
+                             checker->seen[i].len + 1, 1);
+    hfsbi_array_free(&alloc, checker->checks, checker->count,
+                     sizeof *checker->checks);
+    hfsb_buf_free(&checker->suffixes);
+    (void)pthread_mutex_destroy(&checker->lock);
+    hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
+}
+
+/* The built-in checks; what they tell goes to *warnings by way of *lines. */
+static void hfsbi_check_built_in(hfsbi_checker *checker, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines,
+                                 hfsb_buf *warnings) {
+    const char *shell = hfsbi_check_shell_of(content);
+    if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
+        hfsbi_check_py(checker, content, lines);
+    if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
+        hfsbi_check_json(path, content, lines);
+    hfsbi_check_move(lines, warnings);
+    if (shell) hfsbi_check_ask(checker, shell, content, lines);
+    hfsbi_check_move(lines, warnings);
+}
+
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings) {
+    const hfsb_tools_check *check = checker->checks;
+    hfsb_buf                lines = HFSB_INIT;
+    size_t                  left = checker->count;
+    lines.alloc = warnings->alloc;
+    while (left > 0 && !hfsbi_check_is_for(path, hfsb_cstr(check->suffix))) {
+        check++;
+        left--;
+    }
+    if (left == 0) {
+        hfsbi_check_built_in(checker, path, content, &lines, warnings);
+    } else if (check->fn) {
+        if (check->fn(check->user, path, content, &lines) != HFSB_OK)
+            hfsb_buf_truncate(&lines, 0);
+        hfsbi_check_move(&lines, warnings);
+    }
+    hfsb_buf_free(&lines);
+}
+
 /* ---- src/tool.h ---- */
 /* The inside of the tools object: its commands ("jobs") and calls. Private to
    the tools. Whatever is not marked otherwise belongs to the lock. */
@@ -16269,7 +16295,9 @@ typedef struct hfsbi_job_spec {
 typedef struct hfsbi_job {
     struct hfsbi_job *next;
     char              id[HFSBI_JOB_ID];     /* unique, or as the caller chose */
-    char              marker[HFSBI_JOB_ID]; /* HFSB_JOB: unique */
+    char              marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
+                                  one that the caller chose, what makes it
+                                  unique on this machine */
     unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
     hfsbi_job_state   state;
     hfsbi_job_spec    spec;
@@ -16314,9 +16342,9 @@ struct hfsb_tools {
     hfsbi_checker  *checker; /* NULL: none; has a lock of its own */
     bool            session, no_keeper;
     hfsb_buf        shell;
-    hfsb_buf        base_env;  /* a NUL behind each; empty: the process's */
-    bool            own_env;   /* base_env counts */
-    hfsb_buf        hide_env;  /* names, a NUL behind each */
+    hfsb_buf        env_text;  /* of commands: "NAME=value", each with NUL */
+    const char    **env;       /* the same as a list, NULL at its end */
+    size_t          env_count;
     double          timeout, max_timeout;
     long long       grace_ms;
     size_t          max_running, max_waiting, max_finished;
@@ -16341,6 +16369,9 @@ struct hfsb_tools {
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+
+/* The name of "NAME=value", or all of "NAME". */
+HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* The job of that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
@@ -16426,6 +16457,9 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* Waits for something to happen, or until `until` (-1: for ever); may return
    earlier. Under the lock, which is let go of meanwhile. */
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* Does what can be done without waiting, whoever drives. Under the lock. */
+HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
 
 /* Every key of object must be one of `known` (blanks between) and come once;
    one that is not known becomes a note, or with opts.strict an error. */
@@ -16521,8 +16555,7 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
 
 /* ---- its environment ---- */
 
-/* The name of "NAME=value", or all of "NAME". */
-static hfsb_str hfsbi_env_name(const char *entry) {
+HFSBI_FN hfsb_str hfsbi_env_name(const char *entry) {
     hfsb_str all = hfsb_cstr(entry);
     size_t   at = hfsb_str_find_byte(all, '=');
     return at == HFSB_NPOS ? all : hfsb_str_slice(all, 0, at);
@@ -16541,20 +16574,15 @@ static const char *const hfsbi_env_defaults[] = {
     "TERM=dumb",      "NO_COLOR=1",            "PAGER=cat",
     "GIT_PAGER=cat",  "GIT_TERMINAL_PROMPT=0", "PYTHONUNBUFFERED=1"};
 
-static bool hfsbi_env_inherits(const hfsb_tools     *tools,
-                               const hfsbi_job_spec *spec,
+static bool hfsbi_env_inherits(const hfsbi_job_spec *spec,
                                const char           *entry) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
-    if (hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
-        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")) || name.len == 0 ||
-        hfsbi_env_has(&tools->hide_env, name) ||
-        hfsbi_env_has(&spec->env, name))
-        return false;
+    if (hfsbi_env_has(&spec->env, name)) return false;
     for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++)
         if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
             return false;
-    return strchr(entry, '=') != NULL;
+    return true;
 }
 
 /* Fills list, unless it is NULL, and gives the number of variables. */
@@ -16563,16 +16591,9 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
                              const char          **list) {
     size_t      i, n = 0, at;
     const char *entry;
-    for (i = at = 0;; i++) {
-        if (tools->own_env) {
-            if (at >= tools->base_env.len) break;
-            entry = tools->base_env.ptr + at;
-            at += strlen(entry) + 1;
-        } else if (!environ || !(entry = environ[i])) {
-            break;
-        }
-        if (!hfsbi_env_inherits(tools, spec, entry)) continue;
-        if (list) list[n] = entry;
+    for (i = 0; i < tools->env_count; i++) {
+        if (!hfsbi_env_inherits(spec, tools->env[i])) continue;
+        if (list) list[n] = tools->env[i];
         n++;
     }
     for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
@@ -16622,12 +16643,12 @@ static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
 /* Reads and discards what is there; bounded, so that one loud survivor does
    not hold up the rest. */
 static void hfsbi_drains_step(hfsb_tools *tools) {
-    char   block[65536];
+    char   block[16384];
     size_t i = 0;
     int    turns;
     while (i < tools->drain_count) {
         ssize_t n = 1;
-        for (turns = 0; n > 0 && turns < 16; turns++)
+        for (turns = 0; n > 0 && turns < 64; turns++)
             n = hfsbi_read(tools->drains[i], block, sizeof block);
         if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) {
             i++;
@@ -16750,6 +16771,18 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
+/* Another tools object may be given the same id by its caller: what is killed
+   by its marker must not be that one's. */
+static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
+    char own[40];
+    (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
+                   ++tools->job_count);
+    (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
+    if (id.len == 0) memcpy(job->id, own, sizeof own);
+    (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
+                   id.len ? "." : "", id.len ? own : "");
+}
+
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
                                   hfsb_str id, const unsigned char *digest,
                                   const hfsb_call_opts *opts) {
@@ -16768,11 +16801,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->result.extra.alloc = tools->alloc;
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
-    (void)snprintf(job->marker, sizeof job->marker, "%s-%lu", tools->prefix,
-                   ++tools->job_count);
-    if (id.len)
-        (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
-    else memcpy(job->id, job->marker, sizeof job->id);
+    hfsbi_job_name(tools, job, id);
     memcpy(job->digest, digest, sizeof job->digest);
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -16895,12 +16924,41 @@ static size_t hfsbi_or_size(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-/* A list of strings into one buffer, a NUL behind each. */
-static hfsb_status hfsbi_copy_list(const char *const *list, hfsb_buf *out) {
+/* Whether commands get this variable. */
+static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
+    hfsb_str name = hfsbi_env_name(entry);
+    if (name.len == 0 || entry[name.len] != '=' ||
+        hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
+        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")))
+        return false;
+    for (; hide && *hide; hide++)
+        if (hfsb_str_equal(name, hfsb_cstr(*hide))) return false;
+    return true;
+}
+
+/* Copies the environment: the host may change its own while we use it. */
+static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
+                                        const hfsb_tools_opts *o) {
+    const char *const *from =
+        o->env ? o->env : (const char *const *)environ;
     hfsb_status st = HFSB_OK;
-    for (; st == HFSB_OK && list && *list; list++)
-        st = hfsb_buf_append(out, hfsb_str_make(*list, strlen(*list) + 1));
-    return st;
+    size_t      at = 0, i = 0;
+    for (; st == HFSB_OK && from && *from; from++) {
+        if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
+        st = hfsb_buf_append(&tools->env_text,
+                             hfsb_str_make(*from, strlen(*from) + 1));
+        if (st == HFSB_OK) tools->env_count++;
+    }
+    if (st != HFSB_OK) return st;
+    tools->env = (const char **)hfsbi_array(
+        &o->alloc, tools->env_count + 1, sizeof(char *));
+    if (!tools->env) return HFSB_NOMEM;
+    for (; i < tools->env_count; i++) {
+        tools->env[i] = tools->env_text.ptr + at;
+        at += strlen(tools->env[i]) + 1;
+    }
+    tools->env[i] = NULL;
+    return HFSB_OK;
 }
 
 /* What needs no system call; HFSB_OK or HFSB_NOMEM. */
@@ -16908,11 +16966,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                                     const hfsb_tools_opts *o) {
     unsigned char id[4];
     hfsb_status   st;
-    tools->shell.alloc = tools->base_env.alloc = o->alloc;
-    tools->hide_env.alloc = o->alloc;
+    tools->shell.alloc = tools->env_text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->own_env = o->env != NULL;
     tools->timeout = hfsbi_or_double(o->timeout, 240);
     tools->max_timeout = hfsbi_or_double(o->max_timeout, 1200);
     tools->grace_ms = o->grace_ms;
@@ -16924,8 +16980,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                    id[0], id[1], id[2], id[3]);
     st = hfsb_buf_append(&tools->shell,
                          hfsb_cstr(o->shell ? o->shell : "/bin/sh"));
-    if (st == HFSB_OK) st = hfsbi_copy_list(o->env, &tools->base_env);
-    if (st == HFSB_OK) st = hfsbi_copy_list(o->hide_env, &tools->hide_env);
+    if (st == HFSB_OK) st = hfsbi_tools_copy_env(tools, o);
     if (st == HFSB_OK &&
         !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
                            o->max_spill, &o->alloc))
@@ -16933,7 +16988,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker =
         hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
-    return tools->checker ? HFSB_OK : HFSB_NOMEM;
+    if (!tools->checker) return HFSB_NOMEM;
+    tools->checker->env = tools->env;
+    return HFSB_OK;
 }
 
 static void hfsbi_tools_free(hfsb_tools *tools) {
@@ -16948,8 +17005,10 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
                      sizeof *tools->seen);
     hfsb_buf_free(&tools->shell);
-    hfsb_buf_free(&tools->base_env);
-    hfsb_buf_free(&tools->hide_env);
+    hfsb_buf_free(&tools->env_text);
+    if (tools->env)
+        hfsbi_array_free(&alloc, (void *)tools->env, tools->env_count + 1,
+                         sizeof(char *));
     (void)pthread_cond_destroy(&tools->changed);
     (void)pthread_mutex_destroy(&tools->lock);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
@@ -17006,7 +17065,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
 /* Any number of threads may wait, one of them drives: it sits in poll() for
    all descriptors, the others wait for `changed`. Whoever changes what there
    is to wait for wakes the driver through the pipe; only the driver empties
-   it. */
+   it, so that no wake is lost. */
 
 void hfsb_tools_wake(hfsb_tools *tools) {
     ssize_t n = hfsbi_write(tools->wake[1], "", 1);
@@ -17048,9 +17107,19 @@ static void hfsbi_tools_advance(hfsb_tools *tools) {
     (void)pthread_cond_broadcast(&tools->changed);
 }
 
+HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
+    if (!tools->driving) {
+        hfsbi_tools_advance(tools);
+        return;
+    }
+    hfsbi_jobs_step(tools);
+    (void)pthread_cond_broadcast(&tools->changed);
+    hfsb_tools_wake(tools); /* what it waits for may be closed by now */
+}
+
 void hfsb_tools_step(hfsb_tools *tools) {
     pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_advance(tools);
+    hfsbi_tools_touch(tools);
     pthread_mutex_unlock(&tools->lock);
 }
 
@@ -18072,7 +18141,7 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
     if (wait_ms > (long long)(tools->max_timeout * 1000.0))
         wait_ms = (long long)(tools->max_timeout * 1000.0);
     pthread_mutex_lock(&tools->lock);
-    hfsbi_jobs_step(tools); /* what is in the pipes counts as printed */
+    hfsbi_tools_touch(tools); /* what is in the pipes counts as printed */
     st = hfsbi_job_of(call, &call->job, err);
     if (call->job) {
         call->job->users++;
@@ -18167,7 +18236,7 @@ HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
 enum {
     HFSBI_READ_LINES = 2000,           /* when no limit is given */
     HFSBI_READ_CHARS = 4000,           /* of a line */
-    HFSBI_READ_BLOCK = 64 * 1024,
+    HFSBI_READ_BLOCK = 32 * 1024,     /* on the stack */
     HFSBI_READ_PROBE = 8192,           /* where a NUL means binary */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
     HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
@@ -18338,7 +18407,7 @@ static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
 
 /* Room for a file that is small, with its line numbers. */
 static size_t hfsbi_read_guess(unsigned long long size) {
-    return size < 4 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
+    return size < 8 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
                                        : (size_t)HFSBI_READ_BLOCK;
 }
 

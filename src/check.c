@@ -66,9 +66,7 @@ HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
     opts.alloc = out->alloc;
     if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
         return false;
-    /* The end is unknown when the host waits for every child itself. */
-    return result.end != HFSB_PROC_SIGNALED && !result.timed_out &&
-           !output.cut;
+    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
 }
 
 /* ---- what was found before ---- */
@@ -113,30 +111,31 @@ static bool hfsbi_check_recall(hfsbi_checker      *checker,
     return seen != NULL;
 }
 
-/* Remembers text, in the place of what was not asked for the longest. */
+/* Puts text in the place of what was not asked for the longest; with the lock
+   held. */
+static void hfsbi_check_store(hfsbi_checker      *checker,
+                              const unsigned char digest[HFSB_SHA256_SIZE],
+                              hfsb_str            text) {
+    hfsbi_check_seen *oldest = checker->seen;
+    char             *copy = hfsbi_terminated(&checker->alloc, text);
+    size_t            i;
+    if (!copy) return;
+    for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
+        if (checker->seen[i].used < oldest->used) oldest = &checker->seen[i];
+    if (oldest->used)
+        hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1, 1);
+    memcpy(oldest->digest, digest, sizeof oldest->digest);
+    oldest->text = copy;
+    oldest->len = text.len;
+    oldest->used = ++checker->clock;
+}
+
 static void hfsbi_check_remember(hfsbi_checker      *checker,
                                  const unsigned char digest[HFSB_SHA256_SIZE],
                                  hfsb_str            text) {
-    hfsbi_check_seen *oldest = checker->seen;
-    char             *copy;
-    size_t            i;
     (void)pthread_mutex_lock(&checker->lock);
-    copy = (char *)hfsbi_array(&checker->alloc, text.len + 1, 1);
-    if (copy && !hfsbi_check_find(checker, digest)) {
-        for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
-            if (checker->seen[i].used < oldest->used)
-                oldest = &checker->seen[i];
-        if (oldest->used)
-            hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1,
-                             1);
-        if (text.len) memcpy(copy, text.ptr, text.len);
-        memcpy(oldest->digest, digest, sizeof oldest->digest);
-        oldest->text = copy;
-        oldest->len = text.len;
-        oldest->used = ++checker->clock;
-    } else if (copy) { /* another thread was faster */
-        hfsbi_array_free(&checker->alloc, copy, text.len + 1, 1);
-    }
+    if (!hfsbi_check_find(checker, digest)) /* no other thread was faster */
+        hfsbi_check_store(checker, digest, text);
     (void)pthread_mutex_unlock(&checker->lock);
 }
 

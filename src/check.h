@@ -58,8 +58,8 @@ HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line);
 
 /* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. True when it ran and came to
-   its end by itself; else *out holds what there was. */
+   one of its streams, the first 64 KiB, to *out. True when it exited by itself
+   and that is all; else *out holds the start of it. */
 HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
                                   const char *const *argv, hfsb_str content,
                                   hfsb_proc_stream stream, hfsb_buf *out);

@@ -16,7 +16,9 @@
 #define HFSBI_PYTHON_END "."
 
 static const char hfsbi_python_helper[] =
-    "import ast, functools, importlib, inspect, io, os, sys, tokenize\n"
+    "import os, sys\n"
+    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
+    "import ast, functools, importlib, inspect, io, tokenize\n"
     "\n"
     "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
     "source = sys.stdin.buffer.read()\n"
@@ -28,7 +30,6 @@ static const char hfsbi_python_helper[] =
     "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
     "except Exception:\n"
     "    pass\n"
-    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
     "\n"
     "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
     "    if getpid() != me:\n"

@@ -30,8 +30,7 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
 
 /* ---- its environment ---- */
 
-/* The name of "NAME=value", or all of "NAME". */
-static hfsb_str hfsbi_env_name(const char *entry) {
+HFSBI_FN hfsb_str hfsbi_env_name(const char *entry) {
     hfsb_str all = hfsb_cstr(entry);
     size_t   at = hfsb_str_find_byte(all, '=');
     return at == HFSB_NPOS ? all : hfsb_str_slice(all, 0, at);
@@ -50,20 +49,15 @@ static const char *const hfsbi_env_defaults[] = {
     "TERM=dumb",      "NO_COLOR=1",            "PAGER=cat",
     "GIT_PAGER=cat",  "GIT_TERMINAL_PROMPT=0", "PYTHONUNBUFFERED=1"};
 
-static bool hfsbi_env_inherits(const hfsb_tools     *tools,
-                               const hfsbi_job_spec *spec,
+static bool hfsbi_env_inherits(const hfsbi_job_spec *spec,
                                const char           *entry) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
-    if (hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
-        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")) || name.len == 0 ||
-        hfsbi_env_has(&tools->hide_env, name) ||
-        hfsbi_env_has(&spec->env, name))
-        return false;
+    if (hfsbi_env_has(&spec->env, name)) return false;
     for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++)
         if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
             return false;
-    return strchr(entry, '=') != NULL;
+    return true;
 }
 
 /* Fills list, unless it is NULL, and gives the number of variables. */
@@ -72,16 +66,9 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
                              const char          **list) {
     size_t      i, n = 0, at;
     const char *entry;
-    for (i = at = 0;; i++) {
-        if (tools->own_env) {
-            if (at >= tools->base_env.len) break;
-            entry = tools->base_env.ptr + at;
-            at += strlen(entry) + 1;
-        } else if (!environ || !(entry = environ[i])) {
-            break;
-        }
-        if (!hfsbi_env_inherits(tools, spec, entry)) continue;
-        if (list) list[n] = entry;
+    for (i = 0; i < tools->env_count; i++) {
+        if (!hfsbi_env_inherits(spec, tools->env[i])) continue;
+        if (list) list[n] = tools->env[i];
         n++;
     }
     for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
@@ -131,12 +118,12 @@ static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
 /* Reads and discards what is there; bounded, so that one loud survivor does
    not hold up the rest. */
 static void hfsbi_drains_step(hfsb_tools *tools) {
-    char   block[65536];
+    char   block[16384];
     size_t i = 0;
     int    turns;
     while (i < tools->drain_count) {
         ssize_t n = 1;
-        for (turns = 0; n > 0 && turns < 16; turns++)
+        for (turns = 0; n > 0 && turns < 64; turns++)
             n = hfsbi_read(tools->drains[i], block, sizeof block);
         if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) {
             i++;
@@ -259,6 +246,18 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
+/* Another tools object may be given the same id by its caller: what is killed
+   by its marker must not be that one's. */
+static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
+    char own[40];
+    (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
+                   ++tools->job_count);
+    (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
+    if (id.len == 0) memcpy(job->id, own, sizeof own);
+    (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
+                   id.len ? "." : "", id.len ? own : "");
+}
+
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
                                   hfsb_str id, const unsigned char *digest,
                                   const hfsb_call_opts *opts) {
@@ -277,11 +276,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->result.extra.alloc = tools->alloc;
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
-    (void)snprintf(job->marker, sizeof job->marker, "%s-%lu", tools->prefix,
-                   ++tools->job_count);
-    if (id.len)
-        (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
-    else memcpy(job->id, job->marker, sizeof job->id);
+    hfsbi_job_name(tools, job, id);
     memcpy(job->digest, digest, sizeof job->digest);
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;

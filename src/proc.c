@@ -84,6 +84,7 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     proc->timeout_at =
         o->timeout_ms > 0 ? hfsbi_later(proc->started, o->timeout_ms) : -1;
     proc->ended_at = -1;
+    proc->look_at = proc->started + 1;
     proc->grace_ms = hfsbi_proc_ms(o->grace_ms, 2000);
     proc->quiet_ms = hfsbi_proc_ms(o->quiet_ms, 100);
     if (proc->quiet_ms < 0) proc->quiet_ms = 0;
@@ -485,9 +486,7 @@ void hfsb_proc_close(hfsb_proc *proc) {
     if (!proc) return;
     if (!proc->done) hfsbi_proc_destroy(proc);
     hfsbi_proc_end_input(proc);
-    if (proc->tree.held)
-        while (waitpid(proc->tree.leader, NULL, WNOHANG) < 0 && errno == EINTR)
-            continue;
+    if (proc->tree.held) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
     proc->done = true;
     n = hfsb_proc_take_pipes(proc, fds);
     for (i = 0; i < n; i++)

@@ -39,12 +39,14 @@ typedef struct hfsb_proc_opts {
                                 /dev/null */
     bool     merge_stderr;   /* one stream, in the order written */
     bool     any_length;     /* a command too long for an argument (120 kB) is
-                                run from an unlinked file */
+                                run from an unlinked file: the shell must
+                                speak sh */
     long long timeout_ms;    /* from the start (0: none) */
     long long grace_ms;      /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
     long long quiet_ms;      /* after the exit, wait until the pipes were
-                                quiet for so long (0: 100) */
+                                quiet for so long (0: 100; below 0: do not
+                                wait) */
     long long quiet_max_ms;  /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;     /* see hfsb_proc_close() */
@@ -54,7 +56,7 @@ typedef struct hfsb_proc_opts {
 } hfsb_proc_opts;
 
 typedef enum hfsb_proc_end {
-    HFSB_PROC_RUNNING,
+    HFSB_PROC_RUNNING,  /* also of one that could not be killed */
     HFSB_PROC_EXITED,   /* exit_code */
     HFSB_PROC_SIGNALED, /* signal */
     HFSB_PROC_UNKNOWN   /* the host program took the status away (it ignores
@@ -62,9 +64,9 @@ typedef enum hfsb_proc_end {
 } hfsb_proc_end;
 
 typedef struct hfsb_proc_result {
-    hfsb_proc_end      end;
     int                exit_code;
     int                signal;
+    hfsb_proc_end      end;
     bool               timed_out;  /* the timeout passed, whatever the end */
     bool               killed;     /* hfsb_proc_kill() was called */
     bool               incomplete; /* a process that outlived the command still
@@ -121,9 +123,10 @@ HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
    descendants, and whatever carries the job's id in its environment. */
 HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
 
-/* Queues bytes for standard input (with keep_input), and ends it. HFSB_OK;
-   HFSB_REFUSED when it is closed already, by us or by the command; HFSB_LIMIT
-   when more than 1 MiB waits; HFSB_NOMEM. */
+/* Queues bytes for standard input (with keep_input), and ends it with `end`.
+   HFSB_OK; HFSB_REFUSED when it is closed already, by us or by the command;
+   HFSB_LIMIT when more than 1 MiB waits already; HFSB_NOMEM. On failure
+   nothing was queued. */
 HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes,
                                      bool end, hfsb_err *err);
 
@@ -147,17 +150,21 @@ HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
    comes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
-/* Frees it. A command that still runs is killed at once, with its tree. Pipes
-   that survivors hold are given to hfsb_proc_keep_pipes(), or closed with
-   no_keeper. */
+/* Frees it; proc may be NULL. A command that still runs is killed at once,
+   with its tree, which may take a second when it resists. Pipes that survivors
+   hold are given to hfsb_proc_keep_pipes(), or closed with no_keeper.
+
+   Until then the command is a zombie, so that its number is not used again. */
 HFSB_API void hfsb_proc_close(hfsb_proc *proc);
 
 /* ---- all in one call ---- */
 
-/* Runs a command to its end and waits. Output goes to *out and *err_out when
-   these are not NULL (what does not fit below a buffer's max is counted but
-   not kept, as is what there is no memory for: result->incomplete), and to
-   on_output. HFSB_OK whatever the command's end was; else as open. */
+/* Runs a command to its end and waits. Output is appended to *out and *err_out
+   when these are not NULL, and given to on_output. The buffers get the start:
+   what does not fit below a buffer's max is only counted, and so is all from
+   where memory ran out, which result->incomplete tells. keep_input has no
+   effect. result may be NULL. HFSB_OK whatever the command's end was; else as
+   open. */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);

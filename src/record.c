@@ -3,11 +3,26 @@
 
 enum {
     HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
-    HFSBI_LOG_KEEP = 64 * 1024, /* of the end, once there is a spill file */
-    HFSBI_LOG_SLACK = 256 * 1024
+    HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
+    HFSBI_LOG_SLACK = 96 * 1024,
+    HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
 };
 
 /* ---- spill files ---- */
+
+/* dir as an absolute path: a reply names it, and the reader of that may be
+   anywhere. */
+static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
+    hfsb_buf path = HFSB_INIT;
+    char     here[PATH_MAX], *copy = NULL;
+    path.alloc = *alloc;
+    if (*dir == '/' || !getcwd(here, sizeof here))
+        return hfsbi_terminated(alloc, hfsb_cstr(dir));
+    if (hfsb_path_join(hfsb_cstr(here), hfsb_cstr(dir), &path) == HFSB_OK)
+        copy = hfsbi_terminated(alloc, hfsb_buf_str(&path));
+    hfsb_buf_free(&path);
+    return copy;
+}
 
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
@@ -19,7 +34,7 @@ HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
     spills->max = max ? max : 32;
     spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
     spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
-    spills->dir = hfsbi_terminated(alloc, hfsb_cstr(dir));
+    spills->dir = hfsbi_spills_dir(dir, alloc);
     if (spills->paths && spills->dir) return true;
     hfsbi_spills_free(spills);
     return false;
@@ -234,14 +249,18 @@ static void hfsbi_record_take(hfsbi_record *c, hfsb_proc_stream stream) {
 }
 
 HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
-                                  hfsb_str bytes) {
-    int i = stream == HFSB_PROC_STDERR;
-    hfsb_buf_truncate(&c->piece, 0);
-    if (hfsb_text_filter_write(c->filter[i], bytes, &c->piece) != HFSB_OK) {
-        c->lost = true;
-        return;
+                                 hfsb_str bytes) {
+    int    i = stream == HFSB_PROC_STDERR;
+    size_t n;
+    for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
+        n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
+                                           : (size_t)HFSBI_RECORD_BLOCK;
+        hfsb_buf_truncate(&c->piece, 0);
+        if (hfsb_text_filter_write(c->filter[i], hfsb_str_slice(bytes, 0, n),
+                                   &c->piece) == HFSB_OK)
+            hfsbi_record_take(c, stream);
+        else c->lost = true;
     }
-    hfsbi_record_take(c, stream);
 }
 
 /* stderr behind stdout in the log, from the stash or the window. */

@@ -32,7 +32,9 @@ typedef struct hfsbi_job_spec {
 typedef struct hfsbi_job {
     struct hfsbi_job *next;
     char              id[HFSBI_JOB_ID];     /* unique, or as the caller chose */
-    char              marker[HFSBI_JOB_ID]; /* HFSB_JOB: unique */
+    char              marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
+                                  one that the caller chose, what makes it
+                                  unique on this machine */
     unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
     hfsbi_job_state   state;
     hfsbi_job_spec    spec;
@@ -77,9 +79,9 @@ struct hfsb_tools {
     hfsbi_checker  *checker; /* NULL: none; has a lock of its own */
     bool            session, no_keeper;
     hfsb_buf        shell;
-    hfsb_buf        base_env;  /* a NUL behind each; empty: the process's */
-    bool            own_env;   /* base_env counts */
-    hfsb_buf        hide_env;  /* names, a NUL behind each */
+    hfsb_buf        env_text;  /* of commands: "NAME=value", each with NUL */
+    const char    **env;       /* the same as a list, NULL at its end */
+    size_t          env_count;
     double          timeout, max_timeout;
     long long       grace_ms;
     size_t          max_running, max_waiting, max_finished;
@@ -104,6 +106,9 @@ struct hfsb_tools {
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+
+/* The name of "NAME=value", or all of "NAME". */
+HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* The job of that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
@@ -189,6 +194,9 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* Waits for something to happen, or until `until` (-1: for ever); may return
    earlier. Under the lock, which is let go of meanwhile. */
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* Does what can be done without waiting, whoever drives. Under the lock. */
+HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
 
 /* Every key of object must be one of `known` (blanks between) and come once;
    one that is not known becomes a note, or with opts.strict an error. */

@@ -409,7 +409,7 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
     if (wait_ms > (long long)(tools->max_timeout * 1000.0))
         wait_ms = (long long)(tools->max_timeout * 1000.0);
     pthread_mutex_lock(&tools->lock);
-    hfsbi_jobs_step(tools); /* what is in the pipes counts as printed */
+    hfsbi_tools_touch(tools); /* what is in the pipes counts as printed */
     st = hfsbi_job_of(call, &call->job, err);
     if (call->job) {
         call->job->users++;

@@ -5,7 +5,7 @@
 enum {
     HFSBI_READ_LINES = 2000,           /* when no limit is given */
     HFSBI_READ_CHARS = 4000,           /* of a line */
-    HFSBI_READ_BLOCK = 64 * 1024,
+    HFSBI_READ_BLOCK = 32 * 1024,     /* on the stack */
     HFSBI_READ_PROBE = 8192,           /* where a NUL means binary */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
     HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
@@ -176,7 +176,7 @@ static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
 
 /* Room for a file that is small, with its line numbers. */
 static size_t hfsbi_read_guess(unsigned long long size) {
-    return size < 4 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
+    return size < 8 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
                                        : (size_t)HFSBI_READ_BLOCK;
 }
 

@@ -11,12 +11,41 @@ static size_t hfsbi_or_size(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-/* A list of strings into one buffer, a NUL behind each. */
-static hfsb_status hfsbi_copy_list(const char *const *list, hfsb_buf *out) {
+/* Whether commands get this variable. */
+static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
+    hfsb_str name = hfsbi_env_name(entry);
+    if (name.len == 0 || entry[name.len] != '=' ||
+        hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
+        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")))
+        return false;
+    for (; hide && *hide; hide++)
+        if (hfsb_str_equal(name, hfsb_cstr(*hide))) return false;
+    return true;
+}
+
+/* Copies the environment: the host may change its own while we use it. */
+static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
+                                        const hfsb_tools_opts *o) {
+    const char *const *from =
+        o->env ? o->env : (const char *const *)environ;
     hfsb_status st = HFSB_OK;
-    for (; st == HFSB_OK && list && *list; list++)
-        st = hfsb_buf_append(out, hfsb_str_make(*list, strlen(*list) + 1));
-    return st;
+    size_t      at = 0, i = 0;
+    for (; st == HFSB_OK && from && *from; from++) {
+        if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
+        st = hfsb_buf_append(&tools->env_text,
+                             hfsb_str_make(*from, strlen(*from) + 1));
+        if (st == HFSB_OK) tools->env_count++;
+    }
+    if (st != HFSB_OK) return st;
+    tools->env = (const char **)hfsbi_array(
+        &o->alloc, tools->env_count + 1, sizeof(char *));
+    if (!tools->env) return HFSB_NOMEM;
+    for (; i < tools->env_count; i++) {
+        tools->env[i] = tools->env_text.ptr + at;
+        at += strlen(tools->env[i]) + 1;
+    }
+    tools->env[i] = NULL;
+    return HFSB_OK;
 }
 
 /* What needs no system call; HFSB_OK or HFSB_NOMEM. */
@@ -24,11 +53,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                                     const hfsb_tools_opts *o) {
     unsigned char id[4];
     hfsb_status   st;
-    tools->shell.alloc = tools->base_env.alloc = o->alloc;
-    tools->hide_env.alloc = o->alloc;
+    tools->shell.alloc = tools->env_text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->own_env = o->env != NULL;
     tools->timeout = hfsbi_or_double(o->timeout, 240);
     tools->max_timeout = hfsbi_or_double(o->max_timeout, 1200);
     tools->grace_ms = o->grace_ms;
@@ -40,8 +67,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                    id[0], id[1], id[2], id[3]);
     st = hfsb_buf_append(&tools->shell,
                          hfsb_cstr(o->shell ? o->shell : "/bin/sh"));
-    if (st == HFSB_OK) st = hfsbi_copy_list(o->env, &tools->base_env);
-    if (st == HFSB_OK) st = hfsbi_copy_list(o->hide_env, &tools->hide_env);
+    if (st == HFSB_OK) st = hfsbi_tools_copy_env(tools, o);
     if (st == HFSB_OK &&
         !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
                            o->max_spill, &o->alloc))
@@ -49,7 +75,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker =
         hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
-    return tools->checker ? HFSB_OK : HFSB_NOMEM;
+    if (!tools->checker) return HFSB_NOMEM;
+    tools->checker->env = tools->env;
+    return HFSB_OK;
 }
 
 static void hfsbi_tools_free(hfsb_tools *tools) {
@@ -64,8 +92,10 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
                      sizeof *tools->seen);
     hfsb_buf_free(&tools->shell);
-    hfsb_buf_free(&tools->base_env);
-    hfsb_buf_free(&tools->hide_env);
+    hfsb_buf_free(&tools->env_text);
+    if (tools->env)
+        hfsbi_array_free(&alloc, (void *)tools->env, tools->env_count + 1,
+                         sizeof(char *));
     (void)pthread_cond_destroy(&tools->changed);
     (void)pthread_mutex_destroy(&tools->lock);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
@@ -122,7 +152,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
 /* Any number of threads may wait, one of them drives: it sits in poll() for
    all descriptors, the others wait for `changed`. Whoever changes what there
    is to wait for wakes the driver through the pipe; only the driver empties
-   it. */
+   it, so that no wake is lost. */
 
 void hfsb_tools_wake(hfsb_tools *tools) {
     ssize_t n = hfsbi_write(tools->wake[1], "", 1);
@@ -164,9 +194,19 @@ static void hfsbi_tools_advance(hfsb_tools *tools) {
     (void)pthread_cond_broadcast(&tools->changed);
 }
 
+HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
+    if (!tools->driving) {
+        hfsbi_tools_advance(tools);
+        return;
+    }
+    hfsbi_jobs_step(tools);
+    (void)pthread_cond_broadcast(&tools->changed);
+    hfsb_tools_wake(tools); /* what it waits for may be closed by now */
+}
+
 void hfsb_tools_step(hfsb_tools *tools) {
     pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_advance(tools);
+    hfsbi_tools_touch(tools);
     pthread_mutex_unlock(&tools->lock);
 }
 

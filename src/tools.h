@@ -18,11 +18,12 @@
    1 MB until then, and the command waits when it is full. */
 typedef struct hfsb_tools hfsb_tools;
 
-/* Looks at a file that was just written and appends to *warnings a line for
-   each thing to tell ("" when all is well). What it returns but HFSB_OK is
-   ignored: a check never fails a write. */
+/* A check of the caller's own: looks at a file that was just written and
+   appends to *warnings a line for each thing to tell. The first one whose
+   suffix fits takes the place of all that is built in for that file. When it
+   does not return HFSB_OK nothing is told: a check never fails a write. */
 typedef struct hfsb_tools_check {
-    const char *suffix; /* of the files it is for: ".py" */
+    const char *suffix; /* of the files it is for: ".py" (NULL or "": all) */
     hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
                       hfsb_buf *warnings); /* NULL: no check at all */
     void *user;
@@ -35,7 +36,7 @@ typedef struct hfsb_tools_opts {
                           (empty: anywhere) */
     bool session;      /* a file must be read before it is changed */
     const char *const *env; /* of commands, "NAME=value", NULL-terminated
-                               (NULL: that of this process) */
+                               (NULL: that of this process as it is now) */
     const char *const *hide_env; /* names of variables commands do not get,
                                     besides SANDBOX_API_TOKEN */
     const char *shell;      /* (NULL: "/bin/sh") */
