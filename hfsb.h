@@ -18156,14 +18156,17 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
 
 HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    hfsb_str    text = HFSB_LIT("");
+    hfsb_str    text = HFSB_INIT;
     bool        eof = false;
     hfsbi_job  *job;
     hfsb_status st =
         hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
     if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "text", !eof, &text, err);
+        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
     if (st != HFSB_OK) return st;
+    if (!text.ptr && !eof)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Give \"text\" (a string), \"eof\" (true), or both.");
     pthread_mutex_lock(&tools->lock);
     st = hfsbi_job_of(call, &job, err);
     if (job && job->state != HFSBI_JOB_RUNNING) {
@@ -18655,12 +18658,14 @@ HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
 
 /* ---- edit ---- */
 
+enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` has them all */
+
 static void hfsbi_put_edit_lines(hfsb_json_writer       *w,
                                  const hfsb_edit_result *r) {
     size_t i;
     hfsb_json_put_key(w, HFSB_LIT("lines"));
     hfsb_json_put_array(w);
-    for (i = 0; r->spans && i < r->count; i++) {
+    for (i = 0; r->spans && i < r->count && i < HFSBI_EDIT_LINES; i++) {
         hfsb_json_put_array(w);
         hfsb_json_put_uint(w, r->spans[i].first_line);
         hfsb_json_put_uint(w, r->spans[i].last_line);

@@ -424,14 +424,17 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
 
 HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    hfsb_str    text = HFSB_LIT("");
+    hfsb_str    text = HFSB_INIT;
     bool        eof = false;
     hfsbi_job  *job;
     hfsb_status st =
         hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
     if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "text", !eof, &text, err);
+        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
     if (st != HFSB_OK) return st;
+    if (!text.ptr && !eof)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Give \"text\" (a string), \"eof\" (true), or both.");
     pthread_mutex_lock(&tools->lock);
     st = hfsbi_job_of(call, &job, err);
     if (job && job->state != HFSBI_JOB_RUNNING) {

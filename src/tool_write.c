@@ -90,12 +90,14 @@ HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
 
 /* ---- edit ---- */
 
+enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` has them all */
+
 static void hfsbi_put_edit_lines(hfsb_json_writer       *w,
                                  const hfsb_edit_result *r) {
     size_t i;
     hfsb_json_put_key(w, HFSB_LIT("lines"));
     hfsb_json_put_array(w);
-    for (i = 0; r->spans && i < r->count; i++) {
+    for (i = 0; r->spans && i < r->count && i < HFSBI_EDIT_LINES; i++) {
         hfsb_json_put_array(w);
         hfsb_json_put_uint(w, r->spans[i].first_line);
         hfsb_json_put_uint(w, r->spans[i].last_line);
