@@ -12063,7 +12063,8 @@ HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
 }
 
 /* ---- src/file_place.c ---- */
-/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath. */
+/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath.
+ */
 /* ---- messages ---- */
 
 /* Longest path that a message shows whole, in characters. */

@@ -1,4 +1,5 @@
-/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath. */
+/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath.
+ */
 #include "file_place.h"
 
 /* ---- messages ---- */

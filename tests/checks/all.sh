@@ -49,6 +49,8 @@ item make make
 item make-test make test
 item cli sh tests/checks/cli.sh
 item fresh-copy sh tests/checks/fresh.sh
+item faults sh tests/checks/faults.sh
+item crash sh tests/checks/crash.sh
 item symbols sh tests/checks/symbols.sh
 item docs sh tests/checks/docs.sh
 item compile sh tests/checks/compile.sh
