@@ -17789,9 +17789,11 @@ static hfsb_status hfsbi_read_variable(hfsb_str name,
     if (type == HFSB_JSON_ARRAY || type == HFSB_JSON_OBJECT ||
         hfsb_str_find_byte(text, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "env: the value of %.*s must be a string without "
-                          "NUL.",
-                          (int)hfsb_utf8_offset(name, 40), name.ptr);
+                          "env: %.*s must be a string without NUL, not %s.",
+                          (int)hfsb_utf8_offset(name, 40), name.ptr,
+                          type == HFSB_JSON_STRING
+                              ? "one with NUL"
+                              : hfsb_json_type_name(type));
     st = hfsb_buf_append(out, name);
     if (st == HFSB_OK && type != HFSB_JSON_NULL)
         st = hfsb_buf_append_byte(out, '=');
@@ -19056,10 +19058,8 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
     HFSBI_TYPE("exact", "boolean", "Match to the letter")
 
 #define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
-#define HFSBI_CHANGES                                                    \
-    "{\"readOnlyHint\":false,\"destructiveHint\":true,"                  \
-    "\"openWorldHint\":false}"
-#define HFSBI_RUNS    "{\"readOnlyHint\":false,\"destructiveHint\":true}"
+#define HFSBI_CHANGES "{\"destructiveHint\":true,\"openWorldHint\":false}"
+#define HFSBI_RUNS    "{\"destructiveHint\":true}"
 
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",

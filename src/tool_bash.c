@@ -56,9 +56,11 @@ static hfsb_status hfsbi_read_variable(hfsb_str name,
     if (type == HFSB_JSON_ARRAY || type == HFSB_JSON_OBJECT ||
         hfsb_str_find_byte(text, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "env: the value of %.*s must be a string without "
-                          "NUL.",
-                          (int)hfsb_utf8_offset(name, 40), name.ptr);
+                          "env: %.*s must be a string without NUL, not %s.",
+                          (int)hfsb_utf8_offset(name, 40), name.ptr,
+                          type == HFSB_JSON_STRING
+                              ? "one with NUL"
+                              : hfsb_json_type_name(type));
     st = hfsb_buf_append(out, name);
     if (st == HFSB_OK && type != HFSB_JSON_NULL)
         st = hfsb_buf_append_byte(out, '=');

@@ -24,10 +24,8 @@
     HFSBI_TYPE("exact", "boolean", "Match to the letter")
 
 #define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
-#define HFSBI_CHANGES                                                    \
-    "{\"readOnlyHint\":false,\"destructiveHint\":true,"                  \
-    "\"openWorldHint\":false}"
-#define HFSBI_RUNS    "{\"readOnlyHint\":false,\"destructiveHint\":true}"
+#define HFSBI_CHANGES "{\"destructiveHint\":true,\"openWorldHint\":false}"
+#define HFSBI_RUNS    "{\"destructiveHint\":true}"
 
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",
