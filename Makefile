@@ -12,17 +12,19 @@ CC           ?= cc
 CFLAGS       ?= -O2
 FUZZ_SECONDS ?= 60
 
-# An example that needs a library says so in a line like this:
-# /* link: -lcurl */. Where that is missing, it is left out.
+# An example is one file, x.c, or x.c and the folder x/. One that needs a
+# library says so in a line like this: /* link: -lcurl */. Where that is
+# missing, it is left out.
 all:
 	@mkdir -p build
 	@for f in examples/*.c; do \
 	    [ -f "$$f" ] || continue; \
 	    out=build/$$(basename "$$f" .c); \
+	    dir=$${f%.c}; [ -d "$$dir" ] || dir=; \
 	    [ ! -f "$$out" ] || \
-	    [ -n "$$(find "$$f" *.h -newer "$$out")" ] || continue; \
+	    [ -n "$$(find "$$f" $$dir *.h -newer "$$out")" ] || continue; \
 	    libs=$$(sed -n 's|^/\* link: \(.*\) \*/$$|\1|p' "$$f"); \
-	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $$libs; then \
+	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} $$libs; then \
 	        echo "built $$out"; \
 	    elif [ -n "$$libs" ]; then \
 	        echo "left out $$out: it needs $$libs"; \

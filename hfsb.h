@@ -691,6 +691,7 @@ typedef struct hfsb_span {
 
 typedef struct hfsb_diff_opts {
     hfsb_str path;      /* named in the head lines (empty: "file") */
+    hfsb_str old_path;  /* of the old text (empty: the same) */
     size_t   context;   /* equal lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
@@ -1235,6 +1236,7 @@ typedef struct hfsb_tools_opts {
     size_t   max_finished;  /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
     const char *spill_dir;  /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
+    bool     no_spill;      /* long output is not saved anywhere */
     size_t   max_spill;     /* bytes of one (0: 64 MiB) */
     size_t   max_spills;    /* how many are kept (0: 32) */
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
@@ -1331,7 +1333,7 @@ HFSB_API void        hfsb_call_close(hfsb_call *call);
 /* ---- to drive it from a loop ---- */
 
 /* Fills list, of max items, with what to wait for; gives how many there are,
-   which may be more than max. */
+   which may be more than max: look at the rest every 20 ms or so. */
 HFSB_API size_t    hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
                                     size_t max);
 /* When, on hfsb_clock_ms(), to step even so; -1: never. */
@@ -1340,7 +1342,8 @@ HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
 HFSB_API void      hfsb_tools_step(hfsb_tools *tools);
 /* Waits up to wait_ms (below 0: for ever) for something to do, and does it. */
 HFSB_API void      hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
-/* Makes a poll in another thread return. May be called from any thread. */
+/* Makes a poll in another thread return. May be called from any thread, and
+   from a signal handler. */
 HFSB_API void      hfsb_tools_wake(hfsb_tools *tools);
 
 /* How many commands run or wait for their turn. */
@@ -6997,6 +7000,13 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body.status : st;
 }
 
+/* A path as the head lines show it: relative, and never empty. */
+static hfsb_str hfsbi_diff_name(hfsb_str path) {
+    while (path.len && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    return path.len ? path : HFSB_LIT("file");
+}
+
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                               const hfsb_span *spans, size_t count,
                               const hfsb_diff_opts *opts, hfsb_buf *out,
@@ -7005,13 +7015,12 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     hfsbi_block   b = HFSB_INIT;
     hfsb_buf      body = HFSB_INIT;
     hfsbi_sink    sink = hfsbi_sink_begin(out);
-    hfsb_str      path = opts ? opts->path : HFSB_LIT("");
+    hfsb_str      path = hfsbi_diff_name(opts ? opts->path : HFSB_LIT(""));
+    hfsb_str      old_path = path;
     size_t        floor = 0;
     bool          more;
     if (cut) *cut = false;
-    while (path.len && path.ptr[0] == '/')
-        path = hfsb_str_slice(path, 1, path.len);
-    if (!path.len) path = HFSB_LIT("file");
+    if (opts && opts->old_path.len) old_path = hfsbi_diff_name(opts->old_path);
     body.alloc = out->alloc;
     u.old_text = old_text;
     u.new_text = new_text;
@@ -7024,8 +7033,8 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     u.body = hfsbi_sink_begin(&body);
     more = hfsbi_next_block(&u, &b);
     if (more)
-        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)path.len,
-                   path.ptr, (int)path.len, path.ptr);
+        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
+                   old_path.ptr, (int)path.len, path.ptr);
     while (more && sink.status == HFSB_OK) {
         hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
         if (st != HFSB_OK) sink.status = st;
@@ -11224,6 +11233,7 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
                                     size_t count, hfsb_patch_change *c) {
     hfsb_diff_opts opts = HFSB_INIT;
     opts.path = c->new_path.len ? c->new_path : c->path;
+    opts.old_path = c->path;
     return hfsb_diff_unified(before, hfsb_buf_str(&c->content), spans, count,
                              &opts, &c->diff, NULL);
 }
@@ -15106,6 +15116,7 @@ typedef struct hfsbi_spills {
     char      **paths; /* a ring, oldest at `first` */
     size_t      first, count, max;
     size_t      max_bytes;
+    bool        none; /* make no file at all */
     char       *dir;
     hfsb_alloc  alloc;
 } hfsbi_spills;
@@ -15268,7 +15279,7 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
     unsigned char id[6];
     int           fd = -1, tries;
     char         *copy;
-    for (tries = 0; fd < 0 && tries < 8; tries++) {
+    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
         hfsb_buf_truncate(name, 0);
         hfsbi_random(id, sizeof id);
         if (hfsb_buf_printf(name, "%s/bash_output_%02x%02x%02x%02x%02x%02x"
@@ -15408,7 +15419,7 @@ static void hfsbi_stash_begin(hfsbi_record *c, size_t more) {
         return;
     c->stash_tried = true;
     all.alloc = c->alloc;
-    c->stash = hfsbi_unnamed_file(c->spills->dir);
+    if (!c->spills->none) c->stash = hfsbi_unnamed_file(c->spills->dir);
     c->stash_full =
         c->stash < 0 ||
         hfsb_text_window_show(c->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
@@ -16357,6 +16368,7 @@ struct hfsb_tools {
     bool            driving; /* a thread waits in poll() for all of us */
     hfsbi_job      *jobs;    /* newest first */
     unsigned long   job_count; /* ever */
+    hfsb_call      *waiting;   /* calls that wait for a time to come */
     hfsbi_once     *onces;
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
@@ -16418,6 +16430,7 @@ struct hfsb_call {
     hfsb_tool_result       result;
     hfsb_status            status;
     hfsbi_wait             wait;
+    hfsb_call             *next_waiting;
     hfsbi_job             *job;    /* of bash, bash_output */
     hfsbi_job            **killed; /* of kill */
     size_t                 killed_count, killed_cap;
@@ -16986,6 +16999,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
         !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
                            o->max_spill, &o->alloc))
         st = HFSB_NOMEM;
+    tools->spills.none = o->no_spill;
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker =
         hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
@@ -17092,10 +17106,19 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     return n;
 }
 
+/* The next time that a job or a call waits for. Under the lock. */
+static long long hfsbi_tools_next(const hfsb_tools *tools) {
+    long long        at = hfsbi_jobs_deadline(tools);
+    const hfsb_call *call;
+    for (call = tools->waiting; call; call = call->next_waiting)
+        if (at < 0 || call->until < at) at = call->until;
+    return at;
+}
+
 long long hfsb_tools_deadline(hfsb_tools *tools) {
     long long at;
     pthread_mutex_lock(&tools->lock);
-    at = hfsbi_jobs_deadline(tools);
+    at = hfsbi_tools_next(tools);
     pthread_mutex_unlock(&tools->lock);
     return at;
 }
@@ -17127,7 +17150,7 @@ void hfsb_tools_step(hfsb_tools *tools) {
 /* Milliseconds for poll() until `until` or the next deadline. */
 static int hfsbi_poll_time(const hfsb_tools *tools, long long until,
                            bool crowded) {
-    long long now = hfsb_clock_ms(), at = hfsbi_jobs_deadline(tools), ms;
+    long long now = hfsb_clock_ms(), at = hfsbi_tools_next(tools), ms;
     if (until >= 0 && (at < 0 || until < at)) at = until;
     ms = at < 0 ? 60000 : at > now ? at - now : 0;
     if (crowded && ms > 20) ms = 20;
@@ -17630,6 +17653,13 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     return true;
 }
 
+/* It waits for no time any more. Under the lock. */
+static void hfsbi_call_unlink(hfsb_call *call) {
+    hfsb_call **link = &call->tools->waiting;
+    while (*link && *link != call) link = &(*link)->next_waiting;
+    if (*link) *link = call->next_waiting;
+}
+
 /* It has come: the result is written. Under the lock. */
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
@@ -17649,6 +17679,7 @@ static void hfsbi_call_finish(hfsb_call *call) {
         if (st == HFSB_OK) st = call->once->status;
         break;
     }
+    hfsbi_call_unlink(call);
     hfsbi_call_end(call, st, NULL);
 }
 
@@ -17677,6 +17708,7 @@ void hfsb_call_close(hfsb_call *call) {
     if (!call) return;
     tools = call->tools;
     pthread_mutex_lock(&tools->lock);
+    hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
         if (call->opts.on_text && call->job->record.user == call->opts.user)
@@ -18152,6 +18184,8 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
         call->offset = (unsigned long long)offset;
         call->until = hfsb_clock_ms() + wait_ms;
         call->wait = HFSBI_WAIT_OUTPUT;
+        call->next_waiting = tools->waiting;
+        tools->waiting = call;
     }
     pthread_mutex_unlock(&tools->lock);
     return st;
@@ -18875,64 +18909,73 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     return HFSB_OK;
 }
 
-/* What the file was when it was read; NULL when it was not, or when an earlier
-   change of the same patch writes it. */
-static const hfsb_file_info *hfsbi_patch_was(hfsbi_patch_call *p,
-                                             hfsb_str        path) {
+/* The file as it was when it was read; NULL when it was not, or when an earlier
+   change of the same patch has used that. */
+static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
     size_t i;
     for (i = 0; i < p->seen_count; i++)
-        if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path)) {
-            p->seen[i].used = true;
-            return &p->seen[i].info;
-        }
+        if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
+            return &p->seen[i];
     return NULL;
 }
 
-/* Writes the new content of one change beside its place. */
-static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call          *p,
+/* Writes the new content of one change beside its place. A file that moves
+   keeps its mode. */
+static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                        const hfsb_patch_change *c,
                                        hfsb_file_writer       **writer,
                                        hfsb_err                *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
+    hfsbi_patch_seen    *was;
     hfsb_str             path = c->new_path.len ? c->new_path : c->path;
     hfsb_status          st;
-    if (c->kind == HFSB_PATCH_DELETE) return HFSB_OK;
-    if (!c->new_path.len) opts.if_same = hfsbi_patch_was(p, path);
+    if (c->kind == HFSB_PATCH_DELETE || *writer) return HFSB_OK;
+    was = hfsbi_patch_was(p, c->path);
+    if (was && c->new_path.len) opts.mode = was->info.mode;
+    else if (was) opts.if_same = &was->info;
     st = hfsb_file_writer_open(p->call->tools->place, path, &opts, writer,
                                err);
-    return st == HFSB_OK ? hfsb_file_writer_append(
-                               *writer, hfsb_buf_str(&c->content), err)
-                         : st;
+    if (st != HFSB_OK) return st;
+    if (was) was->used = true;
+    return hfsb_file_writer_append(*writer, hfsb_buf_str(&c->content), err);
 }
 
 /* Carries one change out. */
-static hfsb_status hfsbi_patch_commit(hfsbi_patch_call          *p,
+static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
-                                      hfsb_file_writer        *writer,
+                                      hfsb_file_writer       **writer,
                                       hfsb_err                *err) {
     hfsb_tools *tools = p->call->tools;
-    hfsb_status st = HFSB_OK;
-    if (writer) st = hfsb_file_writer_commit(writer, NULL, err);
-    if (st == HFSB_OK && writer)
-        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
-    if (st == HFSB_OK && (!writer || c->new_path.len))
+    hfsb_status st = hfsbi_patch_prepare(p, c, writer, err);
+    if (st == HFSB_OK && *writer) {
+        st = hfsb_file_writer_commit(*writer, NULL, err);
+        if (st == HFSB_OK)
+            hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
+    }
+    if (st == HFSB_OK && (!*writer || c->new_path.len))
         st = hfsb_file_remove(tools->place, c->path, err);
     return st;
 }
 
 /* All new contents are on the disk before the first file changes, so that a
-   full disk or a missing permission costs nothing. */
+   full disk or a missing permission costs nothing. What cannot be prepared
+   because an earlier part of the patch must make room for it (it deletes or
+   moves the file that becomes a directory) waits for its turn. */
 static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
                                      hfsb_err *err) {
-    hfsb_status st = HFSB_OK;
-    size_t      i;
-    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
-        st = hfsbi_patch_prepare(p, p->result.changes + i, p->writers + i,
-                                 err);
-    for (*done = 0; st == HFSB_OK && *done < p->result.count; ++*done)
-        st = hfsbi_patch_commit(p, p->result.changes + *done,
-                                p->writers[*done], err);
-    if (st != HFSB_OK && *done > 0) --*done; /* the failed one */
+    const hfsb_patch_change *c = p->result.changes;
+    hfsb_status              st = HFSB_OK;
+    bool                     room = false;
+    size_t                   i;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        st = hfsbi_patch_prepare(p, c + i, p->writers + i, err);
+        if (st != HFSB_OK && st != HFSB_NOMEM && room) st = HFSB_OK;
+        if (c[i].kind == HFSB_PATCH_DELETE || c[i].new_path.len) room = true;
+    }
+    for (*done = 0; st == HFSB_OK && *done < p->result.count;) {
+        st = hfsbi_patch_commit(p, c + *done, p->writers + *done, err);
+        if (st == HFSB_OK) ++*done;
+    }
     return st;
 }
 

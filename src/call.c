@@ -379,6 +379,13 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     return true;
 }
 
+/* It waits for no time any more. Under the lock. */
+static void hfsbi_call_unlink(hfsb_call *call) {
+    hfsb_call **link = &call->tools->waiting;
+    while (*link && *link != call) link = &(*link)->next_waiting;
+    if (*link) *link = call->next_waiting;
+}
+
 /* It has come: the result is written. Under the lock. */
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
@@ -398,6 +405,7 @@ static void hfsbi_call_finish(hfsb_call *call) {
         if (st == HFSB_OK) st = call->once->status;
         break;
     }
+    hfsbi_call_unlink(call);
     hfsbi_call_end(call, st, NULL);
 }
 
@@ -426,6 +434,7 @@ void hfsb_call_close(hfsb_call *call) {
     if (!call) return;
     tools = call->tools;
     pthread_mutex_lock(&tools->lock);
+    hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
         if (call->opts.on_text && call->job->record.user == call->opts.user)

@@ -358,6 +358,13 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body.status : st;
 }
 
+/* A path as the head lines show it: relative, and never empty. */
+static hfsb_str hfsbi_diff_name(hfsb_str path) {
+    while (path.len && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    return path.len ? path : HFSB_LIT("file");
+}
+
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                               const hfsb_span *spans, size_t count,
                               const hfsb_diff_opts *opts, hfsb_buf *out,
@@ -366,13 +373,12 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     hfsbi_block   b = HFSB_INIT;
     hfsb_buf      body = HFSB_INIT;
     hfsbi_sink    sink = hfsbi_sink_begin(out);
-    hfsb_str      path = opts ? opts->path : HFSB_LIT("");
+    hfsb_str      path = hfsbi_diff_name(opts ? opts->path : HFSB_LIT(""));
+    hfsb_str      old_path = path;
     size_t        floor = 0;
     bool          more;
     if (cut) *cut = false;
-    while (path.len && path.ptr[0] == '/')
-        path = hfsb_str_slice(path, 1, path.len);
-    if (!path.len) path = HFSB_LIT("file");
+    if (opts && opts->old_path.len) old_path = hfsbi_diff_name(opts->old_path);
     body.alloc = out->alloc;
     u.old_text = old_text;
     u.new_text = new_text;
@@ -385,8 +391,8 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     u.body = hfsbi_sink_begin(&body);
     more = hfsbi_next_block(&u, &b);
     if (more)
-        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)path.len,
-                   path.ptr, (int)path.len, path.ptr);
+        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
+                   old_path.ptr, (int)path.len, path.ptr);
     while (more && sink.status == HFSB_OK) {
         hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
         if (st != HFSB_OK) sink.status = st;

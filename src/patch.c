@@ -60,6 +60,7 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
                                     size_t count, hfsb_patch_change *c) {
     hfsb_diff_opts opts = HFSB_INIT;
     opts.path = c->new_path.len ? c->new_path : c->path;
+    opts.old_path = c->path;
     return hfsb_diff_unified(before, hfsb_buf_str(&c->content), spans, count,
                              &opts, &c->diff, NULL);
 }

@@ -80,7 +80,7 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
     unsigned char id[6];
     int           fd = -1, tries;
     char         *copy;
-    for (tries = 0; fd < 0 && tries < 8; tries++) {
+    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
         hfsb_buf_truncate(name, 0);
         hfsbi_random(id, sizeof id);
         if (hfsb_buf_printf(name, "%s/bash_output_%02x%02x%02x%02x%02x%02x"
@@ -220,7 +220,7 @@ static void hfsbi_stash_begin(hfsbi_record *c, size_t more) {
         return;
     c->stash_tried = true;
     all.alloc = c->alloc;
-    c->stash = hfsbi_unnamed_file(c->spills->dir);
+    if (!c->spills->none) c->stash = hfsbi_unnamed_file(c->spills->dir);
     c->stash_full =
         c->stash < 0 ||
         hfsb_text_window_show(c->window[1], HFSB_LIT(""), &all) != HFSB_OK ||

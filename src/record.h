@@ -11,6 +11,7 @@ typedef struct hfsbi_spills {
     char      **paths; /* a ring, oldest at `first` */
     size_t      first, count, max;
     size_t      max_bytes;
+    bool        none; /* make no file at all */
     char       *dir;
     hfsb_alloc  alloc;
 } hfsbi_spills;

@@ -93,6 +93,7 @@ struct hfsb_tools {
     bool            driving; /* a thread waits in poll() for all of us */
     hfsbi_job      *jobs;    /* newest first */
     unsigned long   job_count; /* ever */
+    hfsb_call      *waiting;   /* calls that wait for a time to come */
     hfsbi_once     *onces;
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
@@ -154,6 +155,7 @@ struct hfsb_call {
     hfsb_tool_result       result;
     hfsb_status            status;
     hfsbi_wait             wait;
+    hfsb_call             *next_waiting;
     hfsbi_job             *job;    /* of bash, bash_output */
     hfsbi_job            **killed; /* of kill */
     size_t                 killed_count, killed_cap;

@@ -419,6 +419,8 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
         call->offset = (unsigned long long)offset;
         call->until = hfsb_clock_ms() + wait_ms;
         call->wait = HFSBI_WAIT_OUTPUT;
+        call->next_waiting = tools->waiting;
+        tools->waiting = call;
     }
     pthread_mutex_unlock(&tools->lock);
     return st;

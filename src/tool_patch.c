@@ -43,64 +43,73 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     return HFSB_OK;
 }
 
-/* What the file was when it was read; NULL when it was not, or when an earlier
-   change of the same patch writes it. */
-static const hfsb_file_info *hfsbi_patch_was(hfsbi_patch_call *p,
-                                             hfsb_str        path) {
+/* The file as it was when it was read; NULL when it was not, or when an earlier
+   change of the same patch has used that. */
+static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
     size_t i;
     for (i = 0; i < p->seen_count; i++)
-        if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path)) {
-            p->seen[i].used = true;
-            return &p->seen[i].info;
-        }
+        if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
+            return &p->seen[i];
     return NULL;
 }
 
-/* Writes the new content of one change beside its place. */
-static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call          *p,
+/* Writes the new content of one change beside its place. A file that moves
+   keeps its mode. */
+static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                        const hfsb_patch_change *c,
                                        hfsb_file_writer       **writer,
                                        hfsb_err                *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
+    hfsbi_patch_seen    *was;
     hfsb_str             path = c->new_path.len ? c->new_path : c->path;
     hfsb_status          st;
-    if (c->kind == HFSB_PATCH_DELETE) return HFSB_OK;
-    if (!c->new_path.len) opts.if_same = hfsbi_patch_was(p, path);
+    if (c->kind == HFSB_PATCH_DELETE || *writer) return HFSB_OK;
+    was = hfsbi_patch_was(p, c->path);
+    if (was && c->new_path.len) opts.mode = was->info.mode;
+    else if (was) opts.if_same = &was->info;
     st = hfsb_file_writer_open(p->call->tools->place, path, &opts, writer,
                                err);
-    return st == HFSB_OK ? hfsb_file_writer_append(
-                               *writer, hfsb_buf_str(&c->content), err)
-                         : st;
+    if (st != HFSB_OK) return st;
+    if (was) was->used = true;
+    return hfsb_file_writer_append(*writer, hfsb_buf_str(&c->content), err);
 }
 
 /* Carries one change out. */
-static hfsb_status hfsbi_patch_commit(hfsbi_patch_call          *p,
+static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
-                                      hfsb_file_writer        *writer,
+                                      hfsb_file_writer       **writer,
                                       hfsb_err                *err) {
     hfsb_tools *tools = p->call->tools;
-    hfsb_status st = HFSB_OK;
-    if (writer) st = hfsb_file_writer_commit(writer, NULL, err);
-    if (st == HFSB_OK && writer)
-        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
-    if (st == HFSB_OK && (!writer || c->new_path.len))
+    hfsb_status st = hfsbi_patch_prepare(p, c, writer, err);
+    if (st == HFSB_OK && *writer) {
+        st = hfsb_file_writer_commit(*writer, NULL, err);
+        if (st == HFSB_OK)
+            hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
+    }
+    if (st == HFSB_OK && (!*writer || c->new_path.len))
         st = hfsb_file_remove(tools->place, c->path, err);
     return st;
 }
 
 /* All new contents are on the disk before the first file changes, so that a
-   full disk or a missing permission costs nothing. */
+   full disk or a missing permission costs nothing. What cannot be prepared
+   because an earlier part of the patch must make room for it (it deletes or
+   moves the file that becomes a directory) waits for its turn. */
 static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
                                      hfsb_err *err) {
-    hfsb_status st = HFSB_OK;
-    size_t      i;
-    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
-        st = hfsbi_patch_prepare(p, p->result.changes + i, p->writers + i,
-                                 err);
-    for (*done = 0; st == HFSB_OK && *done < p->result.count; ++*done)
-        st = hfsbi_patch_commit(p, p->result.changes + *done,
-                                p->writers[*done], err);
-    if (st != HFSB_OK && *done > 0) --*done; /* the failed one */
+    const hfsb_patch_change *c = p->result.changes;
+    hfsb_status              st = HFSB_OK;
+    bool                     room = false;
+    size_t                   i;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        st = hfsbi_patch_prepare(p, c + i, p->writers + i, err);
+        if (st != HFSB_OK && st != HFSB_NOMEM && room) st = HFSB_OK;
+        if (c[i].kind == HFSB_PATCH_DELETE || c[i].new_path.len) room = true;
+    }
+    for (*done = 0; st == HFSB_OK && *done < p->result.count;) {
+        st = hfsbi_patch_commit(p, c + *done, p->writers + *done, err);
+        if (st == HFSB_OK) ++*done;
+    }
     return st;
 }
 

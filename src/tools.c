@@ -72,6 +72,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
         !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
                            o->max_spill, &o->alloc))
         st = HFSB_NOMEM;
+    tools->spills.none = o->no_spill;
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker =
         hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
@@ -178,10 +179,19 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     return n;
 }
 
+/* The next time that a job or a call waits for. Under the lock. */
+static long long hfsbi_tools_next(const hfsb_tools *tools) {
+    long long        at = hfsbi_jobs_deadline(tools);
+    const hfsb_call *call;
+    for (call = tools->waiting; call; call = call->next_waiting)
+        if (at < 0 || call->until < at) at = call->until;
+    return at;
+}
+
 long long hfsb_tools_deadline(hfsb_tools *tools) {
     long long at;
     pthread_mutex_lock(&tools->lock);
-    at = hfsbi_jobs_deadline(tools);
+    at = hfsbi_tools_next(tools);
     pthread_mutex_unlock(&tools->lock);
     return at;
 }
@@ -213,7 +223,7 @@ void hfsb_tools_step(hfsb_tools *tools) {
 /* Milliseconds for poll() until `until` or the next deadline. */
 static int hfsbi_poll_time(const hfsb_tools *tools, long long until,
                            bool crowded) {
-    long long now = hfsb_clock_ms(), at = hfsbi_jobs_deadline(tools), ms;
+    long long now = hfsb_clock_ms(), at = hfsbi_tools_next(tools), ms;
     if (until >= 0 && (at < 0 || until < at)) at = until;
     ms = at < 0 ? 60000 : at > now ? at - now : 0;
     if (crowded && ms > 20) ms = 20;

@@ -48,6 +48,7 @@ typedef struct hfsb_tools_opts {
     size_t   max_finished;  /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
     const char *spill_dir;  /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
+    bool     no_spill;      /* long output is not saved anywhere */
     size_t   max_spill;     /* bytes of one (0: 64 MiB) */
     size_t   max_spills;    /* how many are kept (0: 32) */
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
@@ -144,7 +145,7 @@ HFSB_API void        hfsb_call_close(hfsb_call *call);
 /* ---- to drive it from a loop ---- */
 
 /* Fills list, of max items, with what to wait for; gives how many there are,
-   which may be more than max. */
+   which may be more than max: look at the rest every 20 ms or so. */
 HFSB_API size_t    hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
                                     size_t max);
 /* When, on hfsb_clock_ms(), to step even so; -1: never. */
@@ -153,7 +154,8 @@ HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
 HFSB_API void      hfsb_tools_step(hfsb_tools *tools);
 /* Waits up to wait_ms (below 0: for ever) for something to do, and does it. */
 HFSB_API void      hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
-/* Makes a poll in another thread return. May be called from any thread. */
+/* Makes a poll in another thread return. May be called from any thread, and
+   from a signal handler. */
 HFSB_API void      hfsb_tools_wake(hfsb_tools *tools);
 
 /* How many commands run or wait for their turn. */

@@ -30,6 +30,11 @@ has() { # WHAT TEXT PART
     same "$1 says \"$3\" (in: $2)" $part yes
 }
 
+missing() { # WHAT FILE
+    if [ -e "$2" ]; then state=there; else state=missing; fi
+    same "$1 ($2)" $state missing
+}
+
 # ---- edit
 printf 'a\n\tb\nc\n' > f
 run edit 0 "$hfsb" edit f --old '    b' --new '    x'
@@ -76,6 +81,17 @@ run 'edit: bad mode' 2 "$hfsb" edit f --old a --new b --mode nonsense
 has 'edit: bad mode' "$err" 'Unknown mode: nonsense'
 run 'edit: bad option' 2 "$hfsb" edit f --nonsense
 
+mkfifo text
+echo one > text &
+run 'edit: the text is a pipe' 0 "$hfsb" edit f --old-file text --new 1
+wait $!
+if [ "$(id -u)" != 0 ]; then
+    chmod 0444 f
+    run 'edit: not writable' 1 "$hfsb" edit --json f --old 1 --new one
+    has 'edit: not writable' "$out" '"count":0,"note":null,"lines":[],"diff":""}'
+    chmod 0644 f
+fi
+
 # ---- what an edit leaves alone
 printf 'k\r\n' > m; chmod 0751 m; ln -s m link; ln m hard
 run 'edit: link' 0 "$hfsb" edit link --old k --new 'l
@@ -102,6 +118,25 @@ patch '*** Update File: p/a\n@@\n-x\n+1\n*** Update File: p//a\n@@\n-y\n+2\n'
 run 'patch: two spellings' 0 sh -c "'$hfsb' patch --json < .patch"
 same 'patch: two spellings' "$(cat p/a)" "$(printf '1\n2')"
 has 'patch: two spellings' "$out" '"count":2'
+chmod 0751 p/a
+patch '*** Update File: p/a\n*** Move to: p/new/b\n@@\n-1\n+one\n'
+run 'patch: move' 0 "$hfsb" patch .patch
+same 'patch: move' "$(cat p/new/b)" "$(printf 'one\n2')"
+same 'patch: move keeps the mode' "$(ls -l p/new/b | cut -c1-10)" -rwxr-x--x
+missing 'patch: moved away' p/a
+patch '*** Update File: p/new/b\n*** Move to: p/a\n@@\n-one\n+1\n*** Delete File: p/new/b/c\n'
+run 'patch: refused, nothing moves' 1 "$hfsb" patch .patch
+missing 'patch: refused, nothing moves' p/a
+patch '*** Update File: p/new/b\n*** Move to: p/a\n@@\n-one\n+1\n'
+run 'patch: move back' 0 "$hfsb" patch .patch
+rmdir p/new
+patch '*** Delete File: q/c\n*** Add File: q/c/d\n+x\n'
+printf 'x\n' > q/c
+run 'patch: a folder in place of a file' 0 "$hfsb" patch .patch
+same 'patch: a folder in place of a file' "$(cat q/c/d)" x
+patch "*** Update File: p/a\n@@\n-2\n+two \377\n"
+run 'patch: any bytes' 0 "$hfsb" patch .patch
+same 'patch: any bytes' "$(od -An -c p/a | tr -d ' \n')" '1\ntwo377\n'
 patch '*** Update File: p/a\n@@\n-nowhere\n+1\n*** Delete File: q/b\n'
 run 'patch: refused' 1 "$hfsb" patch .patch
 same 'patch: all or none' "$(cat q/b)" new
@@ -133,10 +168,306 @@ run classify 0 "$hfsb" classify -- 'print(1)'
 same classify "$out" inline
 run 'classify: nothing' 2 "$hfsb" classify
 
+# ---- tool
+printf '%s' '{"path":"t/a","content":"1\n2\n"}' > args
+run tool 0 sh -c "'$hfsb' tool write < args"
+same tool "$out" '{"success":true,"output":"Wrote 4 bytes to t/a","error":"","bytes":4,"created":true,"in_place":false}'
+run 'tool --args' 0 "$hfsb" tool --args '{"path":"t/a"}' read
+has 'tool --args' "$out" '{"success":true,"output":"1\t1\n2\t2","error":"","size":4,"total_lines":2,'
+same 'tool: one line' "$(wc -l < .out | tr -d ' ')" 1
+run 'tool: no session' 0 "$hfsb" tool edit --args '{"path":"t/a","old_str":"2","new_str":"two"}'
+has 'tool: no session' "$out" '"output":"Edited t/a (1 replacement)"'
+run 'tool --work-dir' 0 "$hfsb" tool exists --work-dir t --args='{"path":"a"}'
+has 'tool --work-dir' "$out" '"output":"true"'
+run 'tool --root' 1 "$hfsb" tool read --root t --args '{"path":"../f"}'
+has 'tool --root' "$out" '"error":"Path is outside the root'
+run 'tool: unknown key' 0 "$hfsb" tool exists --args '{"path":"t/a","x":1}'
+has 'tool: unknown key' "$out" 'unknown key ignored: x'
+run 'tool --strict' 1 "$hfsb" tool exists --strict --args '{"path":"t/a","x":1}'
+has 'tool --strict' "$out" '{"success":false,"output":"","error":"Unknown key: x.'
+run 'tool: no success' 1 "$hfsb" tool bash --args '{"command":"echo x; exit 3"}'
+has 'tool: no success' "$out" '{"success":false,"output":"x\n","error":"Exit code 3",'
+run 'tool: wrong type' 1 "$hfsb" tool read --args '{"path":[]}'
+has 'tool: wrong type' "$out" '"path\": expected a string, found an array"'
+run 'tool: not JSON' 1 sh -c "echo nonsense | '$hfsb' tool read"
+has 'tool: not JSON' "$out" '{"success":false,"output":"","error":"line 1, column 2:'
+run 'tool: a key twice' 1 "$hfsb" tool read --args '{"path":"f","path":"g"}'
+run 'tool: a key twice, inside' 1 "$hfsb" tool bash --args '{"command":"touch ran","env":{"A":"1","A":"2"}}'
+run 'tool: unknown' 1 "$hfsb" tool nonsense --args '{}'
+same 'tool: unknown' "$out" '{"success":false,"output":"","error":"Unknown tool: nonsense"}'
+run 'tool: no work directory' 1 "$hfsb" tool kill --work-dir nowhere --args '{}'
+has 'tool: no work directory' "$out" '"error":"Working directory not found: nowhere"'
+run 'tool: background' 1 "$hfsb" tool bash --args '{"command":"touch ran","background":"true"}'
+has 'tool: background' "$out" '"error":"background needs a session'
+missing 'tool: background was not run' ran
+run 'tool: no NAME' 2 "$hfsb" tool --args '{}'
+run 'tool: two' 2 "$hfsb" tool read write
+has 'tool: two' "$err" 'write is a word too many'
+run 'tool: bad option' 2 "$hfsb" tool read --nonsense
+run 'tool: half an option' 2 "$hfsb" tool read --args
+has 'tool: half an option' "$err" '--args needs a value'
+
+# ---- tools
+for format in flat:parameters openai:function anthropic:input_schema \
+    mcp:inputSchema; do
+    run "tools: $format" 0 "$hfsb" tools --format "${format%:*}"
+    has "tools: $format" "$out" "\"${format#*:}\":{"
+    has "tools: $format" "$out" '"name":"apply_patch"'
+    same "tools: $format is JSON" "$(printf %s "$out" | "$hfsb" json)" "$out"
+    # every request pays for them
+    [ ${#out} -lt 6000 ]
+    same "tools: $format has ${#out} bytes" $? 0
+done
+run tools 0 "$hfsb" tools
+same 'tools: flat unless asked' "$out" "$("$hfsb" tools --format flat)"
+run 'tools --pretty' 0 "$hfsb" tools --pretty
+same 'tools --pretty' "$("$hfsb" json .out)" "$("$hfsb" tools)"
+run 'tools: bad format' 2 "$hfsb" tools --format nonsense
+run 'tools: a flag has no value' 2 "$hfsb" tools --pretty=1
+
+# ---- read
+printf 'one\ntwo\nthree' > r
+run read 0 "$hfsb" read r
+same read "$(od -An -c .out | tr -d ' \n')" '1\tone\n2\ttwo\n3\tthree\n'
+run 'read: part' 0 "$hfsb" read --offset 2 --limit 1 r
+same 'read: part' "$out" "$(printf '2\ttwo')"
+same 'read: part' "$err" 'hfsb: there is more: --offset 3'
+run 'read: end' 0 "$hfsb" read r --offset=-1
+same 'read: end' "$out" "$(printf '3\tthree')"
+run 'read --json' 0 "$hfsb" read --json --limit 1 r
+has 'read --json' "$out" '{"success":true,"output":"1\tone","error":"","size":13,'
+run 'read --json: no file' 1 "$hfsb" read --json nofile
+same 'read --json: no file' "$out" '{"success":false,"output":"","error":"File not found: nofile"}'
+run 'read: no file' 1 "$hfsb" read nofile
+same 'read: no file' "$err" 'File not found: nofile'
+run 'read --root' 1 "$hfsb" read --root t ../r
+has 'read --root' "$err" 'Path is outside the root'
+run 'read: bad limit' 1 "$hfsb" read --limit -1 r
+run 'read: no number' 2 "$hfsb" read --limit x r
+has 'read: no number' "$err" '--limit needs a number, not x'
+run 'read: no FILE' 2 "$hfsb" read
+bad_name=$(printf 'r\377')
+run 'read: a name that is no text' 1 "$hfsb" read "$bad_name"
+has 'read: a name that is no text' "$err" 'FILE is not UTF-8, from byte 1 on'
+
+# ---- write
+run write 0 sh -c "printf 'a\377\000b' | '$hfsb' write w/x/y"
+same write "$out" 'Wrote 4 bytes to w/x/y'
+same 'write: bytes' "$(od -An -c w/x/y | tr -d ' \n')" 'a377\0b'
+chmod 0751 w/x/y; ln -s x/y w/link
+run 'write --json' 0 sh -c "printf abc | '$hfsb' write --json w/link"
+same 'write --json' "$out" '{"success":true,"output":"Wrote 3 bytes to w/link","error":"","bytes":3,"created":false,"in_place":false}'
+same 'write: mode stays' "$(ls -l w/x/y | cut -c1-10)" -rwxr-x--x
+same 'write: link stays' "$(ls -ld w/link | cut -c1)" l
+run 'write: nothing' 0 "$hfsb" write w/empty < /dev/null
+same 'write: nothing' "$(wc -c < w/empty | tr -d ' ')" 0
+run 'write: onto itself' 0 sh -c "'$hfsb' read r | '$hfsb' write r"
+same 'write: onto itself' "$(cat r)" "$(printf '1\tone\n2\ttwo\n3\tthree')"
+run 'write: directory' 1 "$hfsb" write w < /dev/null
+same 'write: directory' "$err" 'Is a directory: w'
+run 'write --root' 1 "$hfsb" write --json --root w ../x < /dev/null
+has 'write --root' "$out" '{"success":false,"output":"","error":"Path is outside the root'
+run 'write: no root' 1 "$hfsb" write --root nowhere x < /dev/null
+run 'write: no FILE' 2 "$hfsb" write < /dev/null
+run 'write: no input' 1 sh -c "'$hfsb' write w/none <&-"
+has 'write: no input' "$err" 'Standard input cannot be read'
+same 'write: no trace' "$(ls -A w | tr '\n' ' ')" 'empty link x '
+
+# ---- bash
+run bash 0 "$hfsb" bash echo a  b
+same bash "$out" 'a b'
+run 'bash: streams' 3 "$hfsb" bash 'echo out; echo err >&2; exit 3'
+same 'bash: stdout' "$out" out
+same 'bash: stderr' "$err" err
+run 'bash --merge' 0 "$hfsb" bash --merge 'echo 1; echo 2 >&2; echo 3'
+same 'bash --merge' "$out" "$(printf '1\n2\n3')"
+run 'bash: clean' 0 "$hfsb" bash "printf '\\033[31mred\\033[0m 10%%\\rok \\377'"
+same 'bash: clean' "$(od -An -tx1 .out | tr -d ' \n')" 6f6b20efbfbd313025
+run 'bash: options of the command' 0 "$hfsb" bash --merge echo --json -h
+same 'bash: options of the command' "$out" '--json -h'
+run 'bash: signal' 137 "$hfsb" bash 'kill -KILL $$'
+same 'bash: quiet' "$out$err" ''
+run 'bash: no such program' 127 "$hfsb" bash nosuchprogram
+run 'bash --timeout' 124 "$hfsb" bash --timeout 0.3 'echo begun; sleep 60'
+same 'bash --timeout' "$out" begun
+same 'bash --timeout' "$err" 'hfsb: Timeout after 0.3s'
+run 'bash --work-dir' 0 "$hfsb" bash --work-dir p ls
+same 'bash --work-dir' "$out" a
+run 'bash: no work directory' 125 "$hfsb" bash --work-dir nowhere ls
+same 'bash: no work directory' "$err" 'hfsb: Working directory not found: nowhere'
+run 'bash: no stdin' 0 sh -c "echo x | '$hfsb' bash cat"
+same 'bash: no stdin' "$out" ''
+run 'bash --stdin' 0 sh -c "echo x | '$hfsb' bash --stdin cat"
+same 'bash --stdin' "$out" x
+run 'bash --stdin: bytes' 125 sh -c "printf 'x\377' | '$hfsb' bash --stdin 'touch ran'"
+has 'bash --stdin: bytes' "$err" 'Standard input is not UTF-8, from byte 1 on'
+run 'bash: bytes' 125 "$hfsb" bash "touch ran $bad_name"
+missing 'bash: neither was run' ran
+run 'bash --json' 3 "$hfsb" bash --json 'echo x; exit 3'
+has 'bash --json' "$out" '{"success":false,"output":"x\n","error":"Exit code 3",'
+has 'bash --json' "$out" '"exit_code":3,"signal":null,"timed_out":false,'
+run 'bash --json: timeout' 124 "$hfsb" bash --json --timeout 0.3 'sleep 60'
+has 'bash --json: timeout' "$out" '"error":"Timeout after 0.3s"'
+run 'bash: no COMMAND' 2 "$hfsb" bash --merge
+run 'bash: bad timeout' 2 "$hfsb" bash --timeout -1 ls
+has 'bash: bad timeout' "$err" '--timeout needs a number of seconds above 0, not -1'
+run 'bash: bad option' 2 "$hfsb" bash -c ls
+
+# ---- bash: what it starts and leaves
+alive() { # PID; a dead one that nobody has waited for is not
+    kill -0 "$1" 2> /dev/null || return 1
+    [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2> /dev/null)" != Z ]
+}
+
+ends() { # WHAT PID: gone within ten seconds
+    tries=0
+    while alive "$2" && [ $tries -lt 100 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    if alive "$2"; then state=alive; else state=gone; fi
+    same "$1 (process $2)" $state gone
+}
+
+lives() { # WHAT PID
+    if alive "$2"; then state=alive; else state=gone; fi
+    same "$1 (process $2)" $state alive
+}
+
+there() { # FILE: waits until it has something in it
+    tries=0
+    until [ -s "$1" ] || [ $tries -ge 100 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+
+# The first line is there while the command still runs.
+mkfifo go
+"$hfsb" bash 'echo first; read x < go; echo second' > .stream &
+there .stream
+same 'bash: the first line comes at once' "$(cat .stream)" first
+echo x > go
+wait $!
+same 'bash: all came' "$(cat .stream)" "$(printf 'first\nsecond')"
+
+# A survivor that holds no pipe is named and lives.
+run 'bash: survivor' 0 "$hfsb" bash 'sleep 61 > /dev/null 2>&1 & echo $! > pid'
+pid=$(cat pid)
+lives 'bash: survivor lives' "$pid"
+[ ! -d /proc/self ] ||
+    same 'bash: survivor is named' "$err" "hfsb: still running: $pid sleep 61"
+kill "$pid"
+
+# One that goes on printing to our pipe is not ended by SIGPIPE: a keeper
+# reads on, and goes when there is nothing to read any more.
+run 'bash: printing survivor' 0 "$hfsb" bash "echo x
+    (while sleep 0.2; do echo tick && echo tick >> '$top/ticks'; done) &
+    echo \$! > pid"
+same 'bash: printing survivor' "$out" x
+pid=$(cat pid)
+rm -f ticks
+there ticks
+same 'bash: it goes on printing' "$(head -n 1 ticks)" tick
+lives 'bash: it lives' "$pid"
+kill "$pid"
+ends 'bash: it was ended' "$pid"
+if [ -r /proc/self/cmdline ]; then
+    tries=0
+    # in brackets, so that grep does not find itself
+    while grep -qs "$top/[t]icks" /proc/[0-9]*/cmdline && [ $tries -lt 50 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    same 'bash: the keeper is gone' "$(grep -ls "$top/[t]icks" /proc/[0-9]*/cmdline)" ''
+fi
+
+# A timeout ends the whole tree, also what left its session.
+run 'bash --timeout: tree' 124 "$hfsb" bash --timeout 0.5 '
+    sleep 62 & echo $! > child
+    if command -v setsid > /dev/null; then setsid sleep 63 & fi
+    echo $! > far
+    wait'
+ends 'bash --timeout: child' "$(cat child)"
+ends 'bash --timeout: far child' "$(cat far)"
+
+# interrupt SIGNALS STATUS COMMAND...: sends signals, half a second between, to
+# a command that has written its pid to `shell`. Not by running it in the
+# background: then it would ignore SIGINT.
+interrupt() {
+    signals=$1 want=$2
+    shift 2
+    rm -f shell hfsb_pid
+    (
+        there shell
+        for s in $signals; do
+            kill -"$s" "$(cat hfsb_pid)"
+            sleep 0.5
+        done
+    ) &
+    run "interrupt $signals" "$want" sh -c 'echo $$ > hfsb_pid; exec "$@"' \
+        sh "$@"
+    wait $!
+}
+loop='sleep 64 & echo $! > child; echo begun; echo $$ > shell; wait'
+for s in INT:130 TERM:143 HUP:129; do
+    interrupt ${s%:*} ${s#*:} "$hfsb" bash "$loop"
+    same "interrupt $s: what was printed" "$out" begun
+    ends "interrupt $s: shell" "$(cat shell)"
+    ends "interrupt $s: child" "$(cat child)"
+done
+interrupt TERM 143 "$hfsb" tool bash --args "{\"command\":\"$loop\"}"
+has 'interrupt tool' "$out" '{"success":false,"output":"begun\n","error":"Exit code -15",'
+ends 'interrupt tool: child' "$(cat child)"
+# killed after the grace; a second signal does not wait for that
+stubborn="trap '' TERM; echo \$\$ > shell; exec sleep 67"
+interrupt INT 130 "$hfsb" bash "$stubborn"
+ends 'interrupt: stubborn' "$(cat shell)"
+interrupt 'INT INT' 130 "$hfsb" bash "$stubborn"
+lives 'interrupt twice: hfsb did not wait' "$(cat shell)"
+kill -KILL "$(cat shell)"
+# a write that is interrupted leaves nothing
+mkfifo endless
+(exec 3<> endless; echo part >&3; sleep 1) &
+run 'interrupt write' 130 sh -c "(sleep 0.5; kill -INT \$\$) & exec '$hfsb' write w/part < endless"
+wait $!
+same 'interrupt write: no trace' "$(ls -A w | tr '\n' ' ')" 'empty link x '
+
+# Nobody reads what it prints: the tree ends, as in any pipeline.
+("$hfsb" bash 'echo $$ > shell; echo y; sleep 0.5; echo y; exec sleep 65'
+    echo $? > status) | head -n 1 > .first
+same 'bash: closed pipe' "$(cat .first status)" "$(printf 'y\n141')"
+ends 'bash: closed pipe' "$(cat shell)"
+if [ -w /dev/full ]; then
+    run 'bash: full disk' 125 sh -c "'$hfsb' bash 'echo \$\$ > shell; echo x; sleep 66' > /dev/full"
+    has 'bash: full disk' "$err" 'cannot write to standard output'
+    ends 'bash: full disk' "$(cat shell)"
+fi
+
+# 100 MB come through as they are, and leave no spill file.
+mkdir spills
+big='awk "BEGIN { for (i = 0; i < 1600000; i++) printf \"%063d\\n\", i }"'
+same 'bash: 100 MB' "$(TMPDIR=$top/spills "$hfsb" bash "$big" | cksum)" "$(sh -c "$big" | cksum)"
+same 'bash: no spill file' "$(ls -A spills)" ''
+run 'bash --json: spill file' 0 env TMPDIR="$top/spills" "$hfsb" bash --json 'yes | head -n 20000'
+has 'bash --json: spill file' "$out" "\"spill_path\":\"$top/spills/bash_output_"
+
 # ---- the rest
 run help 0 "$hfsb" --help
 has help "$out" 'hfsb edit [OPTIONS] FILE'
+for command in bash read write edit patch tool tools json strip truncate \
+    classify; do
+    has 'help' "$out" "    hfsb $command"
+    first=$("$hfsb" $command --help | head -n 1)
+    has "help of $command" "$first" "hfsb $command"
+    same "help $command" "$("$hfsb" help $command)" "$("$hfsb" $command --help)"
+    same "help of $command is not too wide" "$("$hfsb" $command --help | awk 'length > 78')" ''
+done
+same 'help is short' "$([ "$("$hfsb" --help | wc -l)" -le 24 ] && echo yes)" yes
 run 'help of one' 0 "$hfsb" json --help
+run 'help of one, behind others' 0 "$hfsb" edit f --old x --help
+has 'help of one, behind others' "$out" 'hfsb edit [OPTIONS] FILE'
+run 'help of nonsense' 2 "$hfsb" help nonsense
 run version 0 "$hfsb" --version
 run nothing 2 "$hfsb"
 run nonsense 2 "$hfsb" nonsense

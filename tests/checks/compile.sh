@@ -94,6 +94,8 @@ do_job() { # sets cc, link, run, warn, o before
     fortified)
         object $use/implementation.c -O2 -D_FORTIFY_SOURCE=2 \
             -fstack-protector-strong ;;
+    examples) # an example is x.c, or x.c and the folder x/
+        for f in examples/*.c examples/*/*.c; do object "$f" || return 1; done ;;
     modules) every .c ;;
     headers) every .h ;;
     public_part) only_three_headers ;;
@@ -122,7 +124,7 @@ jobs_for() { # $1: tool
     case $1 in
     gcc | clang)
         for std in c99 c11 c17 c2x; do
-            for u in $uses no_assert two_files modules; do
+            for u in $uses no_assert two_files modules examples; do
                 echo "$u:$1:$std"
             done
         done

@@ -1,0 +1,76 @@
+/* io.c - input, output and results. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void must(hfsb_status st) {
+    if (st == HFSB_OK) return;
+    fprintf(stderr, "hfsb: %s\n", hfsb_status_text(st));
+    exit(REFUSED);
+}
+
+hfsb_status fail(hfsb_err *err, hfsb_status code, const char *format, ...) {
+    va_list ap;
+    memset(err, 0, sizeof *err);
+    err->code = code;
+    va_start(ap, format);
+    vsnprintf(err->msg, sizeof err->msg, format, ap);
+    va_end(ap);
+    return code;
+}
+
+hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err) {
+    static char piece[65536];
+    bool        named = path && strcmp(path, "-") != 0;
+    FILE       *f = named ? fopen(path, "rb") : stdin;
+    hfsb_status st = HFSB_OK;
+    size_t      n;
+    if (!named) path = "Standard input";
+    if (!f && errno == ENOENT)
+        return fail(err, HFSB_NOT_FOUND, "File not found: %s", path);
+    if (!f) return fail(err, HFSB_IO, "%s: %s", path, strerror(errno));
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
+        must(hfsb_buf_append(out, hfsb_str_make(piece, n)));
+    if (ferror(f))
+        st =
+            fail(err, HFSB_IO, "%s cannot be read: %s", path, strerror(errno));
+    if (named) fclose(f);
+    return st;
+}
+
+int put_out(hfsb_str text) {
+    if (fwrite(text.ptr, 1, text.len, stdout) == text.len &&
+        fflush(stdout) == 0)
+        return DONE;
+    fprintf(stderr, "hfsb: cannot write to standard output\n");
+    return REFUSED;
+}
+
+void set_outcome(hfsb_tool_result *result, hfsb_status st,
+                 const hfsb_err *err) {
+    result->success = st == HFSB_OK;
+    if (!result->success)
+        must(hfsb_buf_append(
+            &result->error,
+            hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st))));
+}
+
+int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
+    hfsb_buf text = HFSB_INIT;
+    int      code = DONE;
+    if (json) {
+        must(hfsb_tool_result_write(result, &text, NULL));
+        must(hfsb_buf_append_byte(&text, '\n'));
+    } else {
+        must(hfsb_buf_append(&text, hfsb_buf_str(&result->output)));
+        if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
+        must(hfsb_buf_append(&text, more));
+        if (!result->success) fprintf(stderr, "%s\n", result->error.ptr);
+    }
+    code = put_out(hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    return result->success ? code : REFUSED;
+}
