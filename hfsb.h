@@ -15329,7 +15329,8 @@ HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
     return true;
 }
 
-HFSBI_FN void hfsbi_record_free(hfsbi_record *c) {
+/* What is needed only while the command runs. */
+static void hfsbi_record_stop(hfsbi_record *c) {
     int i;
     for (i = 0; i < 2; i++) {
         hfsb_text_filter_close(c->filter[i]);
@@ -15338,6 +15339,10 @@ HFSBI_FN void hfsbi_record_free(hfsbi_record *c) {
         c->window[i] = NULL;
     }
     hfsb_buf_free(&c->piece);
+}
+
+HFSBI_FN void hfsbi_record_free(hfsbi_record *c) {
+    hfsbi_record_stop(c);
     hfsb_buf_free(&c->memory);
     hfsb_buf_free(&c->path);
     hfsbi_close(&c->spill);
@@ -15503,14 +15508,7 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *c) {
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *c) {
-    int i;
-    for (i = 0; i < 2; i++) {
-        hfsb_text_filter_close(c->filter[i]);
-        hfsb_text_window_close(c->window[i]);
-        c->filter[i] = NULL;
-        c->window[i] = NULL;
-    }
-    hfsb_buf_free(&c->piece);
+    hfsbi_record_stop(c);
     if (!c->path.len) return;
     c->memory_start = c->total; /* it is all in the file, as far as it goes */
     hfsb_buf_free(&c->memory);

@@ -7,17 +7,7 @@
    replaced as a simple search does it, a file with CRLF is edited as one with
    LF; a refusal leaves nothing behind and speaks UTF-8. */
 #include "../t_edit.h"
-
-/* Not assert: it must hold with NDEBUG too. */
-#define MUST(x)                                                   \
-    do {                                                          \
-        if (!(x)) {                                               \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);\
-            abort();                                              \
-        }                                                         \
-    } while (0)
-
-extern int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "must.h"
 
 /* The next field, in a block of its own. */
 static hfsb_str next_field(hfsb_str *rest) {

@@ -7,17 +7,7 @@
    marks say, the same patch gives the same result twice; a refusal leaves
    nothing behind. */
 #include "../t_edit.h"
-
-/* Not assert: it must hold with NDEBUG too. */
-#define MUST(x)                                                    \
-    do {                                                           \
-        if (!(x)) {                                                \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-            abort();                                               \
-        }                                                          \
-    } while (0)
-
-extern int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "must.h"
 
 #define MAX_FILES 64
 

@@ -10,17 +10,7 @@
    shows what truncate gives. */
 #define HFSBI_LINE_MAX 64u /* so that short inputs have long lines */
 #include "../t.h"
-
-/* Not assert: it must hold with NDEBUG too. */
-#define MUST(x)                                                   \
-    do {                                                          \
-        if (!(x)) {                                               \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #x);        \
-            abort();                                              \
-        }                                                         \
-    } while (0)
-
-extern int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "must.h"
 
 typedef struct cuts {
     const unsigned char *sizes; /* four */

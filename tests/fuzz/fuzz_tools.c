@@ -7,19 +7,9 @@
    it was; nothing is left but what was written (no temporary); what a
    successful write wrote can be read back. */
 #include "../t.h"
+#include "must.h"
 
 #include <ftw.h>
-
-/* Not assert: it must hold with NDEBUG too. */
-#define MUST(x)                                                    \
-    do {                                                           \
-        if (!(x)) {                                                \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-            abort();                                               \
-        }                                                          \
-    } while (0)
-
-extern int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static char     top[64], root[80], outside[80];
 static hfsb_str input;
