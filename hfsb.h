@@ -1288,7 +1288,9 @@ typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
     hfsb_str key;    /* the same call with the same key runs once: a repeat
                         waits for its result or gets it again (empty: none).
-                        For bash, write, edit, multi_edit and apply_patch */
+                        For bash (where it is the job's id unless that is
+                        given: up to 159 bytes), write, edit, multi_edit and
+                        apply_patch */
     hfsb_tools_text_fn on_text; /* of bash */
     void    *user;
 } hfsb_call_opts;
@@ -1318,12 +1320,16 @@ HFSB_API hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
    open(). Commands go on when the call is closed early. */
 typedef struct hfsb_call hfsb_call;
 
+/* HFSB_OK, also when the tool failed or there is none of that name: take()
+   tells; or HFSB_NOMEM and *out NULL. arguments are not needed afterwards. */
+
 HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                                     const hfsb_json_value *arguments,
                                     const hfsb_call_opts  *opts,
                                     hfsb_call            **out);
 HFSB_API bool        hfsb_call_done(hfsb_call *call);
-/* Moves the result out, once it is done; the status as of a call. */
+/* Moves the result out, once; the status is that of hfsb_tools_call().
+   HFSB_REFUSED, and an empty result, while it is not done. */
 HFSB_API hfsb_status hfsb_call_take(hfsb_call        *call,
                                     hfsb_tool_result *result);
 /* Id of the command of a bash call, else "". Good until close. */
@@ -13446,11 +13452,12 @@ typedef struct hfsbi_process {
 } hfsbi_process;
 
 typedef struct hfsbi_tree {
-    pid_t    leader; /* of a session and group of its own */
-    int      pidfd;  /* of it, readable once it has exited; -1: none */
-    bool     held;   /* it is a child of ours that was not waited for, so that
+    pid_t leader; /* of a session and group of its own */
+    int   pidfd;  /* of it, readable once it has exited; -1: none */
+    unsigned long long leader_start; /* without pidfd: to know it again */
+    bool     held;  /* it is a child of ours that was not waited for, so that
                         its number is its own */
-    bool     blind;  /* the last search could not look into /proc */
+    bool     blind; /* the last search could not look into /proc */
     bool     numbers_ours;    /* group and session numbers can be trusted */
     hfsb_str marker;          /* "HFSB_JOB=..." (empty: none) */
     unsigned long long since; /* nothing older belongs to it */
@@ -13509,15 +13516,6 @@ HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
 #endif
 }
 
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
-    tree->leader = leader;
-    tree->held = true;
-#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
-    tree->pidfd =
-        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
-#endif
-}
-
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
     hfsbi_close(&tree->pidfd);
     if (tree->known)
@@ -13525,35 +13523,6 @@ HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
                          sizeof *tree->known);
     tree->known = NULL;
     tree->known_count = tree->known_cap = 0;
-}
-
-/* By the descriptor where there is one: once the host has waited for the
-   leader, another child of it may get the number. */
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options) {
-    int rc;
-    memset(info, 0, sizeof *info);
-#ifdef HFSBI_LINUX
-    if (tree->pidfd >= 0) {
-        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD */
-        do
-            rc = waitid(by_descriptor, (id_t)tree->pidfd, info,
-                        WEXITED | WNOHANG | options);
-        while (rc < 0 && errno == EINTR);
-        if (rc == 0 || errno != EINVAL) return rc; /* Linux 5.4 has it */
-    }
-#endif
-    do
-        rc = waitid(P_PID, (id_t)tree->leader, info,
-                    WEXITED | WNOHANG | options);
-    while (rc < 0 && errno == EINTR);
-    return rc;
-}
-
-HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    siginfo_t info;
-    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
-    return tree->held;
 }
 
 #ifdef HFSBI_LINUX
@@ -13646,6 +13615,68 @@ static bool hfsbi_process_is_thread(long pid) {
     at = strstr(text, "\nTgid:");
     return at && strtol(at + 6, NULL, 10) != pid;
 }
+
+#endif
+
+/* ---- the leader ---- */
+
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
+    tree->leader = leader;
+    tree->held = true;
+#ifdef HFSBI_LINUX
+#ifdef SYS_pidfd_open
+    tree->pidfd =
+        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
+#endif
+    if (tree->pidfd < 0) {
+        hfsbi_process p;
+        if (hfsbi_process_read((long)leader, &p)) tree->leader_start = p.start;
+    }
+#endif
+}
+
+/* True when the number is another process's by now: the host has waited for
+   the leader, and another child of it got the number. */
+static bool hfsbi_tree_number_reused(const hfsbi_tree *tree) {
+#ifdef HFSBI_LINUX
+    hfsbi_process p;
+    return tree->leader_start && hfsbi_process_read((long)tree->leader, &p) &&
+           p.start != tree->leader_start;
+#else
+    (void)tree;
+    return false;
+#endif
+}
+
+static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+    int rc;
+    memset(info, 0, sizeof *info);
+    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options) {
+    if (tree->pidfd >= 0) {
+        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
+        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
+        if (rc == 0 || errno != EINVAL) return rc;
+    }
+    if (hfsbi_tree_number_reused(tree)) {
+        errno = ECHILD;
+        return -1;
+    }
+    return hfsbi_waitid(P_PID, (id_t)tree->leader, info, options);
+}
+
+HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
+    siginfo_t info;
+    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
+    return tree->held;
+}
+
+#ifdef HFSBI_LINUX
 
 /* ---- who belongs to it ---- */
 
@@ -14289,12 +14320,13 @@ static bool hfsbi_set_path(hfsbi_launch *l, hfsb_str dir, const char *name) {
     return true;
 }
 
-/* 0, or the errno that execve() would give. */
+/* 0 when it can be run, else EACCES or ENOENT. A directory that may not be
+   searched has nothing for us. */
 static int hfsbi_try_path(const char *path) {
     struct stat st;
-    if (stat(path, &st) != 0) return errno;
+    if (stat(path, &st) != 0) return ENOENT;
     if (!S_ISREG(st.st_mode)) return EACCES;
-    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : EACCES;
 }
 
 /* The directories of the child's own PATH, as execvp() searches them: what may
@@ -17277,7 +17309,8 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
 enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
-    HFSBI_ONCE_BYTES = 8 * 1024 * 1024
+    HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
+    HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
 };
 
 /* ---- results ---- */
@@ -17427,9 +17460,12 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       hfsb_err              *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
+    size_t         ignored = 0;
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         bool unknown = !hfsbi_is_word(known, it.key);
         int  len = (int)hfsb_utf8_offset(it.key, 80);
+        if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
+            continue;
         if (unknown && !call->opts.strict)
             st = hfsb_buf_printf(&call->notes,
                                  "\n(unknown key ignored: %.*s)", len,
@@ -17443,6 +17479,9 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                             "The key %.*s is given twice: expected it once.",
                             len, it.key.ptr);
     }
+    if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
+        st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
+                             ignored - HFSBI_KEYS_NAMED);
     return st;
 }
 
@@ -18019,7 +18058,7 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
     hfsb_json_writer w;
     hfsbi_job       *job = call->job;
     hfsb_status      st;
-    if (job->state == HFSBI_JOB_DONE) { /* it could not be started */
+    if (job->state == HFSBI_JOB_DONE && !job->pid) { /* it never ran */
         call->wait = HFSBI_WAIT_JOB;
         return HFSB_OK;
     }
@@ -18031,7 +18070,7 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
     hfsbi_put_member_int(&w, "pid", job->pid);
-    hfsbi_put_member_bool(&w, "running", true);
+    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
     hfsb_json_put_end(&w);
     return st == HFSB_OK ? hfsb_json_writer_finish(&w, NULL) : st;
 }
@@ -18487,7 +18526,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
 static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r, long long offset,
                                           hfsb_err *err) {
     char               block[HFSBI_READ_BLOCK], last = '\n';
-    unsigned long long lines = 0, back = (unsigned long long)-offset;
+    unsigned long long lines = 0, back = 0 - (unsigned long long)offset;
     ssize_t            n;
     while ((n = hfsbi_read_block(r->fd, block, sizeof block)) > 0) {
         lines += hfsb_str_count_byte(hfsb_str_make(block, (size_t)n), '\n');
@@ -19088,9 +19127,8 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
 #define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
 
 #define HFSBI_EDIT_KEYS                                                  \
-    HFSBI_TYPE("old_str", "string",                                      \
-               "Text to find, without line-number prefixes") ","         \
-    HFSBI_TYPE("new_str", "string", "Text to put there") ","             \
+    HFSBI_PLAIN("old_str", "string") ","                                 \
+    HFSBI_PLAIN("new_str", "string") ","                                 \
     HFSBI_PLAIN("replace_all", "boolean") ","                            \
     "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","               \
     "\"append_after\",\"prepend_before\"]},"                             \
@@ -19107,10 +19145,10 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Run a command with /bin/sh and return what it printed, stdout before "
      "stderr. To read, write and change files prefer the tools read, write, "
      "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
-     "is a new shell in work_dir; no terminal, stdin is empty: use flags "
-     "such as -y. Long output is cut in the middle and saved to a file that "
-     "the reply names. For servers and long jobs set background and poll "
-     "with bash_output.",
+     "is a new shell: cd does not carry over. No terminal; stdin is empty "
+     "unless given: use flags such as -y. Long output is cut in the middle "
+     "and saved to a file that the reply names. For servers and long jobs "
+     "use background, not &, and poll with bash_output.",
      HFSBI_OBJECT(
          "\"command\"",
          HFSBI_PLAIN("command", "string") ","
@@ -19133,7 +19171,8 @@ static const hfsbi_tool hfsbi_tool_table[] = {
 
     {"bash_output", "Output of a job",
      "Output of a background job since offset, whether it still runs, and "
-     "its exit code. Pass next_offset of the reply as the next offset.",
+     "its exit code. Pass next_offset of the reply as the next offset; an "
+     "unfinished last line comes again.",
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
@@ -19151,8 +19190,8 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
 
     {"kill", "Kill jobs",
-     "End a job and all processes it started; without id every running "
-     "command.",
+     "End a job and all processes it started; without id every command and "
+     "job that runs.",
      HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
      hfsbi_tool_kill},
 
@@ -19193,8 +19232,9 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      hfsbi_tool_edit},
 
     {"multi_edit", "Edit a file in several places",
-     "Make several edits to one file, all or none. Each is found in the file "
-     "as it is before the call.",
+     "Make several edits to one file that you have read, all or none. Each "
+     "is found in the file as it is before the call; they must not overlap. "
+     "Keys as in edit.",
      HFSBI_OBJECT(
          "\"path\",\"edits\"",
          HFSBI_PLAIN("path", "string") ","
@@ -19210,7 +19250,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
 
     {"apply_patch", "Apply a patch",
-     "Change several files at once: a patch from *** Begin Patch to *** End "
+     "Change several files at once, after reading them: a patch from *** Begin Patch to *** End "
      "Patch with sections *** Add File: p, *** Delete File: p, *** Update "
      "File: p (then *** Move to: q if wanted), the latter with hunks of "
      "lines that begin with a blank, - or +, each after a line @@ that may "

@@ -5,7 +5,8 @@
 enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
-    HFSBI_ONCE_BYTES = 8 * 1024 * 1024
+    HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
+    HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
 };
 
 /* ---- results ---- */
@@ -155,9 +156,12 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       hfsb_err              *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
+    size_t         ignored = 0;
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         bool unknown = !hfsbi_is_word(known, it.key);
         int  len = (int)hfsb_utf8_offset(it.key, 80);
+        if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
+            continue;
         if (unknown && !call->opts.strict)
             st = hfsb_buf_printf(&call->notes,
                                  "\n(unknown key ignored: %.*s)", len,
@@ -171,6 +175,9 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                             "The key %.*s is given twice: expected it once.",
                             len, it.key.ptr);
     }
+    if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
+        st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
+                             ignored - HFSBI_KEYS_NAMED);
     return st;
 }
 

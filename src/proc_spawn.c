@@ -396,12 +396,13 @@ static bool hfsbi_set_path(hfsbi_launch *l, hfsb_str dir, const char *name) {
     return true;
 }
 
-/* 0, or the errno that execve() would give. */
+/* 0 when it can be run, else EACCES or ENOENT. A directory that may not be
+   searched has nothing for us. */
 static int hfsbi_try_path(const char *path) {
     struct stat st;
-    if (stat(path, &st) != 0) return errno;
+    if (stat(path, &st) != 0) return ENOENT;
     if (!S_ISREG(st.st_mode)) return EACCES;
-    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : EACCES;
 }
 
 /* The directories of the child's own PATH, as execvp() searches them: what may

@@ -23,15 +23,6 @@ HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
 #endif
 }
 
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
-    tree->leader = leader;
-    tree->held = true;
-#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
-    tree->pidfd =
-        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
-#endif
-}
-
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
     hfsbi_close(&tree->pidfd);
     if (tree->known)
@@ -39,35 +30,6 @@ HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
                          sizeof *tree->known);
     tree->known = NULL;
     tree->known_count = tree->known_cap = 0;
-}
-
-/* By the descriptor where there is one: once the host has waited for the
-   leader, another child of it may get the number. */
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options) {
-    int rc;
-    memset(info, 0, sizeof *info);
-#ifdef HFSBI_LINUX
-    if (tree->pidfd >= 0) {
-        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD */
-        do
-            rc = waitid(by_descriptor, (id_t)tree->pidfd, info,
-                        WEXITED | WNOHANG | options);
-        while (rc < 0 && errno == EINTR);
-        if (rc == 0 || errno != EINVAL) return rc; /* Linux 5.4 has it */
-    }
-#endif
-    do
-        rc = waitid(P_PID, (id_t)tree->leader, info,
-                    WEXITED | WNOHANG | options);
-    while (rc < 0 && errno == EINTR);
-    return rc;
-}
-
-HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    siginfo_t info;
-    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
-    return tree->held;
 }
 
 #ifdef HFSBI_LINUX
@@ -160,6 +122,68 @@ static bool hfsbi_process_is_thread(long pid) {
     at = strstr(text, "\nTgid:");
     return at && strtol(at + 6, NULL, 10) != pid;
 }
+
+#endif
+
+/* ---- the leader ---- */
+
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
+    tree->leader = leader;
+    tree->held = true;
+#ifdef HFSBI_LINUX
+#ifdef SYS_pidfd_open
+    tree->pidfd =
+        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
+#endif
+    if (tree->pidfd < 0) {
+        hfsbi_process p;
+        if (hfsbi_process_read((long)leader, &p)) tree->leader_start = p.start;
+    }
+#endif
+}
+
+/* True when the number is another process's by now: the host has waited for
+   the leader, and another child of it got the number. */
+static bool hfsbi_tree_number_reused(const hfsbi_tree *tree) {
+#ifdef HFSBI_LINUX
+    hfsbi_process p;
+    return tree->leader_start && hfsbi_process_read((long)tree->leader, &p) &&
+           p.start != tree->leader_start;
+#else
+    (void)tree;
+    return false;
+#endif
+}
+
+static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+    int rc;
+    memset(info, 0, sizeof *info);
+    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options) {
+    if (tree->pidfd >= 0) {
+        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
+        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
+        if (rc == 0 || errno != EINVAL) return rc;
+    }
+    if (hfsbi_tree_number_reused(tree)) {
+        errno = ECHILD;
+        return -1;
+    }
+    return hfsbi_waitid(P_PID, (id_t)tree->leader, info, options);
+}
+
+HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
+    siginfo_t info;
+    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
+    return tree->held;
+}
+
+#ifdef HFSBI_LINUX
 
 /* ---- who belongs to it ---- */
 

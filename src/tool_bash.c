@@ -256,7 +256,7 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
     hfsb_json_writer w;
     hfsbi_job       *job = call->job;
     hfsb_status      st;
-    if (job->state == HFSBI_JOB_DONE) { /* it could not be started */
+    if (job->state == HFSBI_JOB_DONE && !job->pid) { /* it never ran */
         call->wait = HFSBI_WAIT_JOB;
         return HFSB_OK;
     }
@@ -268,7 +268,7 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
     hfsbi_put_member_int(&w, "pid", job->pid);
-    hfsbi_put_member_bool(&w, "running", true);
+    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
     hfsb_json_put_end(&w);
     return st == HFSB_OK ? hfsb_json_writer_finish(&w, NULL) : st;
 }

@@ -218,7 +218,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
 static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r, long long offset,
                                           hfsb_err *err) {
     char               block[HFSBI_READ_BLOCK], last = '\n';
-    unsigned long long lines = 0, back = (unsigned long long)-offset;
+    unsigned long long lines = 0, back = 0 - (unsigned long long)offset;
     ssize_t            n;
     while ((n = hfsbi_read_block(r->fd, block, sizeof block)) > 0) {
         lines += hfsb_str_count_byte(hfsb_str_make(block, (size_t)n), '\n');

@@ -13,9 +13,8 @@
 #define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
 
 #define HFSBI_EDIT_KEYS                                                  \
-    HFSBI_TYPE("old_str", "string",                                      \
-               "Text to find, without line-number prefixes") ","         \
-    HFSBI_TYPE("new_str", "string", "Text to put there") ","             \
+    HFSBI_PLAIN("old_str", "string") ","                                 \
+    HFSBI_PLAIN("new_str", "string") ","                                 \
     HFSBI_PLAIN("replace_all", "boolean") ","                            \
     "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","               \
     "\"append_after\",\"prepend_before\"]},"                             \
@@ -32,10 +31,10 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Run a command with /bin/sh and return what it printed, stdout before "
      "stderr. To read, write and change files prefer the tools read, write, "
      "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
-     "is a new shell in work_dir; no terminal, stdin is empty: use flags "
-     "such as -y. Long output is cut in the middle and saved to a file that "
-     "the reply names. For servers and long jobs set background and poll "
-     "with bash_output.",
+     "is a new shell: cd does not carry over. No terminal; stdin is empty "
+     "unless given: use flags such as -y. Long output is cut in the middle "
+     "and saved to a file that the reply names. For servers and long jobs "
+     "use background, not &, and poll with bash_output.",
      HFSBI_OBJECT(
          "\"command\"",
          HFSBI_PLAIN("command", "string") ","
@@ -58,7 +57,8 @@ static const hfsbi_tool hfsbi_tool_table[] = {
 
     {"bash_output", "Output of a job",
      "Output of a background job since offset, whether it still runs, and "
-     "its exit code. Pass next_offset of the reply as the next offset.",
+     "its exit code. Pass next_offset of the reply as the next offset; an "
+     "unfinished last line comes again.",
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
@@ -76,8 +76,8 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
 
     {"kill", "Kill jobs",
-     "End a job and all processes it started; without id every running "
-     "command.",
+     "End a job and all processes it started; without id every command and "
+     "job that runs.",
      HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
      hfsbi_tool_kill},
 
@@ -118,8 +118,9 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      hfsbi_tool_edit},
 
     {"multi_edit", "Edit a file in several places",
-     "Make several edits to one file, all or none. Each is found in the file "
-     "as it is before the call.",
+     "Make several edits to one file that you have read, all or none. Each "
+     "is found in the file as it is before the call; they must not overlap. "
+     "Keys as in edit.",
      HFSBI_OBJECT(
          "\"path\",\"edits\"",
          HFSBI_PLAIN("path", "string") ","
@@ -135,7 +136,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
 
     {"apply_patch", "Apply a patch",
-     "Change several files at once: a patch from *** Begin Patch to *** End "
+     "Change several files at once, after reading them: a patch from *** Begin Patch to *** End "
      "Patch with sections *** Add File: p, *** Delete File: p, *** Update "
      "File: p (then *** Move to: q if wanted), the latter with hunks of "
      "lines that begin with a blank, - or +, each after a line @@ that may "

@@ -100,7 +100,9 @@ typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
     hfsb_str key;    /* the same call with the same key runs once: a repeat
                         waits for its result or gets it again (empty: none).
-                        For bash, write, edit, multi_edit and apply_patch */
+                        For bash (where it is the job's id unless that is
+                        given: up to 159 bytes), write, edit, multi_edit and
+                        apply_patch */
     hfsb_tools_text_fn on_text; /* of bash */
     void    *user;
 } hfsb_call_opts;
@@ -130,12 +132,16 @@ HFSB_API hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
    open(). Commands go on when the call is closed early. */
 typedef struct hfsb_call hfsb_call;
 
+/* HFSB_OK, also when the tool failed or there is none of that name: take()
+   tells; or HFSB_NOMEM and *out NULL. arguments are not needed afterwards. */
+
 HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                                     const hfsb_json_value *arguments,
                                     const hfsb_call_opts  *opts,
                                     hfsb_call            **out);
 HFSB_API bool        hfsb_call_done(hfsb_call *call);
-/* Moves the result out, once it is done; the status as of a call. */
+/* Moves the result out, once; the status is that of hfsb_tools_call().
+   HFSB_REFUSED, and an empty result, while it is not done. */
 HFSB_API hfsb_status hfsb_call_take(hfsb_call        *call,
                                     hfsb_tool_result *result);
 /* Id of the command of a bash call, else "". Good until close. */
