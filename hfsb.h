@@ -935,7 +935,8 @@ HFSB_API hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
 /* ---- reading ---- */
 
 /* Opens a regular file: a descriptor for reading (close-on-exec, at 3 or
-   above), which the caller closes. A device, FIFO or socket is refused without
+   above, O_NONBLOCK for the few files of /proc that wait), which the caller
+   closes. A device, FIFO or socket is refused without
    opening it, since it might never answer. info may be NULL. */
 HFSB_API hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path,
                                     int *fd, hfsb_file_info *info,
@@ -1288,9 +1289,8 @@ typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
     hfsb_str key;    /* the same call with the same key runs once: a repeat
                         waits for its result or gets it again (empty: none).
-                        For bash (where it is the job's id unless that is
-                        given: up to 159 bytes), write, edit, multi_edit and
-                        apply_patch */
+                        For bash, write, edit, multi_edit and apply_patch; up
+                        to 255 bytes. bash's `id` does the same */
     hfsb_tools_text_fn on_text; /* of bash */
     void    *user;
 } hfsb_call_opts;
@@ -11472,6 +11472,10 @@ HFSBI_FN void hfsbi_close(int *fd);
 HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
 HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
 
+/* read() of a file opened with O_NONBLOCK: where one of /proc would wait for
+   more to come, it is at its end. */
+HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n);
+
 /* All of s, in as many writes as it takes; false with errno. A full pipe or a
    file at its size limit fails, it does not kill the host with a signal. */
 HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s);
@@ -11602,6 +11606,11 @@ HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n) {
     do put = write(fd, ptr, n);
     while (put < 0 && errno == EINTR);
     return put;
+}
+
+HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n) {
+    ssize_t got = hfsbi_read(fd, ptr, n);
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : got;
 }
 
 HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
@@ -12551,46 +12560,34 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #endif
 }
 
-/* Opened without waiting: what was a file a moment ago may be a FIFO now. */
+/* Opened without waiting: what was a file a moment ago may be a FIFO now. It
+   stays so, since some files of /proc wait for what is not there yet. */
 HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
                                      hfsbi_spot *spot, int *fd,
                                      hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     hfsb_status st;
-    int         now;
     *fd = -1;
     if (!spot->exists)
         return hfsbi_path_fail(place, path, ENOENT, "read", err);
     st = hfsbi_path_regular(path, spot->st.st_mode, err);
     if (st != HFSB_OK) return st;
     *fd = hfsbi_openat(spot->dir, spot->name, flags, 0);
-    if (*fd < 0 || fstat(*fd, &spot->st) != 0) {
+    if (*fd < 0 || fstat(*fd, &spot->st) != 0)
         st = hfsbi_path_fail(place, path, errno, "read", err);
-    } else {
-        st = hfsbi_path_regular(path, spot->st.st_mode, err);
-        now = fcntl(*fd, F_GETFL);
-        if (now >= 0) (void)fcntl(*fd, F_SETFL, now & ~O_NONBLOCK);
-    }
+    else st = hfsbi_path_regular(path, spot->st.st_mode, err);
     if (st != HFSB_OK) hfsbi_close(fd);
     return st;
 }
 
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
-    static const char digits[] = "0123456789abcdef";
-    hfsb_sha256       sha;
-    unsigned char     digest[HFSB_SHA256_SIZE];
-    char              piece[16384];
-    ssize_t           n;
-    size_t            i;
+    hfsb_sha256 sha;
+    char        piece[16384];
+    ssize_t     n;
     hfsb_sha256_init(&sha);
-    while ((n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0)
         hfsb_sha256_write(&sha, hfsb_str_make(piece, (size_t)n));
-    hfsb_sha256_finish(&sha, digest);
-    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
-        hex[2 * i] = digits[digest[i] >> 4];
-        hex[2 * i + 1] = digits[digest[i] & 15];
-    }
-    hex[2 * i] = '\0';
+    hfsbi_sha256_finish_hex(&sha, hex);
     return n == 0;
 }
 
@@ -12669,7 +12666,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             hfsb_status st = hfsb_buf_reserve(out, want);
             if (st != HFSB_OK) return st;
         }
-        n = hfsbi_read(fd, want ? out->ptr + out->len : &more,
+        n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
                        want ? want : 1);
         if (n < 0) {
             *code = errno;
@@ -13454,13 +13451,13 @@ typedef struct hfsbi_process {
 typedef struct hfsbi_tree {
     pid_t leader; /* of a session and group of its own */
     int   pidfd;  /* of it, readable once it has exited; -1: none */
+    bool  held;   /* it is a child of ours that was not waited for, so that its
+                     number is its own */
+    bool  blind;  /* the last search could not look into /proc */
+    bool  numbers_ours; /* group and session numbers can be trusted */
     unsigned long long leader_start; /* without pidfd: to know it again */
-    bool     held;  /* it is a child of ours that was not waited for, so that
-                        its number is its own */
-    bool     blind; /* the last search could not look into /proc */
-    bool     numbers_ours;    /* group and session numbers can be trusted */
-    hfsb_str marker;          /* "HFSB_JOB=..." (empty: none) */
-    unsigned long long since; /* nothing older belongs to it */
+    unsigned long long since;        /* nothing older belongs to it */
+    hfsb_str           marker;       /* "HFSB_JOB=..." (empty: none) */
     hfsbi_process     *known; /* members that a signal to the group misses */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;
@@ -14517,11 +14514,10 @@ struct hfsb_proc {
     hfsb_alloc          alloc;
     hfsb_proc_output_fn on_output;
     void               *user;
-    bool                no_keeper;
     hfsb_proc_result    result;
-    bool      exited; /* the leader; its number is kept until close */
-    bool      done;
-    long long look_at, look_wait;
+    bool                no_keeper;
+    bool                exited; /* the leader; a zombie until close */
+    bool                done;
 
     int      input_fd;
     hfsb_buf input; /* what waits is behind input_at */
@@ -14534,10 +14530,11 @@ struct hfsb_proc {
 
     /* on hfsb_clock_ms(); -1: not yet, or never */
     long long started, timeout_at;
-    long long ended_at; /* it exited, and no hunt goes on */
-    long long byte_at;  /* when the last output came */
-    bool      no_survivor;
+    long long look_at, look_wait; /* for the exit, when nothing tells of it */
+    long long ended_at;           /* it exited, and no hunt goes on */
+    long long byte_at;            /* when the last output came */
     long long grace_ms, quiet_ms, quiet_max_ms;
+    bool      no_survivor; /* see hfsbi_proc_no_survivor() */
 
     hfsbi_tree tree;
     char      *marker;
@@ -15026,7 +15023,7 @@ static void hfsbi_keeper_read(size_t n) {
 
 /* In the process that stays. No call here takes a lock. */
 static void hfsbi_keeper_main(const int *fds, size_t n) {
-    int    high[HFSBI_KEEPER_PIPES];
+    int    high[HFSBI_KEEPER_PIPES], rc;
     size_t i;
     (void)setsid();
     hfsbi_child_signals();
@@ -15035,7 +15032,8 @@ static void hfsbi_keeper_main(const int *fds, size_t n) {
         if (dup2(high[i], (int)i) < 0) (void)close((int)i);
     hfsbi_child_close((int)n);
     hfsbi_child_unblock();
-    if (chdir("/") != 0) _exit(1); /* would keep a file system busy */
+    rc = chdir("/"); /* or a file system would be in use */
+    (void)rc;
     hfsbi_keeper_read(n);
     _exit(0);
 }
@@ -15187,6 +15185,8 @@ typedef struct hfsbi_record {
     unsigned long long stderr_total;
     bool               merged;  /* stderr comes with stdout */
     bool               lost;    /* there was no memory for some of it */
+    unsigned long long bytes;   /* of stdout, as they came, */
+    long long          last_at; /* and when the last of them did */
     hfsbi_spills      *spills;
     void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
     void      *user;
@@ -15208,6 +15208,9 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *c);
 /* Characters in all, and whether a reply leaves some out. */
 HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c);
 HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *c);
+
+/* True while there is an unfinished line to show. */
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c);
 
 /* Appends what a reply shows. After finish. */
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
@@ -15235,7 +15238,7 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
 enum {
     HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
     HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
-    HFSBI_LOG_SLACK = 96 * 1024,
+    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
     HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
 };
 
@@ -15429,7 +15432,7 @@ static void hfsbi_log_append(hfsbi_record *c, hfsb_str text) {
     if (!c->tried && hfsbi_record_truncated(c)) hfsbi_log_spill(c);
     hfsbi_log_save(c, text);
     c->total += text.len;
-    if (text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
+    if (c->tried && text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
         size_t cut = text.len - HFSBI_LOG_SLACK;
         while (cut < text.len &&
                ((unsigned char)text.ptr[cut] & 0xC0u) == 0x80u)
@@ -15488,6 +15491,10 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
                                  hfsb_str bytes) {
     int    i = stream == HFSB_PROC_STDERR;
     size_t n;
+    if (i == 0) {
+        c->bytes += bytes.len;
+        c->last_at = hfsb_clock_ms();
+    }
     for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
         n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
                                            : (size_t)HFSBI_RECORD_BLOCK;
@@ -15537,11 +15544,15 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *c) {
     hfsbi_log_append_stderr(c);
     hfsbi_close(&c->stash);
     hfsbi_close(&c->spill);
+    if (c->path.len && !hfsbi_spills_has(c->spills, hfsb_buf_str(&c->path))) {
+        hfsb_buf_truncate(&c->path, 0); /* others have pushed it out */
+        c->saved = 0;
+    }
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *c) {
     hfsbi_record_stop(c);
-    if (!c->path.len) return;
+    if (!c->path.len || c->full) return;
     c->memory_start = c->total; /* it is all in the file, as far as it goes */
     hfsb_buf_free(&c->memory);
 }
@@ -15562,6 +15573,17 @@ HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c) {
 
 HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *c) {
     return hfsbi_record_chars(c) > HFSBI_REPLY_CHARS;
+}
+
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c) {
+    hfsb_buf line = HFSB_INIT;
+    bool     some;
+    line.alloc = c->alloc;
+    some = c->filter[0] &&
+           hfsb_text_filter_peek(c->filter[0], &line) == HFSB_OK &&
+           line.len > 0;
+    hfsb_buf_free(&line);
+    return some;
 }
 
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
@@ -16340,6 +16362,8 @@ typedef struct hfsbi_job {
     char              marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
                                   one that the caller chose, what makes it
                                   unique on this machine */
+    hfsb_buf          key;    /* of the call that started it, or empty */
+    bool              chosen; /* the caller chose id or key: not run again */
     unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
     hfsbi_job_state   state;
     hfsbi_job_spec    spec;
@@ -16354,6 +16378,7 @@ typedef struct hfsbi_job {
     hfsb_status       status; /* of that reply */
     bool              result_held;
     bool              killed; /* asked to end */
+    unsigned long long shown; /* bytes it had printed at the last look */
     size_t            users;  /* calls that look at it: not freed meanwhile */
 } hfsbi_job;
 
@@ -16391,11 +16416,13 @@ struct hfsb_tools {
     long long       grace_ms;
     size_t          max_running, max_waiting, max_finished;
     char            prefix[16]; /* of job ids */
-    int             wake[2];    /* a byte makes the driver look again */
+    int             wake[2];    /* a byte makes the driver look again, */
+    int             host[2];    /* or the host's own loop */
 
     pthread_mutex_t lock;
     pthread_cond_t  changed; /* something is done, or no one drives */
     bool            driving; /* a thread waits in poll() for all of us */
+    bool            watched; /* the host's loop waits for what it was told */
     hfsbi_job      *jobs;    /* newest first */
     unsigned long   job_count; /* ever */
     hfsb_call      *waiting;   /* calls that wait for a time to come */
@@ -16403,8 +16430,8 @@ struct hfsb_tools {
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
     size_t          drain_count, drain_cap;
-    hfsbi_digest   *seen; /* keys of files read or written */
-    size_t          seen_count, seen_cap;
+    hfsbi_digest   *seen; /* keys of files read or written: a hash table, */
+    size_t          seen_count, seen_cap; /* its size a power of two or 0 */
 };
 
 /* ---- job.c ---- */
@@ -16418,6 +16445,10 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* The job of that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* The job that was started with that id or that key, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
+                                    hfsb_str key);
 
 /* A new job that takes over *spec; it runs at once when there is a place.
    id empty: one is made. NULL without memory. */
@@ -16466,6 +16497,8 @@ struct hfsb_call {
     size_t                 killed_count, killed_cap;
     unsigned long long     offset; /* of bash_output */
     long long              until;
+    bool                   streams; /* its on_text is the job's */
+    bool                   taken;   /* the result was moved out */
     hfsbi_once            *once;   /* that is waited for, or filled */
     char                   job_id[HFSBI_JOB_ID];
 };
@@ -16492,6 +16525,8 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 /* What bash_output and kill answer once they need not wait any more. Under
    the lock. */
 HFSBI_FN bool        hfsbi_output_ready(const hfsb_call *call);
+/* When to look again whether it is. */
+HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
 
@@ -16573,7 +16608,9 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
    on: proc, record. */
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,      /* a finished one is kept so long, */
-    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more; */
+    HFSBI_JOB_KEYED_MS = 600 * 1000,   /* one that must not run again, so */
+    HFSBI_JOB_KEYED = 256,             /* long, and so many of them */
     HFSBI_DRAINS = 64                  /* pipes drained here at most */
 };
 
@@ -16670,7 +16707,8 @@ static void hfsbi_drains_release(hfsb_tools *tools) {
 static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
     int *grown = tools->drains;
     if (n == 0) return;
-    if (tools->drain_count + n > HFSBI_DRAINS) hfsbi_drains_release(tools);
+    if (tools->drain_count + n > HFSBI_DRAINS && !tools->no_keeper)
+        hfsbi_drains_release(tools);
     if (tools->drain_count + n > tools->drain_cap)
         grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
                                         &tools->drain_cap,
@@ -16709,6 +16747,7 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
+    hfsb_buf_free(&job->key);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -16807,6 +16846,15 @@ HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     return job;
 }
 
+HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
+                                    hfsb_str key) {
+    hfsbi_job *job = id.len ? hfsbi_job_find(tools, id) : NULL;
+    if (job || key.len == 0) return job;
+    for (job = tools->jobs; job; job = job->next)
+        if (hfsb_str_equal(hfsb_buf_str(&job->key), key)) break;
+    return job;
+}
+
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state) {
     const hfsbi_job *job;
@@ -16819,8 +16867,10 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
    by its marker must not be that one's. */
 static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
     char own[40];
-    (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
-                   ++tools->job_count);
+    do
+        (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
+                       ++tools->job_count);
+    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* as a caller's choice */
     (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
     if (id.len == 0) memcpy(job->id, own, sizeof own);
     (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
@@ -16834,11 +16884,15 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
         (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
-    if (!hfsbi_record_init(&job->record, &tools->spills,
-                            spec->merge_stderr, &tools->alloc)) {
+    job->key.alloc = tools->alloc;
+    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
+        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+                           &tools->alloc)) {
+        hfsb_buf_free(&job->key);
         hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
         return NULL;
     }
+    job->chosen = id.len || opts->key.len;
     job->record.on_text = opts->on_text;
     job->record.user = opts->user;
     job->result.output.alloc = job->result.error.alloc = tools->alloc;
@@ -16872,28 +16926,36 @@ static hfsbi_job *hfsbi_jobs_next(hfsb_tools *tools) {
     return oldest;
 }
 
+static void hfsbi_job_drop_text(hfsbi_job *job) {
+    hfsb_tool_result_free(&job->result);
+    hfsbi_record_forget(&job->record);
+    job->result_held = false;
+}
+
 /* Lets go of finished jobs that are too old or too many, and of their texts
-   when these are too much. */
+   when these are too much. What is known of a command that must not run again
+   outlives its text. */
 static void hfsbi_jobs_forget(hfsb_tools *tools, long long now) {
     hfsbi_job **link = &tools->jobs, *job;
-    size_t      finished = 0, held = 0;
+    size_t      finished = 0, keyed = 0, held = 0;
     while ((job = *link) != NULL) {
+        bool text, known;
         if (job->state != HFSBI_JOB_DONE || job->users) {
             link = &job->next;
             continue;
         }
-        if (++finished > tools->max_finished ||
-            now - job->ended > HFSBI_JOB_HOUR) {
+        text = ++finished <= tools->max_finished &&
+               now - job->ended <= HFSBI_JOB_HOUR;
+        known = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
+                now - job->ended <= HFSBI_JOB_KEYED_MS;
+        if (!text && !known) {
             *link = job->next;
             hfsbi_job_free(tools, job);
             continue;
         }
         held += job->result.output.len + hfsbi_record_held(&job->record);
-        if (held > HFSBI_JOB_HELD && job->result_held) {
-            hfsb_tool_result_free(&job->result);
-            hfsbi_record_forget(&job->record);
-            job->result_held = false;
-        }
+        if (job->result_held && (!text || held > HFSBI_JOB_HELD))
+            hfsbi_job_drop_text(job);
         link = &job->next;
     }
 }
@@ -16960,8 +17022,9 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools) {
 /* tools.c - the tools object: open, close, wait. Depends on: job, check. */
 /* ---- open and close ---- */
 
-static double hfsbi_or_double(double value, double fallback) {
-    return value > 0 ? value : fallback;
+/* Seconds, at most thirty years: more does not fit the clock. */
+static double hfsbi_or_seconds(double value, double fallback) {
+    return value > 1e9 ? 1e9 : value > 0 ? value : fallback;
 }
 
 static size_t hfsbi_or_size(size_t value, size_t fallback) {
@@ -17013,8 +17076,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->shell.alloc = tools->env_text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->timeout = hfsbi_or_double(o->timeout, 240);
-    tools->max_timeout = hfsbi_or_double(o->max_timeout, 1200);
+    tools->timeout = hfsbi_or_seconds(o->timeout, 240);
+    tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
     tools->grace_ms = o->grace_ms;
     tools->max_running = hfsbi_or_size(o->max_running, 64);
     tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
@@ -17047,6 +17110,8 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_place_close(tools->place);
     hfsbi_close(&tools->wake[0]);
     hfsbi_close(&tools->wake[1]);
+    hfsbi_close(&tools->host[0]);
+    hfsbi_close(&tools->host[1]);
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
                      sizeof *tools->seen);
     hfsb_buf_free(&tools->shell);
@@ -17057,6 +17122,22 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     (void)pthread_cond_destroy(&tools->changed);
     (void)pthread_mutex_destroy(&tools->lock);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
+}
+
+/* A pipe that a byte makes readable and that never blocks. */
+static bool hfsbi_wake_open(int fds[2]) {
+    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
+           hfsbi_set_nonblocking(fds[1]);
+}
+
+static void hfsbi_wake_drain(int fd) {
+    char empty[64];
+    while (hfsbi_read(fd, empty, sizeof empty) > 0) continue;
+}
+
+static void hfsbi_wake_write(int fd) {
+    ssize_t n = hfsbi_write(fd, "", 1);
+    (void)n; /* full: it is awake already */
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
@@ -17071,7 +17152,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
-    tools->wake[0] = tools->wake[1] = -1;
+    tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
     (void)pthread_mutex_init(&tools->lock, NULL);
     (void)pthread_cond_init(&tools->changed, NULL);
     where.work_dir = opts->work_dir;
@@ -17079,9 +17160,8 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
-    if (st == HFSB_OK && (!hfsbi_pipe(tools->wake) ||
-                          !hfsbi_set_nonblocking(tools->wake[0]) ||
-                          !hfsbi_set_nonblocking(tools->wake[1])))
+    if (st == HFSB_OK &&
+        (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
         st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -17109,18 +17189,20 @@ void hfsb_tools_close(hfsb_tools *tools) {
 
 /* Any number of threads may wait, one of them drives: it sits in poll() for
    all descriptors, the others wait for `changed`. Whoever changes what there
-   is to wait for wakes the driver through the pipe; only the driver empties
-   it, so that no wake is lost. */
+   is to wait for wakes the driver through a pipe that only the driver
+   empties, so that no wake is lost. A host that waits by itself for what
+   hfsb_tools_watch() told it has a pipe of its own, which only its step
+   empties. */
 
 void hfsb_tools_wake(hfsb_tools *tools) {
-    ssize_t n = hfsbi_write(tools->wake[1], "", 1);
-    (void)n; /* full: it is awake already */
+    hfsbi_wake_write(tools->wake[1]);
+    hfsbi_wake_write(tools->host[1]);
 }
 
-static size_t hfsbi_watch_all(hfsb_tools *tools, hfsb_watch *list,
+static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
                               size_t max) {
     if (max > 0) {
-        list[0].fd = tools->wake[0];
+        list[0].fd = wake;
         list[0].readable = true;
         list[0].writable = false;
     }
@@ -17131,7 +17213,8 @@ static size_t hfsbi_watch_all(hfsb_tools *tools, hfsb_watch *list,
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
     pthread_mutex_lock(&tools->lock);
-    n = hfsbi_watch_all(tools, list, max);
+    tools->watched = true;
+    n = hfsbi_watch_all(tools, tools->host[0], list, max);
     pthread_mutex_unlock(&tools->lock);
     return n;
 }
@@ -17141,7 +17224,7 @@ static long long hfsbi_tools_next(const hfsb_tools *tools) {
     long long        at = hfsbi_jobs_deadline(tools);
     const hfsb_call *call;
     for (call = tools->waiting; call; call = call->next_waiting)
-        if (at < 0 || call->until < at) at = call->until;
+        if (at < 0 || hfsbi_output_at(call) < at) at = hfsbi_output_at(call);
     return at;
 }
 
@@ -17153,26 +17236,18 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
     return at;
 }
 
-/* Under the lock. */
-static void hfsbi_tools_advance(hfsb_tools *tools) {
-    char empty[64];
-    while (hfsbi_read(tools->wake[0], empty, sizeof empty) > 0) continue;
-    hfsbi_jobs_step(tools);
-    (void)pthread_cond_broadcast(&tools->changed);
-}
-
+/* Whoever waits is told: what it waits for may be done or closed by now. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
-    if (!tools->driving) {
-        hfsbi_tools_advance(tools);
-        return;
-    }
     hfsbi_jobs_step(tools);
     (void)pthread_cond_broadcast(&tools->changed);
-    hfsb_tools_wake(tools); /* what it waits for may be closed by now */
+    if (tools->driving) hfsbi_wake_write(tools->wake[1]);
+    if (tools->watched) hfsbi_wake_write(tools->host[1]);
 }
 
 void hfsb_tools_step(hfsb_tools *tools) {
     pthread_mutex_lock(&tools->lock);
+    tools->watched = false;
+    hfsbi_wake_drain(tools->host[0]);
     hfsbi_tools_touch(tools);
     pthread_mutex_unlock(&tools->lock);
 }
@@ -17193,7 +17268,8 @@ enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
 static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsb_watch    watch[HFSBI_POLL_MAX];
     struct pollfd fds[HFSBI_POLL_MAX];
-    size_t        i, n = hfsbi_watch_all(tools, watch, HFSBI_POLL_MAX);
+    size_t        i, n = hfsbi_watch_all(tools, tools->wake[0], watch,
+                                         HFSBI_POLL_MAX);
     int           ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
     if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
     for (i = 0; i < n; i++) {
@@ -17207,7 +17283,8 @@ static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
     pthread_mutex_lock(&tools->lock);
     tools->driving = false;
-    hfsbi_tools_advance(tools);
+    hfsbi_wake_drain(tools->wake[0]);
+    hfsbi_tools_touch(tools);
 }
 
 /* Under the lock: waits for the driver, a second at most, so that no clock
@@ -17232,6 +17309,7 @@ HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
 }
 
 void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
+    if (wait_ms > INT_MAX) wait_ms = INT_MAX;
     pthread_mutex_lock(&tools->lock);
     hfsbi_tools_wait(tools, wait_ms < 0 ? -1 : hfsb_clock_ms() + wait_ms);
     pthread_mutex_unlock(&tools->lock);
@@ -17265,29 +17343,52 @@ static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
     return ok;
 }
 
+/* The place of a digest, or the empty one where it belongs; an empty place is
+   all zero, which no digest is. Digests are as good as random: their first
+   bytes are the hash. */
+static hfsbi_digest *hfsbi_seen_place(hfsbi_digest *table, size_t cap,
+                                      const hfsbi_digest *d) {
+    static const hfsbi_digest none = {{0}};
+    size_t                    at;
+    memcpy(&at, d->bytes, sizeof at);
+    for (at &= cap - 1;; at = (at + 1) & (cap - 1))
+        if (memcmp(&table[at], &none, sizeof none) == 0 ||
+            memcmp(&table[at], d, sizeof *d) == 0)
+            return &table[at];
+}
+
 /* Under the lock. */
 static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
-    size_t i;
-    for (i = 0; i < tools->seen_count; i++)
-        if (memcmp(tools->seen[i].bytes, d->bytes, sizeof d->bytes) == 0)
-            return true;
-    return false;
+    return tools->seen_cap > 0 &&
+           memcmp(hfsbi_seen_place(tools->seen, tools->seen_cap, d), d,
+                  sizeof *d) == 0;
+}
+
+/* Room for one more, at most half full; false without memory. */
+static bool hfsbi_seen_grow(hfsb_tools *tools) {
+    size_t        cap = tools->seen_cap ? tools->seen_cap * 2 : 64, i;
+    hfsbi_digest *table;
+    if (tools->seen_count < tools->seen_cap / 2) return true;
+    table = (hfsbi_digest *)hfsbi_array(&tools->alloc, cap, sizeof *table);
+    if (!table) return false;
+    memset(table, 0, cap * sizeof *table);
+    for (i = 0; i < tools->seen_cap; i++)
+        *hfsbi_seen_place(table, cap, &tools->seen[i]) = tools->seen[i];
+    hfsbi_array_free(&tools->alloc, tools->seen, tools->seen_cap,
+                     sizeof *table);
+    tools->seen = table;
+    tools->seen_cap = cap;
+    return true;
 }
 
 HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
-    hfsbi_digest d, *grown;
+    hfsbi_digest d;
     if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
     pthread_mutex_lock(&tools->lock);
-    grown = tools->seen;
-    if (!hfsbi_seen_find(tools, &d)) {
-        if (tools->seen_count == tools->seen_cap)
-            grown = (hfsbi_digest *)hfsbi_array_grow(
-                &tools->alloc, tools->seen, &tools->seen_cap,
-                tools->seen_count + 1, sizeof d);
-        if (grown) { /* without memory it must be read again */
-            tools->seen = grown;
-            tools->seen[tools->seen_count++] = d;
-        }
+    /* without memory it must be read again */
+    if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
+        *hfsbi_seen_place(tools->seen, tools->seen_cap, &d) = d;
+        tools->seen_count++;
     }
     pthread_mutex_unlock(&tools->lock);
 }
@@ -17310,6 +17411,7 @@ enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
     HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
+    HFSBI_KEY_MAX = 255,  /* its length */
     HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
 };
 
@@ -17460,24 +17562,26 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       hfsb_err              *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
+    hfsb_err       name;
     size_t         ignored = 0;
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         bool unknown = !hfsbi_is_word(known, it.key);
-        int  len = (int)hfsb_utf8_offset(it.key, 80);
         if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
             continue;
+        if (!unknown && !hfsbi_is_repeated(object, &it)) continue;
+        hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
+        hfsbi_err_quote(&name, it.key, 80);
         if (unknown && !call->opts.strict)
             st = hfsb_buf_printf(&call->notes,
-                                 "\n(unknown key ignored: %.*s)", len,
-                                 it.key.ptr);
+                                 "\n(unknown key ignored: %s)", name.msg);
         else if (unknown)
             st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "Unknown key: %.*s. Known are: %s.", len,
-                            it.key.ptr, known);
-        else if (hfsbi_is_repeated(object, &it))
+                            "Unknown key: %s. Known are: %s.", name.msg,
+                            known);
+        else
             st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "The key %.*s is given twice: expected it once.",
-                            len, it.key.ptr);
+                            "The key %s is given twice: expected it once.",
+                            name.msg);
     }
     if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
         st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
@@ -17532,7 +17636,8 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
             continue;
         }
         n++;
-        bytes += once->result.output.len + once->result.extra.len;
+        bytes += once->key.len + once->result.output.len +
+                 once->result.error.len + once->result.extra.len;
         if (bytes > HFSBI_ONCE_BYTES && !once->running && !once->users) {
             hfsb_tool_result_free(&once->result);
             once->dropped = true;
@@ -17614,6 +17719,10 @@ static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
                                   hfsb_err *err) {
     hfsb_status st = hfsbi_check_keys(call, call->arguments, tool->keys, err);
     if (st != HFSB_OK) return st;
+    if (call->opts.key.len > HFSBI_KEY_MAX)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The key of a call must have at most %d bytes.",
+                          HFSBI_KEY_MAX);
     if (call->opts.key.len && tool->keyed) {
         pthread_mutex_lock(&call->tools->lock);
         st = hfsbi_once_enter(call, hfsb_cstr(tool->name), err);
@@ -17731,7 +17840,8 @@ bool hfsb_call_done(hfsb_call *call) {
 
 hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result) {
     memset(result, 0, sizeof *result);
-    if (!hfsb_call_done(call)) return HFSB_REFUSED;
+    if (call->taken || !hfsb_call_done(call)) return HFSB_REFUSED;
+    call->taken = true;
     *result = call->result;
     memset(&call->result, 0, sizeof call->result);
     return call->status;
@@ -17748,8 +17858,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
-        if (call->opts.on_text && call->job->record.user == call->opts.user)
-            call->job->record.on_text = NULL;
+        if (call->streams) call->job->record.on_text = NULL;
     }
     for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
     if (call->once) call->once->users--;
@@ -17772,8 +17881,9 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
         return HFSB_NOMEM;
     pthread_mutex_lock(&tools->lock);
     while (!hfsbi_call_ready(call))
-        hfsbi_tools_wait(tools,
-                         call->wait == HFSBI_WAIT_OUTPUT ? call->until : -1);
+        hfsbi_tools_wait(tools, call->wait == HFSBI_WAIT_OUTPUT
+                                    ? hfsbi_output_at(call)
+                                    : -1);
     pthread_mutex_unlock(&tools->lock);
     st = hfsb_call_take(call, result);
     hfsb_call_close(call);
@@ -17805,7 +17915,10 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
 /* ---- src/tool_bash.c ---- */
 /* tool_bash.c - run a command; look at it, write to it, end it. Depends on:
    job. */
-enum { HFSBI_OUTPUT_MAX = 100000 }; /* bytes that bash_output shows at once */
+enum {
+    HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
+    HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
+};
 
 /* ---- the arguments of bash ---- */
 
@@ -17834,7 +17947,7 @@ static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
                           text);
     spec->timeout = seconds;
     if (seconds <= 0) spec->timeout = spec->background ? 0 : tools->timeout;
-    if (seconds <= tools->max_timeout) return HFSB_OK;
+    if (spec->timeout <= tools->max_timeout) return HFSB_OK;
     spec->timeout = tools->max_timeout;
     hfsbi_put_seconds(tools->max_timeout, text);
     return hfsb_buf_printf(&call->notes,
@@ -17924,6 +18037,10 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
     if (st == HFSB_OK) st = hfsbi_read_work_dir(call, spec, err);
     if (st == HFSB_OK)
         st = hfsbi_read_text(call, "shell", false, &spec->shell, err);
+    if (st == HFSB_OK &&
+        hfsb_str_find_byte(hfsb_buf_str(&spec->shell), '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "shell must be a path without NUL.");
     if (st == HFSB_OK && spec->shell.len == 0)
         st = hfsb_buf_append(&spec->shell, hfsb_buf_str(&call->tools->shell));
     if (st == HFSB_OK)
@@ -17945,9 +18062,8 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
 /* The id the caller chose, or none. */
 static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
                                  hfsb_err *err) {
-    hfsb_status st;
-    *id = call->opts.key;
-    st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "id", false, id, err);
     if (st != HFSB_OK) return st;
     if (id->len < HFSBI_JOB_ID &&
         hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
@@ -18028,7 +18144,12 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     }
     switch (job->end.end) {
     case HFSB_PROC_RUNNING:
-        return hfsb_buf_printf(out, "Killed before it was started");
+        return job->pid
+                   ? hfsb_buf_printf(out,
+                                     "Process %ld could not be killed and "
+                                     "still runs",
+                                     job->pid)
+                   : hfsb_buf_printf(out, "Killed before it was started");
     case HFSB_PROC_EXITED:
         return job->end.exit_code
                    ? hfsb_buf_printf(out, "Exit code %d", job->end.exit_code)
@@ -18063,8 +18184,11 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
         return HFSB_OK;
     }
     st = hfsbi_result_ok(&call->result,
-                         "Started in the background as job %s. See its output "
-                         "with bash_output, end it with kill.",
+                         "%s in the background as job %s. See its output with "
+                         "bash_output, end it with kill.",
+                         job->pid ? "Started"
+                                  : "Waits for other commands to end, then "
+                                    "runs",
                          job->id);
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
@@ -18081,12 +18205,12 @@ static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
                                     hfsb_err            *err) {
     if (memcmp(job->digest, digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The id %s was used for another command; nothing "
-                          "was run.",
+                          "This id or key was used for another command (job "
+                          "%s); nothing was run.",
                           job->id);
     if (job->state == HFSBI_JOB_DONE && !job->result_held)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The command with id %s has run; its result is no "
+                          "This command has run (job %s); its result is no "
                           "longer held.",
                           job->id);
     call->job = job;
@@ -18098,10 +18222,10 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_str id, hfsb_err *err) {
     hfsb_tools   *tools = call->tools;
     bool          background = spec->background;
-    hfsbi_job    *job = id.len ? hfsbi_job_find(tools, id) : NULL;
+    hfsbi_job    *job = hfsbi_job_again(tools, id, call->opts.key);
     unsigned char digest[HFSB_SHA256_SIZE] = {0};
     hfsb_status   st = HFSB_OK;
-    if (id.len)
+    if (id.len || call->opts.key.len)
         st = hfsbi_call_digest(HFSB_LIT("bash"), call->arguments,
                                &tools->alloc, digest);
     if (st != HFSB_OK) return st;
@@ -18116,6 +18240,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     } else {
         call->job = hfsbi_job_add(tools, spec, id, digest, &call->opts);
         if (!call->job) return HFSB_NOMEM;
+        call->streams = call->opts.on_text != NULL;
     }
     if (st != HFSB_OK) return st;
     call->job->users++;
@@ -18169,6 +18294,7 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
                                         &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
     r->success = true;
+    job->shown = job->record.bytes;
     hfsb_json_writer_init(&w, &r->extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
@@ -18192,10 +18318,24 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     return st;
 }
 
-/* Whether there is anything to tell before the wait is over. */
+/* A line that is not finished, was not shown and stands still is a prompt; one
+   that moves is a progress bar. */
+static bool hfsbi_output_prompts(const hfsb_call *call) {
+    const hfsbi_job *job = call->job;
+    return job->record.bytes != job->shown &&
+           hfsbi_record_pending(&job->record);
+}
+
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
     return call->job->state == HFSBI_JOB_DONE ||
-           call->job->record.total > call->offset;
+           call->job->record.total > call->offset ||
+           (hfsbi_output_prompts(call) &&
+            hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
+}
+
+HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
+    long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
+    return at < call->until && hfsbi_output_prompts(call) ? at : call->until;
 }
 
 HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
@@ -18280,16 +18420,26 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     return HFSB_OK;
 }
 
+/* One that ran and has ended. */
+static bool hfsbi_kill_counts(const hfsbi_job *job) {
+    return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
+}
+
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
     size_t     i, n = 0;
-    for (i = 0; i < call->killed_count; i++) n += call->killed[i]->pid > 0;
+    for (i = 0; i < call->killed_count; i++)
+        n += hfsbi_kill_counts(call->killed[i]);
     hfsbi_putf(&sink, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
-        if (call->killed[i]->pid > 0)
+        if (hfsbi_kill_counts(call->killed[i]))
             hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "",
                        call->killed[i]->pid);
     hfsbi_put(&sink, HFSB_LIT("]"));
+    for (i = 0; i < call->killed_count; i++)
+        if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
+            hfsbi_putf(&sink, "\n(%ld could not be killed)",
+                       call->killed[i]->pid);
     call->result.success = true;
     return hfsbi_sink_end(&sink);
 }
@@ -18327,7 +18477,8 @@ typedef struct hfsbi_line_reader {
     unsigned long long first, last; /* lines wanted, from 1 on */
     unsigned long long line;        /* the one that is being read */
     hfsb_buf           text;  /* the start of it, when a block ended in it */
-    size_t             chars, size; /* of all of it, in bytes too */
+    size_t             size;  /* of all of it */
+    size_t             more;  /* characters of it behind `text` */
     bool               open;  /* some of it was read */
     bool               ends_in_cr;
     hfsb_buf          *out;
@@ -18336,12 +18487,13 @@ typedef struct hfsbi_line_reader {
     bool               at_end, bad_utf8, binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
+    bool               hashing; /* every byte goes into sha */
     hfsb_sha256        sha;
 } hfsbi_line_reader;
 
 /* ---- lines ---- */
 
-static bool hfsbi_line_reader_wanted(const hfsbi_line_reader *r) {
+static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
     return r->line >= r->first && r->line <= r->last && !r->full;
 }
 
@@ -18353,15 +18505,21 @@ static size_t hfsbi_count_chars(hfsb_str text) {
     return n;
 }
 
-/* One line goes out; of a long one `text` is the beginning. */
-static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
-                                     size_t chars) {
+/* One line goes out, or its beginning when `more` characters follow. */
+static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
+                                  size_t more) {
     hfsbi_sink sink = hfsbi_sink_begin(r->out);
-    size_t     cut = text.len, n;
+    size_t     n, need;
+    bool       valid;
     char       head[24];
-    if (chars > HFSBI_READ_CHARS)
-        cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
-    if (r->out->len + cut + 64 > HFSBI_READ_OUTPUT) {
+    if (text.len > HFSBI_READ_CHARS || more) {
+        size_t cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
+        more += hfsb_utf8_count(hfsb_str_slice(text, cut, text.len));
+        text = hfsb_str_slice(text, 0, cut);
+    }
+    valid = hfsb_utf8_validate(text) == text.len;
+    need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
+    if (need > HFSBI_READ_OUTPUT) {
         r->full = true;
         return HFSB_OK;
     }
@@ -18369,57 +18527,53 @@ static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
     hfsbi_put(&sink, hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
-    text = hfsb_str_slice(text, 0, cut);
-    if (hfsb_utf8_validate(text) == text.len) {
-        hfsbi_put(&sink, text);
-    } else {
-        r->bad_utf8 = true;
-        if (sink.status == HFSB_OK)
-            sink.status = hfsb_utf8_repair(text, r->out);
-    }
-    if (chars > HFSBI_READ_CHARS)
-        hfsbi_putf(&sink, "... (%zu more characters in this line)",
-                   chars - HFSBI_READ_CHARS);
+    if (valid) hfsbi_put(&sink, text);
+    else if (sink.status == HFSB_OK)
+        sink.status = hfsb_utf8_repair(text, r->out);
+    if (more)
+        hfsbi_putf(&sink, "... (%zu more characters in this line)", more);
+    if (!valid) r->bad_utf8 = true;
     r->any = true;
     return hfsbi_sink_end(&sink);
 }
 
 /* A part of the current line; the next part follows. */
-static hfsb_status hfsbi_line_reader_hold(hfsbi_line_reader *r, hfsb_str part) {
+static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     size_t room = (size_t)HFSBI_READ_CHARS * 4 + 4;
     r->open = true;
-    if (part.len == 0 || !hfsbi_line_reader_wanted(r)) return HFSB_OK;
-    r->chars += hfsbi_count_chars(part);
+    if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
     r->size += part.len;
     r->ends_in_cr = part.ptr[part.len - 1] == '\r';
     room = room > r->text.len ? room - r->text.len : 0;
+    r->more += hfsbi_count_chars(hfsb_str_slice(part, room, part.len));
     return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
 }
 
-/* The current line ends with part, and with a newline or the file. */
-static hfsb_status hfsbi_line_reader_end_line(hfsbi_line_reader *r, hfsb_str part,
-                                          bool newline) {
+/* The current line, with part behind what is held of it. */
+static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
+                                     bool newline) {
     hfsb_status st = HFSB_OK;
-    hfsb_str    text = part;
-    size_t      chars;
-    if (hfsbi_line_reader_wanted(r)) {
-        if (r->open || part.len > (size_t)HFSBI_READ_CHARS) {
-            st = hfsbi_line_reader_hold(r, part);
-            text = hfsb_buf_str(&r->text);
-            /* more than four bytes a character: it is no UTF-8 at all */
-            chars = r->size / 4 > r->chars ? r->size : r->chars;
-            if (newline && r->ends_in_cr && text.len == r->size)
-                text = hfsb_str_slice(text, 0, text.len - 1);
-            if (newline && r->ends_in_cr) chars--;
-        } else {
-            if (newline && text.len && text.ptr[text.len - 1] == '\r')
-                text = hfsb_str_slice(text, 0, text.len - 1);
-            chars = text.len; /* at least as many as there are characters */
+    bool        cr = newline && part.len && part.ptr[part.len - 1] == '\r';
+    if (r->open || part.len > HFSBI_READ_CHARS) {
+        st = hfsbi_line_hold(r, part);
+        part = hfsb_buf_str(&r->text);
+        cr = newline && r->ends_in_cr;
+        if (cr && r->more) {
+            r->more--;
+            cr = false;
         }
-        if (st == HFSB_OK) st = hfsbi_line_reader_put(r, text, chars);
     }
+    if (cr) part = hfsb_str_slice(part, 0, part.len - 1);
+    return st == HFSB_OK ? hfsbi_line_put(r, part, r->more) : st;
+}
+
+/* The current line ends with part, and with a newline or the file. */
+static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
+                                  bool newline) {
+    hfsb_status st = HFSB_OK;
+    if (hfsbi_line_wanted(r)) st = hfsbi_line_finish(r, part, newline);
     hfsb_buf_truncate(&r->text, 0);
-    r->chars = r->size = 0;
+    r->size = r->more = 0;
     r->open = r->ends_in_cr = false;
     if (!r->full) r->line++;
     return st;
@@ -18448,10 +18602,10 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
 static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r, hfsb_str block) {
     hfsb_status st = HFSB_OK;
     if (r->line < r->first) hfsbi_line_reader_skip(r, &block);
-    while (st == HFSB_OK && block.len && hfsbi_line_reader_wanted(r)) {
+    while (st == HFSB_OK && block.len && hfsbi_line_wanted(r)) {
         size_t at = hfsb_str_find_byte(block, '\n');
-        if (at == HFSB_NPOS) return hfsbi_line_reader_hold(r, block);
-        st = hfsbi_line_reader_end_line(r, hfsb_str_slice(block, 0, at), true);
+        if (at == HFSB_NPOS) return hfsbi_line_hold(r, block);
+        st = hfsbi_line_end(r, hfsb_str_slice(block, 0, at), true);
         if (r->full) return st;
         block = hfsb_str_slice(block, at + 1, block.len);
     }
@@ -18474,7 +18628,7 @@ static bool hfsbi_line_reader_goes_on(const hfsbi_line_reader *r) {
 static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     size_t got = 0;
     while (got < size) {
-        ssize_t n = hfsbi_read(fd, block + got, size - got);
+        ssize_t n = hfsbi_read_file(fd, block + got, size - got);
         if (n < 0) return -1;
         if (n == 0) break;
         got += (size_t)n;
@@ -18488,57 +18642,99 @@ static size_t hfsbi_read_guess(unsigned long long size) {
                                        : (size_t)HFSBI_READ_BLOCK;
 }
 
-static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
+static hfsb_status hfsbi_read_fails(const hfsbi_line_reader *r,
+                                    hfsb_err                *err) {
+    return hfsbi_fail_os(err, errno, "%.*s cannot be read", (int)r->path.len,
+                         r->path.ptr);
+}
+
+/* What is to be known of every block of the file. */
+static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
+    if (r->bytes == 0)
+        r->binary =
+            hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
+                               '\0') != HFSB_NPOS;
+    r->bytes += text.len;
+    r->newlines += hfsb_str_count_byte(text, '\n');
+    if (text.len) r->last_byte = text.ptr[text.len - 1];
+    if (r->hashing) hfsb_sha256_write(&r->sha, text);
+}
+
+static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r,
+                                         hfsb_err          *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
-    bool        hashed = r->info.size <= HFSBI_READ_HASH;
-    hfsb_sha256_init(&r->sha);
+    bool        again = r->at_end; /* all was read once, and noted */
     if (r->info.size) /* most files are small and read whole */
         st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
+    r->at_end = false;
     while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
-        hfsb_str text;
-        if (n < 0)
-            return hfsbi_fail_os(err, errno, "%.*s cannot be read",
-                                 (int)r->path.len, r->path.ptr);
-        text = hfsb_str_make(block, (size_t)n);
-        if (r->bytes == 0)
-            r->binary = hfsb_str_find_byte(
-                            hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
-                            '\0') != HFSB_NPOS;
-        r->bytes += text.len;
-        r->newlines += hfsb_str_count_byte(text, '\n');
-        if (text.len) r->last_byte = text.ptr[text.len - 1];
+        hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
+        if (n < 0) return hfsbi_read_fails(r, err);
         r->at_end = text.len < sizeof block;
-        if (hashed) hfsb_sha256_write(&r->sha, text);
+        if (!again) hfsbi_line_reader_note(r, text);
         if (!r->binary && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
+    /* the last line wanted may be the last there is */
+    if (st == HFSB_OK && !r->at_end && r->bytes >= r->info.size)
+        r->at_end = hfsbi_read_block(r->fd, block, 1) == 0;
     if (st == HFSB_OK && r->at_end && r->open && !r->full)
-        st = hfsbi_line_reader_end_line(r, HFSB_LIT(""), false);
+        st = hfsbi_line_end(r, HFSB_LIT(""), false);
+    if (again) r->at_end = true;
     return st;
 }
 
-/* ---- the tool ---- */
+/* ---- from the end ---- */
 
-/* The line to begin with, when it counts from the end: all are counted
-   first. */
-static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r, long long offset,
-                                          hfsb_err *err) {
-    char               block[HFSBI_READ_BLOCK], last = '\n';
-    unsigned long long lines = 0, back = 0 - (unsigned long long)offset;
-    ssize_t            n;
-    while ((n = hfsbi_read_block(r->fd, block, sizeof block)) > 0) {
-        lines += hfsb_str_count_byte(hfsb_str_make(block, (size_t)n), '\n');
-        last = block[n - 1];
+static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
+    return r->newlines + (r->bytes && r->last_byte != '\n');
+}
+
+/* Byte offset of the line that is `back` lines before the end of the file: the
+   file is read backwards until enough newlines were seen. */
+static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
+                                   unsigned long long back) {
+    char               block[HFSBI_READ_BLOCK];
+    unsigned long long at = r->bytes, left = back;
+    size_t             n, i;
+    if (r->bytes && r->last_byte == '\n') left++;
+    while (at > 0) {
+        n = at < sizeof block ? (size_t)at : sizeof block;
+        at -= n;
+        if (lseek(r->fd, (off_t)at, SEEK_SET) < 0 ||
+            hfsbi_read_block(r->fd, block, n) != (ssize_t)n)
+            return false;
+        for (i = n; i > 0; i--)
+            if (block[i - 1] == '\n' && --left == 0)
+                return lseek(r->fd, (off_t)(at + i), SEEK_SET) >= 0;
     }
-    if (n < 0 || lseek(r->fd, 0, SEEK_SET) != 0)
-        return hfsbi_fail_os(err, errno, "%.*s cannot be read",
-                             (int)r->path.len, r->path.ptr);
-    if (last != '\n') lines++;
-    r->first = lines >= back ? lines - back + 1 : 1;
+    return lseek(r->fd, 0, SEEK_SET) == 0;
+}
+
+/* Counts all lines, for their numbers, and goes to the first that is wanted. */
+static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
+                                              long long          offset,
+                                              hfsb_err          *err) {
+    char               block[HFSBI_READ_BLOCK];
+    unsigned long long back = 0 - (unsigned long long)offset, lines;
+    ssize_t            n = 1;
+    r->hashing = true;
+    while (n > 0 && !r->binary) {
+        n = hfsbi_read_block(r->fd, block, sizeof block);
+        if (n > 0) hfsbi_line_reader_note(r, hfsb_str_make(block, (size_t)n));
+    }
+    lines = hfsbi_line_count(r);
+    if (back > lines) back = lines;
+    r->first = r->line = lines - back + 1;
+    r->at_end = true;
+    if (n < 0 || (!r->binary && !hfsbi_line_reader_seek(r, back)))
+        return hfsbi_read_fails(r, err);
     return HFSB_OK;
 }
+
+/* ---- the tool ---- */
 
 static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
                                     long long *limit, hfsb_err *err) {
@@ -18560,19 +18756,22 @@ static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
     return st;
 }
 
-static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r,
-                                    const hfsb_place *place) {
-    hfsb_json_writer   w;
-    char               hex[HFSB_SHA256_HEX] = "";
-    unsigned long long lines = r->newlines;
-    bool               more = r->full || !r->at_end;
-    if (r->bytes && r->last_byte != '\n') lines++;
-    if (r->at_end && r->last < lines) more = true;
-    if (r->at_end && r->info.size <= HFSBI_READ_HASH)
-        hfsbi_sha256_finish_hex(&r->sha, hex);
-    else if (r->at_end &&
-             hfsb_file_sha256(place, r->path, hex, NULL) != HFSB_OK)
+/* sha256 of a file that was read to its end; "" when it cannot be had. */
+static void hfsbi_read_sha256(hfsbi_line_reader *r,
+                              char               hex[HFSB_SHA256_HEX]) {
+    hex[0] = '\0';
+    if (!r->at_end || r->binary) return;
+    if (r->hashing) hfsbi_sha256_finish_hex(&r->sha, hex);
+    else if (lseek(r->fd, 0, SEEK_SET) != 0 || !hfsbi_fd_sha256(r->fd, hex))
         hex[0] = '\0';
+}
+
+static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r) {
+    hfsb_json_writer   w;
+    char               hex[HFSB_SHA256_HEX];
+    unsigned long long lines = hfsbi_line_count(r);
+    bool more = r->full || !r->at_end || r->last < lines;
+    hfsbi_read_sha256(r, hex);
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "size",
@@ -18588,8 +18787,7 @@ static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r,
     return hfsb_json_writer_finish(&w, NULL);
 }
 
-static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
-                                     const hfsb_place *place) {
+static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st;
     if (r->binary)
         return hfsbi_result_fail(
@@ -18598,7 +18796,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
             "its bytes use a command such as xxd, od -c or base64.",
             (int)r->path.len, r->path.ptr, r->info.size);
     call->result.success = true;
-    st = hfsbi_read_extra(call, r, place);
+    st = hfsbi_read_extra(call, r);
     if (st == HFSB_OK && r->bad_utf8)
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
@@ -18610,16 +18808,32 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
     return st;
 }
 
+/* The file is open: reads it and writes the result. */
+static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
+                                    long long offset, long long limit,
+                                    hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    r->line = 1;
+    r->first = offset > 0 ? (unsigned long long)offset : 1;
+    r->hashing = r->info.size <= HFSBI_READ_HASH;
+    hfsb_sha256_init(&r->sha);
+    if (offset < 0) st = hfsbi_line_reader_from_end(r, offset, err);
+    r->last = (unsigned long long)-1;
+    if (limit) r->last = r->first + (unsigned long long)limit - 1;
+    if (st == HFSB_OK && !r->binary) st = hfsbi_line_reader_run(r, err);
+    if (st == HFSB_OK) return hfsbi_read_result(call, r);
+    return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
+}
+
 HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_tools       *tools = call->tools;
     const hfsb_place *place = tools->place;
-    hfsbi_line_reader     r;
+    hfsbi_line_reader r;
     long long         offset, limit;
     hfsb_status       st;
     memset(&r, 0, sizeof r);
     r.text.alloc = tools->alloc;
     r.out = &call->result.output;
-    r.line = 1;
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
     if (st != HFSB_OK) return st;
@@ -18628,15 +18842,9 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     pthread_mutex_unlock(&tools->lock);
     if (hfsb_file_open(place, r.path, &r.fd, &r.info, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    r.first = offset > 0 ? (unsigned long long)offset : 1;
-    if (offset < 0) st = hfsbi_line_reader_from_end(&r, offset, err);
-    r.last = (unsigned long long)-1;
-    if (limit) r.last = r.first + (unsigned long long)limit - 1;
-    if (st == HFSB_OK) st = hfsbi_line_reader_run(&r, err);
+    st = hfsbi_read_lines(call, &r, offset, limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
-    if (st == HFSB_OK) st = hfsbi_read_result(call, &r, place);
-    else if (st != HFSB_NOMEM) return hfsbi_result_err(&call->result, err);
     if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
     return st;
 }
@@ -19076,7 +19284,7 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     files.read = hfsbi_patch_load;
     files.user = p;
     st = hfsb_patch_apply(text, &files, &p->result, err);
-    if (p->refused) return HFSB_OK;
+    if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
     p->writers = (hfsb_file_writer **)hfsbi_array(
         &p->call->tools->alloc, p->result.count, sizeof *p->writers);

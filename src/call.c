@@ -6,6 +6,7 @@ enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
     HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
+    HFSBI_KEY_MAX = 255,  /* its length */
     HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
 };
 
@@ -156,24 +157,26 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       hfsb_err              *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
+    hfsb_err       name;
     size_t         ignored = 0;
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         bool unknown = !hfsbi_is_word(known, it.key);
-        int  len = (int)hfsb_utf8_offset(it.key, 80);
         if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
             continue;
+        if (!unknown && !hfsbi_is_repeated(object, &it)) continue;
+        hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
+        hfsbi_err_quote(&name, it.key, 80);
         if (unknown && !call->opts.strict)
             st = hfsb_buf_printf(&call->notes,
-                                 "\n(unknown key ignored: %.*s)", len,
-                                 it.key.ptr);
+                                 "\n(unknown key ignored: %s)", name.msg);
         else if (unknown)
             st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "Unknown key: %.*s. Known are: %s.", len,
-                            it.key.ptr, known);
-        else if (hfsbi_is_repeated(object, &it))
+                            "Unknown key: %s. Known are: %s.", name.msg,
+                            known);
+        else
             st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "The key %.*s is given twice: expected it once.",
-                            len, it.key.ptr);
+                            "The key %s is given twice: expected it once.",
+                            name.msg);
     }
     if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
         st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
@@ -228,7 +231,8 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
             continue;
         }
         n++;
-        bytes += once->result.output.len + once->result.extra.len;
+        bytes += once->key.len + once->result.output.len +
+                 once->result.error.len + once->result.extra.len;
         if (bytes > HFSBI_ONCE_BYTES && !once->running && !once->users) {
             hfsb_tool_result_free(&once->result);
             once->dropped = true;
@@ -310,6 +314,10 @@ static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
                                   hfsb_err *err) {
     hfsb_status st = hfsbi_check_keys(call, call->arguments, tool->keys, err);
     if (st != HFSB_OK) return st;
+    if (call->opts.key.len > HFSBI_KEY_MAX)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The key of a call must have at most %d bytes.",
+                          HFSBI_KEY_MAX);
     if (call->opts.key.len && tool->keyed) {
         pthread_mutex_lock(&call->tools->lock);
         st = hfsbi_once_enter(call, hfsb_cstr(tool->name), err);
@@ -427,7 +435,8 @@ bool hfsb_call_done(hfsb_call *call) {
 
 hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result) {
     memset(result, 0, sizeof *result);
-    if (!hfsb_call_done(call)) return HFSB_REFUSED;
+    if (call->taken || !hfsb_call_done(call)) return HFSB_REFUSED;
+    call->taken = true;
     *result = call->result;
     memset(&call->result, 0, sizeof call->result);
     return call->status;
@@ -444,8 +453,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
-        if (call->opts.on_text && call->job->record.user == call->opts.user)
-            call->job->record.on_text = NULL;
+        if (call->streams) call->job->record.on_text = NULL;
     }
     for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
     if (call->once) call->once->users--;
@@ -468,8 +476,9 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
         return HFSB_NOMEM;
     pthread_mutex_lock(&tools->lock);
     while (!hfsbi_call_ready(call))
-        hfsbi_tools_wait(tools,
-                         call->wait == HFSBI_WAIT_OUTPUT ? call->until : -1);
+        hfsbi_tools_wait(tools, call->wait == HFSBI_WAIT_OUTPUT
+                                    ? hfsbi_output_at(call)
+                                    : -1);
     pthread_mutex_unlock(&tools->lock);
     st = hfsb_call_take(call, result);
     hfsb_call_close(call);

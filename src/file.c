@@ -41,46 +41,34 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #endif
 }
 
-/* Opened without waiting: what was a file a moment ago may be a FIFO now. */
+/* Opened without waiting: what was a file a moment ago may be a FIFO now. It
+   stays so, since some files of /proc wait for what is not there yet. */
 HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
                                      hfsbi_spot *spot, int *fd,
                                      hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     hfsb_status st;
-    int         now;
     *fd = -1;
     if (!spot->exists)
         return hfsbi_path_fail(place, path, ENOENT, "read", err);
     st = hfsbi_path_regular(path, spot->st.st_mode, err);
     if (st != HFSB_OK) return st;
     *fd = hfsbi_openat(spot->dir, spot->name, flags, 0);
-    if (*fd < 0 || fstat(*fd, &spot->st) != 0) {
+    if (*fd < 0 || fstat(*fd, &spot->st) != 0)
         st = hfsbi_path_fail(place, path, errno, "read", err);
-    } else {
-        st = hfsbi_path_regular(path, spot->st.st_mode, err);
-        now = fcntl(*fd, F_GETFL);
-        if (now >= 0) (void)fcntl(*fd, F_SETFL, now & ~O_NONBLOCK);
-    }
+    else st = hfsbi_path_regular(path, spot->st.st_mode, err);
     if (st != HFSB_OK) hfsbi_close(fd);
     return st;
 }
 
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
-    static const char digits[] = "0123456789abcdef";
-    hfsb_sha256       sha;
-    unsigned char     digest[HFSB_SHA256_SIZE];
-    char              piece[16384];
-    ssize_t           n;
-    size_t            i;
+    hfsb_sha256 sha;
+    char        piece[16384];
+    ssize_t     n;
     hfsb_sha256_init(&sha);
-    while ((n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0)
         hfsb_sha256_write(&sha, hfsb_str_make(piece, (size_t)n));
-    hfsb_sha256_finish(&sha, digest);
-    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
-        hex[2 * i] = digits[digest[i] >> 4];
-        hex[2 * i + 1] = digits[digest[i] & 15];
-    }
-    hex[2 * i] = '\0';
+    hfsbi_sha256_finish_hex(&sha, hex);
     return n == 0;
 }
 
@@ -159,7 +147,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             hfsb_status st = hfsb_buf_reserve(out, want);
             if (st != HFSB_OK) return st;
         }
-        n = hfsbi_read(fd, want ? out->ptr + out->len : &more,
+        n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
                        want ? want : 1);
         if (n < 0) {
             *code = errno;

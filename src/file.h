@@ -78,7 +78,8 @@ HFSB_API hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
 /* ---- reading ---- */
 
 /* Opens a regular file: a descriptor for reading (close-on-exec, at 3 or
-   above), which the caller closes. A device, FIFO or socket is refused without
+   above, O_NONBLOCK for the few files of /proc that wait), which the caller
+   closes. A device, FIFO or socket is refused without
    opening it, since it might never answer. info may be NULL. */
 HFSB_API hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path,
                                     int *fd, hfsb_file_info *info,

@@ -4,7 +4,9 @@
 
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,      /* a finished one is kept so long, */
-    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more; */
+    HFSBI_JOB_KEYED_MS = 600 * 1000,   /* one that must not run again, so */
+    HFSBI_JOB_KEYED = 256,             /* long, and so many of them */
     HFSBI_DRAINS = 64                  /* pipes drained here at most */
 };
 
@@ -101,7 +103,8 @@ static void hfsbi_drains_release(hfsb_tools *tools) {
 static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
     int *grown = tools->drains;
     if (n == 0) return;
-    if (tools->drain_count + n > HFSBI_DRAINS) hfsbi_drains_release(tools);
+    if (tools->drain_count + n > HFSBI_DRAINS && !tools->no_keeper)
+        hfsbi_drains_release(tools);
     if (tools->drain_count + n > tools->drain_cap)
         grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
                                         &tools->drain_cap,
@@ -140,6 +143,7 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
+    hfsb_buf_free(&job->key);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -238,6 +242,15 @@ HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     return job;
 }
 
+HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
+                                    hfsb_str key) {
+    hfsbi_job *job = id.len ? hfsbi_job_find(tools, id) : NULL;
+    if (job || key.len == 0) return job;
+    for (job = tools->jobs; job; job = job->next)
+        if (hfsb_str_equal(hfsb_buf_str(&job->key), key)) break;
+    return job;
+}
+
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state) {
     const hfsbi_job *job;
@@ -250,8 +263,10 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
    by its marker must not be that one's. */
 static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
     char own[40];
-    (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
-                   ++tools->job_count);
+    do
+        (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
+                       ++tools->job_count);
+    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* as a caller's choice */
     (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
     if (id.len == 0) memcpy(job->id, own, sizeof own);
     (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
@@ -265,11 +280,15 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
         (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
-    if (!hfsbi_record_init(&job->record, &tools->spills,
-                            spec->merge_stderr, &tools->alloc)) {
+    job->key.alloc = tools->alloc;
+    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
+        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+                           &tools->alloc)) {
+        hfsb_buf_free(&job->key);
         hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
         return NULL;
     }
+    job->chosen = id.len || opts->key.len;
     job->record.on_text = opts->on_text;
     job->record.user = opts->user;
     job->result.output.alloc = job->result.error.alloc = tools->alloc;
@@ -303,28 +322,36 @@ static hfsbi_job *hfsbi_jobs_next(hfsb_tools *tools) {
     return oldest;
 }
 
+static void hfsbi_job_drop_text(hfsbi_job *job) {
+    hfsb_tool_result_free(&job->result);
+    hfsbi_record_forget(&job->record);
+    job->result_held = false;
+}
+
 /* Lets go of finished jobs that are too old or too many, and of their texts
-   when these are too much. */
+   when these are too much. What is known of a command that must not run again
+   outlives its text. */
 static void hfsbi_jobs_forget(hfsb_tools *tools, long long now) {
     hfsbi_job **link = &tools->jobs, *job;
-    size_t      finished = 0, held = 0;
+    size_t      finished = 0, keyed = 0, held = 0;
     while ((job = *link) != NULL) {
+        bool text, known;
         if (job->state != HFSBI_JOB_DONE || job->users) {
             link = &job->next;
             continue;
         }
-        if (++finished > tools->max_finished ||
-            now - job->ended > HFSBI_JOB_HOUR) {
+        text = ++finished <= tools->max_finished &&
+               now - job->ended <= HFSBI_JOB_HOUR;
+        known = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
+                now - job->ended <= HFSBI_JOB_KEYED_MS;
+        if (!text && !known) {
             *link = job->next;
             hfsbi_job_free(tools, job);
             continue;
         }
         held += job->result.output.len + hfsbi_record_held(&job->record);
-        if (held > HFSBI_JOB_HELD && job->result_held) {
-            hfsb_tool_result_free(&job->result);
-            hfsbi_record_forget(&job->record);
-            job->result_held = false;
-        }
+        if (job->result_held && (!text || held > HFSBI_JOB_HELD))
+            hfsbi_job_drop_text(job);
         link = &job->next;
     }
 }

@@ -91,6 +91,11 @@ HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n) {
     return put;
 }
 
+HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n) {
+    ssize_t got = hfsbi_read(fd, ptr, n);
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : got;
+}
+
 HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
     hfsbi_signal_guard guard;
     bool               ok = true;

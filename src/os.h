@@ -62,6 +62,10 @@ HFSBI_FN void hfsbi_close(int *fd);
 HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
 HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
 
+/* read() of a file opened with O_NONBLOCK: where one of /proc would wait for
+   more to come, it is at its end. */
+HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n);
+
 /* All of s, in as many writes as it takes; false with errno. A full pipe or a
    file at its size limit fails, it does not kill the host with a signal. */
 HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s);

@@ -20,11 +20,10 @@ struct hfsb_proc {
     hfsb_alloc          alloc;
     hfsb_proc_output_fn on_output;
     void               *user;
-    bool                no_keeper;
     hfsb_proc_result    result;
-    bool      exited; /* the leader; its number is kept until close */
-    bool      done;
-    long long look_at, look_wait;
+    bool                no_keeper;
+    bool                exited; /* the leader; a zombie until close */
+    bool                done;
 
     int      input_fd;
     hfsb_buf input; /* what waits is behind input_at */
@@ -37,10 +36,11 @@ struct hfsb_proc {
 
     /* on hfsb_clock_ms(); -1: not yet, or never */
     long long started, timeout_at;
-    long long ended_at; /* it exited, and no hunt goes on */
-    long long byte_at;  /* when the last output came */
-    bool      no_survivor;
+    long long look_at, look_wait; /* for the exit, when nothing tells of it */
+    long long ended_at;           /* it exited, and no hunt goes on */
+    long long byte_at;            /* when the last output came */
     long long grace_ms, quiet_ms, quiet_max_ms;
+    bool      no_survivor; /* see hfsbi_proc_no_survivor() */
 
     hfsbi_tree tree;
     char      *marker;

@@ -46,13 +46,13 @@ typedef struct hfsbi_process {
 typedef struct hfsbi_tree {
     pid_t leader; /* of a session and group of its own */
     int   pidfd;  /* of it, readable once it has exited; -1: none */
+    bool  held;   /* it is a child of ours that was not waited for, so that its
+                     number is its own */
+    bool  blind;  /* the last search could not look into /proc */
+    bool  numbers_ours; /* group and session numbers can be trusted */
     unsigned long long leader_start; /* without pidfd: to know it again */
-    bool     held;  /* it is a child of ours that was not waited for, so that
-                        its number is its own */
-    bool     blind; /* the last search could not look into /proc */
-    bool     numbers_ours;    /* group and session numbers can be trusted */
-    hfsb_str marker;          /* "HFSB_JOB=..." (empty: none) */
-    unsigned long long since; /* nothing older belongs to it */
+    unsigned long long since;        /* nothing older belongs to it */
+    hfsb_str           marker;       /* "HFSB_JOB=..." (empty: none) */
     hfsbi_process     *known; /* members that a signal to the group misses */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;

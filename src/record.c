@@ -4,7 +4,7 @@
 enum {
     HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
     HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
-    HFSBI_LOG_SLACK = 96 * 1024,
+    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
     HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
 };
 
@@ -198,7 +198,7 @@ static void hfsbi_log_append(hfsbi_record *c, hfsb_str text) {
     if (!c->tried && hfsbi_record_truncated(c)) hfsbi_log_spill(c);
     hfsbi_log_save(c, text);
     c->total += text.len;
-    if (text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
+    if (c->tried && text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
         size_t cut = text.len - HFSBI_LOG_SLACK;
         while (cut < text.len &&
                ((unsigned char)text.ptr[cut] & 0xC0u) == 0x80u)
@@ -257,6 +257,10 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
                                  hfsb_str bytes) {
     int    i = stream == HFSB_PROC_STDERR;
     size_t n;
+    if (i == 0) {
+        c->bytes += bytes.len;
+        c->last_at = hfsb_clock_ms();
+    }
     for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
         n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
                                            : (size_t)HFSBI_RECORD_BLOCK;
@@ -306,11 +310,15 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *c) {
     hfsbi_log_append_stderr(c);
     hfsbi_close(&c->stash);
     hfsbi_close(&c->spill);
+    if (c->path.len && !hfsbi_spills_has(c->spills, hfsb_buf_str(&c->path))) {
+        hfsb_buf_truncate(&c->path, 0); /* others have pushed it out */
+        c->saved = 0;
+    }
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *c) {
     hfsbi_record_stop(c);
-    if (!c->path.len) return;
+    if (!c->path.len || c->full) return;
     c->memory_start = c->total; /* it is all in the file, as far as it goes */
     hfsb_buf_free(&c->memory);
 }
@@ -331,6 +339,17 @@ HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c) {
 
 HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *c) {
     return hfsbi_record_chars(c) > HFSBI_REPLY_CHARS;
+}
+
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c) {
+    hfsb_buf line = HFSB_INIT;
+    bool     some;
+    line.alloc = c->alloc;
+    some = c->filter[0] &&
+           hfsb_text_filter_peek(c->filter[0], &line) == HFSB_OK &&
+           line.len > 0;
+    hfsb_buf_free(&line);
+    return some;
 }
 
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,

@@ -50,6 +50,8 @@ typedef struct hfsbi_record {
     unsigned long long stderr_total;
     bool               merged;  /* stderr comes with stdout */
     bool               lost;    /* there was no memory for some of it */
+    unsigned long long bytes;   /* of stdout, as they came, */
+    long long          last_at; /* and when the last of them did */
     hfsbi_spills      *spills;
     void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
     void      *user;
@@ -71,6 +73,9 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *c);
 /* Characters in all, and whether a reply leaves some out. */
 HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c);
 HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *c);
+
+/* True while there is an unfinished line to show. */
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c);
 
 /* Appends what a reply shows. After finish. */
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,

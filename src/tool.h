@@ -35,6 +35,8 @@ typedef struct hfsbi_job {
     char              marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
                                   one that the caller chose, what makes it
                                   unique on this machine */
+    hfsb_buf          key;    /* of the call that started it, or empty */
+    bool              chosen; /* the caller chose id or key: not run again */
     unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
     hfsbi_job_state   state;
     hfsbi_job_spec    spec;
@@ -49,6 +51,7 @@ typedef struct hfsbi_job {
     hfsb_status       status; /* of that reply */
     bool              result_held;
     bool              killed; /* asked to end */
+    unsigned long long shown; /* bytes it had printed at the last look */
     size_t            users;  /* calls that look at it: not freed meanwhile */
 } hfsbi_job;
 
@@ -86,11 +89,13 @@ struct hfsb_tools {
     long long       grace_ms;
     size_t          max_running, max_waiting, max_finished;
     char            prefix[16]; /* of job ids */
-    int             wake[2];    /* a byte makes the driver look again */
+    int             wake[2];    /* a byte makes the driver look again, */
+    int             host[2];    /* or the host's own loop */
 
     pthread_mutex_t lock;
     pthread_cond_t  changed; /* something is done, or no one drives */
     bool            driving; /* a thread waits in poll() for all of us */
+    bool            watched; /* the host's loop waits for what it was told */
     hfsbi_job      *jobs;    /* newest first */
     unsigned long   job_count; /* ever */
     hfsb_call      *waiting;   /* calls that wait for a time to come */
@@ -98,8 +103,8 @@ struct hfsb_tools {
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
     size_t          drain_count, drain_cap;
-    hfsbi_digest   *seen; /* keys of files read or written */
-    size_t          seen_count, seen_cap;
+    hfsbi_digest   *seen; /* keys of files read or written: a hash table, */
+    size_t          seen_count, seen_cap; /* its size a power of two or 0 */
 };
 
 /* ---- job.c ---- */
@@ -113,6 +118,10 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* The job of that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* The job that was started with that id or that key, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
+                                    hfsb_str key);
 
 /* A new job that takes over *spec; it runs at once when there is a place.
    id empty: one is made. NULL without memory. */
@@ -161,6 +170,8 @@ struct hfsb_call {
     size_t                 killed_count, killed_cap;
     unsigned long long     offset; /* of bash_output */
     long long              until;
+    bool                   streams; /* its on_text is the job's */
+    bool                   taken;   /* the result was moved out */
     hfsbi_once            *once;   /* that is waited for, or filled */
     char                   job_id[HFSBI_JOB_ID];
 };
@@ -187,6 +198,8 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 /* What bash_output and kill answer once they need not wait any more. Under
    the lock. */
 HFSBI_FN bool        hfsbi_output_ready(const hfsb_call *call);
+/* When to look again whether it is. */
+HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
 

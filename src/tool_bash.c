@@ -3,7 +3,10 @@
 #include "number.h"
 #include "tool.h"
 
-enum { HFSBI_OUTPUT_MAX = 100000 }; /* bytes that bash_output shows at once */
+enum {
+    HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
+    HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
+};
 
 /* ---- the arguments of bash ---- */
 
@@ -32,7 +35,7 @@ static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
                           text);
     spec->timeout = seconds;
     if (seconds <= 0) spec->timeout = spec->background ? 0 : tools->timeout;
-    if (seconds <= tools->max_timeout) return HFSB_OK;
+    if (spec->timeout <= tools->max_timeout) return HFSB_OK;
     spec->timeout = tools->max_timeout;
     hfsbi_put_seconds(tools->max_timeout, text);
     return hfsb_buf_printf(&call->notes,
@@ -122,6 +125,10 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
     if (st == HFSB_OK) st = hfsbi_read_work_dir(call, spec, err);
     if (st == HFSB_OK)
         st = hfsbi_read_text(call, "shell", false, &spec->shell, err);
+    if (st == HFSB_OK &&
+        hfsb_str_find_byte(hfsb_buf_str(&spec->shell), '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "shell must be a path without NUL.");
     if (st == HFSB_OK && spec->shell.len == 0)
         st = hfsb_buf_append(&spec->shell, hfsb_buf_str(&call->tools->shell));
     if (st == HFSB_OK)
@@ -143,9 +150,8 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
 /* The id the caller chose, or none. */
 static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
                                  hfsb_err *err) {
-    hfsb_status st;
-    *id = call->opts.key;
-    st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "id", false, id, err);
     if (st != HFSB_OK) return st;
     if (id->len < HFSBI_JOB_ID &&
         hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
@@ -226,7 +232,12 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     }
     switch (job->end.end) {
     case HFSB_PROC_RUNNING:
-        return hfsb_buf_printf(out, "Killed before it was started");
+        return job->pid
+                   ? hfsb_buf_printf(out,
+                                     "Process %ld could not be killed and "
+                                     "still runs",
+                                     job->pid)
+                   : hfsb_buf_printf(out, "Killed before it was started");
     case HFSB_PROC_EXITED:
         return job->end.exit_code
                    ? hfsb_buf_printf(out, "Exit code %d", job->end.exit_code)
@@ -261,8 +272,11 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
         return HFSB_OK;
     }
     st = hfsbi_result_ok(&call->result,
-                         "Started in the background as job %s. See its output "
-                         "with bash_output, end it with kill.",
+                         "%s in the background as job %s. See its output with "
+                         "bash_output, end it with kill.",
+                         job->pid ? "Started"
+                                  : "Waits for other commands to end, then "
+                                    "runs",
                          job->id);
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
@@ -279,12 +293,12 @@ static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
                                     hfsb_err            *err) {
     if (memcmp(job->digest, digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The id %s was used for another command; nothing "
-                          "was run.",
+                          "This id or key was used for another command (job "
+                          "%s); nothing was run.",
                           job->id);
     if (job->state == HFSBI_JOB_DONE && !job->result_held)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The command with id %s has run; its result is no "
+                          "This command has run (job %s); its result is no "
                           "longer held.",
                           job->id);
     call->job = job;
@@ -296,10 +310,10 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_str id, hfsb_err *err) {
     hfsb_tools   *tools = call->tools;
     bool          background = spec->background;
-    hfsbi_job    *job = id.len ? hfsbi_job_find(tools, id) : NULL;
+    hfsbi_job    *job = hfsbi_job_again(tools, id, call->opts.key);
     unsigned char digest[HFSB_SHA256_SIZE] = {0};
     hfsb_status   st = HFSB_OK;
-    if (id.len)
+    if (id.len || call->opts.key.len)
         st = hfsbi_call_digest(HFSB_LIT("bash"), call->arguments,
                                &tools->alloc, digest);
     if (st != HFSB_OK) return st;
@@ -314,6 +328,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     } else {
         call->job = hfsbi_job_add(tools, spec, id, digest, &call->opts);
         if (!call->job) return HFSB_NOMEM;
+        call->streams = call->opts.on_text != NULL;
     }
     if (st != HFSB_OK) return st;
     call->job->users++;
@@ -367,6 +382,7 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
                                         &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
     r->success = true;
+    job->shown = job->record.bytes;
     hfsb_json_writer_init(&w, &r->extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
@@ -390,10 +406,24 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     return st;
 }
 
-/* Whether there is anything to tell before the wait is over. */
+/* A line that is not finished, was not shown and stands still is a prompt; one
+   that moves is a progress bar. */
+static bool hfsbi_output_prompts(const hfsb_call *call) {
+    const hfsbi_job *job = call->job;
+    return job->record.bytes != job->shown &&
+           hfsbi_record_pending(&job->record);
+}
+
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
     return call->job->state == HFSBI_JOB_DONE ||
-           call->job->record.total > call->offset;
+           call->job->record.total > call->offset ||
+           (hfsbi_output_prompts(call) &&
+            hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
+}
+
+HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
+    long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
+    return at < call->until && hfsbi_output_prompts(call) ? at : call->until;
 }
 
 HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
@@ -478,16 +508,26 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     return HFSB_OK;
 }
 
+/* One that ran and has ended. */
+static bool hfsbi_kill_counts(const hfsbi_job *job) {
+    return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
+}
+
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
     size_t     i, n = 0;
-    for (i = 0; i < call->killed_count; i++) n += call->killed[i]->pid > 0;
+    for (i = 0; i < call->killed_count; i++)
+        n += hfsbi_kill_counts(call->killed[i]);
     hfsbi_putf(&sink, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
-        if (call->killed[i]->pid > 0)
+        if (hfsbi_kill_counts(call->killed[i]))
             hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "",
                        call->killed[i]->pid);
     hfsbi_put(&sink, HFSB_LIT("]"));
+    for (i = 0; i < call->killed_count; i++)
+        if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
+            hfsbi_putf(&sink, "\n(%ld could not be killed)",
+                       call->killed[i]->pid);
     call->result.success = true;
     return hfsbi_sink_end(&sink);
 }

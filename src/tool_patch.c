@@ -173,7 +173,7 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     files.read = hfsbi_patch_load;
     files.user = p;
     st = hfsb_patch_apply(text, &files, &p->result, err);
-    if (p->refused) return HFSB_OK;
+    if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
     p->writers = (hfsb_file_writer **)hfsbi_array(
         &p->call->tools->alloc, p->result.count, sizeof *p->writers);

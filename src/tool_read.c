@@ -1,4 +1,5 @@
 /* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
+#include "file_place.h"
 #include "number.h"
 #include "tool.h"
 
@@ -19,7 +20,8 @@ typedef struct hfsbi_line_reader {
     unsigned long long first, last; /* lines wanted, from 1 on */
     unsigned long long line;        /* the one that is being read */
     hfsb_buf           text;  /* the start of it, when a block ended in it */
-    size_t             chars, size; /* of all of it, in bytes too */
+    size_t             size;  /* of all of it */
+    size_t             more;  /* characters of it behind `text` */
     bool               open;  /* some of it was read */
     bool               ends_in_cr;
     hfsb_buf          *out;
@@ -28,12 +30,13 @@ typedef struct hfsbi_line_reader {
     bool               at_end, bad_utf8, binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
+    bool               hashing; /* every byte goes into sha */
     hfsb_sha256        sha;
 } hfsbi_line_reader;
 
 /* ---- lines ---- */
 
-static bool hfsbi_line_reader_wanted(const hfsbi_line_reader *r) {
+static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
     return r->line >= r->first && r->line <= r->last && !r->full;
 }
 
@@ -45,15 +48,21 @@ static size_t hfsbi_count_chars(hfsb_str text) {
     return n;
 }
 
-/* One line goes out; of a long one `text` is the beginning. */
-static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
-                                     size_t chars) {
+/* One line goes out, or its beginning when `more` characters follow. */
+static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
+                                  size_t more) {
     hfsbi_sink sink = hfsbi_sink_begin(r->out);
-    size_t     cut = text.len, n;
+    size_t     n, need;
+    bool       valid;
     char       head[24];
-    if (chars > HFSBI_READ_CHARS)
-        cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
-    if (r->out->len + cut + 64 > HFSBI_READ_OUTPUT) {
+    if (text.len > HFSBI_READ_CHARS || more) {
+        size_t cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
+        more += hfsb_utf8_count(hfsb_str_slice(text, cut, text.len));
+        text = hfsb_str_slice(text, 0, cut);
+    }
+    valid = hfsb_utf8_validate(text) == text.len;
+    need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
+    if (need > HFSBI_READ_OUTPUT) {
         r->full = true;
         return HFSB_OK;
     }
@@ -61,57 +70,53 @@ static hfsb_status hfsbi_line_reader_put(hfsbi_line_reader *r, hfsb_str text,
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
     hfsbi_put(&sink, hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
-    text = hfsb_str_slice(text, 0, cut);
-    if (hfsb_utf8_validate(text) == text.len) {
-        hfsbi_put(&sink, text);
-    } else {
-        r->bad_utf8 = true;
-        if (sink.status == HFSB_OK)
-            sink.status = hfsb_utf8_repair(text, r->out);
-    }
-    if (chars > HFSBI_READ_CHARS)
-        hfsbi_putf(&sink, "... (%zu more characters in this line)",
-                   chars - HFSBI_READ_CHARS);
+    if (valid) hfsbi_put(&sink, text);
+    else if (sink.status == HFSB_OK)
+        sink.status = hfsb_utf8_repair(text, r->out);
+    if (more)
+        hfsbi_putf(&sink, "... (%zu more characters in this line)", more);
+    if (!valid) r->bad_utf8 = true;
     r->any = true;
     return hfsbi_sink_end(&sink);
 }
 
 /* A part of the current line; the next part follows. */
-static hfsb_status hfsbi_line_reader_hold(hfsbi_line_reader *r, hfsb_str part) {
+static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     size_t room = (size_t)HFSBI_READ_CHARS * 4 + 4;
     r->open = true;
-    if (part.len == 0 || !hfsbi_line_reader_wanted(r)) return HFSB_OK;
-    r->chars += hfsbi_count_chars(part);
+    if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
     r->size += part.len;
     r->ends_in_cr = part.ptr[part.len - 1] == '\r';
     room = room > r->text.len ? room - r->text.len : 0;
+    r->more += hfsbi_count_chars(hfsb_str_slice(part, room, part.len));
     return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
 }
 
-/* The current line ends with part, and with a newline or the file. */
-static hfsb_status hfsbi_line_reader_end_line(hfsbi_line_reader *r, hfsb_str part,
-                                          bool newline) {
+/* The current line, with part behind what is held of it. */
+static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
+                                     bool newline) {
     hfsb_status st = HFSB_OK;
-    hfsb_str    text = part;
-    size_t      chars;
-    if (hfsbi_line_reader_wanted(r)) {
-        if (r->open || part.len > (size_t)HFSBI_READ_CHARS) {
-            st = hfsbi_line_reader_hold(r, part);
-            text = hfsb_buf_str(&r->text);
-            /* more than four bytes a character: it is no UTF-8 at all */
-            chars = r->size / 4 > r->chars ? r->size : r->chars;
-            if (newline && r->ends_in_cr && text.len == r->size)
-                text = hfsb_str_slice(text, 0, text.len - 1);
-            if (newline && r->ends_in_cr) chars--;
-        } else {
-            if (newline && text.len && text.ptr[text.len - 1] == '\r')
-                text = hfsb_str_slice(text, 0, text.len - 1);
-            chars = text.len; /* at least as many as there are characters */
+    bool        cr = newline && part.len && part.ptr[part.len - 1] == '\r';
+    if (r->open || part.len > HFSBI_READ_CHARS) {
+        st = hfsbi_line_hold(r, part);
+        part = hfsb_buf_str(&r->text);
+        cr = newline && r->ends_in_cr;
+        if (cr && r->more) {
+            r->more--;
+            cr = false;
         }
-        if (st == HFSB_OK) st = hfsbi_line_reader_put(r, text, chars);
     }
+    if (cr) part = hfsb_str_slice(part, 0, part.len - 1);
+    return st == HFSB_OK ? hfsbi_line_put(r, part, r->more) : st;
+}
+
+/* The current line ends with part, and with a newline or the file. */
+static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
+                                  bool newline) {
+    hfsb_status st = HFSB_OK;
+    if (hfsbi_line_wanted(r)) st = hfsbi_line_finish(r, part, newline);
     hfsb_buf_truncate(&r->text, 0);
-    r->chars = r->size = 0;
+    r->size = r->more = 0;
     r->open = r->ends_in_cr = false;
     if (!r->full) r->line++;
     return st;
@@ -140,10 +145,10 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
 static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r, hfsb_str block) {
     hfsb_status st = HFSB_OK;
     if (r->line < r->first) hfsbi_line_reader_skip(r, &block);
-    while (st == HFSB_OK && block.len && hfsbi_line_reader_wanted(r)) {
+    while (st == HFSB_OK && block.len && hfsbi_line_wanted(r)) {
         size_t at = hfsb_str_find_byte(block, '\n');
-        if (at == HFSB_NPOS) return hfsbi_line_reader_hold(r, block);
-        st = hfsbi_line_reader_end_line(r, hfsb_str_slice(block, 0, at), true);
+        if (at == HFSB_NPOS) return hfsbi_line_hold(r, block);
+        st = hfsbi_line_end(r, hfsb_str_slice(block, 0, at), true);
         if (r->full) return st;
         block = hfsb_str_slice(block, at + 1, block.len);
     }
@@ -166,7 +171,7 @@ static bool hfsbi_line_reader_goes_on(const hfsbi_line_reader *r) {
 static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     size_t got = 0;
     while (got < size) {
-        ssize_t n = hfsbi_read(fd, block + got, size - got);
+        ssize_t n = hfsbi_read_file(fd, block + got, size - got);
         if (n < 0) return -1;
         if (n == 0) break;
         got += (size_t)n;
@@ -180,57 +185,99 @@ static size_t hfsbi_read_guess(unsigned long long size) {
                                        : (size_t)HFSBI_READ_BLOCK;
 }
 
-static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
+static hfsb_status hfsbi_read_fails(const hfsbi_line_reader *r,
+                                    hfsb_err                *err) {
+    return hfsbi_fail_os(err, errno, "%.*s cannot be read", (int)r->path.len,
+                         r->path.ptr);
+}
+
+/* What is to be known of every block of the file. */
+static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
+    if (r->bytes == 0)
+        r->binary =
+            hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
+                               '\0') != HFSB_NPOS;
+    r->bytes += text.len;
+    r->newlines += hfsb_str_count_byte(text, '\n');
+    if (text.len) r->last_byte = text.ptr[text.len - 1];
+    if (r->hashing) hfsb_sha256_write(&r->sha, text);
+}
+
+static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r,
+                                         hfsb_err          *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
-    bool        hashed = r->info.size <= HFSBI_READ_HASH;
-    hfsb_sha256_init(&r->sha);
+    bool        again = r->at_end; /* all was read once, and noted */
     if (r->info.size) /* most files are small and read whole */
         st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
+    r->at_end = false;
     while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
-        hfsb_str text;
-        if (n < 0)
-            return hfsbi_fail_os(err, errno, "%.*s cannot be read",
-                                 (int)r->path.len, r->path.ptr);
-        text = hfsb_str_make(block, (size_t)n);
-        if (r->bytes == 0)
-            r->binary = hfsb_str_find_byte(
-                            hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
-                            '\0') != HFSB_NPOS;
-        r->bytes += text.len;
-        r->newlines += hfsb_str_count_byte(text, '\n');
-        if (text.len) r->last_byte = text.ptr[text.len - 1];
+        hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
+        if (n < 0) return hfsbi_read_fails(r, err);
         r->at_end = text.len < sizeof block;
-        if (hashed) hfsb_sha256_write(&r->sha, text);
+        if (!again) hfsbi_line_reader_note(r, text);
         if (!r->binary && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
+    /* the last line wanted may be the last there is */
+    if (st == HFSB_OK && !r->at_end && r->bytes >= r->info.size)
+        r->at_end = hfsbi_read_block(r->fd, block, 1) == 0;
     if (st == HFSB_OK && r->at_end && r->open && !r->full)
-        st = hfsbi_line_reader_end_line(r, HFSB_LIT(""), false);
+        st = hfsbi_line_end(r, HFSB_LIT(""), false);
+    if (again) r->at_end = true;
     return st;
 }
 
-/* ---- the tool ---- */
+/* ---- from the end ---- */
 
-/* The line to begin with, when it counts from the end: all are counted
-   first. */
-static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r, long long offset,
-                                          hfsb_err *err) {
-    char               block[HFSBI_READ_BLOCK], last = '\n';
-    unsigned long long lines = 0, back = 0 - (unsigned long long)offset;
-    ssize_t            n;
-    while ((n = hfsbi_read_block(r->fd, block, sizeof block)) > 0) {
-        lines += hfsb_str_count_byte(hfsb_str_make(block, (size_t)n), '\n');
-        last = block[n - 1];
+static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
+    return r->newlines + (r->bytes && r->last_byte != '\n');
+}
+
+/* Byte offset of the line that is `back` lines before the end of the file: the
+   file is read backwards until enough newlines were seen. */
+static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
+                                   unsigned long long back) {
+    char               block[HFSBI_READ_BLOCK];
+    unsigned long long at = r->bytes, left = back;
+    size_t             n, i;
+    if (r->bytes && r->last_byte == '\n') left++;
+    while (at > 0) {
+        n = at < sizeof block ? (size_t)at : sizeof block;
+        at -= n;
+        if (lseek(r->fd, (off_t)at, SEEK_SET) < 0 ||
+            hfsbi_read_block(r->fd, block, n) != (ssize_t)n)
+            return false;
+        for (i = n; i > 0; i--)
+            if (block[i - 1] == '\n' && --left == 0)
+                return lseek(r->fd, (off_t)(at + i), SEEK_SET) >= 0;
     }
-    if (n < 0 || lseek(r->fd, 0, SEEK_SET) != 0)
-        return hfsbi_fail_os(err, errno, "%.*s cannot be read",
-                             (int)r->path.len, r->path.ptr);
-    if (last != '\n') lines++;
-    r->first = lines >= back ? lines - back + 1 : 1;
+    return lseek(r->fd, 0, SEEK_SET) == 0;
+}
+
+/* Counts all lines, for their numbers, and goes to the first that is wanted. */
+static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
+                                              long long          offset,
+                                              hfsb_err          *err) {
+    char               block[HFSBI_READ_BLOCK];
+    unsigned long long back = 0 - (unsigned long long)offset, lines;
+    ssize_t            n = 1;
+    r->hashing = true;
+    while (n > 0 && !r->binary) {
+        n = hfsbi_read_block(r->fd, block, sizeof block);
+        if (n > 0) hfsbi_line_reader_note(r, hfsb_str_make(block, (size_t)n));
+    }
+    lines = hfsbi_line_count(r);
+    if (back > lines) back = lines;
+    r->first = r->line = lines - back + 1;
+    r->at_end = true;
+    if (n < 0 || (!r->binary && !hfsbi_line_reader_seek(r, back)))
+        return hfsbi_read_fails(r, err);
     return HFSB_OK;
 }
+
+/* ---- the tool ---- */
 
 static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
                                     long long *limit, hfsb_err *err) {
@@ -252,19 +299,22 @@ static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
     return st;
 }
 
-static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r,
-                                    const hfsb_place *place) {
-    hfsb_json_writer   w;
-    char               hex[HFSB_SHA256_HEX] = "";
-    unsigned long long lines = r->newlines;
-    bool               more = r->full || !r->at_end;
-    if (r->bytes && r->last_byte != '\n') lines++;
-    if (r->at_end && r->last < lines) more = true;
-    if (r->at_end && r->info.size <= HFSBI_READ_HASH)
-        hfsbi_sha256_finish_hex(&r->sha, hex);
-    else if (r->at_end &&
-             hfsb_file_sha256(place, r->path, hex, NULL) != HFSB_OK)
+/* sha256 of a file that was read to its end; "" when it cannot be had. */
+static void hfsbi_read_sha256(hfsbi_line_reader *r,
+                              char               hex[HFSB_SHA256_HEX]) {
+    hex[0] = '\0';
+    if (!r->at_end || r->binary) return;
+    if (r->hashing) hfsbi_sha256_finish_hex(&r->sha, hex);
+    else if (lseek(r->fd, 0, SEEK_SET) != 0 || !hfsbi_fd_sha256(r->fd, hex))
         hex[0] = '\0';
+}
+
+static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r) {
+    hfsb_json_writer   w;
+    char               hex[HFSB_SHA256_HEX];
+    unsigned long long lines = hfsbi_line_count(r);
+    bool more = r->full || !r->at_end || r->last < lines;
+    hfsbi_read_sha256(r, hex);
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "size",
@@ -280,8 +330,7 @@ static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r,
     return hfsb_json_writer_finish(&w, NULL);
 }
 
-static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
-                                     const hfsb_place *place) {
+static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st;
     if (r->binary)
         return hfsbi_result_fail(
@@ -290,7 +339,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
             "its bytes use a command such as xxd, od -c or base64.",
             (int)r->path.len, r->path.ptr, r->info.size);
     call->result.success = true;
-    st = hfsbi_read_extra(call, r, place);
+    st = hfsbi_read_extra(call, r);
     if (st == HFSB_OK && r->bad_utf8)
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
@@ -302,16 +351,32 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r,
     return st;
 }
 
+/* The file is open: reads it and writes the result. */
+static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
+                                    long long offset, long long limit,
+                                    hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    r->line = 1;
+    r->first = offset > 0 ? (unsigned long long)offset : 1;
+    r->hashing = r->info.size <= HFSBI_READ_HASH;
+    hfsb_sha256_init(&r->sha);
+    if (offset < 0) st = hfsbi_line_reader_from_end(r, offset, err);
+    r->last = (unsigned long long)-1;
+    if (limit) r->last = r->first + (unsigned long long)limit - 1;
+    if (st == HFSB_OK && !r->binary) st = hfsbi_line_reader_run(r, err);
+    if (st == HFSB_OK) return hfsbi_read_result(call, r);
+    return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
+}
+
 HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_tools       *tools = call->tools;
     const hfsb_place *place = tools->place;
-    hfsbi_line_reader     r;
+    hfsbi_line_reader r;
     long long         offset, limit;
     hfsb_status       st;
     memset(&r, 0, sizeof r);
     r.text.alloc = tools->alloc;
     r.out = &call->result.output;
-    r.line = 1;
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
     if (st != HFSB_OK) return st;
@@ -320,15 +385,9 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     pthread_mutex_unlock(&tools->lock);
     if (hfsb_file_open(place, r.path, &r.fd, &r.info, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    r.first = offset > 0 ? (unsigned long long)offset : 1;
-    if (offset < 0) st = hfsbi_line_reader_from_end(&r, offset, err);
-    r.last = (unsigned long long)-1;
-    if (limit) r.last = r.first + (unsigned long long)limit - 1;
-    if (st == HFSB_OK) st = hfsbi_line_reader_run(&r, err);
+    st = hfsbi_read_lines(call, &r, offset, limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
-    if (st == HFSB_OK) st = hfsbi_read_result(call, &r, place);
-    else if (st != HFSB_NOMEM) return hfsbi_result_err(&call->result, err);
     if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
     return st;
 }

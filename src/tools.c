@@ -3,8 +3,9 @@
 
 /* ---- open and close ---- */
 
-static double hfsbi_or_double(double value, double fallback) {
-    return value > 0 ? value : fallback;
+/* Seconds, at most thirty years: more does not fit the clock. */
+static double hfsbi_or_seconds(double value, double fallback) {
+    return value > 1e9 ? 1e9 : value > 0 ? value : fallback;
 }
 
 static size_t hfsbi_or_size(size_t value, size_t fallback) {
@@ -56,8 +57,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->shell.alloc = tools->env_text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->timeout = hfsbi_or_double(o->timeout, 240);
-    tools->max_timeout = hfsbi_or_double(o->max_timeout, 1200);
+    tools->timeout = hfsbi_or_seconds(o->timeout, 240);
+    tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
     tools->grace_ms = o->grace_ms;
     tools->max_running = hfsbi_or_size(o->max_running, 64);
     tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
@@ -90,6 +91,8 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_place_close(tools->place);
     hfsbi_close(&tools->wake[0]);
     hfsbi_close(&tools->wake[1]);
+    hfsbi_close(&tools->host[0]);
+    hfsbi_close(&tools->host[1]);
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
                      sizeof *tools->seen);
     hfsb_buf_free(&tools->shell);
@@ -100,6 +103,22 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     (void)pthread_cond_destroy(&tools->changed);
     (void)pthread_mutex_destroy(&tools->lock);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
+}
+
+/* A pipe that a byte makes readable and that never blocks. */
+static bool hfsbi_wake_open(int fds[2]) {
+    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
+           hfsbi_set_nonblocking(fds[1]);
+}
+
+static void hfsbi_wake_drain(int fd) {
+    char empty[64];
+    while (hfsbi_read(fd, empty, sizeof empty) > 0) continue;
+}
+
+static void hfsbi_wake_write(int fd) {
+    ssize_t n = hfsbi_write(fd, "", 1);
+    (void)n; /* full: it is awake already */
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
@@ -114,7 +133,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
-    tools->wake[0] = tools->wake[1] = -1;
+    tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
     (void)pthread_mutex_init(&tools->lock, NULL);
     (void)pthread_cond_init(&tools->changed, NULL);
     where.work_dir = opts->work_dir;
@@ -122,9 +141,8 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
-    if (st == HFSB_OK && (!hfsbi_pipe(tools->wake) ||
-                          !hfsbi_set_nonblocking(tools->wake[0]) ||
-                          !hfsbi_set_nonblocking(tools->wake[1])))
+    if (st == HFSB_OK &&
+        (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
         st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -152,18 +170,20 @@ void hfsb_tools_close(hfsb_tools *tools) {
 
 /* Any number of threads may wait, one of them drives: it sits in poll() for
    all descriptors, the others wait for `changed`. Whoever changes what there
-   is to wait for wakes the driver through the pipe; only the driver empties
-   it, so that no wake is lost. */
+   is to wait for wakes the driver through a pipe that only the driver
+   empties, so that no wake is lost. A host that waits by itself for what
+   hfsb_tools_watch() told it has a pipe of its own, which only its step
+   empties. */
 
 void hfsb_tools_wake(hfsb_tools *tools) {
-    ssize_t n = hfsbi_write(tools->wake[1], "", 1);
-    (void)n; /* full: it is awake already */
+    hfsbi_wake_write(tools->wake[1]);
+    hfsbi_wake_write(tools->host[1]);
 }
 
-static size_t hfsbi_watch_all(hfsb_tools *tools, hfsb_watch *list,
+static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
                               size_t max) {
     if (max > 0) {
-        list[0].fd = tools->wake[0];
+        list[0].fd = wake;
         list[0].readable = true;
         list[0].writable = false;
     }
@@ -174,7 +194,8 @@ static size_t hfsbi_watch_all(hfsb_tools *tools, hfsb_watch *list,
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
     pthread_mutex_lock(&tools->lock);
-    n = hfsbi_watch_all(tools, list, max);
+    tools->watched = true;
+    n = hfsbi_watch_all(tools, tools->host[0], list, max);
     pthread_mutex_unlock(&tools->lock);
     return n;
 }
@@ -184,7 +205,7 @@ static long long hfsbi_tools_next(const hfsb_tools *tools) {
     long long        at = hfsbi_jobs_deadline(tools);
     const hfsb_call *call;
     for (call = tools->waiting; call; call = call->next_waiting)
-        if (at < 0 || call->until < at) at = call->until;
+        if (at < 0 || hfsbi_output_at(call) < at) at = hfsbi_output_at(call);
     return at;
 }
 
@@ -196,26 +217,18 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
     return at;
 }
 
-/* Under the lock. */
-static void hfsbi_tools_advance(hfsb_tools *tools) {
-    char empty[64];
-    while (hfsbi_read(tools->wake[0], empty, sizeof empty) > 0) continue;
-    hfsbi_jobs_step(tools);
-    (void)pthread_cond_broadcast(&tools->changed);
-}
-
+/* Whoever waits is told: what it waits for may be done or closed by now. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
-    if (!tools->driving) {
-        hfsbi_tools_advance(tools);
-        return;
-    }
     hfsbi_jobs_step(tools);
     (void)pthread_cond_broadcast(&tools->changed);
-    hfsb_tools_wake(tools); /* what it waits for may be closed by now */
+    if (tools->driving) hfsbi_wake_write(tools->wake[1]);
+    if (tools->watched) hfsbi_wake_write(tools->host[1]);
 }
 
 void hfsb_tools_step(hfsb_tools *tools) {
     pthread_mutex_lock(&tools->lock);
+    tools->watched = false;
+    hfsbi_wake_drain(tools->host[0]);
     hfsbi_tools_touch(tools);
     pthread_mutex_unlock(&tools->lock);
 }
@@ -236,7 +249,8 @@ enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
 static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsb_watch    watch[HFSBI_POLL_MAX];
     struct pollfd fds[HFSBI_POLL_MAX];
-    size_t        i, n = hfsbi_watch_all(tools, watch, HFSBI_POLL_MAX);
+    size_t        i, n = hfsbi_watch_all(tools, tools->wake[0], watch,
+                                         HFSBI_POLL_MAX);
     int           ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
     if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
     for (i = 0; i < n; i++) {
@@ -250,7 +264,8 @@ static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
     pthread_mutex_lock(&tools->lock);
     tools->driving = false;
-    hfsbi_tools_advance(tools);
+    hfsbi_wake_drain(tools->wake[0]);
+    hfsbi_tools_touch(tools);
 }
 
 /* Under the lock: waits for the driver, a second at most, so that no clock
@@ -275,6 +290,7 @@ HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
 }
 
 void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
+    if (wait_ms > INT_MAX) wait_ms = INT_MAX;
     pthread_mutex_lock(&tools->lock);
     hfsbi_tools_wait(tools, wait_ms < 0 ? -1 : hfsb_clock_ms() + wait_ms);
     pthread_mutex_unlock(&tools->lock);
@@ -308,29 +324,52 @@ static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
     return ok;
 }
 
+/* The place of a digest, or the empty one where it belongs; an empty place is
+   all zero, which no digest is. Digests are as good as random: their first
+   bytes are the hash. */
+static hfsbi_digest *hfsbi_seen_place(hfsbi_digest *table, size_t cap,
+                                      const hfsbi_digest *d) {
+    static const hfsbi_digest none = {{0}};
+    size_t                    at;
+    memcpy(&at, d->bytes, sizeof at);
+    for (at &= cap - 1;; at = (at + 1) & (cap - 1))
+        if (memcmp(&table[at], &none, sizeof none) == 0 ||
+            memcmp(&table[at], d, sizeof *d) == 0)
+            return &table[at];
+}
+
 /* Under the lock. */
 static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
-    size_t i;
-    for (i = 0; i < tools->seen_count; i++)
-        if (memcmp(tools->seen[i].bytes, d->bytes, sizeof d->bytes) == 0)
-            return true;
-    return false;
+    return tools->seen_cap > 0 &&
+           memcmp(hfsbi_seen_place(tools->seen, tools->seen_cap, d), d,
+                  sizeof *d) == 0;
+}
+
+/* Room for one more, at most half full; false without memory. */
+static bool hfsbi_seen_grow(hfsb_tools *tools) {
+    size_t        cap = tools->seen_cap ? tools->seen_cap * 2 : 64, i;
+    hfsbi_digest *table;
+    if (tools->seen_count < tools->seen_cap / 2) return true;
+    table = (hfsbi_digest *)hfsbi_array(&tools->alloc, cap, sizeof *table);
+    if (!table) return false;
+    memset(table, 0, cap * sizeof *table);
+    for (i = 0; i < tools->seen_cap; i++)
+        *hfsbi_seen_place(table, cap, &tools->seen[i]) = tools->seen[i];
+    hfsbi_array_free(&tools->alloc, tools->seen, tools->seen_cap,
+                     sizeof *table);
+    tools->seen = table;
+    tools->seen_cap = cap;
+    return true;
 }
 
 HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
-    hfsbi_digest d, *grown;
+    hfsbi_digest d;
     if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
     pthread_mutex_lock(&tools->lock);
-    grown = tools->seen;
-    if (!hfsbi_seen_find(tools, &d)) {
-        if (tools->seen_count == tools->seen_cap)
-            grown = (hfsbi_digest *)hfsbi_array_grow(
-                &tools->alloc, tools->seen, &tools->seen_cap,
-                tools->seen_count + 1, sizeof d);
-        if (grown) { /* without memory it must be read again */
-            tools->seen = grown;
-            tools->seen[tools->seen_count++] = d;
-        }
+    /* without memory it must be read again */
+    if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
+        *hfsbi_seen_place(tools->seen, tools->seen_cap, &d) = d;
+        tools->seen_count++;
     }
     pthread_mutex_unlock(&tools->lock);
 }

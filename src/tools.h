@@ -100,9 +100,8 @@ typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
     hfsb_str key;    /* the same call with the same key runs once: a repeat
                         waits for its result or gets it again (empty: none).
-                        For bash (where it is the job's id unless that is
-                        given: up to 159 bytes), write, edit, multi_edit and
-                        apply_patch */
+                        For bash, write, edit, multi_edit and apply_patch; up
+                        to 255 bytes. bash's `id` does the same */
     hfsb_tools_text_fn on_text; /* of bash */
     void    *user;
 } hfsb_call_opts;

@@ -8,6 +8,7 @@
 #include "../src/os.h"
 #include "../src/json_tree.h"
 #include "../src/match.h"
+#include "../src/tool.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../hfsb.h"
