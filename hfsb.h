@@ -1223,28 +1223,30 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* the file tools stay beneath it; commands do not
                           (empty: anywhere) */
-    bool session;      /* a file must be read before it is changed */
-    const char *const *env; /* of commands, "NAME=value", NULL-terminated
+    bool     session;  /* a file must be read before it is changed */
+    const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: that of this process as it is now) */
     const char *const *hide_env; /* names of variables commands do not get,
                                     besides SANDBOX_API_TOKEN */
-    const char *shell;      /* (NULL: "/bin/sh") */
-    double   timeout;       /* seconds, when a call gives none (0: 240) */
-    double   max_timeout;   /* (0: 1200) */
-    long long grace_ms;     /* between TERM and KILL (0: 2000) */
-    size_t   max_running;   /* commands at once (0: 64) */
-    size_t   max_waiting;   /* commands that wait for a place (0: 256) */
-    size_t   max_finished;  /* finished commands kept for bash_output, each
+    const char        *shell;    /* (NULL: "/bin/sh") */
+    double             timeout;  /* seconds, when a call gives none (0: 240; in
+                               the background there is none then) */
+    double             max_timeout; /* (0: 1200) */
+    long long   grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
+                               at once) */
+    size_t      max_running;  /* commands at once (0: 64) */
+    size_t      max_waiting;  /* commands that wait for a place (0: 256) */
+    size_t      max_finished; /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
-    const char *spill_dir;  /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
-    bool     no_spill;      /* long output is not saved anywhere */
-    size_t   max_spill;     /* bytes of one (0: 64 MiB) */
-    size_t   max_spills;    /* how many are kept (0: 32) */
+    const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
+    bool        no_spill;     /* long output is not saved anywhere */
+    size_t      max_spill;    /* bytes of one (0: 64 MiB) */
+    size_t      max_spills;   /* how many are kept (0: 32) */
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
-    size_t   check_count;
-    bool     no_checks;     /* none after writing */
-    bool     no_keeper;     /* see hfsb_tools_close() */
-    hfsb_alloc alloc;       /* must be usable from the threads that call */
+    size_t                  check_count;
+    bool                    no_checks; /* none after writing */
+    bool                    no_keeper; /* see hfsb_tools_close() */
+    hfsb_alloc alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or root cannot be opened;
@@ -1255,8 +1257,9 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 
 /* Frees it: kills the commands that run, with their trees. What finished
    commands left behind lives on; a small forked process takes over the pipes
-   it may still write to, or with no_keeper they are closed. No other thread
-   may be in a call. */
+   it may still write to, or with no_keeper they are closed. Files with long
+   output stay, for whoever was told of them. Calls must be closed before, and
+   no other thread may be in one. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */
@@ -1278,10 +1281,11 @@ HFSB_API hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
 /* Appends what a model is shown: the output or "(no output)"; for a failure
    the output, an empty line and "ERROR: {error}". */
 HFSB_API hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
-                                           hfsb_buf *out);
+                                           hfsb_buf               *out);
 
 /* Cleaned text of a command as it arrives; called by whatever thread is in a
-   call, one at a time. Must not call the tools. */
+   call, one at a time, until its own call is closed. Must not call the
+   tools. */
 typedef void (*hfsb_tools_text_fn)(void *user, hfsb_proc_stream stream,
                                    hfsb_str text);
 
@@ -1292,7 +1296,7 @@ typedef struct hfsb_call_opts {
                         For bash, write, edit, multi_edit and apply_patch; up
                         to 255 bytes. bash's `id` does the same */
     hfsb_tools_text_fn on_text; /* of bash */
-    void    *user;
+    void              *user;
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
@@ -1330,8 +1334,7 @@ HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
 HFSB_API bool        hfsb_call_done(hfsb_call *call);
 /* Moves the result out, once; the status is that of hfsb_tools_call().
    HFSB_REFUSED, and an empty result, while it is not done. */
-HFSB_API hfsb_status hfsb_call_take(hfsb_call        *call,
-                                    hfsb_tool_result *result);
+HFSB_API hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result);
 /* Id of the command of a bash call, else "". Good until close. */
 HFSB_API const char *hfsb_call_job(const hfsb_call *call);
 HFSB_API void        hfsb_call_close(hfsb_call *call);
@@ -1340,17 +1343,18 @@ HFSB_API void        hfsb_call_close(hfsb_call *call);
 
 /* Fills list, of max items, with what to wait for; gives how many there are,
    which may be more than max: look at the rest every 20 ms or so. */
-HFSB_API size_t    hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
-                                    size_t max);
+HFSB_API size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
+                                 size_t max);
 /* When, on hfsb_clock_ms(), to step even so; -1: never. */
 HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
 /* Does all that can be done without waiting. */
-HFSB_API void      hfsb_tools_step(hfsb_tools *tools);
-/* Waits up to wait_ms (below 0: for ever) for something to do, and does it. */
-HFSB_API void      hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
+HFSB_API void hfsb_tools_step(hfsb_tools *tools);
+/* Waits up to wait_ms (below 0: as long as it likes, a minute at most) for
+   something to do, and does it. */
+HFSB_API void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
 /* Makes a poll in another thread return. May be called from any thread, and
    from a signal handler. */
-HFSB_API void      hfsb_tools_wake(hfsb_tools *tools);
+HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 
 /* How many commands run or wait for their turn. */
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
@@ -1369,8 +1373,8 @@ typedef enum hfsb_tools_format {
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
 /* Appends the definitions of all tools as a JSON array. */
-HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format,
-                                       hfsb_buf *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
+                                       hfsb_err *err);
 
 /* True when there is a tool of that name. */
 HFSB_API bool hfsb_tools_has(hfsb_str name);
@@ -5243,8 +5247,7 @@ static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
 /* The marker between head and tail of a text of `total` characters. Where
    saved is not 0, only so many bytes of it are in the spill file. */
 static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
-                             size_t total, hfsb_str spill_path,
-                             size_t saved) {
+                             size_t total, hfsb_str spill_path, size_t saved) {
     hfsbi_put(sink, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(sink, total - limit->chars);
     hfsbi_put(sink, HFSB_LIT(" of "));
@@ -5288,8 +5291,8 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
         size_t head = hfsb_utf8_offset(text, lim.head);
         size_t left_out = total - lim.chars;
         size_t tail =
-            head + hfsb_utf8_offset(hfsb_str_slice(text, head, text.len),
-                                    left_out);
+            head +
+            hfsb_utf8_offset(hfsb_str_slice(text, head, text.len), left_out);
         hfsbi_put(&sink, hfsb_str_slice(text, 0, head));
         hfsbi_put_marker(&sink, &lim, total, spill_path, 0);
         hfsbi_put(&sink, hfsb_str_slice(text, tail, text.len));
@@ -5428,23 +5431,21 @@ static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
     bool   fresh = drop == w->chars;
     if (fresh) { /* the character that `rest` belongs to is gone too */
         text = hfsb_str_slice(text, rest, text.len);
-        text = hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep),
-                              text.len);
+        text =
+            hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep), text.len);
     }
     if (!hfsbi_add(fresh ? 0 : w->len, text.len, &need) || need > max)
         need = max;
     if (!hfsbi_ring_reserve(w, need, max)) return false;
     if (fresh) hfsbi_ring_drop(w, w->len);
     else if (drop > 0) hfsbi_ring_drop_chars(w, drop);
-    if (w->len > max - text.len)
-        hfsbi_ring_drop(w, w->len - (max - text.len));
+    if (w->len > max - text.len) hfsbi_ring_drop(w, w->len - (max - text.len));
     hfsbi_ring_append(w, text);
     w->chars += keep - drop;
     return true;
 }
 
-hfsb_status hfsb_text_window_write(hfsb_text_window *window,
-                                   hfsb_str          piece) {
+hfsb_status hfsb_text_window_write(hfsb_text_window *window, hfsb_str piece) {
     hfsb_text_window *w = window;
     size_t            mark = w->head.len, head_max = w->limit.head;
     size_t            rest = hfsbi_window_rest(piece), to_head = 0;
@@ -5460,8 +5461,8 @@ hfsb_status hfsb_text_window_write(hfsb_text_window *window,
         }
         rest = 0;
     }
-    if (!hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len),
-                           rest, n - n_head)) {
+    if (!hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len), rest,
+                           n - n_head)) {
         hfsb_buf_truncate(&w->head, mark);
         return HFSB_NOMEM;
     }
@@ -5498,17 +5499,16 @@ static void hfsbi_put_last(hfsbi_sink *sink, const hfsb_text_window *w,
     hfsbi_put_kept(&all, w);
     if (hfsbi_sink_end(&all) != HFSB_OK) sink->status = all.status;
     text = hfsb_buf_str(&kept);
-    hfsbi_put(sink, hfsb_str_slice(
-                        text,
-                        hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
-                        text.len));
+    hfsbi_put(sink,
+              hfsb_str_slice(text,
+                             hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
+                             text.len));
     hfsb_buf_free(&kept);
 }
 
 HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
-                                             hfsb_str  spill_path,
-                                             size_t    saved,
+                                             hfsb_str spill_path, size_t saved,
                                              hfsb_buf *out) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
     size_t     head = a->limit.head, tail = a->limit.chars - head;
@@ -5536,8 +5536,7 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     hfsbi_ring_views(window, &first, &second);
     hfsbi_put(&sink, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path,
-                         0);
+        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path, 0);
     hfsbi_put(&sink, first);
     hfsbi_put(&sink, second);
     return hfsbi_sink_end(&sink);
@@ -5580,19 +5579,19 @@ static void hfsbi_sha_schedule(const unsigned char *p, uint32_t w[64]) {
     }
 }
 
-static void hfsbi_sha_plain(unsigned int state[8], const unsigned char *block) {
+static void hfsbi_sha_plain(unsigned int         state[8],
+                            const unsigned char *block) {
     uint32_t w[64], s[8];
     size_t   i;
     hfsbi_sha_schedule(block, w);
     for (i = 0; i < 8; i++) s[i] = state[i];
     for (i = 0; i < 64; i++) {
         uint32_t e = s[4], a = s[0];
-        uint32_t t1 =
-            s[7] + (hfsbi_ror(e, 6) ^ hfsbi_ror(e, 11) ^ hfsbi_ror(e, 25)) +
-            ((e & s[5]) ^ (~e & s[6])) + hfsbi_sha_k[i] + w[i];
-        uint32_t t2 =
-            (hfsbi_ror(a, 2) ^ hfsbi_ror(a, 13) ^ hfsbi_ror(a, 22)) +
-            ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+        uint32_t t1 = s[7] +
+                      (hfsbi_ror(e, 6) ^ hfsbi_ror(e, 11) ^ hfsbi_ror(e, 25)) +
+                      ((e & s[5]) ^ (~e & s[6])) + hfsbi_sha_k[i] + w[i];
+        uint32_t t2 = (hfsbi_ror(a, 2) ^ hfsbi_ror(a, 13) ^ hfsbi_ror(a, 22)) +
+                      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
         s[7] = s[6];
         s[6] = s[5];
         s[5] = e;
@@ -5620,8 +5619,8 @@ static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     unsigned a, b, c, d;
     if (!sha->asked && blocks >= 128) {
         sha->asked = true;
-        sha->fast = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-                    (b >> 29 & 1) != 0;
+        sha->fast =
+            __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 29 & 1) != 0;
     }
     return sha->fast;
 }
@@ -5629,9 +5628,10 @@ static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
 /* Words 4 to 7 behind w0 w1 w2 w3, four each: the message schedule. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_next(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
-    __m128i seven = _mm_or_si128(_mm_srli_si128(w2, 4), _mm_slli_si128(w3, 12));
-    __m128i sum = (__m128i)__builtin_ia32_sha256msg1((hfsbi_v4)w0,
-                                                     (hfsbi_v4)w1);
+    __m128i seven =
+        _mm_or_si128(_mm_srli_si128(w2, 4), _mm_slli_si128(w3, 12));
+    __m128i sum =
+        (__m128i)__builtin_ia32_sha256msg1((hfsbi_v4)w0, (hfsbi_v4)w1);
     sum = _mm_add_epi32(sum, seven);
     return (__m128i)__builtin_ia32_sha256msg2((hfsbi_v4)sum, (hfsbi_v4)w3);
 }
@@ -5651,8 +5651,8 @@ hfsbi_sha_four(__m128i *abef, __m128i *cdgh, __m128i w, size_t round) {
 /* Sixteen bytes as four words, the first byte of each highest. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_load(const unsigned char *p) {
-    __m128i swap = _mm_set_epi32(0x0C0D0E0F, 0x08090A0B, 0x04050607,
-                                 0x00010203);
+    __m128i swap =
+        _mm_set_epi32(0x0C0D0E0F, 0x08090A0B, 0x04050607, 0x00010203);
     __m128i raw = _mm_loadu_si128((const __m128i *)(const void *)p);
     return (__m128i)__builtin_ia32_pshufb128((hfsbi_v16)raw, (hfsbi_v16)swap);
 }
@@ -5660,10 +5660,8 @@ hfsbi_sha_load(const unsigned char *p) {
 __attribute__((target("sha,ssse3"))) static void
 hfsbi_sha_x86(unsigned int state[8], const unsigned char *p, size_t blocks) {
     unsigned int *s = state;
-    __m128i       abef = _mm_set_epi32((int)s[0], (int)s[1], (int)s[4],
-                                       (int)s[5]);
-    __m128i       cdgh = _mm_set_epi32((int)s[2], (int)s[3], (int)s[6],
-                                       (int)s[7]);
+    __m128i abef = _mm_set_epi32((int)s[0], (int)s[1], (int)s[4], (int)s[5]);
+    __m128i cdgh = _mm_set_epi32((int)s[2], (int)s[3], (int)s[6], (int)s[7]);
     for (; blocks > 0; blocks--, p += 64) {
         __m128i old_abef = abef, old_cdgh = cdgh;
         __m128i w0 = hfsbi_sha_load(p), w1 = hfsbi_sha_load(p + 16);
@@ -5707,10 +5705,10 @@ static void hfsbi_sha_blocks(hfsb_sha256 *sha, const unsigned char *p,
 }
 
 void hfsb_sha256_init(hfsb_sha256 *sha) {
-    static const uint32_t start[8] = {
-        0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
-        0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
-    size_t i;
+    static const uint32_t start[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u,
+                                      0xa54ff53au, 0x510e527fu, 0x9b05688cu,
+                                      0x1f83d9abu, 0x5be0cd19u};
+    size_t                i;
     memset(sha, 0, sizeof *sha);
     for (i = 0; i < 8; i++) sha->state[i] = start[i];
 }
@@ -5751,7 +5749,7 @@ void hfsb_sha256_finish(hfsb_sha256  *sha,
 }
 
 HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
-                                      char hex[HFSB_SHA256_HEX]) {
+                                      char         hex[HFSB_SHA256_HEX]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char     digest[HFSB_SHA256_SIZE];
     size_t            i;
@@ -5773,8 +5771,8 @@ void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
 /* ---- base64 ---- */
 
 hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char    digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "abcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = (const unsigned char *)s.ptr;
     size_t               quads = s.len / 3 + (s.len % 3 > 0), size, i, k;
     hfsb_status          st;
@@ -5812,7 +5810,8 @@ static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
         if (s.ptr[i] == '=')
             return hfsbi_fail(err, HFSB_SYNTAX, i,
                               "Base64 has padding at offset %zu: only the "
-                              "last two characters may be \"=\".", i);
+                              "last two characters may be \"=\".",
+                              i);
         return hfsbi_fail(err, HFSB_SYNTAX, i,
                           "Base64 has the byte 0x%02X at offset %zu: only "
                           "A-Z, a-z, 0-9, \"+\" and \"/\" are allowed, no "
@@ -5823,9 +5822,10 @@ static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
         return hfsbi_fail(err, HFSB_SYNTAX, s.len,
                           "Base64 has %zu characters, which is not a "
                           "multiple of four: it was cut off or lacks its "
-                          "padding.", s.len);
-    if (n < s.len && (hfsbi_base64_digit(s.ptr[n - 1]) &
-                      (s.len - n == 2 ? 15u : 3u)) != 0)
+                          "padding.",
+                          s.len);
+    if (n < s.len &&
+        (hfsbi_base64_digit(s.ptr[n - 1]) & (s.len - n == 2 ? 15u : 3u)) != 0)
         return hfsbi_fail(err, HFSB_SYNTAX, n - 1,
                           "Base64 ends in \"%c\" before the padding, whose "
                           "spare bits are not zero: it was damaged.",
@@ -11459,9 +11459,8 @@ HFSBI_FN const char *hfsbi_os_text(int code);
 /* Fills *err with `format`, ": " and the words for errno `code`. The status is
    HFSB_NOT_FOUND for ENOENT and ENOTDIR, HFSB_NOMEM for ENOMEM, HFSB_LIMIT
    for E2BIG, else HFSB_IO. */
-HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
-                                   const char *format, ...)
-    HFSBI_PRINTF(3, 4);
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
+                                   ...) HFSBI_PRINTF(3, 4);
 
 /* ---- descriptors; all are close-on-exec ---- */
 
@@ -11507,6 +11506,14 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 /* Fills out with n random bytes; without a source of them, with what changes
    from call to call. For names and ids, not for keys. */
 HFSBI_FN void hfsbi_random(void *out, size_t n);
+
+/* Letters and digits for the name of a file that is not there yet. */
+#define HFSBI_RANDOM_NAME 17 /* with the NUL */
+HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
+
+/* What poll() wants to know, from what our objects say. */
+HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
+                              struct pollfd *fds);
 
 /* A NUL-terminated copy in memory of alloc; give it back with
    hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
@@ -11572,8 +11579,8 @@ static hfsb_status hfsbi_os_status(int code) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
-                                   const char *format, ...) {
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
+                                   ...) {
     char    text[1024];
     va_list ap;
     if (!err) return hfsbi_os_status(code);
@@ -11730,6 +11737,25 @@ HFSBI_FN void hfsbi_random(void *out, size_t n) {
     }
 }
 
+HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
+    unsigned char bytes[HFSBI_RANDOM_NAME / 2];
+    size_t        i;
+    hfsbi_random(bytes, sizeof bytes);
+    for (i = 0; i < sizeof bytes; i++)
+        (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+}
+
+HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
+                              struct pollfd *fds) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        fds[i].fd = list[i].fd;
+        fds[i].events = (short)((list[i].readable ? POLLIN : 0) |
+                                (list[i].writable ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+}
+
 HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
     char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
     if (!copy) return NULL;
@@ -11739,16 +11765,13 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
 }
 
 HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
-    char          name[PATH_MAX];
-    unsigned char id[8];
-    int           fd = -1, tries, n;
+    char name[PATH_MAX], id[HFSBI_RANDOM_NAME];
+    int  fd = -1, tries, n;
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
     for (tries = 0; fd < 0 && tries < 8; tries++) {
-        hfsbi_random(id, sizeof id);
-        n = snprintf(name, sizeof name,
-                     "%s/.hfsb-%02x%02x%02x%02x%02x%02x%02x%02x", dir, id[0],
-                     id[1], id[2], id[3], id[4], id[5], id[6], id[7]);
+        hfsbi_random_name(id);
+        n = snprintf(name, sizeof name, "%s/.hfsb-%s", dir, id);
         if (n < 0 || (size_t)n >= sizeof name) {
             errno = ENAMETOOLONG;
             return -1;
@@ -15095,14 +15118,9 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
 static void hfsbi_proc_wait(const hfsb_proc *proc) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
     struct pollfd list[HFSB_PROC_WATCHES];
-    size_t        n = hfsb_proc_watch(proc, watch), i;
+    size_t        n = hfsb_proc_watch(proc, watch);
     long long     left = hfsb_proc_deadline(proc);
-    for (i = 0; i < n; i++) {
-        list[i].fd = watch[i].fd;
-        list[i].events = (short)((watch[i].readable ? POLLIN : 0) |
-                                 (watch[i].writable ? POLLOUT : 0));
-        list[i].revents = 0;
-    }
+    hfsbi_poll_fill(watch, n, list);
     if (left >= 0) {
         left -= hfsb_clock_ms();
         if (left < 0) left = 0;
@@ -15143,12 +15161,12 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 /* The spill files of one tools object: at most `max` are kept, the oldest
    goes first; only those made here are ever removed. */
 typedef struct hfsbi_spills {
-    char      **paths; /* a ring, oldest at `first` */
-    size_t      first, count, max;
-    size_t      max_bytes;
-    bool        none; /* make no file at all */
-    char       *dir;
-    hfsb_alloc  alloc;
+    char     **paths; /* a ring, oldest at `first` */
+    size_t     first, count, max;
+    size_t     max_bytes;
+    bool       none; /* make no file at all */
+    char      *dir;
+    hfsb_alloc alloc;
 } hfsbi_spills;
 
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
@@ -15194,44 +15212,42 @@ typedef struct hfsbi_record {
 } hfsbi_record;
 
 /* False without memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
-                                 bool merged, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_record_free(hfsbi_record *c);
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
 
 /* Takes bytes as the command wrote them. */
-HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
-                                  hfsb_str bytes);
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes);
 /* The command is over: unfinished lines are taken as they are, stderr is put
    behind stdout. */
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *c);
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
 
 /* Characters in all, and whether a reply leaves some out. */
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c);
-HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *c);
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
+HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *r);
 
 /* True while there is an unfinished line to show. */
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c);
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
 
 /* Appends what a reply shows. After finish. */
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
-                                        hfsb_buf            *out);
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
 
 /* Nothing more will come or be shown: only what read() needs is kept. */
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *c);
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
 /* Bytes that are held in memory then, and to let go of them. */
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *c);
-HFSBI_FN void   hfsbi_record_forget(hfsbi_record *c);
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
+HFSBI_FN void   hfsbi_record_forget(hfsbi_record *r);
 
 /* Appends the log from byte `from` on, at most max bytes, cut between
    characters; *next is where it goes on. What is not held any more is left
    out, as [*gone_from, *gone_to) (both 0: nothing). When the log's end was
    reached the unfinished line is appended too. */
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
-                                        unsigned long long from, size_t max,
-                                        hfsb_buf           *out,
-                                        unsigned long long *next,
-                                        unsigned long long *gone_from,
-                                        unsigned long long *gone_to);
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to);
 
 /* ---- src/record.c ---- */
 /* record.c - what a command printed. Depends on: text, os. */
@@ -15294,8 +15310,9 @@ HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
 HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
     size_t i;
     for (i = 0; i < spills->count; i++)
-        if (hfsb_str_equal(path, hfsb_cstr(spills->paths[(spills->first + i) %
-                                                         spills->max])))
+        if (hfsb_str_equal(
+                path,
+                hfsb_cstr(spills->paths[(spills->first + i) % spills->max])))
             return true;
     return false;
 }
@@ -15311,23 +15328,21 @@ static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
 /* A new file: its descriptor, and its path in *name. -1 when it cannot be
    made; *name is then empty. */
 static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
-    unsigned char id[6];
-    int           fd = -1, tries;
-    char         *copy;
+    char  id[HFSBI_RANDOM_NAME];
+    int   fd = -1, tries;
+    char *copy;
     for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
         hfsb_buf_truncate(name, 0);
-        hfsbi_random(id, sizeof id);
-        if (hfsb_buf_printf(name, "%s/bash_output_%02x%02x%02x%02x%02x%02x"
-                                   ".txt",
-                            spills->dir, id[0], id[1], id[2], id[3], id[4],
-                            id[5]) != HFSB_OK)
+        hfsbi_random_name(id);
+        if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
+            HFSB_OK)
             break;
         fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST && errno != EINTR) break;
     }
     fd = hfsbi_above_standard(fd);
-    copy = fd < 0 ? NULL
-                  : hfsbi_terminated(&spills->alloc, hfsb_buf_str(name));
+    copy =
+        fd < 0 ? NULL : hfsbi_terminated(&spills->alloc, hfsb_buf_str(name));
     if (fd >= 0 && !copy) {
         (void)unlink(name->ptr);
         hfsbi_close(&fd);
@@ -15343,21 +15358,21 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
 
 /* ---- one command ---- */
 
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
-                                 bool merged, const hfsb_alloc *alloc) {
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc) {
     hfsb_text_limit limit = HFSB_INIT;
     int             i;
     limit.chars = HFSBI_REPLY_CHARS;
-    memset(c, 0, sizeof *c);
-    c->spill = c->stash = -1;
-    c->alloc = c->piece.alloc = c->memory.alloc = c->path.alloc = *alloc;
-    c->spills = spills;
-    c->merged = merged;
+    memset(r, 0, sizeof *r);
+    r->spill = r->stash = -1;
+    r->alloc = r->piece.alloc = r->memory.alloc = r->path.alloc = *alloc;
+    r->spills = spills;
+    r->merged = merged;
     for (i = 0; i < 2; i++) {
-        c->filter[i] = hfsb_text_filter_open(alloc);
-        c->window[i] = hfsb_text_window_open(&limit, alloc);
-        if (!c->filter[i] || !c->window[i]) {
-            hfsbi_record_free(c);
+        r->filter[i] = hfsb_text_filter_open(alloc);
+        r->window[i] = hfsb_text_window_open(&limit, alloc);
+        if (!r->filter[i] || !r->window[i]) {
+            hfsbi_record_free(r);
             return false;
         }
     }
@@ -15365,23 +15380,37 @@ HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
 }
 
 /* What is needed only while the command runs. */
-static void hfsbi_record_stop(hfsbi_record *c) {
+static void hfsbi_record_stop(hfsbi_record *r) {
     int i;
     for (i = 0; i < 2; i++) {
-        hfsb_text_filter_close(c->filter[i]);
-        hfsb_text_window_close(c->window[i]);
-        c->filter[i] = NULL;
-        c->window[i] = NULL;
+        hfsb_text_filter_close(r->filter[i]);
+        hfsb_text_window_close(r->window[i]);
+        r->filter[i] = NULL;
+        r->window[i] = NULL;
     }
-    hfsb_buf_free(&c->piece);
+    hfsb_buf_free(&r->piece);
 }
 
-HFSBI_FN void hfsbi_record_free(hfsbi_record *c) {
-    hfsbi_record_stop(c);
-    hfsb_buf_free(&c->memory);
-    hfsb_buf_free(&c->path);
-    hfsbi_close(&c->spill);
-    hfsbi_close(&c->stash);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
+    hfsbi_record_stop(r);
+    hfsb_buf_free(&r->memory);
+    hfsb_buf_free(&r->path);
+    hfsbi_close(&r->spill);
+    hfsbi_close(&r->stash);
+}
+
+/* Where a character begins, at or before `at`; at or behind it. */
+static size_t hfsbi_char_before(hfsb_str text, size_t at) {
+    while (at > 0 && at < text.len &&
+           ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
+        at--;
+    return at;
+}
+
+static size_t hfsbi_char_behind(hfsb_str text, size_t at) {
+    while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
+        at++;
+    return at;
 }
 
 /* Appends to a file up to a number of bytes in all; false when not all of it
@@ -15389,10 +15418,7 @@ HFSBI_FN void hfsbi_record_free(hfsbi_record *c) {
 static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
                                unsigned long long *written) {
     size_t room = *written < max ? max - (size_t)*written : 0;
-    size_t n = text.len < room ? text.len : room;
-    while (n > 0 && n < text.len &&
-           ((unsigned char)text.ptr[n] & 0xC0u) == 0x80u)
-        n--;
+    size_t n = hfsbi_char_before(text, text.len < room ? text.len : room);
     if (n > 0) {
         if (!hfsbi_write_all(fd, hfsb_str_slice(text, 0, n))) return false;
         *written += n;
@@ -15400,211 +15426,226 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
     return n == text.len;
 }
 
-static void hfsbi_log_save(hfsbi_record *c, hfsb_str text) {
-    if (c->spill >= 0 && !c->full)
-        c->full = !hfsbi_write_capped(c->spill, text, c->spills->max_bytes,
-                                      &c->saved);
+static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
+    if (r->spill >= 0 && !r->full)
+        r->full = !hfsbi_write_capped(r->spill, text, r->spills->max_bytes,
+                                      &r->saved);
 }
 
 /* The text has become longer than a reply: from now on it is saved. `memory`
    still holds all of it. */
-static void hfsbi_log_spill(hfsbi_record *c) {
-    if (c->tried) return;
-    c->tried = true;
-    c->spill = hfsbi_spills_make(c->spills, &c->path);
-    hfsbi_log_save(c, hfsb_buf_str(&c->memory));
+static void hfsbi_log_spill(hfsbi_record *r) {
+    if (r->tried) return;
+    r->tried = true;
+    r->spill = hfsbi_spills_make(r->spills, &r->path);
+    hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
 /* `memory` lets go of its beginning once it is long and saved elsewhere. */
-static void hfsbi_log_trim(hfsbi_record *c) {
+static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
-    if (!c->tried || c->memory.len <= HFSBI_LOG_SLACK) return;
-    drop = c->memory.len - HFSBI_LOG_KEEP;
-    while (drop < c->memory.len &&
-           ((unsigned char)c->memory.ptr[drop] & 0xC0u) == 0x80u)
-        drop++;
-    memmove(c->memory.ptr, c->memory.ptr + drop, c->memory.len - drop);
-    hfsb_buf_truncate(&c->memory, c->memory.len - drop);
-    c->memory_start += drop;
+    if (!r->tried || r->memory.len <= HFSBI_LOG_SLACK) return;
+    drop = hfsbi_char_behind(hfsb_buf_str(&r->memory),
+                             r->memory.len - HFSBI_LOG_KEEP);
+    memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
+    hfsb_buf_truncate(&r->memory, r->memory.len - drop);
+    r->memory_start += drop;
 }
 
-static void hfsbi_log_append(hfsbi_record *c, hfsb_str text) {
-    if (!c->tried && hfsbi_record_truncated(c)) hfsbi_log_spill(c);
-    hfsbi_log_save(c, text);
-    c->total += text.len;
-    if (c->tried && text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
-        size_t cut = text.len - HFSBI_LOG_SLACK;
-        while (cut < text.len &&
-               ((unsigned char)text.ptr[cut] & 0xC0u) == 0x80u)
-            cut++;
-        text = hfsb_str_slice(text, cut, text.len);
-        hfsb_buf_truncate(&c->memory, 0);
-        c->memory_start = c->total - text.len;
+static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
+    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_spill(r);
+    hfsbi_log_save(r, text);
+    r->total += text.len;
+    if (r->tried &&
+        text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
+        text = hfsb_str_slice(
+            text, hfsbi_char_behind(text, text.len - HFSBI_LOG_SLACK),
+            text.len);
+        hfsb_buf_truncate(&r->memory, 0);
+        r->memory_start = r->total - text.len;
     }
-    if (hfsb_buf_append(&c->memory, text) != HFSB_OK) {
-        hfsb_buf_truncate(&c->memory, 0);
-        c->memory_start = c->total;
-        c->lost = true;
+    if (hfsb_buf_append(&r->memory, text) != HFSB_OK) {
+        hfsb_buf_truncate(&r->memory, 0);
+        r->memory_start = r->total;
+        r->lost = true;
     }
-    hfsbi_log_trim(c);
+    hfsbi_log_trim(r);
 }
 
 /* stderr waits for the end of stdout: in its window while it is short; before
    the window lets go of any, all goes to an unlinked file. `more` characters
    are about to come. */
-static void hfsbi_stash_begin(hfsbi_record *c, size_t more) {
+static void hfsbi_stash_begin(hfsbi_record *r, size_t more) {
     hfsb_buf all = HFSB_INIT;
-    if (c->stash_tried ||
-        hfsb_text_window_total(c->window[1]) + more <= HFSBI_REPLY_CHARS)
+    if (r->stash_tried ||
+        hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
         return;
-    c->stash_tried = true;
-    all.alloc = c->alloc;
-    if (!c->spills->none) c->stash = hfsbi_unnamed_file(c->spills->dir);
-    c->stash_full =
-        c->stash < 0 ||
-        hfsb_text_window_show(c->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
-        !hfsbi_write_capped(c->stash, hfsb_buf_str(&all),
-                            c->spills->max_bytes, &c->stashed);
+    r->stash_tried = true;
+    all.alloc = r->alloc;
+    if (!r->spills->none) r->stash = hfsbi_unnamed_file(r->spills->dir);
+    r->stash_full =
+        r->stash < 0 ||
+        hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
+        !hfsbi_write_capped(r->stash, hfsb_buf_str(&all), r->spills->max_bytes,
+                            &r->stashed);
     hfsb_buf_free(&all);
 }
 
-static void hfsbi_stash_append(hfsbi_record *c, hfsb_str text) {
-    c->stderr_total += text.len;
-    if (c->stash_tried && !c->stash_full)
-        c->stash_full = !hfsbi_write_capped(
-            c->stash, text, c->spills->max_bytes, &c->stashed);
+static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
+    r->stderr_total += text.len;
+    if (r->stash_tried && !r->stash_full)
+        r->stash_full = !hfsbi_write_capped(r->stash, text,
+                                            r->spills->max_bytes, &r->stashed);
 }
 
-/* The cleaned text in c->piece. */
-static void hfsbi_record_take(hfsbi_record *c, hfsb_proc_stream stream) {
-    hfsb_str text = hfsb_buf_str(&c->piece);
+/* The cleaned text in r->piece. */
+static void hfsbi_record_take(hfsbi_record *r, hfsb_proc_stream stream) {
+    hfsb_str text = hfsb_buf_str(&r->piece);
     int      i = stream == HFSB_PROC_STDERR;
     if (text.len == 0) return;
-    if (i == 1) hfsbi_stash_begin(c, hfsb_utf8_count(text));
-    if (hfsb_text_window_write(c->window[i], text) != HFSB_OK) c->lost = true;
-    if (i == 1) hfsbi_stash_append(c, text);
-    else hfsbi_log_append(c, text);
-    if (c->on_text) c->on_text(c->user, stream, text);
+    if (i == 1) hfsbi_stash_begin(r, hfsb_utf8_count(text));
+    if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
+    if (i == 1) hfsbi_stash_append(r, text);
+    else hfsbi_log_append(r, text);
+    if (r->on_text) r->on_text(r->user, stream, text);
 }
 
-HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
                                  hfsb_str bytes) {
     int    i = stream == HFSB_PROC_STDERR;
     size_t n;
     if (i == 0) {
-        c->bytes += bytes.len;
-        c->last_at = hfsb_clock_ms();
+        r->bytes += bytes.len;
+        r->last_at = hfsb_clock_ms();
     }
     for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
         n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
                                            : (size_t)HFSBI_RECORD_BLOCK;
-        hfsb_buf_truncate(&c->piece, 0);
-        if (hfsb_text_filter_write(c->filter[i], hfsb_str_slice(bytes, 0, n),
-                                   &c->piece) == HFSB_OK)
-            hfsbi_record_take(c, stream);
-        else c->lost = true;
+        hfsb_buf_truncate(&r->piece, 0);
+        if (hfsb_text_filter_write(r->filter[i], hfsb_str_slice(bytes, 0, n),
+                                   &r->piece) == HFSB_OK)
+            hfsbi_record_take(r, stream);
+        else r->lost = true;
     }
+}
+
+/* Not all of stderr was kept, only `done` bytes and what its window shows: the
+   log goes on with the end of that. */
+static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
+    hfsb_str text;
+    size_t   tail = 0;
+    r->full = true;
+    r->total += r->stderr_total - done;
+    hfsb_buf_truncate(&r->memory, 0);
+    hfsb_buf_truncate(&r->piece, 0);
+    if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
+        HFSB_OK) {
+        text = hfsb_buf_str(&r->piece);
+        if (text.len > HFSBI_LOG_KEEP / 2)
+            tail = hfsbi_char_behind(text, text.len - HFSBI_LOG_KEEP / 2);
+        text = hfsb_str_slice(text, tail, text.len);
+        if (hfsb_buf_append(&r->memory, text) != HFSB_OK) r->lost = true;
+    }
+    r->memory_start = r->total - r->memory.len;
 }
 
 /* stderr behind stdout in the log, from the stash or the window. */
-static void hfsbi_log_append_stderr(hfsbi_record *c) {
+static void hfsbi_log_append_stderr(hfsbi_record *r) {
     char               block[16384];
     unsigned long long done = 0;
-    if (!c->stash_tried) {
-        hfsb_buf_truncate(&c->piece, 0);
-        if (hfsb_text_window_show(c->window[1], HFSB_LIT(""), &c->piece) ==
+    if (!r->stash_tried) {
+        hfsb_buf_truncate(&r->piece, 0);
+        if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
             HFSB_OK)
-            hfsbi_log_append(c, hfsb_buf_str(&c->piece));
-        else c->lost = true;
+            hfsbi_log_append(r, hfsb_buf_str(&r->piece));
+        else r->lost = true;
         return;
     }
-    while (c->stash >= 0 && done < c->stashed) {
-        ssize_t n = pread(c->stash, block, sizeof block, (off_t)done);
+    while (r->stash >= 0 && done < r->stashed) {
+        ssize_t n = pread(r->stash, block, sizeof block, (off_t)done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
-        hfsbi_log_append(c, hfsb_str_make(block, (size_t)n));
+        hfsbi_log_append(r, hfsb_str_make(block, (size_t)n));
         done += (unsigned long long)n;
     }
-    if (done == c->stderr_total) return;
-    /* a gap: what follows it is only in the window */
-    c->full = true;
-    c->total += c->stderr_total - done;
-    hfsb_buf_truncate(&c->memory, 0);
-    c->memory_start = c->total;
+    if (done == r->stderr_total) return;
+    hfsbi_log_skip(r, done);
 }
 
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *c) {
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
     int i;
     for (i = 0; i < 2; i++) {
-        hfsb_buf_truncate(&c->piece, 0);
-        if (hfsb_text_filter_finish(c->filter[i], &c->piece) != HFSB_OK)
-            c->lost = true;
-        hfsbi_record_take(c, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
+        hfsb_buf_truncate(&r->piece, 0);
+        if (hfsb_text_filter_finish(r->filter[i], &r->piece) != HFSB_OK)
+            r->lost = true;
+        hfsbi_record_take(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
     }
-    hfsbi_log_append_stderr(c);
-    hfsbi_close(&c->stash);
-    hfsbi_close(&c->spill);
-    if (c->path.len && !hfsbi_spills_has(c->spills, hfsb_buf_str(&c->path))) {
-        hfsb_buf_truncate(&c->path, 0); /* others have pushed it out */
-        c->saved = 0;
+    hfsbi_log_append_stderr(r);
+    hfsbi_close(&r->stash);
+    hfsbi_close(&r->spill);
+    if (r->path.len &&
+        (r->saved == 0 || /* the disk is full; or others */
+         !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
+        (void)unlink(r->path.ptr); /* have pushed it out already */
+        hfsb_buf_truncate(&r->path, 0);
+        r->saved = 0;
     }
 }
 
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *c) {
-    hfsbi_record_stop(c);
-    if (!c->path.len || c->full) return;
-    c->memory_start = c->total; /* it is all in the file, as far as it goes */
-    hfsb_buf_free(&c->memory);
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
+    hfsbi_record_stop(r);
+    if (!r->path.len || r->full) return;
+    r->memory_start = r->total; /* it is all in the file, as far as it goes */
+    hfsb_buf_free(&r->memory);
 }
 
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *c) {
-    return c->memory.len;
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r) {
+    return r->memory.len;
 }
 
-HFSBI_FN void hfsbi_record_forget(hfsbi_record *c) {
-    hfsb_buf_free(&c->memory);
-    c->memory_start = c->total;
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *r) {
+    hfsb_buf_free(&r->memory);
+    r->memory_start = r->total;
 }
 
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c) {
-    return hfsb_text_window_total(c->window[0]) +
-           hfsb_text_window_total(c->window[1]);
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r) {
+    return hfsb_text_window_total(r->window[0]) +
+           hfsb_text_window_total(r->window[1]);
 }
 
-HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *c) {
-    return hfsbi_record_chars(c) > HFSBI_REPLY_CHARS;
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r) {
+    return hfsbi_record_chars(r) > HFSBI_REPLY_CHARS;
 }
 
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c) {
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
     hfsb_buf line = HFSB_INIT;
     bool     some;
-    line.alloc = c->alloc;
-    some = c->filter[0] &&
-           hfsb_text_filter_peek(c->filter[0], &line) == HFSB_OK &&
+    line.alloc = r->alloc;
+    some = r->filter[0] &&
+           hfsb_text_filter_peek(r->filter[0], &line) == HFSB_OK &&
            line.len > 0;
     hfsb_buf_free(&line);
     return some;
 }
 
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
-                                        hfsb_buf            *out) {
-    return hfsbi_text_windows_show(c->window[0], c->window[1],
-                                   hfsb_buf_str(&c->path),
-                                   c->full ? (size_t)c->saved : 0, out);
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
+    return hfsbi_text_windows_show(r->window[0], r->window[1],
+                                   hfsb_buf_str(&r->path),
+                                   r->full ? (size_t)r->saved : 0, out);
 }
 
 /* ---- the log from an offset ---- */
 
 /* Up to max bytes of the spill file. Of a finished command it is closed, and
    may have been removed since: then nothing. */
-static hfsb_status hfsbi_log_from_file(const hfsbi_record *c,
+static hfsb_status hfsbi_log_from_file(const hfsbi_record *r,
                                        unsigned long long from, size_t max,
                                        hfsb_buf *out) {
-    size_t      left = c->saved - from < max ? (size_t)(c->saved - from) : max;
+    size_t      left = r->saved - from < max ? (size_t)(r->saved - from) : max;
     hfsb_status st = hfsb_buf_reserve(out, left);
-    int         again = -1, fd = c->spill;
+    int         again = -1, fd = r->spill;
     if (fd < 0)
-        fd = again = open(c->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        fd = again = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     while (fd >= 0 && st == HFSB_OK && left > 0) {
         ssize_t n = pread(fd, out->ptr + out->len, left, (off_t)from);
         if (n < 0 && errno == EINTR) continue;
@@ -15620,48 +15661,45 @@ static hfsb_status hfsbi_log_from_file(const hfsbi_record *c,
 
 /* Cuts out[mark..] so that it does not end inside a character. */
 static void hfsbi_cut_to_character(hfsb_buf *out, size_t mark) {
-    size_t        n = out->len;
+    hfsb_str text = hfsb_buf_str(out);
+    size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
     unsigned long code;
-    bool          valid;
-    while (n > mark && ((unsigned char)out->ptr[n - 1] & 0xC0u) == 0x80u) n--;
-    if (n == mark) return;
-    n--;
-    (void)hfsb_utf8_step(hfsb_buf_str(out), n, &code, &valid);
+    bool          valid = true;
+    if (n > mark) (void)hfsb_utf8_step(text, n, &code, &valid);
     if (!valid) hfsb_buf_truncate(out, n);
 }
 
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
-                                        unsigned long long from, size_t max,
-                                        hfsb_buf           *out,
-                                        unsigned long long *next,
-                                        unsigned long long *gone_from,
-                                        unsigned long long *gone_to) {
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to) {
     size_t      mark = out->len, got;
     hfsb_status st = HFSB_OK;
     *gone_from = *gone_to = 0;
-    if (from > c->total) from = c->total;
-    if (from < c->memory_start && from >= c->saved) {
+    if (from > r->total) from = r->total;
+    if (from < r->memory_start && from >= r->saved) {
         *gone_from = from;
-        *gone_to = from = c->memory_start;
+        *gone_to = from = r->memory_start;
     }
-    if (from >= c->memory_start) {
-        hfsb_str text = hfsb_buf_str(&c->memory);
-        size_t   at = (size_t)(from - c->memory_start);
+    if (from >= r->memory_start) {
+        hfsb_str text = hfsb_buf_str(&r->memory);
+        size_t   at = (size_t)(from - r->memory_start);
         size_t   n = text.len - at < max ? text.len - at : max;
         st = hfsb_buf_append(out, hfsb_str_slice(text, at, at + n));
     } else {
-        st = hfsbi_log_from_file(c, from, max, out);
+        st = hfsbi_log_from_file(r, from, max, out);
         if (st == HFSB_OK && out->len == mark) { /* the file is gone */
             *gone_from = from;
-            *gone_to = from = c->memory_start;
+            *gone_to = from = r->memory_start;
         }
     }
-    if (st == HFSB_OK && from + (out->len - mark) < c->total)
+    if (st == HFSB_OK && from + (out->len - mark) < r->total)
         hfsbi_cut_to_character(out, mark);
     got = out->len - mark;
     *next = from + got;
-    if (st == HFSB_OK && *next == c->total && c->filter[0])
-        st = hfsb_text_filter_peek(c->filter[0], out);
+    if (st == HFSB_OK && *next == r->total && r->filter[0])
+        st = hfsb_text_filter_peek(r->filter[0], out);
     if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
     return st;
 }
@@ -16357,29 +16395,29 @@ typedef struct hfsbi_job_spec {
 } hfsbi_job_spec;
 
 typedef struct hfsbi_job {
-    struct hfsbi_job *next;
-    char              id[HFSBI_JOB_ID];     /* unique, or as the caller chose */
-    char              marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
+    struct hfsbi_job  *next;
+    char               id[HFSBI_JOB_ID]; /* unique, or as the caller chose */
+    char               marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
                                   one that the caller chose, what makes it
                                   unique on this machine */
-    hfsb_buf          key;    /* of the call that started it, or empty */
-    bool              chosen; /* the caller chose id or key: not run again */
-    unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
-    hfsbi_job_state   state;
-    hfsbi_job_spec    spec;
-    long long         created, ended; /* hfsb_clock_ms() */
-    long              pid;            /* 0 until it runs */
-    hfsb_proc        *proc;
-    hfsb_proc_result  end;
-    hfsbi_record     record;
-    hfsb_proc_entry   left[HFSBI_JOB_LEFT]; /* what outlived it */
-    size_t            left_count;
-    hfsb_tool_result  result; /* once done; bash's reply */
-    hfsb_status       status; /* of that reply */
-    bool              result_held;
-    bool              killed; /* asked to end */
-    unsigned long long shown; /* bytes it had printed at the last look */
-    size_t            users;  /* calls that look at it: not freed meanwhile */
+    hfsb_buf           key;    /* of the call that started it, or empty */
+    bool               chosen; /* the caller chose id or key: not run again */
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
+    hfsbi_job_state    state;
+    hfsbi_job_spec     spec;
+    long long          created, ended; /* hfsb_clock_ms() */
+    long               pid;            /* 0 until it runs */
+    hfsb_proc         *proc;
+    hfsb_proc_result   end;
+    hfsbi_record       record;
+    hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* what outlived it */
+    size_t             left_count;
+    hfsb_tool_result   result; /* once done; bash's reply */
+    hfsb_status        status; /* of that reply */
+    bool               result_held;
+    bool               killed; /* asked to end */
+    unsigned long long shown;  /* bytes it had printed at the last look */
+    size_t             users;  /* calls that look at it: not freed meanwhile */
 } hfsbi_job;
 
 /* ---- a call that was made with a key ---- */
@@ -16404,26 +16442,26 @@ typedef struct hfsbi_digest {
 
 struct hfsb_tools {
     /* what does not change after open */
-    hfsb_alloc      alloc;
-    hfsb_place     *place;
-    hfsbi_checker  *checker; /* NULL: none; has a lock of its own */
-    bool            session, no_keeper;
-    hfsb_buf        shell;
-    hfsb_buf        env_text;  /* of commands: "NAME=value", each with NUL */
-    const char    **env;       /* the same as a list, NULL at its end */
-    size_t          env_count;
-    double          timeout, max_timeout;
-    long long       grace_ms;
-    size_t          max_running, max_waiting, max_finished;
-    char            prefix[16]; /* of job ids */
-    int             wake[2];    /* a byte makes the driver look again, */
-    int             host[2];    /* or the host's own loop */
+    hfsb_alloc     alloc;
+    hfsb_place    *place;
+    hfsbi_checker *checker; /* NULL: none; has a lock of its own */
+    bool           session, no_keeper;
+    hfsb_buf       shell;
+    hfsb_buf       env_text; /* of commands: "NAME=value", each with NUL */
+    const char   **env;      /* the same as a list, NULL at its end */
+    size_t         env_count;
+    double         timeout, max_timeout;
+    long long      grace_ms;
+    size_t         max_running, max_waiting, max_finished;
+    char           prefix[16]; /* of job ids */
+    int            wake[2];    /* a byte makes the driver look again, */
+    int            host[2];    /* or the host's own loop */
 
     pthread_mutex_t lock;
-    pthread_cond_t  changed; /* something is done, or no one drives */
-    bool            driving; /* a thread waits in poll() for all of us */
-    bool            watched; /* the host's loop waits for what it was told */
-    hfsbi_job      *jobs;    /* newest first */
+    pthread_cond_t  changed;   /* something is done, or no one drives */
+    bool            driving;   /* a thread waits in poll() for all of us */
+    bool            watched;   /* the host's loop waits for what it was told */
+    hfsbi_job      *jobs;      /* newest first */
     unsigned long   job_count; /* ever */
     hfsb_call      *waiting;   /* calls that wait for a time to come */
     hfsbi_once     *onces;
@@ -16436,7 +16474,7 @@ struct hfsb_tools {
 
 /* ---- job.c ---- */
 
-HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec *spec,
+HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
 
@@ -16497,10 +16535,12 @@ struct hfsb_call {
     size_t                 killed_count, killed_cap;
     unsigned long long     offset; /* of bash_output */
     long long              until;
-    bool                   streams; /* its on_text is the job's */
-    bool                   taken;   /* the result was moved out */
-    hfsbi_once            *once;   /* that is waited for, or filled */
-    char                   job_id[HFSBI_JOB_ID];
+    bool                   streams;         /* its on_text is the job's */
+    bool                   taken;           /* the result was moved out */
+    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
+                                               there is an id or a key */
+    hfsbi_once   *once;                     /* that is waited for, or filled */
+    char          job_id[HFSBI_JOB_ID];
 };
 
 /* A tool: fills call->result, or leaves it waiting. What it returns but
@@ -16524,7 +16564,7 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
 /* What bash_output and kill answer once they need not wait any more. Under
    the lock. */
-HFSBI_FN bool        hfsbi_output_ready(const hfsb_call *call);
+HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
 /* When to look again whether it is. */
 HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
@@ -16546,11 +16586,12 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
                                       const char *known, hfsb_err *err);
 
-/* sha256 of a tool's name and arguments. */
-HFSBI_FN hfsb_status hfsbi_call_digest(hfsb_str               name,
-                                       const hfsb_json_value *arguments,
-                                       const hfsb_alloc      *alloc,
-                                       unsigned char digest[HFSB_SHA256_SIZE]);
+/* The call of another tool than bash that had this key, or NULL. Under the
+   lock. */
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
+
+/* The keys of one edit. */
+#define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
 
 /* One row of the table of tools. */
 typedef struct hfsbi_tool {
@@ -16570,10 +16611,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 /* The result of a call that went well, or failed: the sentence, with no lock
    needed. Both give HFSB_OK, or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char *format, ...)
+                                     const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char *format, ...)
+                                       const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 /* A failure with the message of *err; HFSB_NOMEM goes through. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
@@ -16607,11 +16648,11 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
 /* job.c - the commands of a tools object: waiting, running, finished. Depends
    on: proc, record. */
 enum {
-    HFSBI_JOB_HOUR = 3600 * 1000,      /* a finished one is kept so long, */
-    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more; */
-    HFSBI_JOB_KEYED_MS = 600 * 1000,   /* one that must not run again, so */
-    HFSBI_JOB_KEYED = 256,             /* long, and so many of them */
-    HFSBI_DRAINS = 64                  /* pipes drained here at most */
+    HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
+    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* one that must not run again, so */
+    HFSBI_JOB_KEYED = 256,            /* long, and so many of them */
+    HFSBI_DRAINS = 64                 /* pipes drained here at most */
 };
 
 /* ---- what to run ---- */
@@ -16651,12 +16692,14 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
 }
 
 /* Set for every command, so that no tool waits for a terminal. */
-static const char *const hfsbi_env_defaults[] = {
-    "TERM=dumb",      "NO_COLOR=1",            "PAGER=cat",
-    "GIT_PAGER=cat",  "GIT_TERMINAL_PROMPT=0", "PYTHONUNBUFFERED=1"};
+static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
+                                                 "NO_COLOR=1",
+                                                 "PAGER=cat",
+                                                 "GIT_PAGER=cat",
+                                                 "GIT_TERMINAL_PROMPT=0",
+                                                 "PYTHONUNBUFFERED=1"};
 
-static bool hfsbi_env_inherits(const hfsbi_job_spec *spec,
-                               const char           *entry) {
+static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
     if (hfsbi_env_has(&spec->env, name)) return false;
@@ -16668,8 +16711,7 @@ static bool hfsbi_env_inherits(const hfsbi_job_spec *spec,
 
 /* Fills list, unless it is NULL, and gives the number of variables. */
 static size_t hfsbi_env_fill(const hfsb_tools     *tools,
-                             const hfsbi_job_spec *spec,
-                             const char          **list) {
+                             const hfsbi_job_spec *spec, const char **list) {
     size_t      i, n = 0, at;
     const char *entry;
     for (i = 0; i < tools->env_count; i++) {
@@ -16799,8 +16841,8 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
     const char **env =
         (const char **)hfsbi_array(&tools->alloc, n + 1, sizeof(char *));
-    hfsb_err     err = HFSB_INIT;
-    hfsb_status  st;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
     if (!env) {
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
     } else {
@@ -16880,8 +16922,7 @@ static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
                                   hfsb_str id, const unsigned char *digest,
                                   const hfsb_call_opts *opts) {
-    hfsbi_job *job =
-        (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
+    hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
     job->key.alloc = tools->alloc;
@@ -17046,10 +17087,9 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
 /* Copies the environment: the host may change its own while we use it. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
-    const char *const *from =
-        o->env ? o->env : (const char *const *)environ;
-    hfsb_status st = HFSB_OK;
-    size_t      at = 0, i = 0;
+    const char *const *from = o->env ? o->env : (const char *const *)environ;
+    hfsb_status        st = HFSB_OK;
+    size_t             at = 0, i = 0;
     for (; st == HFSB_OK && from && *from; from++) {
         if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
         st = hfsb_buf_append(&tools->env_text,
@@ -17057,8 +17097,8 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
         if (st == HFSB_OK) tools->env_count++;
     }
     if (st != HFSB_OK) return st;
-    tools->env = (const char **)hfsbi_array(
-        &o->alloc, tools->env_count + 1, sizeof(char *));
+    tools->env = (const char **)hfsbi_array(&o->alloc, tools->env_count + 1,
+                                            sizeof(char *));
     if (!tools->env) return HFSB_NOMEM;
     for (; i < tools->env_count; i++) {
         tools->env[i] = tools->env_text.ptr + at;
@@ -17078,7 +17118,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->no_keeper = o->no_keeper;
     tools->timeout = hfsbi_or_seconds(o->timeout, 240);
     tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
-    tools->grace_ms = o->grace_ms;
+    tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
+    if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
     tools->max_running = hfsbi_or_size(o->max_running, 64);
     tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
     tools->max_finished = hfsbi_or_size(o->max_finished, 256);
@@ -17094,8 +17135,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
         st = HFSB_NOMEM;
     tools->spills.none = o->no_spill;
     if (st != HFSB_OK || o->no_checks) return st;
-    tools->checker =
-        hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
+    tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env;
     return HFSB_OK;
@@ -17136,8 +17176,10 @@ static void hfsbi_wake_drain(int fd) {
 }
 
 static void hfsbi_wake_write(int fd) {
+    int     keep = errno; /* this may be in a signal handler */
     ssize_t n = hfsbi_write(fd, "", 1);
     (void)n; /* full: it is awake already */
+    errno = keep;
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
@@ -17178,8 +17220,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
     for (job = tools->jobs; job; job = job->next)
         (void)hfsbi_job_kill(tools, job);
     /* with the grace; what is left then is killed when it is freed */
-    until = hfsb_clock_ms() + 10000 +
-            (tools->grace_ms > 0 ? tools->grace_ms : 2000);
+    until = hfsb_clock_ms() + 10000 + tools->grace_ms;
     while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
@@ -17206,8 +17247,8 @@ static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
         list[0].readable = true;
         list[0].writable = false;
     }
-    return 1 + hfsbi_jobs_watch(tools, max ? list + 1 : list,
-                                max ? max - 1 : 0);
+    return 1 +
+           hfsbi_jobs_watch(tools, max ? list + 1 : list, max ? max - 1 : 0);
 }
 
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
@@ -17268,16 +17309,10 @@ enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
 static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsb_watch    watch[HFSBI_POLL_MAX];
     struct pollfd fds[HFSBI_POLL_MAX];
-    size_t        i, n = hfsbi_watch_all(tools, tools->wake[0], watch,
-                                         HFSBI_POLL_MAX);
-    int           ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
+    size_t n = hfsbi_watch_all(tools, tools->wake[0], watch, HFSBI_POLL_MAX);
+    int    ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
     if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
-    for (i = 0; i < n; i++) {
-        fds[i].fd = watch[i].fd;
-        fds[i].events = (short)((watch[i].readable ? POLLIN : 0) |
-                                (watch[i].writable ? POLLOUT : 0));
-        fds[i].revents = 0;
-    }
+    hfsbi_poll_fill(watch, n, fds);
     tools->driving = true;
     pthread_mutex_unlock(&tools->lock);
     (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
@@ -17462,7 +17497,7 @@ hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
 }
 
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char *format, ...) {
+                                     const char       *format, ...) {
     va_list     ap;
     hfsb_status st;
     result->success = true;
@@ -17473,7 +17508,7 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
 }
 
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char *format, ...) {
+                                       const char       *format, ...) {
     va_list     ap;
     hfsb_status st;
     result->success = false;
@@ -17513,12 +17548,12 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 static void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                 const hfsb_err *err) {
     result->success = false;
-    if (result->error.len) return;
-    if (hfsb_buf_append(&result->error,
-                        hfsb_cstr(err && err->msg[0]
-                                      ? err->msg
-                                      : hfsb_status_text(st))) != HFSB_OK)
-        return;
+    if (result->error.len == 0 &&
+        hfsb_buf_append(
+            &result->error,
+            hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
+            HFSB_OK)
+        hfsb_buf_truncate(&result->error, 0);
 }
 
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
@@ -17558,8 +17593,7 @@ static bool hfsbi_is_repeated(const hfsb_json_value *object,
 
 HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
-                                      const char            *known,
-                                      hfsb_err              *err) {
+                                      const char *known, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
     hfsb_err       name;
@@ -17572,12 +17606,12 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
         hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
         hfsbi_err_quote(&name, it.key, 80);
         if (unknown && !call->opts.strict)
-            st = hfsb_buf_printf(&call->notes,
-                                 "\n(unknown key ignored: %s)", name.msg);
+            st = hfsb_buf_printf(&call->notes, "\n(unknown key ignored: %s)",
+                                 name.msg);
         else if (unknown)
-            st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "Unknown key: %s. Known are: %s.", name.msg,
-                            known);
+            st =
+                hfsbi_fail(err, HFSB_ARG, 0, "Unknown key: %s. Known are: %s.",
+                           name.msg, known);
         else
             st = hfsbi_fail(err, HFSB_ARG, 0,
                             "The key %s is given twice: expected it once.",
@@ -17589,10 +17623,11 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_call_digest(hfsb_str               name,
-                                       const hfsb_json_value *arguments,
-                                       const hfsb_alloc      *alloc,
-                                       unsigned char digest[HFSB_SHA256_SIZE]) {
+/* sha256 of a tool's name and arguments. */
+static hfsb_status hfsbi_call_digest(hfsb_str               name,
+                                     const hfsb_json_value *arguments,
+                                     const hfsb_alloc      *alloc,
+                                     unsigned char         *digest) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_sha256 sha;
     hfsb_status st;
@@ -17627,9 +17662,9 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
     while ((once = *link) != NULL) {
-        bool gone = !once->running && !once->users &&
-                    (now - once->when > HFSBI_ONCE_MS ||
-                     n >= HFSBI_ONCE_COUNT);
+        bool gone =
+            !once->running && !once->users &&
+            (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
         if (gone) {
             *link = once->next;
             hfsbi_once_free(tools, once);
@@ -17665,23 +17700,24 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
     return once;
 }
 
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
+    hfsbi_once *once = tools->onces;
+    while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
+        once = once->next;
+    return once;
+}
+
 /* Finds the first call with this key, or makes this one the first. */
-static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_str name,
-                                    hfsb_err *err) {
-    hfsb_tools   *tools = call->tools;
-    unsigned char digest[HFSB_SHA256_SIZE];
-    hfsbi_once   *once = tools->onces;
-    hfsb_status   st =
-        hfsbi_call_digest(name, call->arguments, &tools->alloc, digest);
-    if (st != HFSB_OK) return st;
+static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    hfsbi_once *once;
     hfsbi_onces_forget(tools);
-    for (once = tools->onces; once; once = once->next)
-        if (hfsb_str_equal(hfsb_buf_str(&once->key), call->opts.key)) break;
-    if (!once) {
-        call->once = hfsbi_once_add(tools, call->opts.key, digest);
+    once = hfsbi_once_find(tools, call->opts.key);
+    if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
+        call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
     }
-    if (memcmp(once->digest, digest, sizeof digest) != 0)
+    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This key was used for another call; nothing was "
                           "done.");
@@ -17723,9 +17759,13 @@ static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes.",
                           HFSBI_KEY_MAX);
+    if (call->opts.key.len || hfsb_json_get(call->arguments, "id"))
+        st = hfsbi_call_digest(hfsb_cstr(tool->name), call->arguments,
+                               &call->tools->alloc, call->digest);
+    if (st != HFSB_OK) return st;
     if (call->opts.key.len && tool->keyed) {
         pthread_mutex_lock(&call->tools->lock);
-        st = hfsbi_once_enter(call, hfsb_cstr(tool->name), err);
+        st = hfsbi_once_enter(call, err);
         pthread_mutex_unlock(&call->tools->lock);
         if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
     }
@@ -17737,8 +17777,7 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
     call->wait = HFSBI_WAIT_NOTHING;
     if (st == HFSB_OK && call->notes.len)
-        st = hfsb_buf_append(&call->result.output,
-                             hfsb_buf_str(&call->notes));
+        st = hfsb_buf_append(&call->result.output, hfsb_buf_str(&call->notes));
     call->status = st;
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
 }
@@ -17761,8 +17800,7 @@ static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
     }
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
-    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
-        hfsbi_once_leave(call);
+    if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
     call->arguments = NULL;
 }
 
@@ -17847,7 +17885,9 @@ hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result) {
     return call->status;
 }
 
-const char *hfsb_call_job(const hfsb_call *call) { return call->job_id; }
+const char *hfsb_call_job(const hfsb_call *call) {
+    return call->job_id;
+}
 
 void hfsb_call_close(hfsb_call *call) {
     hfsb_tools *tools;
@@ -17936,8 +17976,8 @@ static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
     hfsb_tools *tools = call->tools;
     double      seconds = 0;
     char        text[32];
-    hfsb_status st = hfsb_json_arg_double(call->arguments, "timeout", false,
-                                          &seconds, err);
+    hfsb_status st =
+        hfsb_json_arg_double(call->arguments, "timeout", false, &seconds, err);
     if (st != HFSB_OK) return st;
     hfsbi_put_seconds(seconds, text);
     if (seconds < 0)
@@ -17955,7 +17995,7 @@ static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
 }
 
 /* One variable of `env` as "NAME=value", or "NAME" to unset it. */
-static hfsb_status hfsbi_read_variable(hfsb_str name,
+static hfsb_status hfsbi_read_variable(hfsb_str               name,
                                        const hfsb_json_value *value,
                                        hfsb_buf *out, hfsb_err *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
@@ -17990,8 +18030,8 @@ static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
                                   hfsb_err *err) {
     const hfsb_json_value *object = NULL;
     hfsb_json_iter         it;
-    hfsb_status            st = hfsb_json_arg_value(
-        call->arguments, "env", false, HFSB_JSON_OBJECT, &object, err);
+    hfsb_status st = hfsb_json_arg_value(call->arguments, "env", false,
+                                         HFSB_JSON_OBJECT, &object, err);
     it = hfsb_json_begin(object);
     while (st == HFSB_OK && hfsb_json_next(&it))
         st = hfsbi_read_variable(it.key, it.value, out, err);
@@ -18012,8 +18052,8 @@ static hfsb_status hfsbi_read_text(hfsb_call *call, const char *key,
 static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
                                        hfsb_err *err) {
     hfsb_str    base = hfsb_place_work_dir(call->tools->place), given;
-    hfsb_status st = hfsbi_read_text(call, "work_dir", false,
-                                     &spec->work_dir_given, err);
+    hfsb_status st =
+        hfsbi_read_text(call, "work_dir", false, &spec->work_dir_given, err);
     if (st != HFSB_OK) return st;
     given = hfsb_buf_str(&spec->work_dir_given);
     if (hfsb_str_find_byte(given, '\0') != HFSB_NPOS)
@@ -18029,8 +18069,8 @@ static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
 static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
                                    hfsb_err *err) {
     const hfsb_json_value *args = call->arguments;
-    hfsb_status st = hfsbi_read_text(call, "command", true, &spec->command,
-                                     err);
+    hfsb_status            st =
+        hfsbi_read_text(call, "command", true, &spec->command, err);
     if (st == HFSB_OK)
         st = hfsbi_read_text(call, "description", false, &spec->description,
                              err);
@@ -18053,8 +18093,8 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
                                 &spec->merge_stderr, err);
     if (st == HFSB_OK) st = hfsbi_read_timeout(call, spec, err);
     if (st == HFSB_OK) st = hfsbi_read_env(call, &spec->env, err);
-    spec->has_input = hfsb_json_type_of(hfsb_json_get(args, "stdin")) ==
-                      HFSB_JSON_STRING;
+    spec->has_input =
+        hfsb_json_type_of(hfsb_json_get(args, "stdin")) == HFSB_JSON_STRING;
     if (spec->background) spec->merge_stderr = true;
     return st;
 }
@@ -18062,11 +18102,9 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
 /* The id the caller chose, or none. */
 static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
                                  hfsb_err *err) {
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "id", false, id, err);
+    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
     if (st != HFSB_OK) return st;
-    if (id->len < HFSBI_JOB_ID &&
-        hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
+    if (id->len < HFSBI_JOB_ID && hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
         return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "id must have at most %d bytes and no NUL.",
@@ -18103,7 +18141,7 @@ static void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
 
 static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
     const hfsbi_record *c = &job->record;
-    hfsb_json_writer     w;
+    hfsb_json_writer    w;
     hfsb_json_writer_init(&w, &job->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
@@ -18111,8 +18149,7 @@ static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
     hfsbi_put_ending(&w, job);
     hfsbi_put_member_int(&w, "duration_ms", job->ended - job->created);
     hfsbi_put_member_bool(&w, "truncated", hfsbi_record_truncated(c));
-    hfsbi_put_member_int(&w, "total_chars",
-                         (long long)hfsbi_record_chars(c));
+    hfsbi_put_member_int(&w, "total_chars", (long long)hfsbi_record_chars(c));
     hfsb_json_put_key(&w, HFSB_LIT("spill_path"));
     if (c->path.len) hfsb_json_put_str(&w, hfsb_buf_str(&c->path));
     else hfsb_json_put_null(&w);
@@ -18139,8 +18176,9 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
         hfsbi_put_seconds(job->spec.timeout, seconds);
         return hfsb_buf_printf(
             out, "Timeout after %ss%s", seconds,
-            job->pid ? "" : " (it waited for other commands to end and was "
-                            "not started)");
+            job->pid ? ""
+                     : " (it waited for other commands to end and was "
+                       "not started)");
     }
     switch (job->end.end) {
     case HFSB_PROC_RUNNING:
@@ -18201,9 +18239,8 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
 
 /* A command with this id has been seen before. */
 static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
-                                    const unsigned char *digest,
-                                    hfsb_err            *err) {
-    if (memcmp(job->digest, digest, HFSB_SHA256_SIZE) != 0)
+                                    hfsb_err *err) {
+    if (memcmp(job->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another command (job "
                           "%s); nothing was run.",
@@ -18220,17 +18257,16 @@ static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
 /* Under the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_str id, hfsb_err *err) {
-    hfsb_tools   *tools = call->tools;
-    bool          background = spec->background;
-    hfsbi_job    *job = hfsbi_job_again(tools, id, call->opts.key);
-    unsigned char digest[HFSB_SHA256_SIZE] = {0};
-    hfsb_status   st = HFSB_OK;
-    if (id.len || call->opts.key.len)
-        st = hfsbi_call_digest(HFSB_LIT("bash"), call->arguments,
-                               &tools->alloc, digest);
-    if (st != HFSB_OK) return st;
+    hfsb_tools *tools = call->tools;
+    bool        background = spec->background;
+    hfsbi_job  *job = hfsbi_job_again(tools, id, call->opts.key);
+    hfsb_status st = HFSB_OK;
+    if (!job && call->opts.key.len && hfsbi_once_find(tools, call->opts.key))
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This key was used for another call; nothing was "
+                          "run.");
     if (job) {
-        st = hfsbi_bash_again(call, job, digest, err);
+        st = hfsbi_bash_again(call, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
                tools->max_waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,
@@ -18238,7 +18274,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                           "when some have ended.",
                           tools->max_waiting);
     } else {
-        call->job = hfsbi_job_add(tools, spec, id, digest, &call->opts);
+        call->job = hfsbi_job_add(tools, spec, id, call->digest, &call->opts);
         if (!call->job) return HFSB_NOMEM;
         call->streams = call->opts.on_text != NULL;
     }
@@ -18289,9 +18325,9 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsb_tool_result  *r = &call->result;
     unsigned long long next, gone_from, gone_to;
     hfsb_json_writer   w;
-    hfsb_status st = hfsbi_record_read(&job->record, call->offset,
-                                        HFSBI_OUTPUT_MAX, &r->output, &next,
-                                        &gone_from, &gone_to);
+    hfsb_status        st =
+        hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
+                          &r->output, &next, &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
     r->success = true;
     job->shown = job->record.bytes;
@@ -18379,8 +18415,9 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
         st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
     if (st != HFSB_OK) return st;
     if (!text.ptr && !eof)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Give \"text\" (a string), \"eof\" (true), or both.");
+        return hfsbi_fail(
+            err, HFSB_ARG, 0,
+            "Give \"text\" (a string), \"eof\" (true), or both.");
     pthread_mutex_lock(&tools->lock);
     st = hfsbi_job_of(call, &job, err);
     if (job && job->state != HFSBI_JOB_RUNNING) {
@@ -18407,8 +18444,8 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsbi_job  *job;
     size_t      n = 0;
     for (job = tools->jobs; job; job = job->next) n++;
-    call->killed = (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1,
-                                             sizeof(hfsbi_job *));
+    call->killed =
+        (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
     if (!call->killed) return HFSB_NOMEM;
     call->killed_cap = n + 1;
     for (job = tools->jobs; job; job = job->next) {
@@ -18433,8 +18470,7 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     hfsbi_putf(&sink, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
         if (hfsbi_kill_counts(call->killed[i]))
-            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "",
-                       call->killed[i]->pid);
+            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "", call->killed[i]->pid);
     hfsbi_put(&sink, HFSB_LIT("]"));
     for (i = 0; i < call->killed_count; i++)
         if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
@@ -18446,7 +18482,7 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
 
 HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    bool        all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
+    bool all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
                HFSB_JSON_NULL;
     hfsbi_job  *only = NULL;
     hfsb_status st = HFSB_OK;
@@ -18461,10 +18497,10 @@ HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
 /* ---- src/tool_read.c ---- */
 /* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
 enum {
-    HFSBI_READ_LINES = 2000,           /* when no limit is given */
-    HFSBI_READ_CHARS = 4000,           /* of a line */
-    HFSBI_READ_BLOCK = 32 * 1024,     /* on the stack */
-    HFSBI_READ_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_READ_LINES = 2000,      /* when no limit is given */
+    HFSBI_READ_CHARS = 4000,      /* of a line */
+    HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
+    HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
     HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
 };
@@ -18476,14 +18512,14 @@ typedef struct hfsbi_line_reader {
     hfsb_file_info     info;
     unsigned long long first, last; /* lines wanted, from 1 on */
     unsigned long long line;        /* the one that is being read */
-    hfsb_buf           text;  /* the start of it, when a block ended in it */
-    size_t             size;  /* of all of it */
-    size_t             more;  /* characters of it behind `text` */
-    bool               open;  /* some of it was read */
+    hfsb_buf           text; /* the start of it, when a block ended in it */
+    size_t             size; /* of all of it */
+    size_t             more; /* characters of it behind `text` */
+    bool               open; /* some of it was read */
     bool               ends_in_cr;
     hfsb_buf          *out;
-    bool               any;   /* line was put out */
-    bool               full;  /* no more output fits; `line` is the next */
+    bool               any;  /* line was put out */
+    bool               full; /* no more output fits; `line` is the next */
     bool               at_end, bad_utf8, binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
@@ -18526,7 +18562,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
-    hfsbi_put(&sink, hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
+    hfsbi_put(&sink,
+              hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
     if (valid) hfsbi_put(&sink, text);
     else if (sink.status == HFSB_OK)
         sink.status = hfsb_utf8_repair(text, r->out);
@@ -18599,7 +18636,8 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     r->open = false;
 }
 
-static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r, hfsb_str block) {
+static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
+                                          hfsb_str           block) {
     hfsb_status st = HFSB_OK;
     if (r->line < r->first) hfsbi_line_reader_skip(r, &block);
     while (st == HFSB_OK && block.len && hfsbi_line_wanted(r)) {
@@ -18660,12 +18698,11 @@ static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
     if (r->hashing) hfsb_sha256_write(&r->sha, text);
 }
 
-static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r,
-                                         hfsb_err          *err) {
+static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
     bool        again = r->at_end; /* all was read once, and noted */
-    if (r->info.size) /* most files are small and read whole */
+    if (r->info.size)              /* most files are small and read whole */
         st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
     r->at_end = false;
     while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
@@ -18770,14 +18807,13 @@ static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_json_writer   w;
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
-    bool more = r->full || !r->at_end || r->last < lines;
+    bool               more = r->full || !r->at_end || r->last < lines;
     hfsbi_read_sha256(r, hex);
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "size",
                          (long long)(r->at_end ? r->bytes : r->info.size));
-    if (r->at_end)
-        hfsbi_put_member_int(&w, "total_lines", (long long)lines);
+    if (r->at_end) hfsbi_put_member_int(&w, "total_lines", (long long)lines);
     if (hex[0]) hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
     hfsbi_put_member_bool(&w, "truncated", r->full);
     if (more)
@@ -18794,7 +18830,8 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
             &call->result,
             "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
             "its bytes use a command such as xxd, od -c or base64.",
-            (int)r->path.len, r->path.ptr, r->info.size);
+            (int)r->path.len, r->path.ptr,
+            r->info.size > r->bytes ? r->info.size : r->bytes);
     call->result.success = true;
     st = hfsbi_read_extra(call, r);
     if (st == HFSB_OK && r->bad_utf8)
@@ -18922,8 +18959,8 @@ HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
     hfsb_status          st;
     st = hfsb_json_arg_str(call->arguments, "path", true, &path, err);
     if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "content", true, &content,
-                               err);
+        st =
+            hfsb_json_arg_str(call->arguments, "content", true, &content, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(call->arguments, "if_sha256", false,
                                &opts.if_sha256, err);
@@ -18976,8 +19013,7 @@ static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     const hfsb_file_info   *was,
                                     hfsb_str                content,
-                                    const hfsb_edit_result *r,
-                                    hfsb_err               *err) {
+                                    const hfsb_edit_result *r, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
     hfsb_status          st;
@@ -19051,8 +19087,8 @@ HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err) {
 
 /* One element of `edits`; says which one an error is about. */
 static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
-                                       const hfsb_json_value *object,
-                                       size_t n, hfsb_edit *edit, bool *known,
+                                       const hfsb_json_value *object, size_t n,
+                                       hfsb_edit *edit, bool *known,
                                        hfsb_err *err) {
     hfsb_err    inner = HFSB_INIT;
     hfsb_status st;
@@ -19060,11 +19096,8 @@ static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "edits[%zu] must be an object, not %s.", n,
                           hfsb_json_type_name(hfsb_json_type_of(object)));
-    st = hfsbi_check_keys(call, object,
-                          "old_str new_str mode replace_all line exact",
-                          &inner);
-    if (st == HFSB_OK)
-        st = hfsbi_read_edit(call, object, edit, known, &inner);
+    st = hfsbi_check_keys(call, object, HFSBI_EDIT_NAMES, &inner);
+    if (st == HFSB_OK) st = hfsbi_read_edit(call, object, edit, known, &inner);
     if (st == HFSB_ARG)
         return hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
     return st;
@@ -19131,10 +19164,10 @@ typedef struct hfsbi_patch_call {
 
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
                                     hfsb_err *err) {
-    hfsbi_patch_call  *p = (hfsbi_patch_call *)user;
-    hfsb_tools      *tools = p->call->tools;
-    hfsbi_patch_seen one, *grown = p->seen;
-    hfsb_status      st;
+    hfsbi_patch_call *p = (hfsbi_patch_call *)user;
+    hfsb_tools       *tools = p->call->tools;
+    hfsbi_patch_seen  one, *grown = p->seen;
+    hfsb_status       st;
     if (!hfsbi_may_change(p->call, path, true, &st)) {
         p->refused = true;
         return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "not read")
@@ -19178,8 +19211,8 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
     was = hfsbi_patch_was(p, c->path);
     if (was && c->new_path.len) opts.mode = was->info.mode;
     else if (was) opts.if_same = &was->info;
-    st = hfsb_file_writer_open(p->call->tools->place, path, &opts, writer,
-                               err);
+    st =
+        hfsb_file_writer_open(p->call->tools->place, path, &opts, writer, err);
     if (st != HFSB_OK) return st;
     if (was) was->used = true;
     return hfsb_file_writer_append(*writer, hfsb_buf_str(&c->content), err);
@@ -19226,8 +19259,8 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
 
 static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
-    hfsbi_sink sink = hfsbi_sink_begin(&p->call->result.output);
-    size_t     i;
+    hfsbi_sink               sink = hfsbi_sink_begin(&p->call->result.output);
+    size_t                   i;
     for (i = 0; i < p->result.count; i++) {
         const hfsb_patch_change *c = p->result.changes + i;
         hfsbi_putf(&sink, "%s%s ", i ? "\n" : "", words[c->kind]);
@@ -19250,8 +19283,7 @@ static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
     size_t           i;
     diff.alloc = p->call->tools->alloc;
     for (i = 0; st == HFSB_OK && i < p->result.count; i++)
-        st = hfsb_buf_append(&diff,
-                             hfsb_buf_str(&p->result.changes[i].diff));
+        st = hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
     hfsb_json_writer_init(&w, &p->call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "count", (long long)p->result.count);
@@ -19276,7 +19308,7 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
 }
 
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
-                                   hfsb_err *err) {
+                                        hfsb_err *err) {
     hfsb_tool_result *r = &p->call->result;
     hfsb_patch_files  files;
     size_t            done = 0;
@@ -19302,7 +19334,7 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
 
 HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
-    hfsbi_patch_call    p;
+    hfsbi_patch_call  p;
     hfsb_str          text = HFSB_LIT("");
     size_t            i;
     hfsb_status       st =
@@ -19350,11 +19382,11 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
 
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",
-     "Run a command with /bin/sh and return what it printed, stdout before "
-     "stderr. To read, write and change files prefer the tools read, write, "
+     "Run a command with /bin/sh, which no root confines, and return what it "
+     "printed, stdout before stderr. To read, write and change files prefer the tools read, write, "
      "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
      "is a new shell: cd does not carry over. No terminal; stdin is empty "
-     "unless given: use flags such as -y. Long output is cut in the middle "
+     "unless given. Long output is cut in the middle "
      "and saved to a file that the reply names. For servers and long jobs "
      "use background, not &, and poll with bash_output.",
      HFSBI_OBJECT(
@@ -19436,8 +19468,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
                   HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
      HFSBI_CHANGES,
-     "path old_str new_str mode replace_all line exact", true,
-     hfsbi_tool_edit},
+     "path " HFSBI_EDIT_NAMES, true, hfsbi_tool_edit},
 
     {"multi_edit", "Edit a file in several places",
      "Make several edits to one file that you have read, all or none. Each "

@@ -57,7 +57,7 @@ hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
 }
 
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char *format, ...) {
+                                     const char       *format, ...) {
     va_list     ap;
     hfsb_status st;
     result->success = true;
@@ -68,7 +68,7 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
 }
 
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char *format, ...) {
+                                       const char       *format, ...) {
     va_list     ap;
     hfsb_status st;
     result->success = false;
@@ -108,12 +108,12 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 static void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                 const hfsb_err *err) {
     result->success = false;
-    if (result->error.len) return;
-    if (hfsb_buf_append(&result->error,
-                        hfsb_cstr(err && err->msg[0]
-                                      ? err->msg
-                                      : hfsb_status_text(st))) != HFSB_OK)
-        return;
+    if (result->error.len == 0 &&
+        hfsb_buf_append(
+            &result->error,
+            hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
+            HFSB_OK)
+        hfsb_buf_truncate(&result->error, 0);
 }
 
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
@@ -153,8 +153,7 @@ static bool hfsbi_is_repeated(const hfsb_json_value *object,
 
 HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
-                                      const char            *known,
-                                      hfsb_err              *err) {
+                                      const char *known, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
     hfsb_status    st = HFSB_OK;
     hfsb_err       name;
@@ -167,12 +166,12 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
         hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
         hfsbi_err_quote(&name, it.key, 80);
         if (unknown && !call->opts.strict)
-            st = hfsb_buf_printf(&call->notes,
-                                 "\n(unknown key ignored: %s)", name.msg);
+            st = hfsb_buf_printf(&call->notes, "\n(unknown key ignored: %s)",
+                                 name.msg);
         else if (unknown)
-            st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "Unknown key: %s. Known are: %s.", name.msg,
-                            known);
+            st =
+                hfsbi_fail(err, HFSB_ARG, 0, "Unknown key: %s. Known are: %s.",
+                           name.msg, known);
         else
             st = hfsbi_fail(err, HFSB_ARG, 0,
                             "The key %s is given twice: expected it once.",
@@ -184,10 +183,11 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_call_digest(hfsb_str               name,
-                                       const hfsb_json_value *arguments,
-                                       const hfsb_alloc      *alloc,
-                                       unsigned char digest[HFSB_SHA256_SIZE]) {
+/* sha256 of a tool's name and arguments. */
+static hfsb_status hfsbi_call_digest(hfsb_str               name,
+                                     const hfsb_json_value *arguments,
+                                     const hfsb_alloc      *alloc,
+                                     unsigned char         *digest) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_sha256 sha;
     hfsb_status st;
@@ -222,9 +222,9 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
     while ((once = *link) != NULL) {
-        bool gone = !once->running && !once->users &&
-                    (now - once->when > HFSBI_ONCE_MS ||
-                     n >= HFSBI_ONCE_COUNT);
+        bool gone =
+            !once->running && !once->users &&
+            (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
         if (gone) {
             *link = once->next;
             hfsbi_once_free(tools, once);
@@ -260,23 +260,24 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
     return once;
 }
 
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
+    hfsbi_once *once = tools->onces;
+    while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
+        once = once->next;
+    return once;
+}
+
 /* Finds the first call with this key, or makes this one the first. */
-static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_str name,
-                                    hfsb_err *err) {
-    hfsb_tools   *tools = call->tools;
-    unsigned char digest[HFSB_SHA256_SIZE];
-    hfsbi_once   *once = tools->onces;
-    hfsb_status   st =
-        hfsbi_call_digest(name, call->arguments, &tools->alloc, digest);
-    if (st != HFSB_OK) return st;
+static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    hfsbi_once *once;
     hfsbi_onces_forget(tools);
-    for (once = tools->onces; once; once = once->next)
-        if (hfsb_str_equal(hfsb_buf_str(&once->key), call->opts.key)) break;
-    if (!once) {
-        call->once = hfsbi_once_add(tools, call->opts.key, digest);
+    once = hfsbi_once_find(tools, call->opts.key);
+    if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
+        call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
     }
-    if (memcmp(once->digest, digest, sizeof digest) != 0)
+    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This key was used for another call; nothing was "
                           "done.");
@@ -318,9 +319,13 @@ static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes.",
                           HFSBI_KEY_MAX);
+    if (call->opts.key.len || hfsb_json_get(call->arguments, "id"))
+        st = hfsbi_call_digest(hfsb_cstr(tool->name), call->arguments,
+                               &call->tools->alloc, call->digest);
+    if (st != HFSB_OK) return st;
     if (call->opts.key.len && tool->keyed) {
         pthread_mutex_lock(&call->tools->lock);
-        st = hfsbi_once_enter(call, hfsb_cstr(tool->name), err);
+        st = hfsbi_once_enter(call, err);
         pthread_mutex_unlock(&call->tools->lock);
         if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
     }
@@ -332,8 +337,7 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
     call->wait = HFSBI_WAIT_NOTHING;
     if (st == HFSB_OK && call->notes.len)
-        st = hfsb_buf_append(&call->result.output,
-                             hfsb_buf_str(&call->notes));
+        st = hfsb_buf_append(&call->result.output, hfsb_buf_str(&call->notes));
     call->status = st;
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
 }
@@ -356,8 +360,7 @@ static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
     }
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
-    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
-        hfsbi_once_leave(call);
+    if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
     call->arguments = NULL;
 }
 
@@ -442,7 +445,9 @@ hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result) {
     return call->status;
 }
 
-const char *hfsb_call_job(const hfsb_call *call) { return call->job_id; }
+const char *hfsb_call_job(const hfsb_call *call) {
+    return call->job_id;
+}
 
 void hfsb_call_close(hfsb_call *call) {
     hfsb_tools *tools;

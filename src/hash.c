@@ -36,19 +36,19 @@ static void hfsbi_sha_schedule(const unsigned char *p, uint32_t w[64]) {
     }
 }
 
-static void hfsbi_sha_plain(unsigned int state[8], const unsigned char *block) {
+static void hfsbi_sha_plain(unsigned int         state[8],
+                            const unsigned char *block) {
     uint32_t w[64], s[8];
     size_t   i;
     hfsbi_sha_schedule(block, w);
     for (i = 0; i < 8; i++) s[i] = state[i];
     for (i = 0; i < 64; i++) {
         uint32_t e = s[4], a = s[0];
-        uint32_t t1 =
-            s[7] + (hfsbi_ror(e, 6) ^ hfsbi_ror(e, 11) ^ hfsbi_ror(e, 25)) +
-            ((e & s[5]) ^ (~e & s[6])) + hfsbi_sha_k[i] + w[i];
-        uint32_t t2 =
-            (hfsbi_ror(a, 2) ^ hfsbi_ror(a, 13) ^ hfsbi_ror(a, 22)) +
-            ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+        uint32_t t1 = s[7] +
+                      (hfsbi_ror(e, 6) ^ hfsbi_ror(e, 11) ^ hfsbi_ror(e, 25)) +
+                      ((e & s[5]) ^ (~e & s[6])) + hfsbi_sha_k[i] + w[i];
+        uint32_t t2 = (hfsbi_ror(a, 2) ^ hfsbi_ror(a, 13) ^ hfsbi_ror(a, 22)) +
+                      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
         s[7] = s[6];
         s[6] = s[5];
         s[5] = e;
@@ -76,8 +76,8 @@ static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     unsigned a, b, c, d;
     if (!sha->asked && blocks >= 128) {
         sha->asked = true;
-        sha->fast = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-                    (b >> 29 & 1) != 0;
+        sha->fast =
+            __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 29 & 1) != 0;
     }
     return sha->fast;
 }
@@ -85,9 +85,10 @@ static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
 /* Words 4 to 7 behind w0 w1 w2 w3, four each: the message schedule. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_next(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
-    __m128i seven = _mm_or_si128(_mm_srli_si128(w2, 4), _mm_slli_si128(w3, 12));
-    __m128i sum = (__m128i)__builtin_ia32_sha256msg1((hfsbi_v4)w0,
-                                                     (hfsbi_v4)w1);
+    __m128i seven =
+        _mm_or_si128(_mm_srli_si128(w2, 4), _mm_slli_si128(w3, 12));
+    __m128i sum =
+        (__m128i)__builtin_ia32_sha256msg1((hfsbi_v4)w0, (hfsbi_v4)w1);
     sum = _mm_add_epi32(sum, seven);
     return (__m128i)__builtin_ia32_sha256msg2((hfsbi_v4)sum, (hfsbi_v4)w3);
 }
@@ -107,8 +108,8 @@ hfsbi_sha_four(__m128i *abef, __m128i *cdgh, __m128i w, size_t round) {
 /* Sixteen bytes as four words, the first byte of each highest. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_load(const unsigned char *p) {
-    __m128i swap = _mm_set_epi32(0x0C0D0E0F, 0x08090A0B, 0x04050607,
-                                 0x00010203);
+    __m128i swap =
+        _mm_set_epi32(0x0C0D0E0F, 0x08090A0B, 0x04050607, 0x00010203);
     __m128i raw = _mm_loadu_si128((const __m128i *)(const void *)p);
     return (__m128i)__builtin_ia32_pshufb128((hfsbi_v16)raw, (hfsbi_v16)swap);
 }
@@ -116,10 +117,8 @@ hfsbi_sha_load(const unsigned char *p) {
 __attribute__((target("sha,ssse3"))) static void
 hfsbi_sha_x86(unsigned int state[8], const unsigned char *p, size_t blocks) {
     unsigned int *s = state;
-    __m128i       abef = _mm_set_epi32((int)s[0], (int)s[1], (int)s[4],
-                                       (int)s[5]);
-    __m128i       cdgh = _mm_set_epi32((int)s[2], (int)s[3], (int)s[6],
-                                       (int)s[7]);
+    __m128i abef = _mm_set_epi32((int)s[0], (int)s[1], (int)s[4], (int)s[5]);
+    __m128i cdgh = _mm_set_epi32((int)s[2], (int)s[3], (int)s[6], (int)s[7]);
     for (; blocks > 0; blocks--, p += 64) {
         __m128i old_abef = abef, old_cdgh = cdgh;
         __m128i w0 = hfsbi_sha_load(p), w1 = hfsbi_sha_load(p + 16);
@@ -163,10 +162,10 @@ static void hfsbi_sha_blocks(hfsb_sha256 *sha, const unsigned char *p,
 }
 
 void hfsb_sha256_init(hfsb_sha256 *sha) {
-    static const uint32_t start[8] = {
-        0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
-        0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
-    size_t i;
+    static const uint32_t start[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u,
+                                      0xa54ff53au, 0x510e527fu, 0x9b05688cu,
+                                      0x1f83d9abu, 0x5be0cd19u};
+    size_t                i;
     memset(sha, 0, sizeof *sha);
     for (i = 0; i < 8; i++) sha->state[i] = start[i];
 }
@@ -207,7 +206,7 @@ void hfsb_sha256_finish(hfsb_sha256  *sha,
 }
 
 HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
-                                      char hex[HFSB_SHA256_HEX]) {
+                                      char         hex[HFSB_SHA256_HEX]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char     digest[HFSB_SHA256_SIZE];
     size_t            i;
@@ -229,8 +228,8 @@ void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
 /* ---- base64 ---- */
 
 hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char    digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "abcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = (const unsigned char *)s.ptr;
     size_t               quads = s.len / 3 + (s.len % 3 > 0), size, i, k;
     hfsb_status          st;
@@ -268,7 +267,8 @@ static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
         if (s.ptr[i] == '=')
             return hfsbi_fail(err, HFSB_SYNTAX, i,
                               "Base64 has padding at offset %zu: only the "
-                              "last two characters may be \"=\".", i);
+                              "last two characters may be \"=\".",
+                              i);
         return hfsbi_fail(err, HFSB_SYNTAX, i,
                           "Base64 has the byte 0x%02X at offset %zu: only "
                           "A-Z, a-z, 0-9, \"+\" and \"/\" are allowed, no "
@@ -279,9 +279,10 @@ static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
         return hfsbi_fail(err, HFSB_SYNTAX, s.len,
                           "Base64 has %zu characters, which is not a "
                           "multiple of four: it was cut off or lacks its "
-                          "padding.", s.len);
-    if (n < s.len && (hfsbi_base64_digit(s.ptr[n - 1]) &
-                      (s.len - n == 2 ? 15u : 3u)) != 0)
+                          "padding.",
+                          s.len);
+    if (n < s.len &&
+        (hfsbi_base64_digit(s.ptr[n - 1]) & (s.len - n == 2 ? 15u : 3u)) != 0)
         return hfsbi_fail(err, HFSB_SYNTAX, n - 1,
                           "Base64 ends in \"%c\" before the padding, whose "
                           "spare bits are not zero: it was damaged.",

@@ -3,11 +3,11 @@
 #include "tool.h"
 
 enum {
-    HFSBI_JOB_HOUR = 3600 * 1000,      /* a finished one is kept so long, */
-    HFSBI_JOB_HELD = 8 * 1024 * 1024,  /* its text while all have no more; */
-    HFSBI_JOB_KEYED_MS = 600 * 1000,   /* one that must not run again, so */
-    HFSBI_JOB_KEYED = 256,             /* long, and so many of them */
-    HFSBI_DRAINS = 64                  /* pipes drained here at most */
+    HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
+    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* one that must not run again, so */
+    HFSBI_JOB_KEYED = 256,            /* long, and so many of them */
+    HFSBI_DRAINS = 64                 /* pipes drained here at most */
 };
 
 /* ---- what to run ---- */
@@ -47,12 +47,14 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
 }
 
 /* Set for every command, so that no tool waits for a terminal. */
-static const char *const hfsbi_env_defaults[] = {
-    "TERM=dumb",      "NO_COLOR=1",            "PAGER=cat",
-    "GIT_PAGER=cat",  "GIT_TERMINAL_PROMPT=0", "PYTHONUNBUFFERED=1"};
+static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
+                                                 "NO_COLOR=1",
+                                                 "PAGER=cat",
+                                                 "GIT_PAGER=cat",
+                                                 "GIT_TERMINAL_PROMPT=0",
+                                                 "PYTHONUNBUFFERED=1"};
 
-static bool hfsbi_env_inherits(const hfsbi_job_spec *spec,
-                               const char           *entry) {
+static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
     if (hfsbi_env_has(&spec->env, name)) return false;
@@ -64,8 +66,7 @@ static bool hfsbi_env_inherits(const hfsbi_job_spec *spec,
 
 /* Fills list, unless it is NULL, and gives the number of variables. */
 static size_t hfsbi_env_fill(const hfsb_tools     *tools,
-                             const hfsbi_job_spec *spec,
-                             const char          **list) {
+                             const hfsbi_job_spec *spec, const char **list) {
     size_t      i, n = 0, at;
     const char *entry;
     for (i = 0; i < tools->env_count; i++) {
@@ -195,8 +196,8 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
     const char **env =
         (const char **)hfsbi_array(&tools->alloc, n + 1, sizeof(char *));
-    hfsb_err     err = HFSB_INIT;
-    hfsb_status  st;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
     if (!env) {
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
     } else {
@@ -276,8 +277,7 @@ static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
                                   hfsb_str id, const unsigned char *digest,
                                   const hfsb_call_opts *opts) {
-    hfsbi_job *job =
-        (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
+    hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
     job->key.alloc = tools->alloc;

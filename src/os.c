@@ -55,8 +55,8 @@ static hfsb_status hfsbi_os_status(int code) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
-                                   const char *format, ...) {
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
+                                   ...) {
     char    text[1024];
     va_list ap;
     if (!err) return hfsbi_os_status(code);
@@ -213,6 +213,25 @@ HFSBI_FN void hfsbi_random(void *out, size_t n) {
     }
 }
 
+HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
+    unsigned char bytes[HFSBI_RANDOM_NAME / 2];
+    size_t        i;
+    hfsbi_random(bytes, sizeof bytes);
+    for (i = 0; i < sizeof bytes; i++)
+        (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+}
+
+HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
+                              struct pollfd *fds) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        fds[i].fd = list[i].fd;
+        fds[i].events = (short)((list[i].readable ? POLLIN : 0) |
+                                (list[i].writable ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+}
+
 HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
     char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
     if (!copy) return NULL;
@@ -222,16 +241,13 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
 }
 
 HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
-    char          name[PATH_MAX];
-    unsigned char id[8];
-    int           fd = -1, tries, n;
+    char name[PATH_MAX], id[HFSBI_RANDOM_NAME];
+    int  fd = -1, tries, n;
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
     for (tries = 0; fd < 0 && tries < 8; tries++) {
-        hfsbi_random(id, sizeof id);
-        n = snprintf(name, sizeof name,
-                     "%s/.hfsb-%02x%02x%02x%02x%02x%02x%02x%02x", dir, id[0],
-                     id[1], id[2], id[3], id[4], id[5], id[6], id[7]);
+        hfsbi_random_name(id);
+        n = snprintf(name, sizeof name, "%s/.hfsb-%s", dir, id);
         if (n < 0 || (size_t)n >= sizeof name) {
             errno = ENAMETOOLONG;
             return -1;

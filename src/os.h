@@ -49,9 +49,8 @@ HFSBI_FN const char *hfsbi_os_text(int code);
 /* Fills *err with `format`, ": " and the words for errno `code`. The status is
    HFSB_NOT_FOUND for ENOENT and ENOTDIR, HFSB_NOMEM for ENOMEM, HFSB_LIMIT
    for E2BIG, else HFSB_IO. */
-HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code,
-                                   const char *format, ...)
-    HFSBI_PRINTF(3, 4);
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
+                                   ...) HFSBI_PRINTF(3, 4);
 
 /* ---- descriptors; all are close-on-exec ---- */
 
@@ -97,6 +96,14 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 /* Fills out with n random bytes; without a source of them, with what changes
    from call to call. For names and ids, not for keys. */
 HFSBI_FN void hfsbi_random(void *out, size_t n);
+
+/* Letters and digits for the name of a file that is not there yet. */
+#define HFSBI_RANDOM_NAME 17 /* with the NUL */
+HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
+
+/* What poll() wants to know, from what our objects say. */
+HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
+                              struct pollfd *fds);
 
 /* A NUL-terminated copy in memory of alloc; give it back with
    hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */

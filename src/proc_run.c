@@ -104,14 +104,9 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
 static void hfsbi_proc_wait(const hfsb_proc *proc) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
     struct pollfd list[HFSB_PROC_WATCHES];
-    size_t        n = hfsb_proc_watch(proc, watch), i;
+    size_t        n = hfsb_proc_watch(proc, watch);
     long long     left = hfsb_proc_deadline(proc);
-    for (i = 0; i < n; i++) {
-        list[i].fd = watch[i].fd;
-        list[i].events = (short)((watch[i].readable ? POLLIN : 0) |
-                                 (watch[i].writable ? POLLOUT : 0));
-        list[i].revents = 0;
-    }
+    hfsbi_poll_fill(watch, n, list);
     if (left >= 0) {
         left -= hfsb_clock_ms();
         if (left < 0) left = 0;

@@ -8,12 +8,12 @@
 /* The spill files of one tools object: at most `max` are kept, the oldest
    goes first; only those made here are ever removed. */
 typedef struct hfsbi_spills {
-    char      **paths; /* a ring, oldest at `first` */
-    size_t      first, count, max;
-    size_t      max_bytes;
-    bool        none; /* make no file at all */
-    char       *dir;
-    hfsb_alloc  alloc;
+    char     **paths; /* a ring, oldest at `first` */
+    size_t     first, count, max;
+    size_t     max_bytes;
+    bool       none; /* make no file at all */
+    char      *dir;
+    hfsb_alloc alloc;
 } hfsbi_spills;
 
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
@@ -59,41 +59,39 @@ typedef struct hfsbi_record {
 } hfsbi_record;
 
 /* False without memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *c, hfsbi_spills *spills,
-                                 bool merged, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_record_free(hfsbi_record *c);
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
 
 /* Takes bytes as the command wrote them. */
-HFSBI_FN void hfsbi_record_write(hfsbi_record *c, hfsb_proc_stream stream,
-                                  hfsb_str bytes);
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes);
 /* The command is over: unfinished lines are taken as they are, stderr is put
    behind stdout. */
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *c);
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
 
 /* Characters in all, and whether a reply leaves some out. */
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *c);
-HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *c);
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
+HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *r);
 
 /* True while there is an unfinished line to show. */
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *c);
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
 
 /* Appends what a reply shows. After finish. */
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *c,
-                                        hfsb_buf            *out);
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
 
 /* Nothing more will come or be shown: only what read() needs is kept. */
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *c);
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
 /* Bytes that are held in memory then, and to let go of them. */
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *c);
-HFSBI_FN void   hfsbi_record_forget(hfsbi_record *c);
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
+HFSBI_FN void   hfsbi_record_forget(hfsbi_record *r);
 
 /* Appends the log from byte `from` on, at most max bytes, cut between
    characters; *next is where it goes on. What is not held any more is left
    out, as [*gone_from, *gone_to) (both 0: nothing). When the log's end was
    reached the unfinished line is appended too. */
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *c,
-                                        unsigned long long from, size_t max,
-                                        hfsb_buf           *out,
-                                        unsigned long long *next,
-                                        unsigned long long *gone_from,
-                                        unsigned long long *gone_to);
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to);

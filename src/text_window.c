@@ -27,8 +27,7 @@ static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
 /* The marker between head and tail of a text of `total` characters. Where
    saved is not 0, only so many bytes of it are in the spill file. */
 static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
-                             size_t total, hfsb_str spill_path,
-                             size_t saved) {
+                             size_t total, hfsb_str spill_path, size_t saved) {
     hfsbi_put(sink, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(sink, total - limit->chars);
     hfsbi_put(sink, HFSB_LIT(" of "));
@@ -72,8 +71,8 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
         size_t head = hfsb_utf8_offset(text, lim.head);
         size_t left_out = total - lim.chars;
         size_t tail =
-            head + hfsb_utf8_offset(hfsb_str_slice(text, head, text.len),
-                                    left_out);
+            head +
+            hfsb_utf8_offset(hfsb_str_slice(text, head, text.len), left_out);
         hfsbi_put(&sink, hfsb_str_slice(text, 0, head));
         hfsbi_put_marker(&sink, &lim, total, spill_path, 0);
         hfsbi_put(&sink, hfsb_str_slice(text, tail, text.len));
@@ -212,23 +211,21 @@ static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
     bool   fresh = drop == w->chars;
     if (fresh) { /* the character that `rest` belongs to is gone too */
         text = hfsb_str_slice(text, rest, text.len);
-        text = hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep),
-                              text.len);
+        text =
+            hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep), text.len);
     }
     if (!hfsbi_add(fresh ? 0 : w->len, text.len, &need) || need > max)
         need = max;
     if (!hfsbi_ring_reserve(w, need, max)) return false;
     if (fresh) hfsbi_ring_drop(w, w->len);
     else if (drop > 0) hfsbi_ring_drop_chars(w, drop);
-    if (w->len > max - text.len)
-        hfsbi_ring_drop(w, w->len - (max - text.len));
+    if (w->len > max - text.len) hfsbi_ring_drop(w, w->len - (max - text.len));
     hfsbi_ring_append(w, text);
     w->chars += keep - drop;
     return true;
 }
 
-hfsb_status hfsb_text_window_write(hfsb_text_window *window,
-                                   hfsb_str          piece) {
+hfsb_status hfsb_text_window_write(hfsb_text_window *window, hfsb_str piece) {
     hfsb_text_window *w = window;
     size_t            mark = w->head.len, head_max = w->limit.head;
     size_t            rest = hfsbi_window_rest(piece), to_head = 0;
@@ -244,8 +241,8 @@ hfsb_status hfsb_text_window_write(hfsb_text_window *window,
         }
         rest = 0;
     }
-    if (!hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len),
-                           rest, n - n_head)) {
+    if (!hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len), rest,
+                           n - n_head)) {
         hfsb_buf_truncate(&w->head, mark);
         return HFSB_NOMEM;
     }
@@ -282,17 +279,16 @@ static void hfsbi_put_last(hfsbi_sink *sink, const hfsb_text_window *w,
     hfsbi_put_kept(&all, w);
     if (hfsbi_sink_end(&all) != HFSB_OK) sink->status = all.status;
     text = hfsb_buf_str(&kept);
-    hfsbi_put(sink, hfsb_str_slice(
-                        text,
-                        hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
-                        text.len));
+    hfsbi_put(sink,
+              hfsb_str_slice(text,
+                             hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
+                             text.len));
     hfsb_buf_free(&kept);
 }
 
 HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
-                                             hfsb_str  spill_path,
-                                             size_t    saved,
+                                             hfsb_str spill_path, size_t saved,
                                              hfsb_buf *out) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
     size_t     head = a->limit.head, tail = a->limit.chars - head;
@@ -320,8 +316,7 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     hfsbi_ring_views(window, &first, &second);
     hfsbi_put(&sink, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path,
-                         0);
+        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path, 0);
     hfsbi_put(&sink, first);
     hfsbi_put(&sink, second);
     return hfsbi_sink_end(&sink);

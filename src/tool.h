@@ -30,29 +30,29 @@ typedef struct hfsbi_job_spec {
 } hfsbi_job_spec;
 
 typedef struct hfsbi_job {
-    struct hfsbi_job *next;
-    char              id[HFSBI_JOB_ID];     /* unique, or as the caller chose */
-    char              marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
+    struct hfsbi_job  *next;
+    char               id[HFSBI_JOB_ID]; /* unique, or as the caller chose */
+    char               marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
                                   one that the caller chose, what makes it
                                   unique on this machine */
-    hfsb_buf          key;    /* of the call that started it, or empty */
-    bool              chosen; /* the caller chose id or key: not run again */
-    unsigned char     digest[HFSB_SHA256_SIZE]; /* of the call */
-    hfsbi_job_state   state;
-    hfsbi_job_spec    spec;
-    long long         created, ended; /* hfsb_clock_ms() */
-    long              pid;            /* 0 until it runs */
-    hfsb_proc        *proc;
-    hfsb_proc_result  end;
-    hfsbi_record     record;
-    hfsb_proc_entry   left[HFSBI_JOB_LEFT]; /* what outlived it */
-    size_t            left_count;
-    hfsb_tool_result  result; /* once done; bash's reply */
-    hfsb_status       status; /* of that reply */
-    bool              result_held;
-    bool              killed; /* asked to end */
-    unsigned long long shown; /* bytes it had printed at the last look */
-    size_t            users;  /* calls that look at it: not freed meanwhile */
+    hfsb_buf           key;    /* of the call that started it, or empty */
+    bool               chosen; /* the caller chose id or key: not run again */
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
+    hfsbi_job_state    state;
+    hfsbi_job_spec     spec;
+    long long          created, ended; /* hfsb_clock_ms() */
+    long               pid;            /* 0 until it runs */
+    hfsb_proc         *proc;
+    hfsb_proc_result   end;
+    hfsbi_record       record;
+    hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* what outlived it */
+    size_t             left_count;
+    hfsb_tool_result   result; /* once done; bash's reply */
+    hfsb_status        status; /* of that reply */
+    bool               result_held;
+    bool               killed; /* asked to end */
+    unsigned long long shown;  /* bytes it had printed at the last look */
+    size_t             users;  /* calls that look at it: not freed meanwhile */
 } hfsbi_job;
 
 /* ---- a call that was made with a key ---- */
@@ -77,26 +77,26 @@ typedef struct hfsbi_digest {
 
 struct hfsb_tools {
     /* what does not change after open */
-    hfsb_alloc      alloc;
-    hfsb_place     *place;
-    hfsbi_checker  *checker; /* NULL: none; has a lock of its own */
-    bool            session, no_keeper;
-    hfsb_buf        shell;
-    hfsb_buf        env_text;  /* of commands: "NAME=value", each with NUL */
-    const char    **env;       /* the same as a list, NULL at its end */
-    size_t          env_count;
-    double          timeout, max_timeout;
-    long long       grace_ms;
-    size_t          max_running, max_waiting, max_finished;
-    char            prefix[16]; /* of job ids */
-    int             wake[2];    /* a byte makes the driver look again, */
-    int             host[2];    /* or the host's own loop */
+    hfsb_alloc     alloc;
+    hfsb_place    *place;
+    hfsbi_checker *checker; /* NULL: none; has a lock of its own */
+    bool           session, no_keeper;
+    hfsb_buf       shell;
+    hfsb_buf       env_text; /* of commands: "NAME=value", each with NUL */
+    const char   **env;      /* the same as a list, NULL at its end */
+    size_t         env_count;
+    double         timeout, max_timeout;
+    long long      grace_ms;
+    size_t         max_running, max_waiting, max_finished;
+    char           prefix[16]; /* of job ids */
+    int            wake[2];    /* a byte makes the driver look again, */
+    int            host[2];    /* or the host's own loop */
 
     pthread_mutex_t lock;
-    pthread_cond_t  changed; /* something is done, or no one drives */
-    bool            driving; /* a thread waits in poll() for all of us */
-    bool            watched; /* the host's loop waits for what it was told */
-    hfsbi_job      *jobs;    /* newest first */
+    pthread_cond_t  changed;   /* something is done, or no one drives */
+    bool            driving;   /* a thread waits in poll() for all of us */
+    bool            watched;   /* the host's loop waits for what it was told */
+    hfsbi_job      *jobs;      /* newest first */
     unsigned long   job_count; /* ever */
     hfsb_call      *waiting;   /* calls that wait for a time to come */
     hfsbi_once     *onces;
@@ -109,7 +109,7 @@ struct hfsb_tools {
 
 /* ---- job.c ---- */
 
-HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec *spec,
+HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
 
@@ -170,10 +170,12 @@ struct hfsb_call {
     size_t                 killed_count, killed_cap;
     unsigned long long     offset; /* of bash_output */
     long long              until;
-    bool                   streams; /* its on_text is the job's */
-    bool                   taken;   /* the result was moved out */
-    hfsbi_once            *once;   /* that is waited for, or filled */
-    char                   job_id[HFSBI_JOB_ID];
+    bool                   streams;         /* its on_text is the job's */
+    bool                   taken;           /* the result was moved out */
+    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
+                                               there is an id or a key */
+    hfsbi_once   *once;                     /* that is waited for, or filled */
+    char          job_id[HFSBI_JOB_ID];
 };
 
 /* A tool: fills call->result, or leaves it waiting. What it returns but
@@ -197,7 +199,7 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
 /* What bash_output and kill answer once they need not wait any more. Under
    the lock. */
-HFSBI_FN bool        hfsbi_output_ready(const hfsb_call *call);
+HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
 /* When to look again whether it is. */
 HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
@@ -219,11 +221,12 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
                                       const char *known, hfsb_err *err);
 
-/* sha256 of a tool's name and arguments. */
-HFSBI_FN hfsb_status hfsbi_call_digest(hfsb_str               name,
-                                       const hfsb_json_value *arguments,
-                                       const hfsb_alloc      *alloc,
-                                       unsigned char digest[HFSB_SHA256_SIZE]);
+/* The call of another tool than bash that had this key, or NULL. Under the
+   lock. */
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
+
+/* The keys of one edit. */
+#define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
 
 /* One row of the table of tools. */
 typedef struct hfsbi_tool {
@@ -243,10 +246,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 /* The result of a call that went well, or failed: the sentence, with no lock
    needed. Both give HFSB_OK, or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char *format, ...)
+                                     const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char *format, ...)
+                                       const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 /* A failure with the message of *err; HFSB_NOMEM goes through. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,

@@ -24,8 +24,8 @@ static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
     hfsb_tools *tools = call->tools;
     double      seconds = 0;
     char        text[32];
-    hfsb_status st = hfsb_json_arg_double(call->arguments, "timeout", false,
-                                          &seconds, err);
+    hfsb_status st =
+        hfsb_json_arg_double(call->arguments, "timeout", false, &seconds, err);
     if (st != HFSB_OK) return st;
     hfsbi_put_seconds(seconds, text);
     if (seconds < 0)
@@ -43,7 +43,7 @@ static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
 }
 
 /* One variable of `env` as "NAME=value", or "NAME" to unset it. */
-static hfsb_status hfsbi_read_variable(hfsb_str name,
+static hfsb_status hfsbi_read_variable(hfsb_str               name,
                                        const hfsb_json_value *value,
                                        hfsb_buf *out, hfsb_err *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
@@ -78,8 +78,8 @@ static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
                                   hfsb_err *err) {
     const hfsb_json_value *object = NULL;
     hfsb_json_iter         it;
-    hfsb_status            st = hfsb_json_arg_value(
-        call->arguments, "env", false, HFSB_JSON_OBJECT, &object, err);
+    hfsb_status st = hfsb_json_arg_value(call->arguments, "env", false,
+                                         HFSB_JSON_OBJECT, &object, err);
     it = hfsb_json_begin(object);
     while (st == HFSB_OK && hfsb_json_next(&it))
         st = hfsbi_read_variable(it.key, it.value, out, err);
@@ -100,8 +100,8 @@ static hfsb_status hfsbi_read_text(hfsb_call *call, const char *key,
 static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
                                        hfsb_err *err) {
     hfsb_str    base = hfsb_place_work_dir(call->tools->place), given;
-    hfsb_status st = hfsbi_read_text(call, "work_dir", false,
-                                     &spec->work_dir_given, err);
+    hfsb_status st =
+        hfsbi_read_text(call, "work_dir", false, &spec->work_dir_given, err);
     if (st != HFSB_OK) return st;
     given = hfsb_buf_str(&spec->work_dir_given);
     if (hfsb_str_find_byte(given, '\0') != HFSB_NPOS)
@@ -117,8 +117,8 @@ static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
 static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
                                    hfsb_err *err) {
     const hfsb_json_value *args = call->arguments;
-    hfsb_status st = hfsbi_read_text(call, "command", true, &spec->command,
-                                     err);
+    hfsb_status            st =
+        hfsbi_read_text(call, "command", true, &spec->command, err);
     if (st == HFSB_OK)
         st = hfsbi_read_text(call, "description", false, &spec->description,
                              err);
@@ -141,8 +141,8 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
                                 &spec->merge_stderr, err);
     if (st == HFSB_OK) st = hfsbi_read_timeout(call, spec, err);
     if (st == HFSB_OK) st = hfsbi_read_env(call, &spec->env, err);
-    spec->has_input = hfsb_json_type_of(hfsb_json_get(args, "stdin")) ==
-                      HFSB_JSON_STRING;
+    spec->has_input =
+        hfsb_json_type_of(hfsb_json_get(args, "stdin")) == HFSB_JSON_STRING;
     if (spec->background) spec->merge_stderr = true;
     return st;
 }
@@ -150,11 +150,9 @@ static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
 /* The id the caller chose, or none. */
 static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
                                  hfsb_err *err) {
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "id", false, id, err);
+    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
     if (st != HFSB_OK) return st;
-    if (id->len < HFSBI_JOB_ID &&
-        hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
+    if (id->len < HFSBI_JOB_ID && hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
         return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "id must have at most %d bytes and no NUL.",
@@ -191,7 +189,7 @@ static void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
 
 static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
     const hfsbi_record *c = &job->record;
-    hfsb_json_writer     w;
+    hfsb_json_writer    w;
     hfsb_json_writer_init(&w, &job->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
@@ -199,8 +197,7 @@ static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
     hfsbi_put_ending(&w, job);
     hfsbi_put_member_int(&w, "duration_ms", job->ended - job->created);
     hfsbi_put_member_bool(&w, "truncated", hfsbi_record_truncated(c));
-    hfsbi_put_member_int(&w, "total_chars",
-                         (long long)hfsbi_record_chars(c));
+    hfsbi_put_member_int(&w, "total_chars", (long long)hfsbi_record_chars(c));
     hfsb_json_put_key(&w, HFSB_LIT("spill_path"));
     if (c->path.len) hfsb_json_put_str(&w, hfsb_buf_str(&c->path));
     else hfsb_json_put_null(&w);
@@ -227,8 +224,9 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
         hfsbi_put_seconds(job->spec.timeout, seconds);
         return hfsb_buf_printf(
             out, "Timeout after %ss%s", seconds,
-            job->pid ? "" : " (it waited for other commands to end and was "
-                            "not started)");
+            job->pid ? ""
+                     : " (it waited for other commands to end and was "
+                       "not started)");
     }
     switch (job->end.end) {
     case HFSB_PROC_RUNNING:
@@ -289,9 +287,8 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
 
 /* A command with this id has been seen before. */
 static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
-                                    const unsigned char *digest,
-                                    hfsb_err            *err) {
-    if (memcmp(job->digest, digest, HFSB_SHA256_SIZE) != 0)
+                                    hfsb_err *err) {
+    if (memcmp(job->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another command (job "
                           "%s); nothing was run.",
@@ -308,17 +305,16 @@ static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
 /* Under the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_str id, hfsb_err *err) {
-    hfsb_tools   *tools = call->tools;
-    bool          background = spec->background;
-    hfsbi_job    *job = hfsbi_job_again(tools, id, call->opts.key);
-    unsigned char digest[HFSB_SHA256_SIZE] = {0};
-    hfsb_status   st = HFSB_OK;
-    if (id.len || call->opts.key.len)
-        st = hfsbi_call_digest(HFSB_LIT("bash"), call->arguments,
-                               &tools->alloc, digest);
-    if (st != HFSB_OK) return st;
+    hfsb_tools *tools = call->tools;
+    bool        background = spec->background;
+    hfsbi_job  *job = hfsbi_job_again(tools, id, call->opts.key);
+    hfsb_status st = HFSB_OK;
+    if (!job && call->opts.key.len && hfsbi_once_find(tools, call->opts.key))
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This key was used for another call; nothing was "
+                          "run.");
     if (job) {
-        st = hfsbi_bash_again(call, job, digest, err);
+        st = hfsbi_bash_again(call, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
                tools->max_waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,
@@ -326,7 +322,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                           "when some have ended.",
                           tools->max_waiting);
     } else {
-        call->job = hfsbi_job_add(tools, spec, id, digest, &call->opts);
+        call->job = hfsbi_job_add(tools, spec, id, call->digest, &call->opts);
         if (!call->job) return HFSB_NOMEM;
         call->streams = call->opts.on_text != NULL;
     }
@@ -377,9 +373,9 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsb_tool_result  *r = &call->result;
     unsigned long long next, gone_from, gone_to;
     hfsb_json_writer   w;
-    hfsb_status st = hfsbi_record_read(&job->record, call->offset,
-                                        HFSBI_OUTPUT_MAX, &r->output, &next,
-                                        &gone_from, &gone_to);
+    hfsb_status        st =
+        hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
+                          &r->output, &next, &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
     r->success = true;
     job->shown = job->record.bytes;
@@ -467,8 +463,9 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
         st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
     if (st != HFSB_OK) return st;
     if (!text.ptr && !eof)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Give \"text\" (a string), \"eof\" (true), or both.");
+        return hfsbi_fail(
+            err, HFSB_ARG, 0,
+            "Give \"text\" (a string), \"eof\" (true), or both.");
     pthread_mutex_lock(&tools->lock);
     st = hfsbi_job_of(call, &job, err);
     if (job && job->state != HFSBI_JOB_RUNNING) {
@@ -495,8 +492,8 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsbi_job  *job;
     size_t      n = 0;
     for (job = tools->jobs; job; job = job->next) n++;
-    call->killed = (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1,
-                                             sizeof(hfsbi_job *));
+    call->killed =
+        (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
     if (!call->killed) return HFSB_NOMEM;
     call->killed_cap = n + 1;
     for (job = tools->jobs; job; job = job->next) {
@@ -521,8 +518,7 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     hfsbi_putf(&sink, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
         if (hfsbi_kill_counts(call->killed[i]))
-            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "",
-                       call->killed[i]->pid);
+            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "", call->killed[i]->pid);
     hfsbi_put(&sink, HFSB_LIT("]"));
     for (i = 0; i < call->killed_count; i++)
         if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
@@ -534,7 +530,7 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
 
 HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    bool        all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
+    bool all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
                HFSB_JSON_NULL;
     hfsbi_job  *only = NULL;
     hfsb_status st = HFSB_OK;

@@ -20,10 +20,10 @@ typedef struct hfsbi_patch_call {
 
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
                                     hfsb_err *err) {
-    hfsbi_patch_call  *p = (hfsbi_patch_call *)user;
-    hfsb_tools      *tools = p->call->tools;
-    hfsbi_patch_seen one, *grown = p->seen;
-    hfsb_status      st;
+    hfsbi_patch_call *p = (hfsbi_patch_call *)user;
+    hfsb_tools       *tools = p->call->tools;
+    hfsbi_patch_seen  one, *grown = p->seen;
+    hfsb_status       st;
     if (!hfsbi_may_change(p->call, path, true, &st)) {
         p->refused = true;
         return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "not read")
@@ -67,8 +67,8 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
     was = hfsbi_patch_was(p, c->path);
     if (was && c->new_path.len) opts.mode = was->info.mode;
     else if (was) opts.if_same = &was->info;
-    st = hfsb_file_writer_open(p->call->tools->place, path, &opts, writer,
-                               err);
+    st =
+        hfsb_file_writer_open(p->call->tools->place, path, &opts, writer, err);
     if (st != HFSB_OK) return st;
     if (was) was->used = true;
     return hfsb_file_writer_append(*writer, hfsb_buf_str(&c->content), err);
@@ -115,8 +115,8 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
 
 static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
-    hfsbi_sink sink = hfsbi_sink_begin(&p->call->result.output);
-    size_t     i;
+    hfsbi_sink               sink = hfsbi_sink_begin(&p->call->result.output);
+    size_t                   i;
     for (i = 0; i < p->result.count; i++) {
         const hfsb_patch_change *c = p->result.changes + i;
         hfsbi_putf(&sink, "%s%s ", i ? "\n" : "", words[c->kind]);
@@ -139,8 +139,7 @@ static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
     size_t           i;
     diff.alloc = p->call->tools->alloc;
     for (i = 0; st == HFSB_OK && i < p->result.count; i++)
-        st = hfsb_buf_append(&diff,
-                             hfsb_buf_str(&p->result.changes[i].diff));
+        st = hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
     hfsb_json_writer_init(&w, &p->call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "count", (long long)p->result.count);
@@ -165,7 +164,7 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
 }
 
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
-                                   hfsb_err *err) {
+                                        hfsb_err *err) {
     hfsb_tool_result *r = &p->call->result;
     hfsb_patch_files  files;
     size_t            done = 0;
@@ -191,7 +190,7 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
 
 HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
-    hfsbi_patch_call    p;
+    hfsbi_patch_call  p;
     hfsb_str          text = HFSB_LIT("");
     size_t            i;
     hfsb_status       st =

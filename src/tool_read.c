@@ -4,10 +4,10 @@
 #include "tool.h"
 
 enum {
-    HFSBI_READ_LINES = 2000,           /* when no limit is given */
-    HFSBI_READ_CHARS = 4000,           /* of a line */
-    HFSBI_READ_BLOCK = 32 * 1024,     /* on the stack */
-    HFSBI_READ_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_READ_LINES = 2000,      /* when no limit is given */
+    HFSBI_READ_CHARS = 4000,      /* of a line */
+    HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
+    HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
     HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
 };
@@ -19,14 +19,14 @@ typedef struct hfsbi_line_reader {
     hfsb_file_info     info;
     unsigned long long first, last; /* lines wanted, from 1 on */
     unsigned long long line;        /* the one that is being read */
-    hfsb_buf           text;  /* the start of it, when a block ended in it */
-    size_t             size;  /* of all of it */
-    size_t             more;  /* characters of it behind `text` */
-    bool               open;  /* some of it was read */
+    hfsb_buf           text; /* the start of it, when a block ended in it */
+    size_t             size; /* of all of it */
+    size_t             more; /* characters of it behind `text` */
+    bool               open; /* some of it was read */
     bool               ends_in_cr;
     hfsb_buf          *out;
-    bool               any;   /* line was put out */
-    bool               full;  /* no more output fits; `line` is the next */
+    bool               any;  /* line was put out */
+    bool               full; /* no more output fits; `line` is the next */
     bool               at_end, bad_utf8, binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
@@ -69,7 +69,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
-    hfsbi_put(&sink, hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
+    hfsbi_put(&sink,
+              hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
     if (valid) hfsbi_put(&sink, text);
     else if (sink.status == HFSB_OK)
         sink.status = hfsb_utf8_repair(text, r->out);
@@ -142,7 +143,8 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     r->open = false;
 }
 
-static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r, hfsb_str block) {
+static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
+                                          hfsb_str           block) {
     hfsb_status st = HFSB_OK;
     if (r->line < r->first) hfsbi_line_reader_skip(r, &block);
     while (st == HFSB_OK && block.len && hfsbi_line_wanted(r)) {
@@ -203,12 +205,11 @@ static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
     if (r->hashing) hfsb_sha256_write(&r->sha, text);
 }
 
-static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r,
-                                         hfsb_err          *err) {
+static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
     bool        again = r->at_end; /* all was read once, and noted */
-    if (r->info.size) /* most files are small and read whole */
+    if (r->info.size)              /* most files are small and read whole */
         st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
     r->at_end = false;
     while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
@@ -313,14 +314,13 @@ static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_json_writer   w;
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
-    bool more = r->full || !r->at_end || r->last < lines;
+    bool               more = r->full || !r->at_end || r->last < lines;
     hfsbi_read_sha256(r, hex);
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "size",
                          (long long)(r->at_end ? r->bytes : r->info.size));
-    if (r->at_end)
-        hfsbi_put_member_int(&w, "total_lines", (long long)lines);
+    if (r->at_end) hfsbi_put_member_int(&w, "total_lines", (long long)lines);
     if (hex[0]) hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
     hfsbi_put_member_bool(&w, "truncated", r->full);
     if (more)
@@ -337,7 +337,8 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
             &call->result,
             "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
             "its bytes use a command such as xxd, od -c or base64.",
-            (int)r->path.len, r->path.ptr, r->info.size);
+            (int)r->path.len, r->path.ptr,
+            r->info.size > r->bytes ? r->info.size : r->bytes);
     call->result.success = true;
     st = hfsbi_read_extra(call, r);
     if (st == HFSB_OK && r->bad_utf8)

@@ -28,11 +28,11 @@
 
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",
-     "Run a command with /bin/sh and return what it printed, stdout before "
-     "stderr. To read, write and change files prefer the tools read, write, "
+     "Run a command with /bin/sh, which no root confines, and return what it "
+     "printed, stdout before stderr. To read, write and change files prefer the tools read, write, "
      "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
      "is a new shell: cd does not carry over. No terminal; stdin is empty "
-     "unless given: use flags such as -y. Long output is cut in the middle "
+     "unless given. Long output is cut in the middle "
      "and saved to a file that the reply names. For servers and long jobs "
      "use background, not &, and poll with bash_output.",
      HFSBI_OBJECT(
@@ -114,8 +114,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
                   HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
      HFSBI_CHANGES,
-     "path old_str new_str mode replace_all line exact", true,
-     hfsbi_tool_edit},
+     "path " HFSBI_EDIT_NAMES, true, hfsbi_tool_edit},
 
     {"multi_edit", "Edit a file in several places",
      "Make several edits to one file that you have read, all or none. Each "

@@ -72,8 +72,8 @@ HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
     hfsb_status          st;
     st = hfsb_json_arg_str(call->arguments, "path", true, &path, err);
     if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "content", true, &content,
-                               err);
+        st =
+            hfsb_json_arg_str(call->arguments, "content", true, &content, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(call->arguments, "if_sha256", false,
                                &opts.if_sha256, err);
@@ -126,8 +126,7 @@ static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     const hfsb_file_info   *was,
                                     hfsb_str                content,
-                                    const hfsb_edit_result *r,
-                                    hfsb_err               *err) {
+                                    const hfsb_edit_result *r, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
     hfsb_status          st;
@@ -201,8 +200,8 @@ HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err) {
 
 /* One element of `edits`; says which one an error is about. */
 static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
-                                       const hfsb_json_value *object,
-                                       size_t n, hfsb_edit *edit, bool *known,
+                                       const hfsb_json_value *object, size_t n,
+                                       hfsb_edit *edit, bool *known,
                                        hfsb_err *err) {
     hfsb_err    inner = HFSB_INIT;
     hfsb_status st;
@@ -210,11 +209,8 @@ static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "edits[%zu] must be an object, not %s.", n,
                           hfsb_json_type_name(hfsb_json_type_of(object)));
-    st = hfsbi_check_keys(call, object,
-                          "old_str new_str mode replace_all line exact",
-                          &inner);
-    if (st == HFSB_OK)
-        st = hfsbi_read_edit(call, object, edit, known, &inner);
+    st = hfsbi_check_keys(call, object, HFSBI_EDIT_NAMES, &inner);
+    if (st == HFSB_OK) st = hfsbi_read_edit(call, object, edit, known, &inner);
     if (st == HFSB_ARG)
         return hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
     return st;

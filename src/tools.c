@@ -27,10 +27,9 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
 /* Copies the environment: the host may change its own while we use it. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
-    const char *const *from =
-        o->env ? o->env : (const char *const *)environ;
-    hfsb_status st = HFSB_OK;
-    size_t      at = 0, i = 0;
+    const char *const *from = o->env ? o->env : (const char *const *)environ;
+    hfsb_status        st = HFSB_OK;
+    size_t             at = 0, i = 0;
     for (; st == HFSB_OK && from && *from; from++) {
         if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
         st = hfsb_buf_append(&tools->env_text,
@@ -38,8 +37,8 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
         if (st == HFSB_OK) tools->env_count++;
     }
     if (st != HFSB_OK) return st;
-    tools->env = (const char **)hfsbi_array(
-        &o->alloc, tools->env_count + 1, sizeof(char *));
+    tools->env = (const char **)hfsbi_array(&o->alloc, tools->env_count + 1,
+                                            sizeof(char *));
     if (!tools->env) return HFSB_NOMEM;
     for (; i < tools->env_count; i++) {
         tools->env[i] = tools->env_text.ptr + at;
@@ -59,7 +58,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->no_keeper = o->no_keeper;
     tools->timeout = hfsbi_or_seconds(o->timeout, 240);
     tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
-    tools->grace_ms = o->grace_ms;
+    tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
+    if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
     tools->max_running = hfsbi_or_size(o->max_running, 64);
     tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
     tools->max_finished = hfsbi_or_size(o->max_finished, 256);
@@ -75,8 +75,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
         st = HFSB_NOMEM;
     tools->spills.none = o->no_spill;
     if (st != HFSB_OK || o->no_checks) return st;
-    tools->checker =
-        hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
+    tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env;
     return HFSB_OK;
@@ -117,8 +116,10 @@ static void hfsbi_wake_drain(int fd) {
 }
 
 static void hfsbi_wake_write(int fd) {
+    int     keep = errno; /* this may be in a signal handler */
     ssize_t n = hfsbi_write(fd, "", 1);
     (void)n; /* full: it is awake already */
+    errno = keep;
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
@@ -159,8 +160,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
     for (job = tools->jobs; job; job = job->next)
         (void)hfsbi_job_kill(tools, job);
     /* with the grace; what is left then is killed when it is freed */
-    until = hfsb_clock_ms() + 10000 +
-            (tools->grace_ms > 0 ? tools->grace_ms : 2000);
+    until = hfsb_clock_ms() + 10000 + tools->grace_ms;
     while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
@@ -187,8 +187,8 @@ static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
         list[0].readable = true;
         list[0].writable = false;
     }
-    return 1 + hfsbi_jobs_watch(tools, max ? list + 1 : list,
-                                max ? max - 1 : 0);
+    return 1 +
+           hfsbi_jobs_watch(tools, max ? list + 1 : list, max ? max - 1 : 0);
 }
 
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
@@ -249,16 +249,10 @@ enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
 static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsb_watch    watch[HFSBI_POLL_MAX];
     struct pollfd fds[HFSBI_POLL_MAX];
-    size_t        i, n = hfsbi_watch_all(tools, tools->wake[0], watch,
-                                         HFSBI_POLL_MAX);
-    int           ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
+    size_t n = hfsbi_watch_all(tools, tools->wake[0], watch, HFSBI_POLL_MAX);
+    int    ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
     if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
-    for (i = 0; i < n; i++) {
-        fds[i].fd = watch[i].fd;
-        fds[i].events = (short)((watch[i].readable ? POLLIN : 0) |
-                                (watch[i].writable ? POLLOUT : 0));
-        fds[i].revents = 0;
-    }
+    hfsbi_poll_fill(watch, n, fds);
     tools->driving = true;
     pthread_mutex_unlock(&tools->lock);
     (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */

@@ -34,28 +34,30 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* the file tools stay beneath it; commands do not
                           (empty: anywhere) */
-    bool session;      /* a file must be read before it is changed */
-    const char *const *env; /* of commands, "NAME=value", NULL-terminated
+    bool     session;  /* a file must be read before it is changed */
+    const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: that of this process as it is now) */
     const char *const *hide_env; /* names of variables commands do not get,
                                     besides SANDBOX_API_TOKEN */
-    const char *shell;      /* (NULL: "/bin/sh") */
-    double   timeout;       /* seconds, when a call gives none (0: 240) */
-    double   max_timeout;   /* (0: 1200) */
-    long long grace_ms;     /* between TERM and KILL (0: 2000) */
-    size_t   max_running;   /* commands at once (0: 64) */
-    size_t   max_waiting;   /* commands that wait for a place (0: 256) */
-    size_t   max_finished;  /* finished commands kept for bash_output, each
+    const char        *shell;    /* (NULL: "/bin/sh") */
+    double             timeout;  /* seconds, when a call gives none (0: 240; in
+                               the background there is none then) */
+    double             max_timeout; /* (0: 1200) */
+    long long   grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
+                               at once) */
+    size_t      max_running;  /* commands at once (0: 64) */
+    size_t      max_waiting;  /* commands that wait for a place (0: 256) */
+    size_t      max_finished; /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
-    const char *spill_dir;  /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
-    bool     no_spill;      /* long output is not saved anywhere */
-    size_t   max_spill;     /* bytes of one (0: 64 MiB) */
-    size_t   max_spills;    /* how many are kept (0: 32) */
+    const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
+    bool        no_spill;     /* long output is not saved anywhere */
+    size_t      max_spill;    /* bytes of one (0: 64 MiB) */
+    size_t      max_spills;   /* how many are kept (0: 32) */
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
-    size_t   check_count;
-    bool     no_checks;     /* none after writing */
-    bool     no_keeper;     /* see hfsb_tools_close() */
-    hfsb_alloc alloc;       /* must be usable from the threads that call */
+    size_t                  check_count;
+    bool                    no_checks; /* none after writing */
+    bool                    no_keeper; /* see hfsb_tools_close() */
+    hfsb_alloc alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or root cannot be opened;
@@ -66,8 +68,9 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 
 /* Frees it: kills the commands that run, with their trees. What finished
    commands left behind lives on; a small forked process takes over the pipes
-   it may still write to, or with no_keeper they are closed. No other thread
-   may be in a call. */
+   it may still write to, or with no_keeper they are closed. Files with long
+   output stay, for whoever was told of them. Calls must be closed before, and
+   no other thread may be in one. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */
@@ -89,10 +92,11 @@ HFSB_API hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
 /* Appends what a model is shown: the output or "(no output)"; for a failure
    the output, an empty line and "ERROR: {error}". */
 HFSB_API hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
-                                           hfsb_buf *out);
+                                           hfsb_buf               *out);
 
 /* Cleaned text of a command as it arrives; called by whatever thread is in a
-   call, one at a time. Must not call the tools. */
+   call, one at a time, until its own call is closed. Must not call the
+   tools. */
 typedef void (*hfsb_tools_text_fn)(void *user, hfsb_proc_stream stream,
                                    hfsb_str text);
 
@@ -103,7 +107,7 @@ typedef struct hfsb_call_opts {
                         For bash, write, edit, multi_edit and apply_patch; up
                         to 255 bytes. bash's `id` does the same */
     hfsb_tools_text_fn on_text; /* of bash */
-    void    *user;
+    void              *user;
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
@@ -141,8 +145,7 @@ HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
 HFSB_API bool        hfsb_call_done(hfsb_call *call);
 /* Moves the result out, once; the status is that of hfsb_tools_call().
    HFSB_REFUSED, and an empty result, while it is not done. */
-HFSB_API hfsb_status hfsb_call_take(hfsb_call        *call,
-                                    hfsb_tool_result *result);
+HFSB_API hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result);
 /* Id of the command of a bash call, else "". Good until close. */
 HFSB_API const char *hfsb_call_job(const hfsb_call *call);
 HFSB_API void        hfsb_call_close(hfsb_call *call);
@@ -151,17 +154,18 @@ HFSB_API void        hfsb_call_close(hfsb_call *call);
 
 /* Fills list, of max items, with what to wait for; gives how many there are,
    which may be more than max: look at the rest every 20 ms or so. */
-HFSB_API size_t    hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
-                                    size_t max);
+HFSB_API size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
+                                 size_t max);
 /* When, on hfsb_clock_ms(), to step even so; -1: never. */
 HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
 /* Does all that can be done without waiting. */
-HFSB_API void      hfsb_tools_step(hfsb_tools *tools);
-/* Waits up to wait_ms (below 0: for ever) for something to do, and does it. */
-HFSB_API void      hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
+HFSB_API void hfsb_tools_step(hfsb_tools *tools);
+/* Waits up to wait_ms (below 0: as long as it likes, a minute at most) for
+   something to do, and does it. */
+HFSB_API void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
 /* Makes a poll in another thread return. May be called from any thread, and
    from a signal handler. */
-HFSB_API void      hfsb_tools_wake(hfsb_tools *tools);
+HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 
 /* How many commands run or wait for their turn. */
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
@@ -180,8 +184,8 @@ typedef enum hfsb_tools_format {
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
 /* Appends the definitions of all tools as a JSON array. */
-HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format,
-                                       hfsb_buf *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
+                                       hfsb_err *err);
 
 /* True when there is a tool of that name. */
 HFSB_API bool hfsb_tools_has(hfsb_str name);

@@ -230,7 +230,7 @@ static void *short_or_long(void *arg) {
     long long begin;
     int       i;
     if (w->number == 0) {
-        tt_do(&r, w->tools, "bash", HFSB_LIT("{\"command\":\"sleep 4\"}"),
+        tt_do(&r, w->tools, "bash", HFSB_LIT("{\"command\":\"sleep 3\"}"),
               NULL);
         expect(w, r.res.success, &r, "long");
     } else {
@@ -241,7 +241,7 @@ static void *short_or_long(void *arg) {
                   NULL);
             expect(w, r.res.success, &r, "short");
         }
-        expect(w, hfsb_clock_ms() - begin < 3000, &r, "waited for another");
+        expect(w, hfsb_clock_ms() - begin < 2500, &r, "waited for another");
     }
     tt_drop(&r);
     return NULL;
@@ -556,11 +556,11 @@ static long long cpu_ms(void) {
 }
 
 static void waiting_costs_nothing(void) {
-    static const char *const commands[] = {"exec 0<&- 1>&- 2>&-; sleep 1",
-                                           "sleep 1", "exec 1>&-; sleep 1"};
-    hfsb_tools              *tools = tt_open(NULL);
-    tt_reply                 r = HFSB_INIT;
-    size_t                   i;
+    static const char *const commands[] = {
+        "exec 0<&- 1>&- 2>&-; sleep 0.6", "sleep 0.6", "exec 1>&-; sleep 0.6"};
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    size_t      i;
     for (i = 0; i < TT_COUNT(commands); i++) {
         long long before = cpu_ms();
         tt_call(&r, tools, "bash", "command=s", commands[i]);
@@ -568,10 +568,10 @@ static void waiting_costs_nothing(void) {
         T_CHECK(cpu_ms() - before < 200);
     }
     /* also when what a command left behind closes its pipes */
-    tt_call(&r, tools, "bash", "command=s", "(sleep 0.4; exec >&- 2>&-) &");
+    tt_call(&r, tools, "bash", "command=s", "(sleep 0.3; exec >&- 2>&-) &");
     {
         long long before = cpu_ms();
-        tt_call(&r, tools, "bash", "command=s", "sleep 1");
+        tt_call(&r, tools, "bash", "command=s", "sleep 0.6");
         T_CHECK(cpu_ms() - before < 200);
     }
     tt_drop(&r);

@@ -437,6 +437,7 @@ static void waiting_counts_as_time(void) {
     hfsb_call      *first, *second;
     long long       begin = hfsb_clock_ms(), took;
     opts.max_running = 1;
+    opts.grace_ms = 300;
     tools = tt_open(&opts);
     first = tt_start(tools, "bash", NULL, "command=s", "sleep 1.5");
     second = tt_start(tools, "bash", NULL, "command=s timeout=j",
