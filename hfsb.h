@@ -15755,10 +15755,6 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
    without memory. */
 HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
-/* Takes the next line off *text, without its LF; false at the end. A last
-   line without LF counts when it is not empty. */
-HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line);
-
 /* Runs argv with content on its standard input and appends what it writes to
    one of its streams, the first 64 KiB, to *out. True when it exited by itself
    and that is all; else *out holds the start of it. */
@@ -15916,7 +15912,7 @@ HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
     (void)hfsbi_check_program(checker, argv, content, HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
-           hfsbi_check_next(&text, &line)) {
+           hfsb_text_line(&text, &line, NULL)) {
         whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
         if (hfsbi_python_tells(line))
             kept = hfsbi_check_tell(lines, line) && kept;
@@ -15945,7 +15941,7 @@ HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
     hfsb_str                 line, word;
     size_t                   i;
     if (!hfsb_str_starts(content, HFSB_LIT("#!"))) return NULL;
-    if (!hfsbi_check_next(&content, &line)) return NULL;
+    if (!hfsb_text_line(&content, &line, NULL)) return NULL;
     line = hfsb_str_slice(line, 2, line.len);
     word = hfsbi_shebang_word(&line);
     if (hfsb_str_equal(hfsb_path_base(word), HFSB_LIT("env"))) do
@@ -16033,7 +16029,7 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
     ended =
         hfsbi_check_program(checker, argv, content, HFSB_PROC_STDERR, &said);
     text = hfsb_buf_str(&said);
-    while (!found && hfsbi_check_next(&text, &line))
+    while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
     if (found) ended = hfsbi_shell_tell(number, message, lines) && ended;
     hfsb_buf_free(&said);
@@ -16050,14 +16046,6 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
 #define HFSBI_CHECK_LINE       400 /* characters of a warning */
 
 /* ---- what all checks need ---- */
-
-HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line) {
-    size_t end = hfsb_str_find_byte(*text, '\n');
-    if (text->len == 0) return false;
-    *line = hfsb_str_slice(*text, 0, end);
-    *text = hfsb_str_slice(*text, line->len + 1, text->len);
-    return true;
-}
 
 HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
     hfsbi_sink sink = hfsbi_sink_begin(lines);
@@ -16262,7 +16250,7 @@ static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
 /* Moves the lines to *warnings, one by one as far as there is room. */
 static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_str text = hfsb_buf_str(lines), line;
-    while (hfsbi_check_next(&text, &line)) {
+    while (hfsb_text_line(&text, &line, NULL)) {
         hfsbi_sink sink = hfsbi_sink_begin(warnings);
         if (line.len == 0) continue;
         hfsbi_put(&sink, line);

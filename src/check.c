@@ -10,14 +10,6 @@
 
 /* ---- what all checks need ---- */
 
-HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line) {
-    size_t end = hfsb_str_find_byte(*text, '\n');
-    if (text->len == 0) return false;
-    *line = hfsb_str_slice(*text, 0, end);
-    *text = hfsb_str_slice(*text, line->len + 1, text->len);
-    return true;
-}
-
 HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
     hfsbi_sink sink = hfsbi_sink_begin(lines);
     hfsb_err   line;
@@ -221,7 +213,7 @@ static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
 /* Moves the lines to *warnings, one by one as far as there is room. */
 static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_str text = hfsb_buf_str(lines), line;
-    while (hfsbi_check_next(&text, &line)) {
+    while (hfsb_text_line(&text, &line, NULL)) {
         hfsbi_sink sink = hfsbi_sink_begin(warnings);
         if (line.len == 0) continue;
         hfsbi_put(&sink, line);

@@ -53,10 +53,6 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
    without memory. */
 HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
-/* Takes the next line off *text, without its LF; false at the end. A last
-   line without LF counts when it is not empty. */
-HFSBI_FN bool hfsbi_check_next(hfsb_str *text, hfsb_str *line);
-
 /* Runs argv with content on its standard input and appends what it writes to
    one of its streams, the first 64 KiB, to *out. True when it exited by itself
    and that is all; else *out holds the start of it. */

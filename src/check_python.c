@@ -138,7 +138,7 @@ HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
     (void)hfsbi_check_program(checker, argv, content, HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
-           hfsbi_check_next(&text, &line)) {
+           hfsb_text_line(&text, &line, NULL)) {
         whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
         if (hfsbi_python_tells(line))
             kept = hfsbi_check_tell(lines, line) && kept;

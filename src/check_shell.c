@@ -19,7 +19,7 @@ HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
     hfsb_str                 line, word;
     size_t                   i;
     if (!hfsb_str_starts(content, HFSB_LIT("#!"))) return NULL;
-    if (!hfsbi_check_next(&content, &line)) return NULL;
+    if (!hfsb_text_line(&content, &line, NULL)) return NULL;
     line = hfsb_str_slice(line, 2, line.len);
     word = hfsbi_shebang_word(&line);
     if (hfsb_str_equal(hfsb_path_base(word), HFSB_LIT("env"))) do
@@ -107,7 +107,7 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
     ended =
         hfsbi_check_program(checker, argv, content, HFSB_PROC_STDERR, &said);
     text = hfsb_buf_str(&said);
-    while (!found && hfsbi_check_next(&text, &line))
+    while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
     if (found) ended = hfsbi_shell_tell(number, message, lines) && ended;
     hfsb_buf_free(&said);

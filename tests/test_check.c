@@ -346,10 +346,10 @@ static void warnings_that_do_not_fit_are_left_out(void) {
 /* Every line of got is one of those of want. */
 static bool is_part_of(hfsb_str got, hfsb_str want) {
     hfsb_str line, other;
-    while (hfsbi_check_next(&got, &line)) {
+    while (hfsb_text_line(&got, &line, NULL)) {
         hfsb_str rest = want;
         bool     found = false;
-        while (!found && hfsbi_check_next(&rest, &other))
+        while (!found && hfsb_text_line(&rest, &other, NULL))
             found = hfsb_str_equal(line, other);
         if (!found) return false;
     }

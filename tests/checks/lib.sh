@@ -22,6 +22,7 @@ cores() {
     echo "$cores_n"
 }
 
+JOBS_GIVEN=${JOBS:-}
 JOBS=${JOBS:-$(cores)}
 
 # parallel FN ITEM...: runs `FN ITEM` for every item, JOBS at a time. Results
