@@ -369,9 +369,34 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
 
+/* A session may read the spill files it was told of, also under a root: the
+   file itself, not what a link that took its place leads to. */
+static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
+                                   hfsb_err *err) {
+    const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    struct stat st;
+    char       *path = NULL;
+    bool        spill;
+    r->fd = -1;
+    pthread_mutex_lock(&tools->lock);
+    spill = hfsbi_spills_has(&tools->spills, r->path);
+    pthread_mutex_unlock(&tools->lock);
+    if (!spill)
+        return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
+    path = hfsbi_terminated(&tools->alloc, r->path);
+    if (!path) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening a file");
+    r->fd = hfsbi_openat(AT_FDCWD, path, flags, 0);
+    hfsbi_array_free(&tools->alloc, path, r->path.len + 1, 1);
+    if (r->fd < 0 || fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        hfsbi_close(&r->fd);
+        return hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", r->path);
+    }
+    hfsbi_file_info_fill(&r->info, &st);
+    return HFSB_OK;
+}
+
 HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_tools       *tools = call->tools;
-    const hfsb_place *place = tools->place;
     hfsbi_line_reader r;
     long long         offset, limit;
     hfsb_status       st;
@@ -381,10 +406,7 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
     if (st != HFSB_OK) return st;
-    pthread_mutex_lock(&tools->lock);
-    if (hfsbi_spills_has(&tools->spills, r.path)) place = NULL;
-    pthread_mutex_unlock(&tools->lock);
-    if (hfsb_file_open(place, r.path, &r.fd, &r.info, err) != HFSB_OK)
+    if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
     st = hfsbi_read_lines(call, &r, offset, limit, err);
     hfsbi_close(&r.fd);

@@ -160,9 +160,9 @@ static void no_path_leads_out(void) {
                  {"$/in/../in2/file", false},
                  {"$", false},
                  {"/", false},
-                 {"/etc/passwd", false},
-                 {"//etc/passwd", false},
-                 {"/proc/self/root/etc/passwd", false},
+                 {"/$/out/secret", false},
+                 {"/.//$/out/secret", false},
+                 {"/proc/self/root/$/out/secret", false},
                  {"out-file", true},
                  {"out-absolute", true},
                  {"out-up", true},
@@ -176,7 +176,7 @@ static void no_path_leads_out(void) {
                  {"out-chain/secret", false},
                  {"out-chain/dir/../secret", false},
                  {"absolute-dir/file", false},
-                 {"magic/etc/passwd", false},
+                 {"magic/$/out/secret", false},
                  {"dir/sub/../../../out/secret", false}};
     hfsb_place *place = open_root("in", "");
     int         fds = t_descriptors();
@@ -325,7 +325,7 @@ static void the_work_directory_lies_beneath_the_root(void) {
    a path cannot tell. */
 static void magic_links_are_not_followed(void) {
     hfsb_place *place;
-    char        path[64];
+    char        path[64], text[PATH_MAX];
     int         fd;
     if (!t_exists("/proc/self/root")) {
         printf("skipped: no /proc\n");
@@ -334,7 +334,8 @@ static void magic_links_are_not_followed(void) {
     }
     place = open_root("/", "");
     fd = open("out/secret", O_RDONLY | O_CLOEXEC);
-    each_call_refuses(place, "/proc/self/root/etc/passwd", false);
+    each_call_refuses(place, at_top("/proc/self/root/$/out/secret", text),
+                      false);
     each_call_refuses(place, "proc/self/cwd/out/secret", false);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     each_call_refuses(place, path, true);

@@ -2,13 +2,13 @@
    of them. */
 #include "t_proc.h"
 
-#define JOB "test-proc"
+#define JOB t_job()
 
 static char dir_path[] = "/tmp/hfsb-test-XXXXXX";
 
 static hfsb_proc_opts quick_opts(void) {
     hfsb_proc_opts o = HFSB_INIT;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     o.grace_ms = 200;
     o.quiet_ms = 100;
     return o;
@@ -185,6 +185,7 @@ static void commands_get_their_environment(void) {
               "LC_ALL=C sort",
               "A=1\nB=\nHFSB_JOB=new id\n");
     T_CHECK(setenv("HFSB_TEST_OWN", "mine", 1) == 0);
+    T_CHECK(unsetenv("HFSB_JOB") == 0);
     o.env = NULL;
     RUN_GIVES(&o, "echo $HFSB_TEST_OWN $HFSB_JOB", "mine new id\n");
     o.job = HFSB_LIT("");
@@ -554,10 +555,12 @@ static void the_whole_tree_is_killed(void) {
 
 /* Nothing but the tree: a process like it, of another job, lives on. */
 static void others_are_not_killed(void) {
-    hfsb_proc_opts o = quick_opts(), other = quick_opts();
-    hfsb_proc     *proc, *bystander;
+    hfsb_proc_opts   o = quick_opts(), other = quick_opts();
+    hfsb_proc       *proc, *bystander;
     hfsb_proc_result r;
-    other.job = HFSB_LIT(JOB "-2"); /* begins alike */
+    char             longer[80]; /* begins alike */
+    snprintf(longer, sizeof longer, "%s-2", JOB);
+    other.job = hfsb_cstr(longer);
     bystander = t_start(&other, "setsid sleep 63 & exec sleep 63", NULL);
     proc = t_start(&o, "setsid sleep 61 & sleep 61", NULL);
     t_sleep(200);
@@ -565,11 +568,11 @@ static void others_are_not_killed(void) {
     r = t_finish(proc, 1000);
     T_CHECK(r.killed && r.end == HFSB_PROC_SIGNALED);
     hfsb_proc_close(proc);
-    T_CHECK(t_marked(JOB "-2", 0) == 2);
+    T_CHECK(t_marked(longer, 0) == 2);
     T_CHECK(!hfsb_proc_step(bystander));
     hfsb_proc_close(bystander);
     t_kill_marked(JOB);
-    t_kill_marked(JOB "-2");
+    t_kill_marked(longer);
 }
 
 static void close_kills_what_runs(void) {
@@ -1002,6 +1005,7 @@ static void remove_dir(void) {
 
 int main(void) {
     size_t fds = t_open_fds();
+    (void)t_job(); /* of this process, not of one it forks */
     make_dir();
     T_RUN(wrong_arguments_are_refused);
     T_RUN(missing_programs_and_directories_are_named);

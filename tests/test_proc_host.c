@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #endif
 
-#define JOB "test-proc-host"
+#define JOB t_job()
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -43,7 +43,7 @@ static hfsb_proc_result run_opts(hfsb_proc_opts *o, const char *command,
 
 static hfsb_proc_result run(const char *command) {
     hfsb_proc_opts o = HFSB_INIT;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     o.grace_ms = 200;
     return run_opts(&o, command, NULL);
 }
@@ -93,7 +93,7 @@ static void with_ignored_children(void) {
     }
     hfsb_buf_free(&out);
     o.timeout_ms = 100;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     r = run_opts(&o, "sleep 60 & sleep 60", NULL);
     T_CHECK(r.timed_out && r.end == HFSB_PROC_UNKNOWN);
     T_CHECK(t_marked(JOB, 0) == 0);
@@ -134,7 +134,7 @@ static void with_a_thief(void) {
     }
     o.timeout_ms = 100;
     o.grace_ms = 100;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     T_CHECK(run_opts(&o, "sleep 60 & trap '' TERM; sleep 60; sleep 60", NULL)
                 .timed_out);
     t_kill_marked(JOB);
@@ -251,7 +251,7 @@ static void interruptions_change_nothing(void) {
         o.input = HFSB_LIT("");
         o.timeout_ms = 50;
         o.grace_ms = 50;
-        o.job = HFSB_LIT(JOB);
+        o.job = hfsb_cstr(JOB);
         r = run_opts(&o, "trap '' TERM; sleep 60 & sleep 60; sleep 60", NULL);
         T_CHECK(r.timed_out && r.signal == SIGKILL && !r.incomplete);
         T_CHECK(run("sleep 60 & echo x").stdout_bytes == 2);
@@ -530,7 +530,7 @@ static void kill_with_few_descriptors(void) {
     hfsb_proc_opts   o = HFSB_INIT;
     hfsb_proc_result r;
     hfsb_proc       *proc;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     o.grace_ms = 100;
     proc = t_start(&o, "trap '' TERM; sleep 60 & sleep 60; sleep 60", NULL);
     t_sleep(50);
@@ -591,7 +591,7 @@ static void with_a_reused_number(int way) {
     hfsb_proc     *proc;
     pid_t          leader, stranger;
     int            status;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     o.grace_ms = 100;
     proc = t_start(&o, "setsid sleep 60 & sleep 0.1", NULL);
     leader = (pid_t)hfsb_proc_status(proc).pid;
@@ -657,7 +657,7 @@ static void as_subreaper(void) {
     hfsb_proc     *proc;
     size_t         adopted = 0;
     T_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     o.grace_ms = 100;
     o.timeout_ms = 200;
     proc = t_start(&o, "(setsid sleep 60 &); sleep 60", NULL);
@@ -687,7 +687,7 @@ static void without_the_right_to_kill(void) {
     hfsb_proc_result r;
     o.timeout_ms = 100;
     o.grace_ms = 100;
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     proc = t_start(&o, "echo x; sleep 30", NULL);
     T_CHECK(setgid(65534) == 0 && setuid(65534) == 0);
     r = t_finish(proc, 4000);
@@ -849,7 +849,7 @@ static void a_background_child_lives_on(void) {
     hfsb_proc_opts   o = HFSB_INIT;
     hfsb_proc_result r;
     long long        start = hfsb_clock_ms();
-    o.job = HFSB_LIT(JOB);
+    o.job = hfsb_cstr(JOB);
     r = run_opts(&o, "sleep 60 & echo x", NULL);
     T_CHECK(hfsb_clock_ms() - start < t_patience(500));
     T_CHECK(r.exit_code == 0 && r.stdout_bytes == 2 && r.incomplete);
@@ -859,6 +859,7 @@ static void a_background_child_lives_on(void) {
 
 int main(void) {
     size_t fds = t_open_fds();
+    (void)t_job(); /* of this process, not of one it forks */
     limit_files(1024); /* many take long where each is closed by number */
     T_RUN(a_host_that_ignores_its_children_gets_unknown);
     T_RUN(a_host_that_waits_for_every_child_gets_unknown);

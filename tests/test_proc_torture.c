@@ -3,7 +3,7 @@
 #include "t_proc.h"
 
 #define SHELL "/bin/bash"
-#define JOB   "test-proc-torture"
+#define JOB   t_job()
 
 /* end:  "exit N", "signal N", "timed out [exit N|signal N]", or the start of
          the error of a command that could not be started (`out` is then
@@ -272,7 +272,7 @@ static void prepare(special *s, const torture *t) {
     T_CHECK(hfsb_buf_printf(&s->more, "DIR=%s", dir_path) == HFSB_OK);
     s->env[0] = "PATH=/root/.local/bin:/usr/local/bin:/usr/bin:/bin";
     s->env[1] = s->more.ptr;
-    o->job = HFSB_LIT(JOB);
+    o->job = hfsb_cstr(JOB);
     o->timeout_ms = t->timeout;
     o->grace_ms = 200;
     o->quiet_ms = 300;
