@@ -15252,7 +15252,8 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
 /* ---- src/record.c ---- */
 /* record.c - what a command printed. Depends on: text, os. */
 enum {
-    HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
+    HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
+    HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
     HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
     HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
@@ -15533,7 +15534,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
    log goes on with the end of that. */
 static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
     hfsb_str text;
-    size_t   tail = 0;
+    size_t   chars;
     r->full = true;
     r->total += r->stderr_total - done;
     hfsb_buf_truncate(&r->memory, 0);
@@ -15541,9 +15542,11 @@ static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
     if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
         HFSB_OK) {
         text = hfsb_buf_str(&r->piece);
-        if (text.len > HFSBI_LOG_KEEP / 2)
-            tail = hfsbi_char_behind(text, text.len - HFSBI_LOG_KEEP / 2);
-        text = hfsb_str_slice(text, tail, text.len);
+        chars = hfsb_utf8_count(text);
+        if (chars > HFSBI_REPLY_TAIL) /* not its head, nor the marker */
+            text = hfsb_str_slice(
+                text, hfsb_utf8_offset(text, chars - HFSBI_REPLY_TAIL),
+                text.len);
         if (hfsb_buf_append(&r->memory, text) != HFSB_OK) r->lost = true;
     }
     r->memory_start = r->total - r->memory.len;
@@ -16449,6 +16452,7 @@ struct hfsb_tools {
     pthread_cond_t  changed;   /* something is done, or no one drives */
     bool            driving;   /* a thread waits in poll() for all of us */
     bool            watched;   /* the host's loop waits for what it was told */
+    bool            stirred;   /* something was done since its last step */
     hfsbi_job      *jobs;      /* newest first */
     unsigned long   job_count; /* ever */
     hfsb_call      *waiting;   /* calls that wait for a time to come */
@@ -17106,6 +17110,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->no_keeper = o->no_keeper;
     tools->timeout = hfsbi_or_seconds(o->timeout, 240);
     tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
+    if (tools->timeout > tools->max_timeout)
+        tools->timeout = tools->max_timeout;
     tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
     if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
     tools->max_running = hfsbi_or_size(o->max_running, 64);
@@ -17221,7 +17227,8 @@ void hfsb_tools_close(hfsb_tools *tools) {
    is to wait for wakes the driver through a pipe that only the driver
    empties, so that no wake is lost. A host that waits by itself for what
    hfsb_tools_watch() told it has a pipe of its own, which only its step
-   empties. */
+   empties; what others did between that step and the next watch is told by
+   that watch. */
 
 void hfsb_tools_wake(hfsb_tools *tools) {
     hfsbi_wake_write(tools->wake[1]);
@@ -17243,6 +17250,8 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
     pthread_mutex_lock(&tools->lock);
     tools->watched = true;
+    if (tools->stirred) hfsbi_wake_write(tools->host[1]);
+    tools->stirred = false;
     n = hfsbi_watch_all(tools, tools->host[0], list, max);
     pthread_mutex_unlock(&tools->lock);
     return n;
@@ -17271,6 +17280,7 @@ HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
     (void)pthread_cond_broadcast(&tools->changed);
     if (tools->driving) hfsbi_wake_write(tools->wake[1]);
     if (tools->watched) hfsbi_wake_write(tools->host[1]);
+    else tools->stirred = true;
 }
 
 void hfsb_tools_step(hfsb_tools *tools) {
@@ -17278,6 +17288,7 @@ void hfsb_tools_step(hfsb_tools *tools) {
     tools->watched = false;
     hfsbi_wake_drain(tools->host[0]);
     hfsbi_tools_touch(tools);
+    tools->stirred = false; /* the host knows of this one */
     pthread_mutex_unlock(&tools->lock);
 }
 
@@ -17689,7 +17700,9 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 }
 
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
-    hfsbi_once *once = tools->onces;
+    hfsbi_once *once;
+    hfsbi_onces_forget(tools);
+    once = tools->onces;
     while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
         once = once->next;
     return once;
@@ -17698,9 +17711,7 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
 /* Finds the first call with this key, or makes this one the first. */
 static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    hfsbi_once *once;
-    hfsbi_onces_forget(tools);
-    once = hfsbi_once_find(tools, call->opts.key);
+    hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
     if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
@@ -18906,12 +18917,19 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
 HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
                                hfsb_status *st) {
     hfsb_file_info info;
+    hfsb_err       err;
     *st = HFSB_OK;
     if (!call->tools->session || hfsbi_seen_has(call->tools, path))
         return true;
-    if (hfsb_file_stat(call->tools->place, path, &info, NULL) != HFSB_OK ||
-        info.type != HFSB_FILE_REGULAR)
+    *st = hfsb_file_stat(call->tools->place, path, &info, &err);
+    if (*st == HFSB_NOMEM || *st == HFSB_IO) { /* it may well be there */
+        *st = hfsbi_result_err(&call->result, &err);
+        return false;
+    }
+    if (*st != HFSB_OK || info.type != HFSB_FILE_REGULAR) {
+        *st = HFSB_OK;
         return true; /* new, or an error that says more than this one */
+    }
     *st = edit ? hfsbi_result_fail(
                      &call->result,
                      "File %.*s has not been read this session. Read it "

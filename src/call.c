@@ -261,7 +261,9 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 }
 
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
-    hfsbi_once *once = tools->onces;
+    hfsbi_once *once;
+    hfsbi_onces_forget(tools);
+    once = tools->onces;
     while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
         once = once->next;
     return once;
@@ -270,9 +272,7 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
 /* Finds the first call with this key, or makes this one the first. */
 static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    hfsbi_once *once;
-    hfsbi_onces_forget(tools);
-    once = hfsbi_once_find(tools, call->opts.key);
+    hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
     if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;

@@ -2,7 +2,8 @@
 #include "record.h"
 
 enum {
-    HFSBI_REPLY_CHARS = 25000,  /* longest text that a reply shows whole */
+    HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
+    HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
     HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
     HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
@@ -283,7 +284,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
    log goes on with the end of that. */
 static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
     hfsb_str text;
-    size_t   tail = 0;
+    size_t   chars;
     r->full = true;
     r->total += r->stderr_total - done;
     hfsb_buf_truncate(&r->memory, 0);
@@ -291,9 +292,11 @@ static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
     if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
         HFSB_OK) {
         text = hfsb_buf_str(&r->piece);
-        if (text.len > HFSBI_LOG_KEEP / 2)
-            tail = hfsbi_char_behind(text, text.len - HFSBI_LOG_KEEP / 2);
-        text = hfsb_str_slice(text, tail, text.len);
+        chars = hfsb_utf8_count(text);
+        if (chars > HFSBI_REPLY_TAIL) /* not its head, nor the marker */
+            text = hfsb_str_slice(
+                text, hfsb_utf8_offset(text, chars - HFSBI_REPLY_TAIL),
+                text.len);
         if (hfsb_buf_append(&r->memory, text) != HFSB_OK) r->lost = true;
     }
     r->memory_start = r->total - r->memory.len;

@@ -96,6 +96,7 @@ struct hfsb_tools {
     pthread_cond_t  changed;   /* something is done, or no one drives */
     bool            driving;   /* a thread waits in poll() for all of us */
     bool            watched;   /* the host's loop waits for what it was told */
+    bool            stirred;   /* something was done since its last step */
     hfsbi_job      *jobs;      /* newest first */
     unsigned long   job_count; /* ever */
     hfsb_call      *waiting;   /* calls that wait for a time to come */

@@ -9,12 +9,19 @@
 HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
                                hfsb_status *st) {
     hfsb_file_info info;
+    hfsb_err       err;
     *st = HFSB_OK;
     if (!call->tools->session || hfsbi_seen_has(call->tools, path))
         return true;
-    if (hfsb_file_stat(call->tools->place, path, &info, NULL) != HFSB_OK ||
-        info.type != HFSB_FILE_REGULAR)
+    *st = hfsb_file_stat(call->tools->place, path, &info, &err);
+    if (*st == HFSB_NOMEM || *st == HFSB_IO) { /* it may well be there */
+        *st = hfsbi_result_err(&call->result, &err);
+        return false;
+    }
+    if (*st != HFSB_OK || info.type != HFSB_FILE_REGULAR) {
+        *st = HFSB_OK;
         return true; /* new, or an error that says more than this one */
+    }
     *st = edit ? hfsbi_result_fail(
                      &call->result,
                      "File %.*s has not been read this session. Read it "

@@ -58,6 +58,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->no_keeper = o->no_keeper;
     tools->timeout = hfsbi_or_seconds(o->timeout, 240);
     tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
+    if (tools->timeout > tools->max_timeout)
+        tools->timeout = tools->max_timeout;
     tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
     if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
     tools->max_running = hfsbi_or_size(o->max_running, 64);
@@ -173,7 +175,8 @@ void hfsb_tools_close(hfsb_tools *tools) {
    is to wait for wakes the driver through a pipe that only the driver
    empties, so that no wake is lost. A host that waits by itself for what
    hfsb_tools_watch() told it has a pipe of its own, which only its step
-   empties. */
+   empties; what others did between that step and the next watch is told by
+   that watch. */
 
 void hfsb_tools_wake(hfsb_tools *tools) {
     hfsbi_wake_write(tools->wake[1]);
@@ -195,6 +198,8 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
     pthread_mutex_lock(&tools->lock);
     tools->watched = true;
+    if (tools->stirred) hfsbi_wake_write(tools->host[1]);
+    tools->stirred = false;
     n = hfsbi_watch_all(tools, tools->host[0], list, max);
     pthread_mutex_unlock(&tools->lock);
     return n;
@@ -223,6 +228,7 @@ HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
     (void)pthread_cond_broadcast(&tools->changed);
     if (tools->driving) hfsbi_wake_write(tools->wake[1]);
     if (tools->watched) hfsbi_wake_write(tools->host[1]);
+    else tools->stirred = true;
 }
 
 void hfsb_tools_step(hfsb_tools *tools) {
@@ -230,6 +236,7 @@ void hfsb_tools_step(hfsb_tools *tools) {
     tools->watched = false;
     hfsbi_wake_drain(tools->host[0]);
     hfsbi_tools_touch(tools);
+    tools->stirred = false; /* the host knows of this one */
     pthread_mutex_unlock(&tools->lock);
 }
 
