@@ -15203,7 +15203,8 @@ typedef struct hfsbi_record {
     unsigned long long stderr_total;
     bool               merged;  /* stderr comes with stdout */
     bool               lost;    /* there was no memory for some of it */
-    unsigned long long bytes;   /* of stdout, as they came, */
+    unsigned long long taken;   /* bytes of both streams, as they came, */
+    unsigned long long bytes;   /* of stdout, */
     long long          last_at; /* and when the last of them did */
     hfsbi_spills      *spills;
     void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
@@ -15515,6 +15516,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
                                  hfsb_str bytes) {
     int    i = stream == HFSB_PROC_STDERR;
     size_t n;
+    r->taken += bytes.len;
     if (i == 0) {
         r->bytes += bytes.len;
         r->last_at = hfsb_clock_ms();
@@ -16503,6 +16505,10 @@ HFSBI_FN size_t    hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
 
+/* A number that changes when there is something new: output, a start, an end,
+   or other descriptors to wait for. */
+HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+
 /* ---- calls ---- */
 
 typedef enum hfsbi_wait {
@@ -17051,6 +17057,26 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools) {
     return first;
 }
 
+HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
+    unsigned long long mark = HFSB_FNV_START, values[2 + HFSB_PROC_WATCHES];
+    hfsb_watch         own[HFSB_PROC_WATCHES];
+    const hfsbi_job   *job;
+    size_t             i, n;
+    const void        *bytes = values;
+    for (job = tools->jobs; job; job = job->next) {
+        if (job->state == HFSBI_JOB_DONE) continue;
+        n = job->proc ? hfsb_proc_watch(job->proc, own) : 0;
+        values[0] = (unsigned long long)job->state;
+        values[1] = job->record.taken;
+        for (i = 0; i < n; i++)
+            values[2 + i] =
+                (unsigned long long)own[i].fd * 2 + (own[i].writable ? 1 : 0);
+        mark = hfsb_fnv_add(mark, hfsb_str_make((const char *)bytes,
+                                                (2 + n) * sizeof *values));
+    }
+    return mark;
+}
+
 /* ---- src/tools.c ---- */
 /* tools.c - the tools object: open, close, wait. Depends on: job, check. */
 /* ---- open and close ---- */
@@ -17274,10 +17300,18 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
     return at;
 }
 
-/* Whoever waits is told: what it waits for may be done or closed by now. */
+/* Whoever waits is told when there is something new, or something to do
+   earlier than it knows: what it waits for may be done or closed by now. When
+   there is not, two that wait would only wake each other for ever. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
+    unsigned long long mark = hfsbi_jobs_mark(tools);
+    long long          before = hfsbi_tools_next(tools), after;
     hfsbi_jobs_step(tools);
+    after = hfsbi_tools_next(tools);
     (void)pthread_cond_broadcast(&tools->changed);
+    if (mark == hfsbi_jobs_mark(tools) &&
+        (after < 0 || (before >= 0 && after >= before)))
+        return;
     if (tools->driving) hfsbi_wake_write(tools->wake[1]);
     if (tools->watched) hfsbi_wake_write(tools->host[1]);
     else tools->stirred = true;

@@ -413,3 +413,23 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools) {
     }
     return first;
 }
+
+HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
+    unsigned long long mark = HFSB_FNV_START, values[2 + HFSB_PROC_WATCHES];
+    hfsb_watch         own[HFSB_PROC_WATCHES];
+    const hfsbi_job   *job;
+    size_t             i, n;
+    const void        *bytes = values;
+    for (job = tools->jobs; job; job = job->next) {
+        if (job->state == HFSBI_JOB_DONE) continue;
+        n = job->proc ? hfsb_proc_watch(job->proc, own) : 0;
+        values[0] = (unsigned long long)job->state;
+        values[1] = job->record.taken;
+        for (i = 0; i < n; i++)
+            values[2 + i] =
+                (unsigned long long)own[i].fd * 2 + (own[i].writable ? 1 : 0);
+        mark = hfsb_fnv_add(mark, hfsb_str_make((const char *)bytes,
+                                                (2 + n) * sizeof *values));
+    }
+    return mark;
+}

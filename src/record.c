@@ -265,6 +265,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
                                  hfsb_str bytes) {
     int    i = stream == HFSB_PROC_STDERR;
     size_t n;
+    r->taken += bytes.len;
     if (i == 0) {
         r->bytes += bytes.len;
         r->last_at = hfsb_clock_ms();

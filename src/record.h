@@ -50,7 +50,8 @@ typedef struct hfsbi_record {
     unsigned long long stderr_total;
     bool               merged;  /* stderr comes with stdout */
     bool               lost;    /* there was no memory for some of it */
-    unsigned long long bytes;   /* of stdout, as they came, */
+    unsigned long long taken;   /* bytes of both streams, as they came, */
+    unsigned long long bytes;   /* of stdout, */
     long long          last_at; /* and when the last of them did */
     hfsbi_spills      *spills;
     void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);

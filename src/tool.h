@@ -147,6 +147,10 @@ HFSBI_FN size_t    hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
 
+/* A number that changes when there is something new: output, a start, an end,
+   or other descriptors to wait for. */
+HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+
 /* ---- calls ---- */
 
 typedef enum hfsbi_wait {

@@ -222,10 +222,18 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
     return at;
 }
 
-/* Whoever waits is told: what it waits for may be done or closed by now. */
+/* Whoever waits is told when there is something new, or something to do
+   earlier than it knows: what it waits for may be done or closed by now. When
+   there is not, two that wait would only wake each other for ever. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
+    unsigned long long mark = hfsbi_jobs_mark(tools);
+    long long          before = hfsbi_tools_next(tools), after;
     hfsbi_jobs_step(tools);
+    after = hfsbi_tools_next(tools);
     (void)pthread_cond_broadcast(&tools->changed);
+    if (mark == hfsbi_jobs_mark(tools) &&
+        (after < 0 || (before >= 0 && after >= before)))
+        return;
     if (tools->driving) hfsbi_wake_write(tools->wake[1]);
     if (tools->watched) hfsbi_wake_write(tools->host[1]);
     else tools->stirred = true;

@@ -167,6 +167,12 @@ HFSBI_UNUSED static bool t_quick(void) {
     return quick && *quick;
 }
 
+/* True when loops that look for rare faults are to be long. */
+HFSBI_UNUSED static bool t_long(void) {
+    const char *longer = getenv("HFSB_TEST_LONG");
+    return longer && *longer;
+}
+
 /* ---- random numbers that are the same everywhere ---- */
 
 HFSBI_UNUSED static unsigned long t_random(unsigned long long *state) {

@@ -83,6 +83,30 @@ HFSBI_UNUSED static void t_remove_tree(const char *path) {
     (void)rmdir(path);
 }
 
+/* ---- calls that must fail ---- */
+
+/* The last error, in the program's err, was this one. */
+#define T_ERR(status, text)                                                 \
+    (T_CHECK(err.code == (status)), T_STR(hfsb_cstr(err.msg), text))
+
+HFSBI_UNUSED static hfsb_status t_write_fails(
+    const char *path, const hfsb_file_write_opts *opts, hfsb_err *err) {
+    hfsb_status st = hfsb_file_write(NULL, hfsb_cstr(path), HFSB_LIT("new"),
+                                     opts, NULL, err);
+    T_CHECK(st != HFSB_OK && st == err->code);
+    return st;
+}
+
+HFSBI_UNUSED static hfsb_status t_read_fails(const char *path,
+                                             hfsb_err   *err) {
+    hfsb_buf    out = HFSB_INIT;
+    hfsb_status st =
+        hfsb_file_read(NULL, hfsb_cstr(path), 0, &out, NULL, err);
+    T_CHECK(st != HFSB_OK && st == err->code && out.len == 0);
+    hfsb_buf_free(&out);
+    return st;
+}
+
 /* ---- descriptors ---- */
 
 HFSBI_UNUSED static int t_descriptors(void) {

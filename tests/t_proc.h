@@ -4,6 +4,24 @@
 #ifndef T_PROC_H
 #define T_PROC_H
 #include "t.h"
+#ifdef HFSBI_SPLIT
+#include "../src/proc_parts.h"
+#endif
+
+#include <sys/mman.h>
+
+/* Sanitisers keep memory for themselves, and slow everything down. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define T_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define T_SANITIZED 1
+#endif
+#endif
+#ifndef T_SANITIZED
+#define T_SANITIZED 0
+#endif
 
 /* How much longer than the stated time an answer may take before it counts as
    a hang. */
@@ -40,6 +58,41 @@ HFSBI_UNUSED static bool t_no_child(void) {
     siginfo_t info;
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 &&
            errno == ECHILD;
+}
+
+HFSBI_UNUSED static void t_limit_files(size_t n) {
+    struct rlimit limit;
+    T_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = n;
+    T_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+/* Runs fn in a process of its own, whose checks count here. What it changes
+   is gone with it. */
+HFSBI_UNUSED static void t_apart(void (*fn)(void)) {
+    size_t *count = (size_t *)mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t   pid;
+    int     status = 0;
+    if (count == MAP_FAILED) abort();
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        t_checks = t_failed = t_skipped = 0;
+        fn();
+        count[0] = t_checks;
+        count[1] = t_failed;
+        count[2] = t_skipped;
+        count[3] = 1;
+        fflush(stdout);
+        _exit(0);
+    }
+    T_CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0 && count[3] == 1);
+    t_checks += count[0];
+    t_failed += count[1];
+    t_skipped += count[2];
+    munmap(count, 4096);
 }
 
 /* ---- processes ---- */
@@ -212,5 +265,35 @@ HFSBI_UNUSED static hfsb_proc *t_start(hfsb_proc_opts *opts,
         printf("%s: %s\n", command, err.msg);
     T_CHECK(proc != NULL);
     return proc;
+}
+
+/* The job of this program, and short waits. */
+HFSBI_UNUSED static hfsb_proc_opts t_quick_opts(void) {
+    hfsb_proc_opts o = HFSB_INIT;
+    o.job = hfsb_cstr(t_job());
+    o.grace_ms = 200;
+    o.quiet_ms = 100;
+    return o;
+}
+
+/* Runs to the end: stdout in *out, which the caller frees. */
+HFSBI_UNUSED static hfsb_proc_result t_run(hfsb_proc_opts *o,
+                                           const char *command,
+                                           hfsb_buf   *out) {
+    hfsb_proc_result r = HFSB_INIT;
+    hfsb_err         err;
+    o->command = hfsb_cstr(command);
+    if (hfsb_proc_run(o, out, NULL, &r, &err) != HFSB_OK)
+        printf("%s: %s\n", command, err.msg);
+    T_CHECK(err.code == HFSB_OK);
+    return r;
+}
+
+/* The same as a job of this program; its output is not kept. */
+HFSBI_UNUSED static hfsb_proc_result t_sh(const char *command) {
+    hfsb_proc_opts o = HFSB_INIT;
+    o.job = hfsb_cstr(t_job());
+    o.grace_ms = 200;
+    return t_run(&o, command, NULL);
 }
 #endif

@@ -70,7 +70,7 @@ HFSBI_UNUSED static void tt_lap(const char *name) {
 static void tt_begin(void) {
     char tmp[80];
     setvbuf(stdout, NULL, _IONBF, 0); /* nothing is printed twice by forks */
-    snprintf(tt_dir, sizeof tt_dir, "/tmp/hfsb-test-XXXXXX");
+    snprintf(tt_dir, sizeof tt_dir, "/tmp/hfsb-tools-XXXXXX");
     if (!mkdtemp(tt_dir)) abort();
     if (chmod(tt_dir, 0755)) abort();
     snprintf(tmp, sizeof tmp, "%s/tmp", tt_dir);
@@ -503,11 +503,6 @@ HFSBI_UNUSED static long long tt_peak(void) {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     return (long long)u.ru_maxrss * 1024;
-}
-
-HFSBI_UNUSED static bool tt_long(void) {
-    const char *l = getenv("HFSB_TEST_LONG");
-    return l && *l;
 }
 
 /* Sanitisers keep memory for themselves, and slow everything down. */

@@ -397,6 +397,86 @@ static void stderr_comes_behind(void) {
     }
 }
 
+/* What a reply shows whole can be read whole, also when every character has
+   four bytes. */
+static void a_text_that_is_shown_is_held_whole(void) {
+    static const size_t counts[][2] = {
+        {24980, 0}, {0, 24980}, {12000, 12980}, {10, 24970}};
+    size_t i;
+    for (i = 0; i < 2 * TT_COUNT(counts); i++) {
+        const size_t *n = counts[i / 2];
+        session       s;
+        hfsb_buf      out = HFSB_INIT, err = HFSB_INIT, log = HFSB_INIT;
+        tt_fill(&out, "hello\n", 1);
+        tt_fill(&out, "\xF0\x9F\x98\x80", n[0]);
+        tt_fill(&err, "\xF0\x9F\x98\x80", n[1]);
+        begin(&s, 1 << 20, i % 2);
+        hfsbi_record_write(&s.record, HFSB_PROC_STDERR, hfsb_buf_str(&err));
+        hfsbi_record_write(&s.record, HFSB_PROC_STDOUT, hfsb_buf_str(&out));
+        hfsbi_record_finish(&s.record);
+        hfsbi_record_settle(&s.record);
+        T_CHECK(hfsb_buf_append(&out, hfsb_buf_str(&err)) == HFSB_OK);
+        read_all(&s.record, 1000000, &log);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&log), hfsb_buf_str(&out)));
+        T_CHECK(!s.record.path.len);
+        hfsb_buf_free(&out);
+        hfsb_buf_free(&err);
+        hfsb_buf_free(&log);
+        end(&s);
+    }
+}
+
+/* The end is what matters of a long log: that much of it is held, whatever
+   became of the rest, and what is given is what was printed. */
+static void check_end(session *s, hfsb_str all, size_t held) {
+    size_t from = all.len - held;
+    while (!begins_character(all, from)) from++;
+    hfsbi_record_finish(&s->record);
+    T_CHECK(check_window(&s->record, all, from, held) == all.len);
+    hfsbi_record_settle(&s->record);
+    T_CHECK(s->record.memory_start <= from && s->record.total == all.len);
+    check_windows(s, all);
+}
+
+static void the_end_of_a_log_over_its_cap_is_held(void) {
+    session  s;
+    hfsb_buf all = HFSB_INIT;
+    begin(&s, 100000, true);
+    write_lines(&s, &all, 0, 6000, HFSB_PROC_STDOUT);
+    check_end(&s, hfsb_buf_str(&all), 40000);
+    hfsb_buf_free(&all);
+    end(&s);
+}
+
+/* Without a file for it, or with one that is too small; of one-byte characters
+   or of longer ones. */
+static void the_end_of_stderr_is_held(void) {
+    static const size_t counts[][2] = {
+        {0, 2000}, {10, 2000}, {2000, 2000}, {2000, 700}, {100, 1900}};
+    size_t i, k;
+    for (i = 0; i < 4 * TT_COUNT(counts); i++) {
+        const size_t *n = counts[i / 4];
+        session       s;
+        hfsb_buf      out = HFSB_INIT, err = HFSB_INIT;
+        begin(&s, 60000, false);
+        s.spills.none = i % 2;
+        if (i % 4 < 2) write_lines(&s, &err, 0, n[1], HFSB_PROC_STDERR);
+        for (k = 0; i % 4 >= 2 && k < n[1]; k++) {
+            size_t mark = err.len;
+            T_CHECK(hfsb_buf_printf(&err, "%50zu\n", k) == HFSB_OK);
+            hfsbi_record_write(
+                &s.record, HFSB_PROC_STDERR,
+                hfsb_str_slice(hfsb_buf_str(&err), mark, err.len));
+        }
+        write_lines(&s, &out, 0, n[0], HFSB_PROC_STDOUT);
+        T_CHECK(hfsb_buf_append(&out, hfsb_buf_str(&err)) == HFSB_OK);
+        check_end(&s, hfsb_buf_str(&out), 15000);
+        hfsb_buf_free(&out);
+        hfsb_buf_free(&err);
+        end(&s);
+    }
+}
+
 /* A megabyte a command, whatever it prints. */
 static void memory_is_bounded(void) {
     static const char *const parts[] = {
@@ -465,6 +545,34 @@ static void only_our_own_spills_are_removed(void) {
     hfsb_buf_free(&text);
 }
 
+/* No byte went in: the disk is full. A command goes on all the same, and its
+   reply names no file. */
+static void an_empty_spill_is_not_told(void) {
+    struct rlimit was, none;
+    session       s;
+    hfsb_buf      all = HFSB_INIT, shown = HFSB_INIT;
+    tt_fill(&all, "0123456789abcde\n", 5000);
+    begin(&s, 1 << 20, false);
+    T_CHECK(!getrlimit(RLIMIT_FSIZE, &was));
+    none = was;
+    none.rlim_cur = 0;
+    T_CHECK(!setrlimit(RLIMIT_FSIZE, &none));
+    hfsbi_record_write(&s.record, HFSB_PROC_STDOUT, hfsb_buf_str(&all));
+    hfsbi_record_finish(&s.record);
+    T_CHECK(!setrlimit(RLIMIT_FSIZE, &was));
+    T_CHECK(s.record.path.len == 0);
+    T_CHECK(tt_entries(getenv("TMPDIR"), "") == 0);
+    T_CHECK(hfsbi_record_show(&s.record, &shown) == HFSB_OK);
+    T_CHECK(tt_says(&shown, "(55,000 of 80,000 chars omitted") &&
+            !tt_says(&shown, "saved to"));
+    hfsbi_record_settle(&s.record);
+    check_windows(&s, hfsb_buf_str(&all));
+    T_CHECK(s.record.memory_start <= all.len - 40000);
+    hfsb_buf_free(&all);
+    hfsb_buf_free(&shown);
+    end(&s);
+}
+
 /* ---- without memory ---- */
 
 /* What cannot be held is lost, but never mixed up, and it is said. */
@@ -516,8 +624,12 @@ int main(void) {
     TT_RUN(a_log_over_its_cap_says_what_is_gone);
     TT_RUN(characters_are_not_split);
     TT_RUN(stderr_comes_behind);
+    TT_RUN(a_text_that_is_shown_is_held_whole);
+    TT_RUN(the_end_of_a_log_over_its_cap_is_held);
+    TT_RUN(the_end_of_stderr_is_held);
     TT_RUN(memory_is_bounded);
     TT_RUN(only_our_own_spills_are_removed);
+    TT_RUN(an_empty_spill_is_not_told);
     TT_RUN(each_allocation_fails_cleanly);
     return TT_END();
 }

@@ -297,6 +297,122 @@ static void hundreds_of_keys_are_remembered(void) {
     hfsb_tools_close(tools);
 }
 
+/* ---- what may be forgotten, and what not ---- */
+
+/* The text of a command goes when many others have run; that it ran does
+   not. */
+static void a_command_runs_once_however_many_follow(void) {
+    static const char json[] = "{\"command\":\"echo x >> ran; echo text\"}";
+    hfsb_tools       *tools = tt_open(NULL);
+    tt_reply          r = HFSB_INIT;
+    hfsb_call_opts    opts = HFSB_INIT;
+    int               i;
+    unlink("ran");
+    opts.key = HFSB_LIT("the key");
+    tt_call(&r, tools, "bash", "command=s id=s", "echo x >> ran", "the id");
+    tt_do(&r, tools, "bash", hfsb_cstr(json), &opts);
+    TT_OK(&r, "text\n");
+    for (i = 0; i < 300; i++) tt_call(&r, tools, "bash", "command=s", ":");
+    tt_call(&r, tools, "bash", "command=s id=s", "echo x >> ran", "the id");
+    T_CHECK(r.st == HFSB_REFUSED);
+    TT_FAIL(&r, "This command has run (job the id); its result is no longer "
+                "held.");
+    tt_do(&r, tools, "bash", hfsb_cstr(json), &opts);
+    T_CHECK(r.sane && r.st == HFSB_REFUSED);
+    T_CHECK(tt_says(&r.res.error, "no longer held"));
+    TT_FILE("ran", "x\nx\n");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* A caller that chooses the id which a job of ours would get next. */
+static void no_two_jobs_have_one_id(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    char        id[8][200], next[200];
+    size_t      i, k, len;
+    tt_call(&r, tools, "bash", "command=s", ":");
+    snprintf(next, sizeof next, "%s", tt_keep(tt_text(&r, "id")));
+    len = strcspn(next, "-");
+    for (i = 0; i < 8; i++) {
+        snprintf(next + len, sizeof next - len, "-%d", (int)i + 3);
+        tt_call(&r, tools, "bash", "command=s id=s background=j",
+                i % 2 ? "echo own" : "echo chosen", i % 2 ? NULL : next,
+                "true");
+        T_CHECK(r.res.success);
+        snprintf(id[i], sizeof id[i], "%s", tt_keep(tt_text(&r, "id")));
+        for (k = 0; k < i; k++) T_CHECK(strcmp(id[i], id[k]));
+    }
+    for (i = 0; i < 8; i++) {
+        tt_await(&r, tools, id[i], "0", NULL);
+        TT_OK(&r, i % 2 ? "own\n" : "chosen\n");
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* ---- keys ---- */
+
+static void keys_have_a_length(void) {
+    static const char *const calls[][2] = {
+        {"bash", "{\"command\":\"echo x >> long\"}"},
+        {"write", "{\"path\":\"long\",\"content\":\"x\\n\"}"},
+        {"edit", "{\"path\":\"long\",\"old_str\":\"x\",\"new_str\":"
+                 "\"y\"}"}};
+    hfsb_tools    *tools = tt_open(NULL);
+    tt_reply       r = HFSB_INIT;
+    hfsb_call_opts opts = HFSB_INIT;
+    char           key[300];
+    size_t         i;
+    memset(key, 'k', sizeof key);
+    for (i = 0; i < TT_COUNT(calls); i++) {
+        unlink("long");
+        if (i == 2) tt_put("long", HFSB_LIT("x\n"));
+        opts.key = hfsb_str_make(key, 256);
+        tt_do(&r, tools, calls[i][0], hfsb_cstr(calls[i][1]), &opts);
+        T_CHECK(r.sane && r.st == HFSB_ARG);
+        T_STR(r.res.error, "The key of a call must have at most 255 bytes.");
+        T_CHECK(i == 2 || access("long", F_OK) != 0);
+        key[0] = (char)('a' + i);
+        opts.key.len = 255;
+        tt_do(&r, tools, calls[i][0], hfsb_cstr(calls[i][1]), &opts);
+        T_CHECK(r.sane && r.st == HFSB_OK && r.res.success);
+        T_CHECK(tt_file_is("long", hfsb_cstr(i == 2 ? "y\n" : "x\n")));
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* One key, one call, whichever tool, and whether or not it also has an id. */
+static void a_key_is_one_call_of_one_tool(void) {
+    static const char *const calls[][2] = {
+        {"bash", "{\"command\":\"echo x >> one\"}"},
+        {"bash", "{\"command\":\"echo x >> one\",\"id\":\"a\"}"},
+        {"bash", "{\"command\":\"echo x >> one\",\"id\":\"b\"}"},
+        {"write", "{\"path\":\"two\",\"content\":\"x\\n\"}"},
+        {"write", "{\"path\":\"three\",\"content\":\"x\\n\"}"}};
+    size_t first, i;
+    for (first = 0; first < TT_COUNT(calls); first++) {
+        hfsb_tools    *tools = tt_open(NULL);
+        tt_reply       r = HFSB_INIT;
+        hfsb_call_opts opts = HFSB_INIT;
+        unlink("one"), unlink("two"), unlink("three");
+        opts.key = HFSB_LIT("same");
+        tt_do(&r, tools, calls[first][0], hfsb_cstr(calls[first][1]), &opts);
+        T_CHECK(r.sane && r.res.success);
+        for (i = 0; i < TT_COUNT(calls); i++) {
+            tt_do(&r, tools, calls[i][0], hfsb_cstr(calls[i][1]), &opts);
+            T_CHECK(r.sane && r.st == (i == first ? HFSB_OK : HFSB_REFUSED));
+            T_CHECK(i == first || tt_says(&r.res.error, "was used for"));
+        }
+        T_CHECK((tt_lines_in("one") == 1) == (first < 3));
+        T_CHECK((tt_lines_in("two") == 1) == (first == 3));
+        T_CHECK((tt_lines_in("three") == 1) == (first == 4));
+        tt_drop(&r);
+        hfsb_tools_close(tools);
+    }
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(a_command_with_an_id_runs_once);
@@ -308,5 +424,9 @@ int main(void) {
     TT_RUN(changes_with_a_key_are_made_once);
     TT_RUN(results_are_remembered_up_to_a_size);
     TT_RUN(hundreds_of_keys_are_remembered);
+    TT_RUN(a_command_runs_once_however_many_follow);
+    TT_RUN(no_two_jobs_have_one_id);
+    TT_RUN(keys_have_a_length);
+    TT_RUN(a_key_is_one_call_of_one_tool);
     return TT_END();
 }

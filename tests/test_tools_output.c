@@ -266,11 +266,12 @@ static void a_spill_that_is_gone_is_not_told(void) {
     opts.spill_dir = ".";
     tools = tt_open(&opts);
     T_CHECK(!mkfifo("spill-fifo", 0600));
-    call =
-        tt_start(tools, "bash", NULL, "command=s",
-                 "head -c 40000 /dev/zero | tr '\\0' a; read x < spill-fifo");
+    call = tt_start(tools, "bash", NULL, "command=s",
+                    "head -c 40000 /dev/zero | tr '\\0' a; echo; "
+                    "read x < spill-fifo");
     for (i = 0; i < 100 && !tt_entries(".", "bash_output_"); i++)
         hfsb_tools_poll(tools, 50);
+    T_CHECK(tt_entries(".", "bash_output_") == 1);
     for (i = 0; i < 3; i++) {
         tt_call(&r, tools, "bash", "command=s",
                 "head -c 30000 /dev/zero | tr '\\0' b");
@@ -278,7 +279,7 @@ static void a_spill_that_is_gone_is_not_told(void) {
     }
     tt_put("spill-fifo", HFSB_LIT("go\n"));
     tt_finish(&r, tools, call);
-    T_CHECK(r.res.success && tt_int(&r, "total_chars") == 40000);
+    T_CHECK(r.res.success && tt_int(&r, "total_chars") == 40001);
     path = tt_text(&r, "spill_path");
     T_CHECK(path.len ? access(path.ptr, R_OK) == 0
                      : !tt_says(&r.res.output, "saved to"));
@@ -305,7 +306,7 @@ static void output_is_shown_where_no_spill_can_be(void) {
 
 /* Whatever is printed, the process does not grow by it. */
 static void much_output_costs_no_memory(void) {
-    long long   size = tt_long() ? 2000000000ll : 200000000ll, before, shown;
+    long long   size = t_long() ? 2000000000ll : 200000000ll, before, shown;
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
     struct stat st;
@@ -342,7 +343,7 @@ static void much_output_costs_no_memory(void) {
 }
 
 static void endless_output_ends_in_time(void) {
-    long long   before, begin, took, seconds = tt_long() ? 10 : 2;
+    long long   before, begin, took, seconds = t_long() ? 10 : 2;
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
     char        timeout[16];

@@ -149,6 +149,41 @@ static void many_survivors_cost_few_descriptors(void) {
     tt_drop(&r);
 }
 
+/* Without a keeper they cost what they must: while the tools live, nobody who
+   writes is ended by it. */
+static void without_a_keeper_all_are_drained(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    hfsb_call      *call[36];
+    long            pid[36];
+    int             i;
+    opts.no_keeper = true;
+    tools = tt_open(&opts);
+    unlink("go"), unlink("wrote");
+    tt_call(&r, tools, "bash", "command=s",
+            "(while [ ! -e go ]; do sleep 0.05; done; head -c 200000 "
+            "/dev/zero && echo out && echo err >&2 && echo yes > wrote) &");
+    T_CHECK(r.res.success);
+    for (i = 0; i < 36; i++)
+        call[i] =
+            tt_start(tools, "bash", NULL, "command=s", "sleep 300 & echo $!");
+    for (i = 0; i < 36; i++) {
+        tt_finish(&r, tools, call[i]);
+        pid[i] = tt_number(hfsb_buf_str(&r.res.output), 0);
+        T_CHECK(pid[i] > 1);
+    }
+    tt_put("go", HFSB_LIT(""));
+    for (i = 0; i < 200 && tt_lines_in("wrote") < 1; i++)
+        hfsb_tools_poll(tools, 50);
+    TT_FILE("wrote", "yes\n");
+    for (i = 0; i < 36; i++)
+        if (pid[i] > 1) kill((pid_t)pid[i], SIGKILL);
+    for (i = 0; i < 36; i++) T_CHECK(tt_gone(pid[i]));
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* ---- trees ---- */
 
 /* The mark by which processes are found is not the caller's to change. */
@@ -208,6 +243,7 @@ int main(void) {
     TT_RUN(without_a_keeper_the_pipes_are_closed);
     TT_RUN(keepers_hold_nothing_else_and_end);
     TT_RUN(many_survivors_cost_few_descriptors);
+    TT_RUN(without_a_keeper_all_are_drained);
     TT_RUN(a_mark_of_the_callers_changes_nothing);
     TT_RUN(processes_that_left_the_session_die_on_timeout);
     return TT_END();
