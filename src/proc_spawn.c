@@ -42,12 +42,26 @@ typedef struct hfsbi_child {
    program with threads any lock may be held for ever. So below: system calls
    and the own stack, nothing else. */
 
+/* libc keeps some signals for itself and does not let us reset them, but a
+   host may have inherited them ignored. To the kernel all zero is the default;
+   it takes the size of its own set of signals. */
+static bool hfsbi_child_default(int number) {
+#if defined(HFSBI_LINUX) && defined(SYS_rt_sigaction)
+    static const unsigned long zero[16] = {0};
+    return syscall(SYS_rt_sigaction, number, zero, NULL, (size_t)8) == 0;
+#else
+    (void)number;
+    return false;
+#endif
+}
+
 HFSBI_FN void hfsbi_child_signals(void) {
     struct sigaction act;
     int              i;
     memset(&act, 0, sizeof act);
     act.sa_handler = SIG_DFL;
-    for (i = 1; i < HFSBI_SIGNALS; i++) (void)sigaction(i, &act, NULL);
+    for (i = 1; i < HFSBI_SIGNALS; i++)
+        if (!hfsbi_child_default(i)) (void)sigaction(i, &act, NULL);
 }
 
 HFSBI_FN void hfsbi_child_unblock(void) {

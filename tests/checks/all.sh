@@ -49,6 +49,8 @@ item make make
 item make-test make test
 item cli sh tests/checks/cli.sh
 item fresh-copy sh tests/checks/fresh.sh
+item long-runs env HFSB_TEST_LONG=1 OUT=build/long sh tests/run file_root \
+    proc_host_limits tools_output
 item faults sh tests/checks/faults.sh
 item crash sh tests/checks/crash.sh
 item symbols sh tests/checks/symbols.sh

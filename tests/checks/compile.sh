@@ -123,22 +123,26 @@ jobs_for() { # $1: tool
           portable"
     case $1 in
     gcc | clang)
-        for std in c99 c11 c17 c2x; do
-            for u in $uses no_assert two_files modules examples; do
+        for u in $uses no_assert two_files modules examples; do
+            echo "$u:$1:c99"
+        done
+        for std in c11 c17 c2x; do
+            for u in declarations implementation modules; do
                 echo "$u:$1:$std"
             done
         done
         echo "O2:$1:c99 O3:$1:c99 fortified:$1:gnu17 headers:$1:c99"
         echo "public_part:$1:c99" ;;
     g++ | clang++)
-        for std in c++17 c++20; do
-            for u in $uses cxx_caller modules; do echo "$u:$1:$std"; done
-        done
+        for u in $uses cxx_caller modules; do echo "$u:$1:c++17"; done
+        echo "implementation:$1:c++20"
         echo "O2:$1:c++17 headers:$1:c++17" ;;
     tcc)
         for u in $uses two_files; do echo "$u:$1:c99"; done ;;
     *)
-        for u in $uses two_files modules; do echo "$u:$1:c99"; done
+        for u in implementation static two_files pure modules; do
+            echo "$u:$1:c99"
+        done
         echo "O2:$1:c17" ;;
     esac
 }

@@ -14,8 +14,9 @@ git ls-files -co --exclude-standard | tar -cf - -T - |
     (cd "$top/hfsb" && tar -xf -)
 
 for t in sh cc gcc as ld make awk basename cat chmod cmp cp date diff \
-    dirname echo env find getconf grep head ls mkdir mktemp mv printf rm sed \
-    sleep sort tail touch tr true uname wc; do
+    cut dd dirname echo env expr false find getconf grep head id kill ln ls \
+    mkdir mktemp mv nohup od printf ps pwd readlink rm rmdir sed seq setsid \
+    sleep sort stat tail tee test touch tr true uname uniq wc yes; do
     path=$(command -v $t) || continue
     case $path in /*) ln -s "$path" "$top/bin/$t" ;; esac
 done
