@@ -157,7 +157,7 @@ static void the_whole_tree_is_killed(void) {
         /* the same, no child any more */
         "(setsid sleep 61 &) ; echo ready; sleep 62",
         /* a group of its own, as interactive shells make them */
-        "perl -e 'setpgrp; sleep 61' & wait",
+        "{ perl -e 'setpgrp; sleep 61' || setsid sleep 61; } & wait",
         /* another session, no environment, but a descendant */
         "env -i setsid sleep 61 & wait",
         /* ... that does not listen and becomes an orphan by the first TERM */
