@@ -123,7 +123,7 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
                            hfsb_err *err) {
     hfsb_proc  *proc;
     hfsbi_ends  ends;
-    pid_t       pid;
+    pid_t       pid = -1;
     hfsb_status st;
     *out = NULL;
     proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);

@@ -127,7 +127,7 @@ jobs_for() { # $1: tool
             echo "$u:$1:c99"
         done
         for std in c11 c17 c2x; do
-            for u in declarations implementation modules; do
+            for u in declarations implementation; do
                 echo "$u:$1:$std"
             done
         done
