@@ -3,8 +3,8 @@
 # skipped; what `make check` and .ci/run run. Ends with
 #   N passed, N failed, N skipped
 # The whole output of each is in build/checks/NAME.log.
-#   FUZZ_SECONDS=N    seconds for each fuzz target (20)
-#   GROWTH_MAX=N      largest input of the growth check, in bytes (1 MiB, for
+#   FUZZ_SECONDS=N    seconds for each fuzz target (15)
+#   GROWTH_MAX=N      largest input of the growth check, in bytes (256 KiB, for
 #                     the time it takes; growth.sh by itself goes to 16 MiB)
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -59,9 +59,9 @@ item compile sh tests/checks/compile.sh
 for way in $(sh tests/checks/sanitize.sh --list); do
     item "suite-$way" sh tests/checks/sanitize.sh "$way"
 done
-item growth env "GROWTH_MAX=${GROWTH_MAX:-1048576}" \
+item growth env "GROWTH_MAX=${GROWTH_MAX:-262144}" \
     sh tests/checks/growth.sh
-item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-20}"
+item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-15}"
 
 echo
 echo "all of it took $(($(seconds) - all_begin)) s"

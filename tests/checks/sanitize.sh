@@ -18,13 +18,13 @@ system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
     test_check*.c test_tools*.c)
 calm="test_file.c test_file_write.c test_record.c test_check.c
       test_tools_args.c test_tools_files.c test_tools_read.c"
-names() { # all, pure, system, light (pure, and calm of system), or a few
-    [ "$1" != few ] || { echo json_write text edit_calls file_write tools_files; return; }
+names() { # all, pure, light (pure, and calm of system), or a list of names
+    case $1 in all | pure | light) ;; *) echo "$1"; return ;; esac
     for t in $(cd tests && echo test_*.c); do
         kind=pure
         case " $(echo $system) " in *" $t "*) kind=system ;; esac
         case $1:" $(echo $calm) " in light:*" $t "*) kind=pure ;; esac
-        case $1:$kind in all:* | light:pure | "$kind:$kind") ;; *) continue ;; esac
+        case $1:$kind in all:* | *:pure) ;; *) continue ;; esac
         t=${t#test_}
         echo "${t%.c}"
     done
@@ -45,8 +45,8 @@ suite() { # COMPILER FLAGS: a way to build that works here, or skipped
         $(names "$which")
 }
 
-# A suite of one thread shows ThreadSanitizer nothing: the quick suite, and a
-# program that uses the library in four threads at once.
+# A test of one thread shows ThreadSanitizer nothing: those that have more, and
+# a program that uses the library in four at once.
 threads() {
     flags="-O1 -g -fsanitize=thread"
     suite gcc "$flags" || return $?
@@ -62,12 +62,17 @@ way() { # in a subshell of its own
     which=all
     case $1 in
     no-simd | msan | m32 | s390x | aarch64 | cxx | split-O3) which=pure ;;
-    joined) which=few ;;
-    clang-asan | valgrind | musl) which=light ;;
-    portable) which=system ;;
+    joined) which="json_write text edit_calls file_write tools_files" ;;
+    tsan) which="check file_root proc_host proc_host_limits tools_host
+                 tools_wake tools_jobs tools_once" ;;
+    valgrind) which="json text edit patch diff utf8 file file_write record
+                     check proc tools_args tools_files tools_read" ;;
+    portable) which="file file_write file_root file_faults proc proc_end
+                     proc_host proc_torture tools_jobs tools_tree" ;;
+    clang-asan | musl) which=light ;;
     esac
     case $1 in
-    tsan | valgrind | s390x | aarch64) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
+    msan | tsan | valgrind | s390x | aarch64) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
     esac
     case $1 in
     gcc-asan) suite gcc "$gcc_asan" ;;
