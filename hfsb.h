@@ -15271,7 +15271,8 @@ enum {
     HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
     HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
-    HFSBI_RECORD_BLOCK = 16 * 1024 /* bytes that are cleaned at a time */
+    HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
+                                       tail of a reply, for speed */
 };
 
 /* ---- spill files ---- */
