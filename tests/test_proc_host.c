@@ -188,7 +188,7 @@ static void interruptions_change_nothing(void) {
         r = t_run(&o, "trap '' TERM; sleep 60 & sleep 60; sleep 60", NULL);
         T_CHECK(r.timed_out && r.signal == SIGKILL);
 #ifdef HFSBI_LINUX /* elsewhere a slow death is not told from a survivor */
-    T_CHECK(!r.incomplete);
+        T_CHECK(!r.incomplete);
 #endif
         T_CHECK(t_sh("sleep 60 & echo x").stdout_bytes == 2);
         T_CHECK(t_marked(JOB, 0) == 1);

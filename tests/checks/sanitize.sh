@@ -61,7 +61,11 @@ way() { # in a subshell of its own
     export JOINED RUN LIMIT
     which=all
     case $1 in
-    no-simd | msan | m32 | s390x | aarch64 | cxx | split-O3) which=pure ;;
+    no-simd | msan | cxx | split-O3) which=pure ;;
+    m32) which="json number hash text edit patch file_write record
+                tools_read" ;;
+    s390x | aarch64) which="base utf8 json number hash text text_window edit
+                            diff" ;;
     joined) which="json_write text edit_calls file_write tools_files" ;;
     tsan) which="check file_root proc_host proc_host_limits tools_host
                  tools_wake tools_jobs tools_once" ;;
