@@ -1,16 +1,18 @@
 #!/bin/sh
 # Time grows with the input and not faster: counts the instructions of the
 # cases of tests/growth.c with valgrind, and fails when doubling the input
-# makes them more than 2.2 times as many, in any of the last four doublings.
+# makes them more than 2.2 times as many, in any of the last doublings.
 # (cachegrind without its cache counts the same as callgrind in a third of
 # the time; what making the input costs is counted and subtracted.)
 #   tests/checks/growth.sh [CASE...]
-#   GROWTH_MAX=N    largest input in bytes (default 16777216)
+#   GROWTH_MAX=N          largest input in bytes (default 16777216)
+#   GROWTH_DOUBLINGS=N    how many doublings lead to it (default 4)
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
 
 max=${GROWTH_MAX:-16777216}
+first=$((max >> ${GROWTH_DOUBLINGS:-4}))
 out=build/growth
 have valgrind || { echo "skipped: valgrind not found"; exit 77; }
 mkdir -p "$out"
@@ -29,7 +31,7 @@ count() { # CASE BYTES: instructions of the call
 }
 
 grow() { # CASE
-    size=$((max / 16)) last='' line='' bad=''
+    size=$first last='' line='' bad=''
     while [ "$size" -le "$max" ]; do
         n=$(count "$1" "$size")
         if [ -z "$n" ]; then
