@@ -1,5 +1,9 @@
 #!/bin/sh
 # The command line: what build/hfsb prints, writes and exits with.
+# A shell that was started with signals ignored cannot undo that itself.
+if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
+    SIGNALS_SET=1 exec env --default-signal sh "$0" "$@"
+fi
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 [ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
