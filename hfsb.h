@@ -50,6 +50,7 @@
        DIFF    what changed, as a unified diff
        EDIT    replace text in a file: nine rungs from exact to re-indented
        PATCH   the "*** Begin Patch" format
+       HTTP    messages of HTTP/1.1, read strictly, written safely
        FILE    read, write whole or not at all, stay beneath a root
        PROC    run a command, lose none of its output, never hang on it
        TOOLS   bash, read, write, edit ... by name and JSON; their
@@ -856,6 +857,162 @@ HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
                                       hfsb_err               *err);
 
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
+
+/* ---- src/http.h ---- */
+/* ==== HTTP: messages of HTTP/1.1, read strictly, written safely ========= */
+
+/* Reads what RFC 9112 allows in exactly one way and refuses the rest: only
+   CRLF ends a line, one Content-Length or one "chunked" frames a body, sizes
+   are digits that fit. Pure: bytes in, events out, no allocation.
+   Of replies it takes some more, since their servers are what they are: a
+   head whose lines end in LF alone, folded values (the view shows the fold),
+   an equal Content-Length again, "chunked" beside a Content-Length (which
+   then counts for nothing, and the connection is not kept). */
+
+typedef struct hfsb_http_field {
+    hfsb_str name, value; /* value without the blanks around it */
+} hfsb_http_field;
+
+typedef enum hfsb_http_body {
+    HFSB_HTTP_NO_BODY,
+    HFSB_HTTP_LENGTH,     /* hfsb_http_head.length bytes, may be 0 */
+    HFSB_HTTP_CHUNKED,
+    HFSB_HTTP_UNTIL_CLOSE /* of a reply */
+} hfsb_http_body;
+
+/* The head of a message. Its views show the bytes given to the parser, the
+   fields are in the array given to it. */
+typedef struct hfsb_http_head {
+    hfsb_str method, target; /* of a request */
+    hfsb_str host;     /* of a request: the authority of an absolute target,
+                          else the Host field; "" when there is none (1.0) */
+    hfsb_str path;     /* of a request: of the target, not decoded, begins
+                          with "/"; "*" of OPTIONS * */
+    hfsb_str query;    /* of a request: behind the "?", not decoded */
+    hfsb_str reason;   /* of a reply */
+    int      status;   /* of a reply */
+    int      minor;    /* 0 or 1: of HTTP/1.minor */
+    bool     keep_alive;
+    bool     expect_continue; /* the peer waits for 100 before its body */
+    hfsb_http_body     body;
+    unsigned long long length;
+    hfsb_http_field   *fields;
+    size_t             field_count;
+} hfsb_http_head;
+
+typedef struct hfsb_http_limits {
+    size_t max_head;   /* bytes of a head (0: 16 KiB): 431 */
+    size_t max_target; /* bytes of a target (0: 8 KiB): 414 */
+    size_t max_fields; /* (0: 100): 431; trailers have the same limit */
+    size_t max_chunk_line; /* bytes of a chunk's size and extensions (0: 256) */
+} hfsb_http_limits;
+
+/* Where a parser stands; small, since each connection has one. Private. */
+typedef struct hfsb_http_parser {
+    const hfsb_http_limits *limits;
+    unsigned long long      left;  /* of the body, or of its chunk */
+    unsigned long long      waste; /* bytes of chunk lines, less the data */
+    size_t                  seen;  /* of the head, looked at already */
+    size_t                  trailers;
+    unsigned char           state;
+    unsigned char           kind;
+    short                   status; /* once it is bad */
+} hfsb_http_parser;
+
+typedef enum hfsb_http_event {
+    HFSB_HTTP_MORE, /* nothing more to tell before more bytes come */
+    HFSB_HTTP_HEAD, /* a head is complete */
+    HFSB_HTTP_BODY, /* a piece of the body */
+    HFSB_HTTP_END,  /* the message is over; the next may follow */
+    HFSB_HTTP_BAD   /* refused: hfsb_http_parser_status() says with what */
+} hfsb_http_event;
+
+/* For requests. limits (NULL: the defaults) must stay until the last call. */
+HFSB_API void hfsb_http_parser_init(hfsb_http_parser       *parser,
+                                    const hfsb_http_limits *limits);
+
+/* For replies: call begin for each, with the method of its request, since
+   that decides about its body. */
+HFSB_API void hfsb_http_parser_init_reply(hfsb_http_parser       *parser,
+                                          const hfsb_http_limits *limits);
+HFSB_API void hfsb_http_parser_begin_reply(hfsb_http_parser *parser,
+                                           hfsb_str          method);
+
+/* What comes next in `in`, which begins where the last call stopped: *used
+   bytes of it are done with after this one. A head must come as a whole: while
+   it is not complete *used is 0 and the next call gets the same bytes and more
+   (what was looked at is not looked at again). The same goes for the line
+   before a chunk and for each trailer, which are short. fields has room for `room`
+   items; head is filled by HFSB_HTTP_HEAD, piece by HFSB_HTTP_BODY. Each
+   message is HEAD, any number of BODY, END; interim replies (1xx) are HEAD,
+   END. err (may be NULL) is filled with HFSB_HTTP_BAD, which is for good. */
+HFSB_API hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
+                                        hfsb_http_field *fields, size_t room,
+                                        hfsb_http_head *head, hfsb_str *piece,
+                                        size_t *used, hfsb_err *err);
+
+/* The bytes are at their end: true when that is fine (between messages, or
+   for a body that ends so); false when something is missing. */
+HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
+
+/* True between messages: nothing of the next one has been looked at. */
+HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
+
+/* The status to answer HFSB_HTTP_BAD with: 400, 414, 431, 501 (also for a
+   method that is none of GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE)
+   or 505. */
+HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
+
+/* ---- looking into a head ---- */
+
+/* Both without regard to the case of ASCII letters. */
+HFSB_API bool hfsb_http_same(hfsb_str a, hfsb_str b);
+
+/* Value of the first field of that name; ptr NULL when there is none. */
+HFSB_API hfsb_str hfsb_http_field_find(const hfsb_http_head *head,
+                                       const char           *name);
+/* How many there are of that name. */
+HFSB_API size_t hfsb_http_field_count(const hfsb_http_head *head,
+                                      const char           *name);
+/* True when one of the comma-separated items of all fields of that name is
+   `item`, parameters behind ";" left aside. */
+HFSB_API bool hfsb_http_field_lists(const hfsb_http_head *head,
+                                    const char *name, const char *item);
+
+/* ---- targets ---- */
+
+/* Appends s with each %XX decoded, once ('+' stays one). HFSB_SYNTAX when a
+   "%" is not followed by two hexadecimal digits, or stands for a NUL. */
+HFSB_API hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out,
+                                      hfsb_err *err);
+/* Appends s with everything but letters, digits and -._~ as %XX; "/" stays
+   with keep_slash. */
+HFSB_API hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash,
+                                      hfsb_buf *out);
+/* Appends the decoded value of the first `key` in a query (a=b&c=d; '+' is a
+   blank). HFSB_NOT_FOUND when it has none; HFSB_SYNTAX; HFSB_NOMEM. */
+HFSB_API hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
+                                          hfsb_buf *out, hfsb_err *err);
+
+/* ---- writing ---- */
+
+/* "Not Found" for 404; "" when the code is not known. */
+HFSB_API const char *hfsb_http_reason(int status);
+
+/* The first line of a message. HFSB_ARG for a method that is no token, a
+   target with blanks or control bytes, a status not in 100 to 999. */
+HFSB_API hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
+                                           hfsb_str target);
+HFSB_API hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status);
+/* A field. HFSB_ARG, and nothing is written, when the name is no token or the
+   value holds CR, LF, NUL or another control byte: no one can smuggle a line
+   into a head. */
+HFSB_API hfsb_status hfsb_http_put_field(hfsb_buf *out, hfsb_str name,
+                                         hfsb_str value);
+/* The empty line. */
+HFSB_API hfsb_status hfsb_http_put_head_end(hfsb_buf *out);
+/* A chunk; an empty one ends the body. */
+HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 
 #ifndef HFSB_PURE
 
@@ -11411,6 +11568,1545 @@ void hfsb_patch_free(hfsb_patch_result *result) {
     result->fuzzy = false;
 }
 
+/* ---- src/http_parts.h ---- */
+/* Private to the http_*.c files: what bytes are, and what reading a head
+   passes around. */
+
+/* What a byte may be part of, as bits. */
+enum {
+    HFSBI_HTTP_TOKEN = 1,  /* a method, a field's name */
+    HFSBI_HTTP_VALUE = 2,  /* a field's value: no control byte but HTAB */
+    HFSBI_HTTP_TARGET = 4, /* a target: no blank and no control byte */
+    HFSBI_HTTP_NAME = 8,   /* a host's name: RFC 3986, without "%" */
+    HFSBI_HTTP_PLAIN = 16  /* what never needs %XX */
+};
+
+HFSBI_FN unsigned hfsbi_http_class(char c);
+
+/* All bytes of s are of that class, and there is one. */
+HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
+
+/* 0 to 15, or -1. */
+HFSBI_FN int hfsbi_http_hex(char c);
+
+/* s is that name, which is given in lower case. */
+HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *lower);
+
+/* Takes the next item that is not empty from a comma-separated list; false
+   at its end. Commas in quoted strings do not count. */
+HFSBI_FN bool hfsbi_http_list_next(hfsb_str *rest, hfsb_str *item);
+
+/* One head that is being read. */
+typedef struct hfsbi_http_reading {
+    hfsb_http_parser *parser;
+    hfsb_str          in;
+    hfsb_http_head   *head;
+    hfsb_err         *err;
+    size_t            room; /* for fields */
+} hfsbi_http_reading;
+
+/* Bits of hfsb_http_parser.kind: a reply; to a request of that method. */
+enum {
+    HFSBI_HTTP_REPLY = 1,
+    HFSBI_HTTP_OF_HEAD = 2,
+    HFSBI_HTTP_OF_CONNECT = 4
+};
+
+/* Sets the status and *err; always false. */
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+                                const char *at, const char *message);
+
+/* The same for a byte that must not stand there: "... in " where. */
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+                                     const char *at, const char *where);
+
+HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
+
+/* Splits head->target into host, path and query. */
+HFSBI_FN bool hfsbi_http_target_read(hfsbi_http_reading *r);
+
+/* host [":" port] of RFC 3986; with_port: the port must be there. */
+HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port);
+
+/* Whether a message can begin so: what speaks another protocol is refused at
+   its first byte. */
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
+                                    const char               *p);
+
+/* The first line, which is complete: the place behind it, or NULL. */
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
+                                           const char *p, const char *end);
+
+/* A line of a field, which is complete: the place behind it, or NULL. */
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+                                           const char *p, const char *end,
+                                           hfsb_http_field *field);
+
+/* The whole head from p to end, its empty line included. */
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+                                   const char *end);
+
+/* A line of a body in chunks, from p to behind its line feed: the size that
+   it tells, or refused. */
+HFSBI_FN bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
+                                    const char *end, unsigned long long *size);
+
+/* ---- src/http_field.c ---- */
+/* http_field.c - what bytes are; looking into a head. Depends on: base. */
+/* ---- bytes ---- */
+
+/* 0: control bytes; 2: blanks; 6, 22 ...: the sums of HFSBI_HTTP_*. */
+static const unsigned char hfsbi_http_classes[256] = {
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  15, 6,  7,  15, 7,
+    15, 15, 14, 14, 15, 15, 14, 31, 31, 6,  31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 6,  14, 6,  14, 6,  6,  6,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  6,  6,  7,
+    31, 7,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  7,  6,  31, 0,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6};
+
+HFSBI_FN unsigned hfsbi_http_class(char c) {
+    return hfsbi_http_classes[(unsigned char)c];
+}
+
+HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (!(hfsbi_http_class(s.ptr[i]) & bit)) return false;
+    return s.len > 0;
+}
+
+HFSBI_FN int hfsbi_http_hex(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c = hfsbi_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *lower) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (!lower[i] || hfsbi_lower(s.ptr[i]) != lower[i]) return false;
+    return !lower[i];
+}
+
+/* ---- lists ---- */
+
+static hfsb_str hfsbi_http_trim(hfsb_str s) {
+    while (s.len && (*s.ptr == ' ' || *s.ptr == '\t')) s.ptr++, s.len--;
+    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+HFSBI_FN bool hfsbi_http_list_next(hfsb_str *rest, hfsb_str *item) {
+    while (rest->len) {
+        size_t i = 0;
+        bool   quoted = false;
+        for (; i < rest->len && (quoted || rest->ptr[i] != ','); i++) {
+            if (rest->ptr[i] == '"') quoted = !quoted;
+            else if (quoted && rest->ptr[i] == '\\' && i + 1 < rest->len) i++;
+        }
+        *item = hfsbi_http_trim(hfsb_str_make(rest->ptr, i));
+        *rest = hfsb_str_slice(*rest, i + 1, rest->len);
+        if (item->len) return true;
+    }
+    return false;
+}
+
+/* ---- looking into a head ---- */
+
+bool hfsb_http_same(hfsb_str a, hfsb_str b) {
+    size_t i;
+    if (a.len != b.len) return false;
+    for (i = 0; i < a.len; i++)
+        if (a.ptr[i] != b.ptr[i] &&
+            hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i]))
+            return false;
+    return true;
+}
+
+hfsb_str hfsb_http_field_find(const hfsb_http_head *head, const char *name) {
+    hfsb_str want = hfsb_cstr(name);
+    size_t   i;
+    for (i = 0; i < head->field_count; i++)
+        if (hfsb_http_same(head->fields[i].name, want))
+            return head->fields[i].value;
+    return hfsb_str_make(NULL, 0);
+}
+
+size_t hfsb_http_field_count(const hfsb_http_head *head, const char *name) {
+    hfsb_str want = hfsb_cstr(name);
+    size_t   i, n = 0;
+    for (i = 0; i < head->field_count; i++)
+        n += hfsb_http_same(head->fields[i].name, want);
+    return n;
+}
+
+bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
+                           const char *item) {
+    hfsb_str want_name = hfsb_cstr(name), want = hfsb_cstr(item), rest, found;
+    size_t   i;
+    for (i = 0; i < head->field_count; i++) {
+        if (!hfsb_http_same(head->fields[i].name, want_name)) continue;
+        rest = head->fields[i].value;
+        while (hfsbi_http_list_next(&rest, &found)) {
+            size_t end = hfsb_str_find_byte(found, ';');
+            found = hfsbi_http_trim(hfsb_str_slice(found, 0, end));
+            if (hfsb_http_same(found, want)) return true;
+        }
+    }
+    return false;
+}
+
+/* ---- src/http_target.c ---- */
+/* http_target.c - targets: their parts, %XX, queries. Depends on: base,
+   http_field. */
+/* ---- hosts ---- */
+
+/* Four decimal numbers up to 255, the end of some IPv6 addresses. */
+static bool hfsbi_http_ip4_ok(hfsb_str s) {
+    size_t i = 0, parts = 0;
+    while (i < s.len) {
+        unsigned value = 0, digits = 0;
+        for (; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++) {
+            value = value * 10 + (unsigned)(s.ptr[i] - '0');
+            if (++digits > 3) return false;
+        }
+        if (!digits || value > 255) return false;
+        parts++;
+        if (i == s.len) break;
+        if (s.ptr[i++] != '.' || i == s.len) return false;
+    }
+    return parts == 4;
+}
+
+/* Eight groups of hexadecimal digits, "::" once for those left out. */
+static bool hfsbi_http_ip6_ok(hfsb_str s) {
+    size_t i = 0, groups = 0, digits;
+    bool   gap = false;
+    if (s.len && *s.ptr == ':') {
+        if (s.len < 2 || s.ptr[1] != ':') return false;
+        gap = true;
+        i = 2;
+    }
+    while (i < s.len) {
+        size_t start = i;
+        for (digits = 0; i < s.len && hfsbi_http_hex(s.ptr[i]) >= 0; i++)
+            digits++;
+        if (i < s.len && s.ptr[i] == '.') {
+            groups += 2;
+            return hfsbi_http_ip4_ok(hfsb_str_slice(s, start, s.len)) &&
+                   (gap ? groups < 8 : groups == 8);
+        }
+        if (!digits || digits > 4 || ++groups > 8) return false;
+        if (i == s.len) break;
+        if (s.ptr[i++] != ':' || i == s.len) return false;
+        if (s.ptr[i] == ':') {
+            if (gap) return false;
+            gap = true;
+            i++;
+        }
+    }
+    return gap ? groups < 8 : groups == 8;
+}
+
+static bool hfsbi_http_name_ok(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        if (hfsbi_http_class(s.ptr[i]) & HFSBI_HTTP_NAME) continue;
+        if (s.ptr[i] != '%' || s.len - i < 3 ||
+            hfsbi_http_hex(s.ptr[i + 1]) < 0 ||
+            hfsbi_http_hex(s.ptr[i + 2]) < 0)
+            return false;
+        i += 2;
+    }
+    return true;
+}
+
+HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port) {
+    hfsb_str name = host, port = HFSB_INIT;
+    size_t   i, colon;
+    if (host.len && *host.ptr == '[') {
+        size_t close = hfsb_str_find_byte(host, ']');
+        if (close == HFSB_NPOS ||
+            !hfsbi_http_ip6_ok(hfsb_str_slice(host, 1, close)))
+            return false;
+        port = hfsb_str_slice(host, close + 1, host.len);
+        if (port.len && *port.ptr != ':') return false;
+    } else {
+        colon = hfsb_str_find_byte(host, ':');
+        name = hfsb_str_slice(host, 0, colon);
+        port = hfsb_str_slice(host, name.len, host.len);
+        if (!hfsbi_http_name_ok(name)) return false;
+    }
+    if (with_port && (port.len < 2 || port.len == host.len)) return false;
+    for (i = 1; i < port.len; i++)
+        if (port.ptr[i] < '0' || port.ptr[i] > '9') return false;
+    return port.len <= 6; /* ":65535" */
+}
+
+/* ---- the forms of a target ---- */
+
+/* path ["?" query] ["#" ...]: a fragment is nobody's business here. */
+static void hfsbi_http_path_split(hfsb_str s, hfsb_http_head *head) {
+    size_t fragment = hfsb_str_find_byte(s, '#'), mark;
+    s = hfsb_str_slice(s, 0, fragment);
+    mark = hfsb_str_find_byte(s, '?');
+    head->path = hfsb_str_slice(s, 0, mark);
+    head->query =
+        hfsb_str_slice(s, mark == HFSB_NPOS ? s.len : mark + 1, s.len);
+    if (!head->path.len) head->path = hfsb_str_make("/", 1);
+}
+
+/* http://host... or https://host...; a user's name in it is left aside. */
+static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
+    hfsb_str s = r->head->target, host;
+    size_t   i, colon = hfsb_str_find_byte(s, ':');
+    hfsb_str scheme = hfsb_str_slice(s, 0, colon);
+    if (colon == HFSB_NPOS ||
+        (!hfsbi_http_is(scheme, "http") && !hfsbi_http_is(scheme, "https")) ||
+        s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
+        s.ptr[colon + 2] != '/')
+        return hfsbi_http_refuse(r, 400, s.ptr,
+                                 "The target of the request must be a path "
+                                 "that begins with \"/\", or a whole URL "
+                                 "that begins with http:// or https://.");
+    for (i = colon + 3; i < s.len && !strchr("/?#", s.ptr[i]); i++) continue;
+    host = hfsb_str_slice(s, colon + 3, i);
+    hfsbi_http_path_split(hfsb_str_slice(s, i, s.len), r->head);
+    for (i = host.len; i > 0 && host.ptr[i - 1] != '@'; i--) continue;
+    r->head->host = hfsb_str_slice(host, i, host.len);
+    if (!r->head->host.len || *r->head->host.ptr == ':' ||
+        !hfsbi_http_host_ok(r->head->host, false))
+        return hfsbi_http_refuse(r, 400, host.ptr,
+                                 "The URL in the request line has no valid "
+                                 "host.");
+    return true;
+}
+
+HFSBI_FN bool hfsbi_http_target_read(hfsbi_http_reading *r) {
+    hfsb_http_head *head = r->head;
+    hfsb_str        s = head->target;
+    if (hfsb_str_equal(head->method, hfsb_str_make("CONNECT", 7))) {
+        head->host = s;
+        return hfsbi_http_host_ok(s, true) ||
+               hfsbi_http_refuse(r, 400, s.ptr,
+                                 "The target of CONNECT must be host:port.");
+    }
+    if (*s.ptr == '/') {
+        hfsbi_http_path_split(s, head);
+        return true;
+    }
+    if (s.len == 1 && *s.ptr == '*') {
+        head->path = s;
+        return hfsb_str_equal(head->method, hfsb_str_make("OPTIONS", 7)) ||
+               hfsbi_http_refuse(r, 400, s.ptr,
+                                 "Only OPTIONS may have \"*\" as its target.");
+    }
+    return hfsbi_http_absolute_read(r);
+}
+
+/* ---- %XX ---- */
+
+/* The byte at s[*i], decoded; -1 when its "%" is not followed by two
+   hexadecimal digits. *i moves to its last byte. */
+static int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
+    int high, low;
+    if (plus && s.ptr[*i] == '+') return ' ';
+    if (s.ptr[*i] != '%') return (unsigned char)s.ptr[*i];
+    if (s.len - *i < 3) return -1;
+    high = hfsbi_http_hex(s.ptr[*i + 1]);
+    low = hfsbi_http_hex(s.ptr[*i + 2]);
+    if (high < 0 || low < 0) return -1;
+    *i += 2;
+    return high * 16 + low;
+}
+
+/* pos: where s lies in what err is about. */
+static hfsb_status hfsbi_http_decode(hfsb_str s, bool plus, size_t pos,
+                                     hfsb_buf *out, hfsb_err *err) {
+    size_t      i, need = 0;
+    hfsb_status st;
+    for (i = 0; i < s.len; i++, need++) {
+        size_t at = i;
+        int    c = hfsbi_http_byte(s, &i, plus);
+        if (c < 0)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
+                              "A \"%%\" must be followed by two hexadecimal "
+                              "digits; write %%25 for the sign itself.");
+        if (!c && at < i)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
+                              "%%00 is not allowed.");
+    }
+    st = hfsb_buf_reserve(out, need);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Cannot decode");
+    for (i = 0; i < s.len; i++)
+        out->ptr[out->len++] = (char)hfsbi_http_byte(s, &i, plus);
+    out->ptr[out->len] = '\0';
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
+    return hfsbi_http_decode(s, false, 0, out, err);
+}
+
+static bool hfsbi_http_stays(char c, bool keep_slash) {
+    return (hfsbi_http_class(c) & HFSBI_HTTP_PLAIN) ||
+           (keep_slash && c == '/');
+}
+
+hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash, hfsb_buf *out) {
+    static const char hex[] = "0123456789ABCDEF";
+    size_t            i, need = s.len;
+    hfsb_status       st;
+    for (i = 0; i < s.len; i++)
+        if (!hfsbi_http_stays(s.ptr[i], keep_slash) &&
+            !hfsbi_add(need, 2, &need))
+            return HFSB_LIMIT;
+    st = hfsb_buf_reserve(out, need);
+    if (st != HFSB_OK) return st;
+    for (i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (hfsbi_http_stays(s.ptr[i], keep_slash)) {
+            out->ptr[out->len++] = s.ptr[i];
+            continue;
+        }
+        out->ptr[out->len++] = '%';
+        out->ptr[out->len++] = hex[c >> 4];
+        out->ptr[out->len++] = hex[c & 15];
+    }
+    out->ptr[out->len] = '\0';
+    return HFSB_OK;
+}
+
+/* ---- queries ---- */
+
+/* name, decoded, is key. What cannot be decoded is no key of ours. */
+static bool hfsbi_http_key_is(hfsb_str name, const char *key) {
+    size_t i;
+    for (i = 0; i < name.len; i++) {
+        int c = hfsbi_http_byte(name, &i, true);
+        if (c <= 0 || c != (unsigned char)*key++) return false;
+    }
+    return !*key;
+}
+
+hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
+                                 hfsb_buf *out, hfsb_err *err) {
+    size_t at = 0;
+    while (at < query.len) {
+        hfsb_str rest = hfsb_str_slice(query, at, query.len);
+        hfsb_str pair = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '&'));
+        hfsb_str name = hfsb_str_slice(pair, 0, hfsb_str_find_byte(pair, '='));
+        if (hfsbi_http_key_is(name, key))
+            return hfsbi_http_decode(
+                hfsb_str_slice(pair, name.len + 1, pair.len), true,
+                at + name.len + 1, out, err);
+        at += pair.len + 1;
+    }
+    return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                      "There is no \"%s\" in the query.", key);
+}
+
+/* ---- src/http_head.c ---- */
+/* http_head.c - the head of a message: lines, then what they mean together.
+   Depends on: base, http_field, http_target. */
+/* A head is checked in this order, whatever pieces it came in: each line by
+   itself, from the first to the last; how many there are; what they say. So
+   a line may be refused as soon as it is complete, and the answer is the same
+   as for the whole. */
+
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+                                const char *at, const char *message) {
+    r->parser->status = (short)status;
+    hfsbi_fail(r->err,
+               status == 414 || status == 431 ? HFSB_LIMIT : HFSB_SYNTAX,
+               (size_t)(at - r->in.ptr), "%s", message);
+    return false;
+}
+
+/* Whatever is looked at here is followed by a line feed, at least. */
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+                                     const char *at, const char *where) {
+    unsigned char c = (unsigned char)*at;
+    hfsbi_http_refuse(r, 400, at, "");
+    if (c == '\n')
+        hfsbi_err_add(r->err,
+                      "A line feed without a carriage return before "
+                      "it in %s.",
+                      where);
+    else if (c == '\r' && at[1] == '\n')
+        hfsbi_err_add(r->err, "The line ends in the middle of %s.", where);
+    else if (c == '\r')
+        hfsbi_err_add(r->err,
+                      "A carriage return without a line feed behind it in %s.",
+                      where);
+    else if (c > ' ' && c < 0x7f)
+        hfsbi_err_add(r->err, "\"%c\" is not allowed in %s.", c, where);
+    else
+        hfsbi_err_add(r->err, "The byte 0x%02x is not allowed in %s.",
+                      (unsigned)c, where);
+    return false;
+}
+
+HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback) {
+    return value ? value : fallback;
+}
+
+static bool hfsbi_http_is_reply(const hfsbi_http_reading *r) {
+    return (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
+}
+
+/* The place behind the end of a line at p, or NULL. The lines of a reply's
+   head may end in a line feed alone, as RFC 9112 lets a client accept. */
+static const char *hfsbi_http_line_end(const hfsbi_http_reading *r,
+                                       const char *p, const char *end) {
+    if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') return p + 2;
+    if (p < end && *p == '\n' && hfsbi_http_is_reply(r)) return p + 1;
+    return NULL;
+}
+
+/* ---- the first line ---- */
+
+/* "HTTP/" DIGIT "." DIGIT: the place behind it, or NULL. */
+static const char *hfsbi_http_version(const char *p, const char *end,
+                                      int *major, int *minor) {
+    if (end - p < 8 || memcmp(p, "HTTP/", 5) != 0 || p[5] < '0' ||
+        p[5] > '9' || p[6] != '.' || p[7] < '0' || p[7] > '9')
+        return NULL;
+    *major = p[5] - '0';
+    *minor = p[7] - '0';
+    return p + 8;
+}
+
+static const char *hfsbi_http_run(const char *p, const char *end,
+                                  unsigned bit) {
+    while (p < end && (hfsbi_http_class(*p) & bit)) p++;
+    return p;
+}
+
+/* Behind the target: SP version CRLF. */
+static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
+                                              const char *p, const char *end) {
+    const char *next;
+    int         major, minor;
+    if (*p == '\r' || *p == '\n') {
+        hfsbi_http_refuse(r, 400, p,
+                          "The request line does not end in "
+                          "HTTP/1.1 or HTTP/1.0.");
+        return NULL;
+    }
+    if (*p != ' ') {
+        hfsbi_http_refuse_byte(r, p, "the target of the request");
+        return NULL;
+    }
+    next = hfsbi_http_version(p + 1, end, &major, &minor);
+    if (!next || !hfsbi_http_line_end(r, next, end)) {
+        hfsbi_http_refuse(r, 400, next ? next : p + 1,
+                          "A request line is a method, a target and HTTP/1.1 "
+                          "with one blank between them and CRLF at its end.");
+        return NULL;
+    }
+    if (major != 1) {
+        hfsbi_http_refuse(r, 505, p + 1,
+                          "Only HTTP/1.1 and HTTP/1.0 are "
+                          "spoken here.");
+        return NULL;
+    }
+    r->head->minor = minor ? 1 : 0; /* a later 1.x is read as 1.1 */
+    return next + 2;
+}
+
+static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
+                                           const char *p, const char *end) {
+    const hfsb_http_limits *limits = r->parser->limits;
+    const char             *start = p, *next;
+    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    if (*p != ' ') {
+        hfsbi_http_refuse_byte(r, p, "the method of a request");
+        return NULL;
+    }
+    r->head->method = hfsb_str_make(start, (size_t)(p - start));
+    start = ++p;
+    p = hfsbi_http_run(p, end, HFSBI_HTTP_TARGET);
+    if (p == start) {
+        hfsbi_http_refuse_byte(r, p, "the place of the request's target");
+        return NULL;
+    }
+    r->head->target = hfsb_str_make(start, (size_t)(p - start));
+    if (r->head->target.len >
+        hfsbi_http_limit(limits ? limits->max_target : 0, 8192)) {
+        hfsbi_http_refuse(r, 414, start,
+                          "The target of the request is too "
+                          "long.");
+        return NULL;
+    }
+    next = hfsbi_http_request_version(r, p, end);
+    return next && hfsbi_http_target_read(r) ? next : NULL;
+}
+
+/* Of a reply the number must be right; more blanks do no harm, and HTTP/0.9,
+   which some old servers say, is read as 1.0. */
+static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
+                                          const char *end) {
+    const char *start = p, *next = NULL;
+    int         major = 0, minor = 0, i, status = 0;
+    p = hfsbi_http_version(p, end, &major, &minor);
+    if (p && p < end && *p == ' ' &&
+        ((major == 1 && minor < 2) || (!major && minor == 9))) {
+        while (p < end && *p == ' ') p++;
+        for (i = 0; i < 3 && p < end && *p >= '0' && *p <= '9'; i++, p++)
+            status = status * 10 + (*p - '0');
+        next = p;
+        if (i == 3 && p < end && *p == ' ')
+            while (next < end && *next == ' ') next++;
+        p = hfsbi_http_run(next, end, HFSBI_HTTP_VALUE);
+        r->head->reason = hfsb_str_make(next, (size_t)(p - next));
+        if (i != 3 || status < 100 || (p > next && next[-1] != ' '))
+            next = NULL;
+        else next = hfsbi_http_line_end(r, p, end);
+    }
+    if (!next) {
+        hfsbi_http_refuse(r, 400, start,
+                          "The reply does not begin with a line such as "
+                          "HTTP/1.1 200 OK.");
+        return NULL;
+    }
+    r->head->status = status;
+    r->head->minor = major == 1 ? minor : 0;
+    return next;
+}
+
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
+                                    const char               *p) {
+    if (hfsbi_http_is_reply(r))
+        return *p == 'H' ||
+               hfsbi_http_refuse(r, 400, p,
+                                 "This is not the beginning of a reply of "
+                                 "HTTP/1.1.");
+    return (hfsbi_http_class(*p) & HFSBI_HTTP_TOKEN) ||
+           hfsbi_http_refuse(r, 400, p,
+                             "This is not the beginning of a request of "
+                             "HTTP/1.1.");
+}
+
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
+                                           const char *p, const char *end) {
+    return hfsbi_http_is_reply(r) ? hfsbi_http_status_line(r, p, end)
+                                  : hfsbi_http_request_line(r, p, end);
+}
+
+/* ---- fields ---- */
+
+/* The first byte from p on that cannot be in a value. */
+static const char *hfsbi_http_value_end(const char *p, const char *end) {
+#ifdef HFSBI_SSE2
+    const __m128i low = _mm_set1_epi8(0x1f), tab = _mm_set1_epi8('\t'),
+                  del = _mm_set1_epi8(0x7f);
+    for (; end - p >= 16; p += 16) {
+        const void *at = p;
+        __m128i     v = _mm_loadu_si128((const __m128i *)at);
+        __m128i     bad = _mm_or_si128(
+                _mm_andnot_si128(_mm_cmpeq_epi8(v, tab),
+                                 _mm_cmpeq_epi8(_mm_min_epu8(v, low), v)),
+                _mm_cmpeq_epi8(v, del));
+        if (_mm_movemask_epi8(bad)) break;
+    }
+#endif
+    return hfsbi_http_run(p, end, HFSBI_HTTP_VALUE);
+}
+
+static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
+                                       const char *start, const char *p) {
+    if (p == start && (*p == ' ' || *p == '\t'))
+        hfsbi_http_refuse(r, 400, p,
+                          "A line of the head begins with a "
+                          "blank; folded lines are not accepted.");
+    else if (*p == ' ' || *p == '\t')
+        hfsbi_http_refuse(r, 400, p,
+                          "A blank in the name of a field, or "
+                          "between it and its colon.");
+    else if (p[0] == '\r' && p[1] == '\n')
+        hfsbi_http_refuse(r, 400, start, "A line of the head has no colon.");
+    else if (p == start && *p == ':')
+        hfsbi_http_refuse(r, 400, p, "A field without a name.");
+    else hfsbi_http_refuse_byte(r, p, "the name of a field");
+    return NULL;
+}
+
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+                                           const char *p, const char *end,
+                                           hfsb_http_field *field) {
+    const char *start = p, *next;
+    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    if (p == start || *p != ':') return hfsbi_http_bad_name(r, start, p);
+    field->name = hfsb_str_make(start, (size_t)(p - start));
+    for (p++; *p == ' ' || *p == '\t';) p++;
+    start = p;
+    p = hfsbi_http_value_end(p, end);
+    next = hfsbi_http_line_end(r, p, end);
+    if (!next) {
+        hfsbi_http_refuse_byte(r, p, "the value of a field");
+        return NULL;
+    }
+    while (p > start && (p[-1] == ' ' || p[-1] == '\t')) p--;
+    field->value = hfsb_str_make(start, (size_t)(p - start));
+    return next;
+}
+
+/* A reply may fold a value over lines, which clients must read: the view goes
+   on over the fold. */
+static const char *hfsbi_http_folds(const hfsbi_http_reading *r, const char *p,
+                                    const char *end, hfsb_http_field *field) {
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        const char *start = p, *next;
+        while (p < end && (*p == ' ' || *p == '\t')) p++;
+        if (!field->value.len) field->value.ptr = start = p;
+        else start = field->value.ptr;
+        p = hfsbi_http_value_end(p, end);
+        next = hfsbi_http_line_end(r, p, end);
+        if (!next) {
+            hfsbi_http_refuse_byte(r, p, "the value of a field");
+            return NULL;
+        }
+        while (p > start && strchr(" \t\r\n", p[-1])) p--;
+        field->value.len = (size_t)(p - start);
+        p = next;
+    }
+    return p;
+}
+
+/* ---- what the fields say ---- */
+
+/* What is collected while the fields are looked at. */
+typedef struct hfsbi_http_facts {
+    const hfsb_http_field *host, *length, *coding;
+    const hfsb_http_field *once[4]; /* the first of those that stand once */
+    size_t                 hosts, codings, chunked;
+    hfsb_str               last_coding;
+    bool close, keep_alive, tokens; /* codings are all tokens */
+} hfsbi_http_facts;
+
+static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
+                                   hfsb_str                  digits,
+                                   unsigned long long       *length) {
+    const unsigned long long most = ~0ull >> 1;
+    unsigned long long       n = 0;
+    size_t                   i;
+    for (i = 0; i < digits.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)digits.ptr[i] - '0';
+        if (digit > 9)
+            return hfsbi_http_refuse_byte(r, digits.ptr + i, "Content-Length");
+        if (n > (most - digit) / 10)
+            return hfsbi_http_refuse(r, 400, digits.ptr,
+                                     "Content-Length is too large.");
+        n = n * 10 + digit;
+    }
+    *length = n;
+    return digits.len ||
+           hfsbi_http_refuse(r, 400, digits.ptr, "Content-Length is empty.");
+}
+
+/* Once in a request; a reply may say the same several times. */
+static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
+                                  const hfsb_http_field *field) {
+    hfsb_str           rest = field->value, item;
+    unsigned long long n;
+    if (!hfsbi_http_is_reply(r)) {
+        if (f->length)
+            return hfsbi_http_refuse(r, 400, field->name.ptr,
+                                     "Content-Length stands more than once.");
+        f->length = field;
+        return hfsbi_http_length_read(r, field->value, &r->head->length);
+    }
+    if (!hfsbi_http_list_next(&rest, &item)) item = rest;
+    do {
+        if (!hfsbi_http_length_read(r, item, &n)) return false;
+        if (f->length && n != r->head->length)
+            return hfsbi_http_refuse(r, 400, item.ptr,
+                                     "Content-Length stands there with "
+                                     "different values.");
+        f->length = field;
+        r->head->length = n;
+    } while (hfsbi_http_list_next(&rest, &item));
+    return true;
+}
+
+static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
+                                  const hfsb_http_field *field) {
+    hfsb_str rest = field->value, item;
+    f->coding = field;
+    /* nothing but commas is not one coding, so it cannot be "chunked" */
+    if (!rest.len || *rest.ptr == ',' || rest.ptr[rest.len - 1] == ',')
+        f->tokens = false;
+    while (hfsbi_http_list_next(&rest, &item)) {
+        f->codings++;
+        f->last_coding = item;
+        if (hfsbi_http_is(item, "chunked")) f->chunked++;
+        if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) f->tokens = false;
+    }
+}
+
+static bool hfsbi_http_see_once(const hfsbi_http_reading *r,
+                                hfsbi_http_facts *f, size_t which,
+                                const hfsb_http_field *field) {
+    if (!f->once[which]) f->once[which] = field;
+    return hfsb_str_equal(f->once[which]->value, field->value) ||
+           hfsbi_http_refuse(r, 400, field->name.ptr,
+                             "A field that may stand only once stands there "
+                             "with different values.");
+}
+
+static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
+                                      const hfsb_http_field *field) {
+    hfsb_str rest = field->value, item;
+    while (hfsbi_http_list_next(&rest, &item)) {
+        if (hfsbi_http_is(item, "close")) f->close = true;
+        else if (hfsbi_http_is(item, "keep-alive")) f->keep_alive = true;
+    }
+}
+
+/* Only names as long as one of interest cost more than a switch. */
+static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
+                           const hfsb_http_field *field) {
+    static const char *const once[] = {"content-type", "authorization",
+                                       "if-modified-since",
+                                       "if-unmodified-since"};
+    hfsb_str                 name = field->name;
+    size_t                   which = 0;
+    switch (name.len) {
+    case 4:
+        if (hfsbi_http_is(name, "host") && !f->hosts++) f->host = field;
+        return true;
+    case 6:
+        if (hfsbi_http_is(name, "expect") &&
+            hfsbi_http_is(field->value, "100-continue"))
+            r->head->expect_continue = true;
+        return true;
+    case 10:
+        if (hfsbi_http_is(name, "connection"))
+            hfsbi_http_see_connection(f, field);
+        return true;
+    case 12: break;
+    case 13: which = 1; break;
+    case 14:
+        return !hfsbi_http_is(name, "content-length") ||
+               hfsbi_http_see_length(r, f, field);
+    case 17:
+        if (hfsbi_http_is(name, "transfer-encoding"))
+            hfsbi_http_see_coding(f, field);
+        which = 2;
+        break;
+    case 19: which = 3; break;
+    default: return true;
+    }
+    return hfsbi_http_is_reply(r) || !hfsbi_http_is(name, once[which]) ||
+           hfsbi_http_see_once(r, f, which, field);
+}
+
+/* ---- what a request says ---- */
+
+static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
+                                 const hfsbi_http_facts *f) {
+    if (f->hosts > 1)
+        return hfsbi_http_refuse(r, 400, f->host->name.ptr,
+                                 "The request has more than one Host.");
+    if (!f->host)
+        return !r->head->minor ||
+               hfsbi_http_refuse(r, 400, r->head->method.ptr,
+                                 "The request has no Host, which HTTP/1.1 "
+                                 "demands.");
+    if (!hfsbi_http_host_ok(f->host->value, false))
+        return hfsbi_http_refuse(r, 400, f->host->value.ptr,
+                                 "The request's Host is not a host's name or "
+                                 "address with or without a port.");
+    if (!r->head->host.ptr) r->head->host = f->host->value;
+    return true;
+}
+
+static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
+                                      const hfsbi_http_facts   *f) {
+    const char *at = f->coding->name.ptr;
+    if (f->length)
+        return hfsbi_http_refuse(r, 400, at,
+                                 "The request has both Content-Length and "
+                                 "Transfer-Encoding.");
+    if (!r->head->minor)
+        return hfsbi_http_refuse(r, 400, at,
+                                 "HTTP/1.0 has no "
+                                 "Transfer-Encoding.");
+    if (f->codings == 1 && f->chunked == 1 && f->tokens) return true;
+    if (!f->tokens || !f->codings || f->chunked > 1 ||
+        (f->chunked && !hfsbi_http_is(f->last_coding, "chunked")))
+        return hfsbi_http_refuse(r, 400, at,
+                                 "Transfer-Encoding must be \"chunked\", "
+                                 "once and alone.");
+    return hfsbi_http_refuse(r, 501, at,
+                             "Transfer-Encoding is not known here; only "
+                             "\"chunked\" is.");
+}
+
+/* Those that mean something to a server such as ours. */
+static bool hfsbi_http_method_known(hfsb_str method) {
+    static const char *const known[] = {"GET",    "HEAD",    "POST",  "PUT",
+                                        "DELETE", "OPTIONS", "PATCH", "TRACE"};
+    size_t                   i;
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (hfsb_str_equal(method, hfsb_cstr(known[i]))) return true;
+    return false;
+}
+
+static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
+                                    const hfsbi_http_facts *f) {
+    hfsb_http_head *head = r->head;
+    if (!hfsbi_http_host_read(r, f)) return false;
+    if (f->coding) {
+        if (!hfsbi_http_request_coding(r, f)) return false;
+        head->body = HFSB_HTTP_CHUNKED;
+    } else if (f->length) {
+        head->body = HFSB_HTTP_LENGTH;
+    }
+    if (!hfsbi_http_method_known(head->method))
+        return hfsbi_http_refuse(r, 501, head->method.ptr,
+                                 "The method of the request is not known "
+                                 "here.");
+    if (!head->minor || head->body == HFSB_HTTP_NO_BODY)
+        head->expect_continue = false;
+    return true;
+}
+
+/* ---- what a reply says ---- */
+
+/* A body that does not end in chunks lasts until the connection closes. Its
+   other codings are for the caller to see, but one that nobody knows behind
+   chunks is no body to go on with. */
+static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
+                                    const hfsbi_http_facts   *f) {
+    static const char *const known[] = {"gzip", "deflate", "compress",
+                                        "identity"};
+    hfsb_http_head          *head = r->head;
+    size_t                   i;
+    if (f->codings == 1 && f->chunked == 1 && f->tokens) {
+        head->body = HFSB_HTTP_CHUNKED;
+        return true;
+    }
+    head->body = HFSB_HTTP_UNTIL_CLOSE;
+    if (!f->chunked) return true;
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (hfsbi_http_is(f->last_coding, known[i])) return true;
+    return hfsbi_http_refuse(r, 501, f->coding->name.ptr,
+                             "The reply's Transfer-Encoding is not known "
+                             "here; only \"chunked\" is.");
+}
+
+static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
+                                  const hfsbi_http_facts *f) {
+    hfsb_http_head *head = r->head;
+    unsigned        kind = r->parser->kind;
+    head->expect_continue = false;
+    if (head->status < 200 || head->status == 204 || head->status == 304 ||
+        (kind & HFSBI_HTTP_OF_HEAD) ||
+        ((kind & HFSBI_HTTP_OF_CONNECT) && head->status < 300)) {
+        head->body = HFSB_HTTP_NO_BODY;
+    } else if (f->coding) {
+        if (!hfsbi_http_reply_coding(r, f)) return false;
+        /* whoever sends both, or this to HTTP/1.0, is not to be trusted
+           with another reply */
+        if (f->length || !head->minor) head->keep_alive = false;
+    } else {
+        head->body = f->length ? HFSB_HTTP_LENGTH : HFSB_HTTP_UNTIL_CLOSE;
+    }
+    if (head->body == HFSB_HTTP_UNTIL_CLOSE) head->keep_alive = false;
+    return true;
+}
+
+/* ---- all of it ---- */
+
+static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
+                                  const char *end) {
+    const hfsb_http_limits *limits = r->parser->limits;
+    size_t most = hfsbi_http_limit(limits ? limits->max_fields : 0, 100);
+    size_t count = 0;
+    if (most > r->room) most = r->room;
+    p = hfsbi_http_first_line(r, p, end);
+    while (p && !hfsbi_http_line_end(r, p, end)) {
+        hfsb_http_field spare, *field = &spare;
+        if (count < most) field = &r->head->fields[count];
+        count++;
+        p = hfsbi_http_field_line(r, p, end, field);
+        if (p && hfsbi_http_is_reply(r))
+            p = hfsbi_http_folds(r, p, end, field);
+    }
+    if (!p) return false;
+    if (count > most)
+        return hfsbi_http_refuse(r, 431, p, "The head has too many fields.");
+    r->head->field_count = count;
+    return true;
+}
+
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+                                   const char *end) {
+    hfsbi_http_facts facts = HFSB_INIT;
+    hfsb_http_head  *head = r->head;
+    size_t           i;
+    facts.tokens = true;
+    if (!hfsbi_http_lines_read(r, p, end)) return false;
+    for (i = 0; i < head->field_count; i++)
+        if (!hfsbi_http_see(r, &facts, &head->fields[i])) return false;
+    head->keep_alive = !facts.close && (head->minor || facts.keep_alive);
+    if (!(hfsbi_http_is_reply(r) ? hfsbi_http_reply_read(r, &facts)
+                                 : hfsbi_http_request_read(r, &facts)))
+        return false;
+    if (head->body != HFSB_HTTP_LENGTH) head->length = 0;
+    return true;
+}
+
+/* ---- src/http_chunk.c ---- */
+/* http_chunk.c - the line before a chunk. Depends on: base, http_head. */
+static const char *hfsbi_http_blanks(const char *p) {
+    while (*p == ' ' || *p == '\t') p++;
+    return p;
+}
+
+static const char *hfsbi_http_token(const char *p) {
+    while (hfsbi_http_class(*p) & HFSBI_HTTP_TOKEN) p++;
+    return p;
+}
+
+/* Moves *at from the opening quote to behind the closing one, or to the byte
+   that is wrong. */
+static bool hfsbi_http_quoted(const char **at) {
+    const char *p = *at + 1;
+    for (; *p != '"'; p++) {
+        if (*p == '\\') p++;
+        if (!(hfsbi_http_class(*p) & HFSBI_HTTP_VALUE)) break;
+    }
+    *at = *p == '"' ? p + 1 : p;
+    return *p == '"';
+}
+
+/* Extensions, *(";" name ["=" value]) with blanks around: false with *at at
+   the byte that is wrong. The line ends in a line feed, which stops every
+   step here. */
+static bool hfsbi_http_extensions(const char **at) {
+    for (;;) {
+        const char *p = hfsbi_http_blanks(*at), *name;
+        if (*p != ';') return true;
+        name = hfsbi_http_blanks(p + 1);
+        *at = hfsbi_http_token(name);
+        if (*at == name) return false;
+        p = hfsbi_http_blanks(*at);
+        if (*p != '=') continue;
+        p = hfsbi_http_blanks(p + 1);
+        *at = *p == '"' ? p : hfsbi_http_token(p);
+        if (*p == '"' ? !hfsbi_http_quoted(at) : *at == p) return false;
+    }
+}
+
+HFSBI_FN bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
+                                    const char         *end,
+                                    unsigned long long *size) {
+    const char        *start = p;
+    unsigned long long n = 0;
+    for (; hfsbi_http_hex(*p) >= 0; p++) {
+        if (n > (~0ull >> 1) / 16)
+            return hfsbi_http_refuse(r, 400, start,
+                                     "The size of a chunk is too large.");
+        n = n * 16 + (unsigned long long)hfsbi_http_hex(*p);
+    }
+    if (p == start)
+        return hfsbi_http_refuse_byte(r, p, "the place of a chunk's size");
+    if (!hfsbi_http_extensions(&p) || end - p != 2 || *p != '\r')
+        return hfsbi_http_refuse_byte(r, p, "the line before a chunk");
+    *size = n;
+    return true;
+}
+
+/* ---- src/http_parse.c ---- */
+/* http_parse.c - messages from bytes that arrive in pieces. Depends on: base,
+   http_head. */
+enum {
+    HFSBI_HTTP_HEAD,
+    HFSBI_HTTP_LENGTH,     /* left bytes of the body are to come */
+    HFSBI_HTTP_CLOSE,      /* the body lasts until the end */
+    HFSBI_HTTP_CHUNK,      /* a chunk's line is to come */
+    HFSBI_HTTP_CHUNK_DATA, /* left bytes of the chunk are to come */
+    HFSBI_HTTP_CHUNK_END,  /* CRLF is to come */
+    HFSBI_HTTP_TRAILER,    /* left bytes of trailers were taken */
+    HFSBI_HTTP_OVER,       /* END is to be told */
+    HFSBI_HTTP_REFUSED
+};
+
+/* What chunk lines may have above the bytes they bring. A one-byte chunk with
+   a one-byte line costs nothing; one with an extension of 200 bytes does. */
+#define HFSBI_HTTP_MAX_WASTE 16384u
+
+/* Empty lines before a request, which some clients send behind a body. */
+#define HFSBI_HTTP_MAX_EMPTY 2
+
+void hfsb_http_parser_init(hfsb_http_parser       *parser,
+                           const hfsb_http_limits *limits) {
+    memset(parser, 0, sizeof *parser);
+    parser->limits = limits;
+}
+
+void hfsb_http_parser_init_reply(hfsb_http_parser       *parser,
+                                 const hfsb_http_limits *limits) {
+    hfsb_http_parser_init(parser, limits);
+    parser->kind = HFSBI_HTTP_REPLY;
+}
+
+void hfsb_http_parser_begin_reply(hfsb_http_parser *parser, hfsb_str method) {
+    unsigned kind = HFSBI_HTTP_REPLY;
+    if (hfsb_str_equal(method, hfsb_str_make("HEAD", 4)))
+        kind |= HFSBI_HTTP_OF_HEAD;
+    if (hfsb_str_equal(method, hfsb_str_make("CONNECT", 7)))
+        kind |= HFSBI_HTTP_OF_CONNECT;
+    parser->kind = (unsigned char)kind;
+}
+
+bool hfsb_http_parser_end(const hfsb_http_parser *parser) {
+    return parser->state == HFSBI_HTTP_CLOSE ||
+           parser->state == HFSBI_HTTP_OVER || hfsb_http_parser_idle(parser);
+}
+
+bool hfsb_http_parser_idle(const hfsb_http_parser *parser) {
+    return parser->state == HFSBI_HTTP_HEAD && !parser->seen;
+}
+
+int hfsb_http_parser_status(const hfsb_http_parser *parser) {
+    return parser->status;
+}
+
+static size_t hfsbi_http_max_head(const hfsb_http_parser *parser) {
+    return hfsbi_http_limit(parser->limits ? parser->limits->max_head : 0,
+                            16384);
+}
+
+/* ---- heads ---- */
+
+/* Looks from seen on for the end of the head that begins at `start`: the
+   place behind its empty line, or 0. Only the first `window` bytes count. */
+static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
+                                  size_t start, size_t window) {
+    size_t at = parser->seen > start ? parser->seen : start;
+    while (at < window) {
+        const char *lf = (const char *)memchr(p + at, '\n', window - at);
+        if (!lf) break;
+        at = (size_t)(lf - p);
+        if (window - at >= 2 && p[at + 1] == '\n') return at + 2;
+        if (window - at >= 3 && p[at + 1] == '\r' && p[at + 2] == '\n')
+            return at + 3;
+        if (window - at < 3) { /* to be looked at again */
+            parser->seen = at;
+            return 0;
+        }
+        at++;
+    }
+    parser->seen = window;
+    return 0;
+}
+
+/* The head is not complete. Checks the lines that have become complete since
+   `before` bytes were there, so that nonsense is refused when it comes. */
+static bool hfsbi_http_head_wait(hfsbi_http_reading *r, size_t start,
+                                 size_t before, size_t window) {
+    const char     *p = r->in.ptr, *end = p + window, *first = p + start;
+    const char     *line = p + (before > start ? before : start);
+    bool            reply = (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
+    hfsb_http_field spare;
+    if (!memchr(line, '\n', (size_t)(end - line))) return true;
+    while (line > first && line[-1] != '\n') line--;
+    while (line < end) {
+        const char *lf =
+            (const char *)memchr(line, '\n', (size_t)(end - line));
+        if (line != first && end - line >= 2 && line[0] == '\r' &&
+            line[1] != '\n' && !reply)
+            return hfsbi_http_refuse_byte(r, line, "the name of a field");
+        if (!lf) break;
+        if (line == first) {
+            if (!hfsbi_http_first_line(r, line, lf + 1)) return false;
+        } else if (!reply && !hfsbi_http_field_line(r, line, lf + 1, &spare)) {
+            return false;
+        }
+        line = lf + 1;
+    }
+    return true;
+}
+
+/* The head does not end within its limit. */
+static bool hfsbi_http_head_long(const hfsbi_http_reading *r, size_t start,
+                                 size_t window) {
+    const char *p = r->in.ptr;
+    if (!(r->parser->kind & HFSBI_HTTP_REPLY) &&
+        !memchr(p + start, '\n', window - start))
+        return hfsbi_http_refuse(r, 414, p + start,
+                                 "The target of the request is too long.");
+    return hfsbi_http_refuse(r, 431, p + window,
+                             "The head of the message is too large.");
+}
+
+/* How many bytes of empty lines stand before the request. */
+static size_t hfsbi_http_empty_lines(const hfsb_http_parser *parser,
+                                     hfsb_str                in) {
+    size_t n = 0;
+    if (parser->kind & HFSBI_HTTP_REPLY) return 0;
+    while (n < 2 * HFSBI_HTTP_MAX_EMPTY && in.len - n >= 2 &&
+           in.ptr[n] == '\r' && in.ptr[n + 1] == '\n')
+        n += 2;
+    return n;
+}
+
+/* The state in which the body of a message is read. */
+static void hfsbi_http_body_begin(hfsb_http_parser     *parser,
+                                  const hfsb_http_head *head) {
+    parser->seen = parser->trailers = 0;
+    parser->left = head->length;
+    parser->waste = 0;
+    parser->state = HFSBI_HTTP_OVER;
+    if (head->body == HFSB_HTTP_CHUNKED) parser->state = HFSBI_HTTP_CHUNK;
+    if (head->body == HFSB_HTTP_UNTIL_CLOSE) parser->state = HFSBI_HTTP_CLOSE;
+    if (head->body == HFSB_HTTP_LENGTH && head->length)
+        parser->state = HFSBI_HTTP_LENGTH;
+}
+
+static hfsb_http_event hfsbi_http_bad(hfsb_http_parser *parser) {
+    parser->state = HFSBI_HTTP_REFUSED;
+    return HFSB_HTTP_BAD;
+}
+
+/* True while nothing has come but empty lines, or the half of one. */
+static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
+                                   size_t start) {
+    return start == in.len ||
+           (!(parser->kind & HFSBI_HTTP_REPLY) && in.len - start == 1 &&
+            start < 2 * HFSBI_HTTP_MAX_EMPTY && in.ptr[start] == '\r');
+}
+
+static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
+                                            size_t             *used) {
+    hfsb_http_parser *parser = r->parser;
+    size_t            max = hfsbi_http_max_head(parser);
+    size_t            window = r->in.len < max ? r->in.len : max;
+    size_t            start = hfsbi_http_empty_lines(parser, r->in), end;
+    size_t            before = parser->seen < window ? parser->seen : window;
+    if (hfsbi_http_nothing_yet(parser, r->in, start)) return HFSB_HTTP_MORE;
+    if (!hfsbi_http_first_byte(r, r->in.ptr + start))
+        return hfsbi_http_bad(parser);
+    if (window < start) window = start;
+    end = hfsbi_http_head_end(parser, r->in.ptr, start, window);
+    if (!end) {
+        if (!hfsbi_http_head_wait(r, start, before, window))
+            return hfsbi_http_bad(parser);
+        if (r->in.len < max) return HFSB_HTTP_MORE;
+        hfsbi_http_head_long(r, start, window);
+        return hfsbi_http_bad(parser);
+    }
+    if (!hfsbi_http_head_read(r, r->in.ptr + start, r->in.ptr + end))
+        return hfsbi_http_bad(parser);
+    hfsbi_http_body_begin(parser, r->head);
+    *used = end;
+    return HFSB_HTTP_HEAD;
+}
+
+/* ---- bodies ---- */
+
+static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
+                                        size_t *used) {
+    hfsb_http_parser *parser = r->parser;
+    size_t            n = r->in.len - *used;
+    if (!n) return HFSB_HTTP_MORE;
+    if (parser->state != HFSBI_HTTP_CLOSE) {
+        if (n > parser->left) n = (size_t)parser->left;
+        parser->left -= n;
+        if (!parser->left)
+            parser->state = parser->state == HFSBI_HTTP_LENGTH
+                                ? HFSBI_HTTP_OVER
+                                : HFSBI_HTTP_CHUNK_END;
+    }
+    *piece = hfsb_str_make(r->in.ptr + *used, n);
+    *used += n;
+    return HFSB_HTTP_BODY;
+}
+
+/* The line that begins at *used, of at most `most` bytes with its line feed:
+   the place behind it, or NULL when there is no end of it yet. */
+static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
+                                        size_t most) {
+    hfsb_http_parser *parser = r->parser;
+    const char       *p = r->in.ptr + used, *lf = NULL;
+    size_t            n = r->in.len - used;
+    if (n > most) n = most;
+    if (parser->seen < n)
+        lf = (const char *)memchr(p + parser->seen, '\n', n - parser->seen);
+    parser->seen = lf ? 0 : n;
+    return lf ? lf + 1 : NULL;
+}
+
+/* False when there is nothing to go on with: refused, or more is needed. */
+static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
+    hfsb_http_parser       *parser = r->parser;
+    const hfsb_http_limits *limits = parser->limits;
+    size_t most = hfsbi_http_limit(limits ? limits->max_chunk_line : 0, 256);
+    const char        *p = r->in.ptr + *used, *end;
+    unsigned long long size;
+    if (most < (size_t)-1 - 2) most += 2; /* CRLF */
+    end = hfsbi_http_body_line(r, *used, most);
+    if (!end)
+        return r->in.len - *used >= most
+                   ? hfsbi_http_refuse(r, 400, p,
+                                       "The line before a chunk "
+                                       "is too long.")
+                   : false;
+    if (!hfsbi_http_chunk_line(r, p, end, &size)) return false;
+    parser->waste += (size_t)(end - p) - 2;
+    parser->waste -= parser->waste < size ? parser->waste : size;
+    if (parser->waste > HFSBI_HTTP_MAX_WASTE)
+        return hfsbi_http_refuse(r, 400, p,
+                                 "The lines before the chunks "
+                                 "are longer than the chunks.");
+    *used += (size_t)(end - p);
+    parser->left = size;
+    parser->state = size ? HFSBI_HTTP_CHUNK_DATA : HFSBI_HTTP_TRAILER;
+    return true;
+}
+
+static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
+    const char *p = r->in.ptr + *used;
+    size_t      n = r->in.len - *used;
+    if ((n > 0 && p[0] != '\r') || (n > 1 && p[1] != '\n'))
+        return hfsbi_http_refuse(r, 400, p,
+                                 "CRLF is missing behind a chunk: "
+                                 "its size is wrong.");
+    if (n < 2) return false;
+    *used += 2;
+    r->parser->state = HFSBI_HTTP_CHUNK;
+    return true;
+}
+
+/* Trailers are checked as fields are, and dropped. */
+static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
+    hfsb_http_parser       *parser = r->parser;
+    const hfsb_http_limits *limits = parser->limits;
+    size_t most = hfsbi_http_max_head(parser) - (size_t)parser->left;
+    size_t fields = hfsbi_http_limit(limits ? limits->max_fields : 0, 100);
+    const char     *p = r->in.ptr + *used, *end;
+    hfsb_http_field spare;
+    end = hfsbi_http_body_line(r, *used, most);
+    if (!end)
+        return r->in.len - *used >= most
+                   ? hfsbi_http_refuse(r, 431, p,
+                                       "The trailers are too "
+                                       "large.")
+                   : false;
+    if (end - p == 2 && *p == '\r') {
+        parser->state = HFSBI_HTTP_OVER;
+    } else {
+        if (!hfsbi_http_field_line(r, p, end, &spare)) return false;
+        if (end[-2] != '\r')
+            return hfsbi_http_refuse_byte(r, end - 1, "a trailer");
+        if (++parser->trailers > fields)
+            return hfsbi_http_refuse(r, 431, p,
+                                     "There are too many "
+                                     "trailers.");
+    }
+    parser->left += (size_t)(end - p);
+    *used += (size_t)(end - p);
+    return true;
+}
+
+/* What comes between the pieces of a body. */
+static bool hfsbi_http_step(hfsbi_http_reading *r, size_t *used) {
+    switch (r->parser->state) {
+    case HFSBI_HTTP_CHUNK: return hfsbi_http_chunk_next(r, used);
+    case HFSBI_HTTP_CHUNK_END: return hfsbi_http_chunk_end(r, used);
+    default: return hfsbi_http_trailer_next(r, used);
+    }
+}
+
+hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
+                               hfsb_http_field *fields, size_t room,
+                               hfsb_http_head *head, hfsb_str *piece,
+                               size_t *used, hfsb_err *err) {
+    hfsbi_http_reading r;
+    r.parser = parser;
+    r.in = in;
+    r.head = head;
+    r.err = err;
+    r.room = room;
+    *used = 0;
+    for (;;) {
+        switch (parser->state) {
+        case HFSBI_HTTP_HEAD:
+            memset(head, 0, sizeof *head);
+            head->fields = fields;
+            return hfsbi_http_head_next(&r, used);
+        case HFSBI_HTTP_LENGTH:
+        case HFSBI_HTTP_CLOSE:
+        case HFSBI_HTTP_CHUNK_DATA: return hfsbi_http_piece(&r, piece, used);
+        case HFSBI_HTTP_OVER:
+            parser->state = HFSBI_HTTP_HEAD;
+            parser->seen = 0;
+            return HFSB_HTTP_END;
+        case HFSBI_HTTP_REFUSED:
+            hfsbi_fail(err, HFSB_SYNTAX, 0, "What came before was refused.");
+            return HFSB_HTTP_BAD;
+        default:
+            if (hfsbi_http_step(&r, used)) break;
+            return parser->status ? hfsbi_http_bad(parser) : HFSB_HTTP_MORE;
+        }
+    }
+}
+
+/* ---- src/http_write.c ---- */
+/* http_write.c - heads and chunks, written safely. Depends on: base,
+   http_field. */
+const char *hfsb_http_reason(int status) {
+    switch (status) {
+    case 100: return "Continue";
+    case 101: return "Switching Protocols";
+    case 102: return "Processing";
+    case 103: return "Early Hints";
+    case 200: return "OK";
+    case 201: return "Created";
+    case 202: return "Accepted";
+    case 203: return "Non-Authoritative Information";
+    case 204: return "No Content";
+    case 205: return "Reset Content";
+    case 206: return "Partial Content";
+    case 300: return "Multiple Choices";
+    case 301: return "Moved Permanently";
+    case 302: return "Found";
+    case 303: return "See Other";
+    case 304: return "Not Modified";
+    case 307: return "Temporary Redirect";
+    case 308: return "Permanent Redirect";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 402: return "Payment Required";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 406: return "Not Acceptable";
+    case 407: return "Proxy Authentication Required";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 410: return "Gone";
+    case 411: return "Length Required";
+    case 412: return "Precondition Failed";
+    case 413: return "Content Too Large";
+    case 414: return "URI Too Long";
+    case 415: return "Unsupported Media Type";
+    case 416: return "Range Not Satisfiable";
+    case 417: return "Expectation Failed";
+    case 421: return "Misdirected Request";
+    case 422: return "Unprocessable Content";
+    case 423: return "Locked";
+    case 424: return "Failed Dependency";
+    case 425: return "Too Early";
+    case 426: return "Upgrade Required";
+    case 428: return "Precondition Required";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 451: return "Unavailable For Legal Reasons";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
+    case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
+    case 505: return "HTTP Version Not Supported";
+    case 507: return "Insufficient Storage";
+    case 511: return "Network Authentication Required";
+    default: return "";
+    }
+}
+
+/* The parts one after the other; all of them or none. */
+static hfsb_status hfsbi_http_put(hfsb_buf *out, const hfsb_str *parts,
+                                  size_t count) {
+    size_t      i, need = 0;
+    hfsb_status st;
+    for (i = 0; i < count; i++)
+        if (!hfsbi_add(need, parts[i].len, &need)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(out, need);
+    if (st != HFSB_OK) return st;
+    for (i = 0; i < count; i++) {
+        if (!parts[i].len) continue;
+        memcpy(out->ptr + out->len, parts[i].ptr, parts[i].len);
+        out->len += parts[i].len;
+    }
+    out->ptr[out->len] = '\0';
+    return HFSB_OK;
+}
+
+hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
+                                  hfsb_str target) {
+    hfsb_str parts[4];
+    if (!hfsbi_http_all(method, HFSBI_HTTP_TOKEN) ||
+        !hfsbi_http_all(target, HFSBI_HTTP_TARGET))
+        return HFSB_ARG;
+    parts[0] = method;
+    parts[1] = hfsb_str_make(" ", 1);
+    parts[2] = target;
+    parts[3] = hfsb_str_make(" HTTP/1.1\r\n", 11);
+    return hfsbi_http_put(out, parts, 4);
+}
+
+hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status) {
+    char     digits[4];
+    hfsb_str parts[4];
+    if (status < 100 || status > 999) return HFSB_ARG;
+    digits[0] = (char)('0' + status / 100);
+    digits[1] = (char)('0' + status / 10 % 10);
+    digits[2] = (char)('0' + status % 10);
+    digits[3] = ' ';
+    parts[0] = hfsb_str_make("HTTP/1.1 ", 9);
+    parts[1] = hfsb_str_make(digits, 4);
+    parts[2] = hfsb_cstr(hfsb_http_reason(status));
+    parts[3] = hfsb_str_make("\r\n", 2);
+    return hfsbi_http_put(out, parts, 4);
+}
+
+hfsb_status hfsb_http_put_field(hfsb_buf *out, hfsb_str name, hfsb_str value) {
+    hfsb_str parts[4];
+    size_t   i;
+    if (!hfsbi_http_all(name, HFSBI_HTTP_TOKEN)) return HFSB_ARG;
+    for (i = 0; i < value.len; i++)
+        if (!(hfsbi_http_class(value.ptr[i]) & HFSBI_HTTP_VALUE) ||
+            value.ptr[i] == '\t')
+            return HFSB_ARG;
+    parts[0] = name;
+    parts[1] = hfsb_str_make(": ", 2);
+    parts[2] = value;
+    parts[3] = hfsb_str_make("\r\n", 2);
+    return hfsbi_http_put(out, parts, 4);
+}
+
+hfsb_status hfsb_http_put_head_end(hfsb_buf *out) {
+    return hfsb_buf_append(out, hfsb_str_make("\r\n", 2));
+}
+
+hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
+    char     size[2 * sizeof bytes.len + 2];
+    size_t   at = sizeof size, rest = bytes.len;
+    hfsb_str parts[3];
+    size[--at] = '\n';
+    size[--at] = '\r';
+    do size[--at] = "0123456789abcdef"[rest & 15];
+    while ((rest >>= 4) != 0);
+    parts[0] = hfsb_str_make(size + at, sizeof size - at);
+    parts[1] = bytes;
+    parts[2] = hfsb_str_make("\r\n", 2);
+    return hfsbi_http_put(out, parts, 3);
+}
+
 #ifndef HFSB_PURE
 
 /* ---- src/os.h ---- */
@@ -11488,6 +13184,14 @@ HFSBI_FN int hfsbi_above_standard(int fd);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
+/* A pipe to wake whoever waits for its end 0: neither end ever blocks. False
+   with errno; what was opened is closed by the caller (hfsbi_close). */
+HFSBI_FN bool hfsbi_wake_open(int fds[2]);
+/* Empties end 0. */
+HFSBI_FN void hfsbi_wake_drain(int fd);
+/* Makes end 0 readable. May be called from a signal handler. */
+HFSBI_FN void hfsbi_wake_write(int fd);
+
 /* ---- signals that a write may raise ---- */
 
 /* Between begin and end, SIGPIPE and SIGXFSZ that this thread's own writes
@@ -11510,6 +13214,9 @@ HFSBI_FN void hfsbi_random(void *out, size_t n);
 /* Letters and digits for the name of a file that is not there yet. */
 #define HFSBI_RANDOM_NAME 17 /* with the NUL */
 HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
+
+/* The sooner of two times; one below 0 is never. */
+HFSBI_FN long long hfsbi_sooner(long long a, long long b);
 
 /* What poll() wants to know, from what our objects say. */
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
@@ -11671,6 +13378,25 @@ HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
+HFSBI_FN bool hfsbi_wake_open(int fds[2]) {
+    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
+           hfsbi_set_nonblocking(fds[1]);
+}
+
+HFSBI_FN void hfsbi_wake_drain(int fd) {
+    char    empty[64];
+    ssize_t n;
+    do n = hfsbi_read(fd, empty, sizeof empty);
+    while (n == (ssize_t)sizeof empty); /* less: there was no more */
+}
+
+HFSBI_FN void hfsbi_wake_write(int fd) {
+    int     keep = errno; /* this may be in a signal handler */
+    ssize_t n = hfsbi_write(fd, "", 1);
+    (void)n; /* full: it is awake already */
+    errno = keep;
+}
+
 /* ---- signals ---- */
 
 HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
@@ -11743,6 +13469,10 @@ HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
     hfsbi_random(bytes, sizeof bytes);
     for (i = 0; i < sizeof bytes; i++)
         (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+}
+
+HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
+    return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
@@ -14592,10 +16322,6 @@ static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
 
-static long long hfsbi_sooner(long long a, long long b) {
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 /* ---- start ---- */
 
 static long long hfsbi_proc_ms(long long given, long long otherwise) {
@@ -17197,24 +18923,6 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     (void)pthread_cond_destroy(&tools->changed);
     (void)pthread_mutex_destroy(&tools->lock);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
-}
-
-/* A pipe that a byte makes readable and that never blocks. */
-static bool hfsbi_wake_open(int fds[2]) {
-    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
-           hfsbi_set_nonblocking(fds[1]);
-}
-
-static void hfsbi_wake_drain(int fd) {
-    char empty[64];
-    while (hfsbi_read(fd, empty, sizeof empty) > 0) continue;
-}
-
-static void hfsbi_wake_write(int fd) {
-    int     keep = errno; /* this may be in a signal handler */
-    ssize_t n = hfsbi_write(fd, "", 1);
-    (void)n; /* full: it is awake already */
-    errno = keep;
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,

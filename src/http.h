@@ -6,7 +6,11 @@
 
 /* Reads what RFC 9112 allows in exactly one way and refuses the rest: only
    CRLF ends a line, one Content-Length or one "chunked" frames a body, sizes
-   are digits that fit. Pure: bytes in, events out, no allocation. */
+   are digits that fit. Pure: bytes in, events out, no allocation.
+   Of replies it takes some more, since their servers are what they are: a
+   head whose lines end in LF alone, folded values (the view shows the fold),
+   an equal Content-Length again, "chunked" beside a Content-Length (which
+   then counts for nothing, and the connection is not kept). */
 
 typedef struct hfsb_http_field {
     hfsb_str name, value; /* value without the blanks around it */
@@ -26,7 +30,7 @@ typedef struct hfsb_http_head {
     hfsb_str host;     /* of a request: the authority of an absolute target,
                           else the Host field; "" when there is none (1.0) */
     hfsb_str path;     /* of a request: of the target, not decoded, begins
-                          with "/"; "*" of OPTIONS *; "" of CONNECT */
+                          with "/"; "*" of OPTIONS * */
     hfsb_str query;    /* of a request: behind the "?", not decoded */
     hfsb_str reason;   /* of a reply */
     int      status;   /* of a reply */
@@ -80,7 +84,8 @@ HFSB_API void hfsb_http_parser_begin_reply(hfsb_http_parser *parser,
 /* What comes next in `in`, which begins where the last call stopped: *used
    bytes of it are done with after this one. A head must come as a whole: while
    it is not complete *used is 0 and the next call gets the same bytes and more
-   (what was looked at is not looked at again). fields has room for `room`
+   (what was looked at is not looked at again). The same goes for the line
+   before a chunk and for each trailer, which are short. fields has room for `room`
    items; head is filled by HFSB_HTTP_HEAD, piece by HFSB_HTTP_BODY. Each
    message is HEAD, any number of BODY, END; interim replies (1xx) are HEAD,
    END. err (may be NULL) is filled with HFSB_HTTP_BAD, which is for good. */
@@ -96,7 +101,9 @@ HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
 /* True between messages: nothing of the next one has been looked at. */
 HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
 
-/* The status to answer HFSB_HTTP_BAD with: 400, 414, 431, 501 or 505. */
+/* The status to answer HFSB_HTTP_BAD with: 400, 414, 431, 501 (also for a
+   method that is none of GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE)
+   or 505. */
 HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
 
 /* ---- looking into a head ---- */

@@ -147,6 +147,25 @@ HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
+HFSBI_FN bool hfsbi_wake_open(int fds[2]) {
+    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
+           hfsbi_set_nonblocking(fds[1]);
+}
+
+HFSBI_FN void hfsbi_wake_drain(int fd) {
+    char    empty[64];
+    ssize_t n;
+    do n = hfsbi_read(fd, empty, sizeof empty);
+    while (n == (ssize_t)sizeof empty); /* less: there was no more */
+}
+
+HFSBI_FN void hfsbi_wake_write(int fd) {
+    int     keep = errno; /* this may be in a signal handler */
+    ssize_t n = hfsbi_write(fd, "", 1);
+    (void)n; /* full: it is awake already */
+    errno = keep;
+}
+
 /* ---- signals ---- */
 
 HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
@@ -219,6 +238,10 @@ HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
     hfsbi_random(bytes, sizeof bytes);
     for (i = 0; i < sizeof bytes; i++)
         (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+}
+
+HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
+    return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,

@@ -78,6 +78,14 @@ HFSBI_FN int hfsbi_above_standard(int fd);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
+/* A pipe to wake whoever waits for its end 0: neither end ever blocks. False
+   with errno; what was opened is closed by the caller (hfsbi_close). */
+HFSBI_FN bool hfsbi_wake_open(int fds[2]);
+/* Empties end 0. */
+HFSBI_FN void hfsbi_wake_drain(int fd);
+/* Makes end 0 readable. May be called from a signal handler. */
+HFSBI_FN void hfsbi_wake_write(int fd);
+
 /* ---- signals that a write may raise ---- */
 
 /* Between begin and end, SIGPIPE and SIGXFSZ that this thread's own writes
@@ -100,6 +108,9 @@ HFSBI_FN void hfsbi_random(void *out, size_t n);
 /* Letters and digits for the name of a file that is not there yet. */
 #define HFSBI_RANDOM_NAME 17 /* with the NUL */
 HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
+
+/* The sooner of two times; one below 0 is never. */
+HFSBI_FN long long hfsbi_sooner(long long a, long long b);
 
 /* What poll() wants to know, from what our objects say. */
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,

@@ -61,10 +61,6 @@ static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
 
-static long long hfsbi_sooner(long long a, long long b) {
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 /* ---- start ---- */
 
 static long long hfsbi_proc_ms(long long given, long long otherwise) {

@@ -43,6 +43,14 @@ HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
 /* The request came with the token, or none is asked for. */
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
 
+/* Moves the body out of the request into *out. */
+HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
+
+/* fn is called, once, when the peer has ended its side while the reply is
+   still to come: it may be gone, or wait for the reply all the same. */
+HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
+                                   void *user);
+
 /* hfsb_reply() that takes the memory of *body over, which is empty then. */
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);

@@ -16,7 +16,8 @@ enum {
     HFSBI_IO_EOF = 4, /* the peer has ended its side; only told when asked for,
                          and while READ is not asked for */
     HFSBI_IO_GONE = 8 /* told whether asked for or not: both sides are closed,
-                         or the connection is broken */
+                         or the connection is broken; told once while neither
+                         READ nor WRITE is asked for */
 };
 
 /* A descriptor of interest, part of its owner; all-zero but fd and fn before
@@ -25,6 +26,7 @@ typedef struct hfsbi_io {
     int           fd;
     unsigned char want;  /* private: what is asked for */
     bool          known; /* private: the kernel's set has it */
+    bool          gone;  /* private: it was told so */
     size_t        place; /* private: in the list of the poll() way */
     void (*fn)(struct hfsbi_io *io, unsigned events);
 } hfsbi_io;
@@ -57,8 +59,15 @@ HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
 
 /* ---- objects that say themselves what they wait for (tools) ---- */
 
+/* All-zero but for its functions and user. The first descriptor it tells of
+   is its own: it is there, and the same, while the source is in the loop. The
+   others may be closed and replaced at any time. */
 typedef struct hfsbi_source {
-    struct hfsbi_source *next; /* private */
+    hfsbi_io             first; /* private, as all up to `ready` */
+    struct hfsbi_source *next;
+    size_t               from, count; /* in the list of this turn */
+    long long            at;
+    bool                 ready;
     size_t (*watch)(void *user, hfsb_watch *list, size_t max);
     long long (*deadline)(void *user);
     void (*step)(void *user); /* called every turn in which one of its
@@ -85,7 +94,7 @@ HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
    max_threads, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
 /* Tasks given to work or post whose done was not called yet. */
-HFSBI_FN size_t hfsbi_loop_pending(const hfsbi_loop *loop);
+HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);

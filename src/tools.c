@@ -106,24 +106,6 @@ static void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
 }
 
-/* A pipe that a byte makes readable and that never blocks. */
-static bool hfsbi_wake_open(int fds[2]) {
-    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
-           hfsbi_set_nonblocking(fds[1]);
-}
-
-static void hfsbi_wake_drain(int fd) {
-    char empty[64];
-    while (hfsbi_read(fd, empty, sizeof empty) > 0) continue;
-}
-
-static void hfsbi_wake_write(int fd) {
-    int     keep = errno; /* this may be in a signal handler */
-    ssize_t n = hfsbi_write(fd, "", 1);
-    (void)n; /* full: it is awake already */
-    errno = keep;
-}
-
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;

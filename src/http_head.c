@@ -1,0 +1,553 @@
+/* http_head.c - the head of a message: lines, then what they mean together.
+   Depends on: base, http_field, http_target. */
+#include "http_parts.h"
+
+/* A head is checked in this order, whatever pieces it came in: each line by
+   itself, from the first to the last; how many there are; what they say. So
+   a line may be refused as soon as it is complete, and the answer is the same
+   as for the whole. */
+
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+                                const char *at, const char *message) {
+    r->parser->status = (short)status;
+    hfsbi_fail(r->err,
+               status == 414 || status == 431 ? HFSB_LIMIT : HFSB_SYNTAX,
+               (size_t)(at - r->in.ptr), "%s", message);
+    return false;
+}
+
+/* Whatever is looked at here is followed by a line feed, at least. */
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+                                     const char *at, const char *where) {
+    unsigned char c = (unsigned char)*at;
+    hfsbi_http_refuse(r, 400, at, "");
+    if (c == '\n')
+        hfsbi_err_add(r->err,
+                      "A line feed without a carriage return before "
+                      "it in %s.",
+                      where);
+    else if (c == '\r' && at[1] == '\n')
+        hfsbi_err_add(r->err, "The line ends in the middle of %s.", where);
+    else if (c == '\r')
+        hfsbi_err_add(r->err,
+                      "A carriage return without a line feed behind it in %s.",
+                      where);
+    else if (c > ' ' && c < 0x7f)
+        hfsbi_err_add(r->err, "\"%c\" is not allowed in %s.", c, where);
+    else
+        hfsbi_err_add(r->err, "The byte 0x%02x is not allowed in %s.",
+                      (unsigned)c, where);
+    return false;
+}
+
+HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback) {
+    return value ? value : fallback;
+}
+
+static bool hfsbi_http_is_reply(const hfsbi_http_reading *r) {
+    return (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
+}
+
+/* The place behind the end of a line at p, or NULL. The lines of a reply's
+   head may end in a line feed alone, as RFC 9112 lets a client accept. */
+static const char *hfsbi_http_line_end(const hfsbi_http_reading *r,
+                                       const char *p, const char *end) {
+    if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') return p + 2;
+    if (p < end && *p == '\n' && hfsbi_http_is_reply(r)) return p + 1;
+    return NULL;
+}
+
+/* ---- the first line ---- */
+
+/* "HTTP/" DIGIT "." DIGIT: the place behind it, or NULL. */
+static const char *hfsbi_http_version(const char *p, const char *end,
+                                      int *major, int *minor) {
+    if (end - p < 8 || memcmp(p, "HTTP/", 5) != 0 || p[5] < '0' ||
+        p[5] > '9' || p[6] != '.' || p[7] < '0' || p[7] > '9')
+        return NULL;
+    *major = p[5] - '0';
+    *minor = p[7] - '0';
+    return p + 8;
+}
+
+static const char *hfsbi_http_run(const char *p, const char *end,
+                                  unsigned bit) {
+    while (p < end && (hfsbi_http_class(*p) & bit)) p++;
+    return p;
+}
+
+/* Behind the target: SP version CRLF. */
+static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
+                                              const char *p, const char *end) {
+    const char *next;
+    int         major, minor;
+    if (*p == '\r' || *p == '\n') {
+        hfsbi_http_refuse(r, 400, p,
+                          "The request line does not end in "
+                          "HTTP/1.1 or HTTP/1.0.");
+        return NULL;
+    }
+    if (*p != ' ') {
+        hfsbi_http_refuse_byte(r, p, "the target of the request");
+        return NULL;
+    }
+    next = hfsbi_http_version(p + 1, end, &major, &minor);
+    if (!next || !hfsbi_http_line_end(r, next, end)) {
+        hfsbi_http_refuse(r, 400, next ? next : p + 1,
+                          "A request line is a method, a target and HTTP/1.1 "
+                          "with one blank between them and CRLF at its end.");
+        return NULL;
+    }
+    if (major != 1) {
+        hfsbi_http_refuse(r, 505, p + 1,
+                          "Only HTTP/1.1 and HTTP/1.0 are "
+                          "spoken here.");
+        return NULL;
+    }
+    r->head->minor = minor ? 1 : 0; /* a later 1.x is read as 1.1 */
+    return next + 2;
+}
+
+static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
+                                           const char *p, const char *end) {
+    const hfsb_http_limits *limits = r->parser->limits;
+    const char             *start = p, *next;
+    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    if (*p != ' ') {
+        hfsbi_http_refuse_byte(r, p, "the method of a request");
+        return NULL;
+    }
+    r->head->method = hfsb_str_make(start, (size_t)(p - start));
+    start = ++p;
+    p = hfsbi_http_run(p, end, HFSBI_HTTP_TARGET);
+    if (p == start) {
+        hfsbi_http_refuse_byte(r, p, "the place of the request's target");
+        return NULL;
+    }
+    r->head->target = hfsb_str_make(start, (size_t)(p - start));
+    if (r->head->target.len >
+        hfsbi_http_limit(limits ? limits->max_target : 0, 8192)) {
+        hfsbi_http_refuse(r, 414, start,
+                          "The target of the request is too "
+                          "long.");
+        return NULL;
+    }
+    next = hfsbi_http_request_version(r, p, end);
+    return next && hfsbi_http_target_read(r) ? next : NULL;
+}
+
+/* Of a reply the number must be right; more blanks do no harm, and HTTP/0.9,
+   which some old servers say, is read as 1.0. */
+static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
+                                          const char *end) {
+    const char *start = p, *next = NULL;
+    int         major = 0, minor = 0, i, status = 0;
+    p = hfsbi_http_version(p, end, &major, &minor);
+    if (p && p < end && *p == ' ' &&
+        ((major == 1 && minor < 2) || (!major && minor == 9))) {
+        while (p < end && *p == ' ') p++;
+        for (i = 0; i < 3 && p < end && *p >= '0' && *p <= '9'; i++, p++)
+            status = status * 10 + (*p - '0');
+        next = p;
+        if (i == 3 && p < end && *p == ' ')
+            while (next < end && *next == ' ') next++;
+        p = hfsbi_http_run(next, end, HFSBI_HTTP_VALUE);
+        r->head->reason = hfsb_str_make(next, (size_t)(p - next));
+        if (i != 3 || status < 100 || (p > next && next[-1] != ' '))
+            next = NULL;
+        else next = hfsbi_http_line_end(r, p, end);
+    }
+    if (!next) {
+        hfsbi_http_refuse(r, 400, start,
+                          "The reply does not begin with a line such as "
+                          "HTTP/1.1 200 OK.");
+        return NULL;
+    }
+    r->head->status = status;
+    r->head->minor = major == 1 ? minor : 0;
+    return next;
+}
+
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
+                                    const char               *p) {
+    if (hfsbi_http_is_reply(r))
+        return *p == 'H' ||
+               hfsbi_http_refuse(r, 400, p,
+                                 "This is not the beginning of a reply of "
+                                 "HTTP/1.1.");
+    return (hfsbi_http_class(*p) & HFSBI_HTTP_TOKEN) ||
+           hfsbi_http_refuse(r, 400, p,
+                             "This is not the beginning of a request of "
+                             "HTTP/1.1.");
+}
+
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
+                                           const char *p, const char *end) {
+    return hfsbi_http_is_reply(r) ? hfsbi_http_status_line(r, p, end)
+                                  : hfsbi_http_request_line(r, p, end);
+}
+
+/* ---- fields ---- */
+
+/* The first byte from p on that cannot be in a value. */
+static const char *hfsbi_http_value_end(const char *p, const char *end) {
+#ifdef HFSBI_SSE2
+    const __m128i low = _mm_set1_epi8(0x1f), tab = _mm_set1_epi8('\t'),
+                  del = _mm_set1_epi8(0x7f);
+    for (; end - p >= 16; p += 16) {
+        const void *at = p;
+        __m128i     v = _mm_loadu_si128((const __m128i *)at);
+        __m128i     bad = _mm_or_si128(
+                _mm_andnot_si128(_mm_cmpeq_epi8(v, tab),
+                                 _mm_cmpeq_epi8(_mm_min_epu8(v, low), v)),
+                _mm_cmpeq_epi8(v, del));
+        if (_mm_movemask_epi8(bad)) break;
+    }
+#endif
+    return hfsbi_http_run(p, end, HFSBI_HTTP_VALUE);
+}
+
+static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
+                                       const char *start, const char *p) {
+    if (p == start && (*p == ' ' || *p == '\t'))
+        hfsbi_http_refuse(r, 400, p,
+                          "A line of the head begins with a "
+                          "blank; folded lines are not accepted.");
+    else if (*p == ' ' || *p == '\t')
+        hfsbi_http_refuse(r, 400, p,
+                          "A blank in the name of a field, or "
+                          "between it and its colon.");
+    else if (p[0] == '\r' && p[1] == '\n')
+        hfsbi_http_refuse(r, 400, start, "A line of the head has no colon.");
+    else if (p == start && *p == ':')
+        hfsbi_http_refuse(r, 400, p, "A field without a name.");
+    else hfsbi_http_refuse_byte(r, p, "the name of a field");
+    return NULL;
+}
+
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+                                           const char *p, const char *end,
+                                           hfsb_http_field *field) {
+    const char *start = p, *next;
+    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    if (p == start || *p != ':') return hfsbi_http_bad_name(r, start, p);
+    field->name = hfsb_str_make(start, (size_t)(p - start));
+    for (p++; *p == ' ' || *p == '\t';) p++;
+    start = p;
+    p = hfsbi_http_value_end(p, end);
+    next = hfsbi_http_line_end(r, p, end);
+    if (!next) {
+        hfsbi_http_refuse_byte(r, p, "the value of a field");
+        return NULL;
+    }
+    while (p > start && (p[-1] == ' ' || p[-1] == '\t')) p--;
+    field->value = hfsb_str_make(start, (size_t)(p - start));
+    return next;
+}
+
+/* A reply may fold a value over lines, which clients must read: the view goes
+   on over the fold. */
+static const char *hfsbi_http_folds(const hfsbi_http_reading *r, const char *p,
+                                    const char *end, hfsb_http_field *field) {
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        const char *start = p, *next;
+        while (p < end && (*p == ' ' || *p == '\t')) p++;
+        if (!field->value.len) field->value.ptr = start = p;
+        else start = field->value.ptr;
+        p = hfsbi_http_value_end(p, end);
+        next = hfsbi_http_line_end(r, p, end);
+        if (!next) {
+            hfsbi_http_refuse_byte(r, p, "the value of a field");
+            return NULL;
+        }
+        while (p > start && strchr(" \t\r\n", p[-1])) p--;
+        field->value.len = (size_t)(p - start);
+        p = next;
+    }
+    return p;
+}
+
+/* ---- what the fields say ---- */
+
+/* What is collected while the fields are looked at. */
+typedef struct hfsbi_http_facts {
+    const hfsb_http_field *host, *length, *coding;
+    const hfsb_http_field *once[4]; /* the first of those that stand once */
+    size_t                 hosts, codings, chunked;
+    hfsb_str               last_coding;
+    bool close, keep_alive, tokens; /* codings are all tokens */
+} hfsbi_http_facts;
+
+static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
+                                   hfsb_str                  digits,
+                                   unsigned long long       *length) {
+    const unsigned long long most = ~0ull >> 1;
+    unsigned long long       n = 0;
+    size_t                   i;
+    for (i = 0; i < digits.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)digits.ptr[i] - '0';
+        if (digit > 9)
+            return hfsbi_http_refuse_byte(r, digits.ptr + i, "Content-Length");
+        if (n > (most - digit) / 10)
+            return hfsbi_http_refuse(r, 400, digits.ptr,
+                                     "Content-Length is too large.");
+        n = n * 10 + digit;
+    }
+    *length = n;
+    return digits.len ||
+           hfsbi_http_refuse(r, 400, digits.ptr, "Content-Length is empty.");
+}
+
+/* Once in a request; a reply may say the same several times. */
+static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
+                                  const hfsb_http_field *field) {
+    hfsb_str           rest = field->value, item;
+    unsigned long long n;
+    if (!hfsbi_http_is_reply(r)) {
+        if (f->length)
+            return hfsbi_http_refuse(r, 400, field->name.ptr,
+                                     "Content-Length stands more than once.");
+        f->length = field;
+        return hfsbi_http_length_read(r, field->value, &r->head->length);
+    }
+    if (!hfsbi_http_list_next(&rest, &item)) item = rest;
+    do {
+        if (!hfsbi_http_length_read(r, item, &n)) return false;
+        if (f->length && n != r->head->length)
+            return hfsbi_http_refuse(r, 400, item.ptr,
+                                     "Content-Length stands there with "
+                                     "different values.");
+        f->length = field;
+        r->head->length = n;
+    } while (hfsbi_http_list_next(&rest, &item));
+    return true;
+}
+
+static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
+                                  const hfsb_http_field *field) {
+    hfsb_str rest = field->value, item;
+    f->coding = field;
+    /* nothing but commas is not one coding, so it cannot be "chunked" */
+    if (!rest.len || *rest.ptr == ',' || rest.ptr[rest.len - 1] == ',')
+        f->tokens = false;
+    while (hfsbi_http_list_next(&rest, &item)) {
+        f->codings++;
+        f->last_coding = item;
+        if (hfsbi_http_is(item, "chunked")) f->chunked++;
+        if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) f->tokens = false;
+    }
+}
+
+static bool hfsbi_http_see_once(const hfsbi_http_reading *r,
+                                hfsbi_http_facts *f, size_t which,
+                                const hfsb_http_field *field) {
+    if (!f->once[which]) f->once[which] = field;
+    return hfsb_str_equal(f->once[which]->value, field->value) ||
+           hfsbi_http_refuse(r, 400, field->name.ptr,
+                             "A field that may stand only once stands there "
+                             "with different values.");
+}
+
+static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
+                                      const hfsb_http_field *field) {
+    hfsb_str rest = field->value, item;
+    while (hfsbi_http_list_next(&rest, &item)) {
+        if (hfsbi_http_is(item, "close")) f->close = true;
+        else if (hfsbi_http_is(item, "keep-alive")) f->keep_alive = true;
+    }
+}
+
+/* Only names as long as one of interest cost more than a switch. */
+static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
+                           const hfsb_http_field *field) {
+    static const char *const once[] = {"content-type", "authorization",
+                                       "if-modified-since",
+                                       "if-unmodified-since"};
+    hfsb_str                 name = field->name;
+    size_t                   which = 0;
+    switch (name.len) {
+    case 4:
+        if (hfsbi_http_is(name, "host") && !f->hosts++) f->host = field;
+        return true;
+    case 6:
+        if (hfsbi_http_is(name, "expect") &&
+            hfsbi_http_is(field->value, "100-continue"))
+            r->head->expect_continue = true;
+        return true;
+    case 10:
+        if (hfsbi_http_is(name, "connection"))
+            hfsbi_http_see_connection(f, field);
+        return true;
+    case 12: break;
+    case 13: which = 1; break;
+    case 14:
+        return !hfsbi_http_is(name, "content-length") ||
+               hfsbi_http_see_length(r, f, field);
+    case 17:
+        if (hfsbi_http_is(name, "transfer-encoding"))
+            hfsbi_http_see_coding(f, field);
+        which = 2;
+        break;
+    case 19: which = 3; break;
+    default: return true;
+    }
+    return hfsbi_http_is_reply(r) || !hfsbi_http_is(name, once[which]) ||
+           hfsbi_http_see_once(r, f, which, field);
+}
+
+/* ---- what a request says ---- */
+
+static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
+                                 const hfsbi_http_facts *f) {
+    if (f->hosts > 1)
+        return hfsbi_http_refuse(r, 400, f->host->name.ptr,
+                                 "The request has more than one Host.");
+    if (!f->host)
+        return !r->head->minor ||
+               hfsbi_http_refuse(r, 400, r->head->method.ptr,
+                                 "The request has no Host, which HTTP/1.1 "
+                                 "demands.");
+    if (!hfsbi_http_host_ok(f->host->value, false))
+        return hfsbi_http_refuse(r, 400, f->host->value.ptr,
+                                 "The request's Host is not a host's name or "
+                                 "address with or without a port.");
+    if (!r->head->host.ptr) r->head->host = f->host->value;
+    return true;
+}
+
+static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
+                                      const hfsbi_http_facts   *f) {
+    const char *at = f->coding->name.ptr;
+    if (f->length)
+        return hfsbi_http_refuse(r, 400, at,
+                                 "The request has both Content-Length and "
+                                 "Transfer-Encoding.");
+    if (!r->head->minor)
+        return hfsbi_http_refuse(r, 400, at,
+                                 "HTTP/1.0 has no "
+                                 "Transfer-Encoding.");
+    if (f->codings == 1 && f->chunked == 1 && f->tokens) return true;
+    if (!f->tokens || !f->codings || f->chunked > 1 ||
+        (f->chunked && !hfsbi_http_is(f->last_coding, "chunked")))
+        return hfsbi_http_refuse(r, 400, at,
+                                 "Transfer-Encoding must be \"chunked\", "
+                                 "once and alone.");
+    return hfsbi_http_refuse(r, 501, at,
+                             "Transfer-Encoding is not known here; only "
+                             "\"chunked\" is.");
+}
+
+/* Those that mean something to a server such as ours. */
+static bool hfsbi_http_method_known(hfsb_str method) {
+    static const char *const known[] = {"GET",    "HEAD",    "POST",  "PUT",
+                                        "DELETE", "OPTIONS", "PATCH", "TRACE"};
+    size_t                   i;
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (hfsb_str_equal(method, hfsb_cstr(known[i]))) return true;
+    return false;
+}
+
+static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
+                                    const hfsbi_http_facts *f) {
+    hfsb_http_head *head = r->head;
+    if (!hfsbi_http_host_read(r, f)) return false;
+    if (f->coding) {
+        if (!hfsbi_http_request_coding(r, f)) return false;
+        head->body = HFSB_HTTP_CHUNKED;
+    } else if (f->length) {
+        head->body = HFSB_HTTP_LENGTH;
+    }
+    if (!hfsbi_http_method_known(head->method))
+        return hfsbi_http_refuse(r, 501, head->method.ptr,
+                                 "The method of the request is not known "
+                                 "here.");
+    if (!head->minor || head->body == HFSB_HTTP_NO_BODY)
+        head->expect_continue = false;
+    return true;
+}
+
+/* ---- what a reply says ---- */
+
+/* A body that does not end in chunks lasts until the connection closes. Its
+   other codings are for the caller to see, but one that nobody knows behind
+   chunks is no body to go on with. */
+static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
+                                    const hfsbi_http_facts   *f) {
+    static const char *const known[] = {"gzip", "deflate", "compress",
+                                        "identity"};
+    hfsb_http_head          *head = r->head;
+    size_t                   i;
+    if (f->codings == 1 && f->chunked == 1 && f->tokens) {
+        head->body = HFSB_HTTP_CHUNKED;
+        return true;
+    }
+    head->body = HFSB_HTTP_UNTIL_CLOSE;
+    if (!f->chunked) return true;
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (hfsbi_http_is(f->last_coding, known[i])) return true;
+    return hfsbi_http_refuse(r, 501, f->coding->name.ptr,
+                             "The reply's Transfer-Encoding is not known "
+                             "here; only \"chunked\" is.");
+}
+
+static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
+                                  const hfsbi_http_facts *f) {
+    hfsb_http_head *head = r->head;
+    unsigned        kind = r->parser->kind;
+    head->expect_continue = false;
+    if (head->status < 200 || head->status == 204 || head->status == 304 ||
+        (kind & HFSBI_HTTP_OF_HEAD) ||
+        ((kind & HFSBI_HTTP_OF_CONNECT) && head->status < 300)) {
+        head->body = HFSB_HTTP_NO_BODY;
+    } else if (f->coding) {
+        if (!hfsbi_http_reply_coding(r, f)) return false;
+        /* whoever sends both, or this to HTTP/1.0, is not to be trusted
+           with another reply */
+        if (f->length || !head->minor) head->keep_alive = false;
+    } else {
+        head->body = f->length ? HFSB_HTTP_LENGTH : HFSB_HTTP_UNTIL_CLOSE;
+    }
+    if (head->body == HFSB_HTTP_UNTIL_CLOSE) head->keep_alive = false;
+    return true;
+}
+
+/* ---- all of it ---- */
+
+static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
+                                  const char *end) {
+    const hfsb_http_limits *limits = r->parser->limits;
+    size_t most = hfsbi_http_limit(limits ? limits->max_fields : 0, 100);
+    size_t count = 0;
+    if (most > r->room) most = r->room;
+    p = hfsbi_http_first_line(r, p, end);
+    while (p && !hfsbi_http_line_end(r, p, end)) {
+        hfsb_http_field spare, *field = &spare;
+        if (count < most) field = &r->head->fields[count];
+        count++;
+        p = hfsbi_http_field_line(r, p, end, field);
+        if (p && hfsbi_http_is_reply(r))
+            p = hfsbi_http_folds(r, p, end, field);
+    }
+    if (!p) return false;
+    if (count > most)
+        return hfsbi_http_refuse(r, 431, p, "The head has too many fields.");
+    r->head->field_count = count;
+    return true;
+}
+
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+                                   const char *end) {
+    hfsbi_http_facts facts = HFSB_INIT;
+    hfsb_http_head  *head = r->head;
+    size_t           i;
+    facts.tokens = true;
+    if (!hfsbi_http_lines_read(r, p, end)) return false;
+    for (i = 0; i < head->field_count; i++)
+        if (!hfsbi_http_see(r, &facts, &head->fields[i])) return false;
+    head->keep_alive = !facts.close && (head->minor || facts.keep_alive);
+    if (!(hfsbi_http_is_reply(r) ? hfsbi_http_reply_read(r, &facts)
+                                 : hfsbi_http_request_read(r, &facts)))
+        return false;
+    if (head->body != HFSB_HTTP_LENGTH) head->length = 0;
+    return true;
+}

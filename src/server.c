@@ -1,0 +1,366 @@
+/* server.c - a server: open, run, stop, close; its routes. Depends on:
+   server_conn, server_listen. */
+#include "server_conn.h"
+
+/* ---- open ---- */
+
+static long long hfsbi_or_ms(long long value, long long fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static hfsb_status hfsbi_server_token(hfsb_server *server, hfsb_str token,
+                                      hfsb_err *err) {
+    hfsb_sha256 sha;
+    size_t      i;
+    if (token.len == 0) return HFSB_OK;
+    for (i = 0; i < token.len; i++) {
+        unsigned char c = (unsigned char)token.ptr[i];
+        if (c <= 0x20 || c >= 0x7f)
+            return hfsbi_fail(err, HFSB_ARG, i,
+                              "A token has no blanks, control characters or "
+                              "characters beyond ASCII: no header could carry "
+                              "it.");
+    }
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, token);
+    hfsb_sha256_finish(&sha, server->token);
+    hfsbi_wipe(&sha, sizeof sha);
+    server->has_token = true;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_server_hosts(hfsb_server       *server,
+                                      const char *const *hosts) {
+    hfsb_status st = HFSB_OK;
+    for (; st == HFSB_OK && hosts && *hosts; hosts++) {
+        server->some_hosts = true;
+        if (strcmp(*hosts, "*") == 0) server->any_host = true;
+        st = hfsb_buf_append(&server->hosts,
+                             hfsb_str_make(*hosts, strlen(*hosts) + 1));
+    }
+    return st;
+}
+
+static void hfsbi_server_limits(hfsb_server            *server,
+                                const hfsb_server_opts *o) {
+    server->limits.max_head = o->max_head ? o->max_head : 16384;
+    server->limits.max_fields = o->max_fields ? o->max_fields : 100;
+    server->limits.max_target = server->limits.max_head;
+    server->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
+    server->max_bodies = o->max_bodies ? o->max_bodies : (size_t)256 << 20;
+    server->max_connections = o->max_connections ? o->max_connections : 1024;
+    server->head_ms = hfsbi_or_ms(o->head_ms, 10000);
+    server->body_ms = hfsbi_or_ms(o->body_ms, 30000);
+    server->idle_ms = hfsbi_or_ms(o->idle_ms, 60000);
+    server->stop_ms = hfsbi_or_ms(o->stop_ms, 10000);
+    server->no_auth = o->no_auth;
+    server->open_to_all = o->open_to_all;
+    server->on_event = o->on_event;
+    server->user = o->user;
+}
+
+static hfsb_status hfsbi_server_memory(hfsb_server            *server,
+                                       const hfsb_server_opts *o) {
+    hfsb_status st;
+    server->fields = (hfsb_http_field *)hfsbi_array(
+        &o->alloc, server->limits.max_fields, sizeof *server->fields);
+    server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
+    if (!server->fields || !server->block) return HFSB_NOMEM;
+    hfsbi_random_name(server->instance);
+    st = hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+                         HFSB_VERSION, server->instance);
+    return st == HFSB_OK ? hfsbi_server_hosts(server, o->allow_hosts) : st;
+}
+
+hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
+                             hfsb_err *err) {
+    hfsb_server_opts none = HFSB_INIT;
+    hfsb_server     *server;
+    hfsb_status      st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    server = (hfsb_server *)hfsbi_array(&opts->alloc, 1, sizeof *server);
+    if (!server)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server");
+    memset(server, 0, sizeof *server);
+    server->alloc = opts->alloc;
+    server->hosts.alloc = server->common.alloc = opts->alloc;
+    server->date_at = -1;
+    server->accepting = true;
+    hfsbi_server_limits(server, opts);
+    server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    st = hfsbi_server_token(server, opts->token, err);
+    if (st == HFSB_OK) {
+        st = hfsbi_server_memory(server, opts);
+        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the server");
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_loop_open(&opts->alloc, opts->max_threads, opts->no_threads,
+                             &server->loop, err);
+    if (st != HFSB_OK) {
+        hfsb_server_close(server);
+        return st;
+    }
+    *out = server;
+    return hfsbi_ok(err);
+}
+
+/* ---- close ---- */
+
+static void hfsbi_routes_free(hfsb_server *server) {
+    hfsbi_route *route;
+    while ((route = server->routes) != NULL) {
+        server->routes = route->next;
+        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)route->method.ptr,
+                         route->method.len + 1, 1);
+        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)route->path.ptr,
+                         route->path.len + 1, 1);
+        hfsbi_array_free(&server->alloc, route, 1, sizeof *route);
+    }
+}
+
+/* Connections end; those with work in threads wait for it. */
+static void hfsbi_server_drop(hfsb_server *server) {
+    hfsbi_conn *conn, *next;
+    for (conn = server->conns; conn; conn = next) {
+        next = conn->next;
+        if (!conn->dead) hfsbi_conn_close(conn);
+    }
+    while (server->conns || hfsbi_loop_pending(server->loop))
+        hfsbi_loop_turn(server->loop, 1000);
+}
+
+static void hfsbi_listeners_free(hfsb_server *server) {
+    hfsbi_listener *l;
+    while ((l = server->listeners) != NULL) {
+        server->listeners = l->next;
+        hfsbi_listener_free(l);
+    }
+}
+
+void hfsb_server_close(hfsb_server *server) {
+    hfsb_alloc         alloc;
+    hfsbi_server_part *part;
+    if (!server) return;
+    alloc = server->alloc;
+    server->phase = 3;
+    if (server->loop) {
+        hfsbi_server_drop(server);
+        while ((part = server->parts) != NULL) {
+            server->parts = part->next;
+            if (part->free) part->free(part);
+        }
+        hfsbi_listeners_free(server);
+        hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
+        hfsbi_loop_timer_clear(server->loop, &server->stop_timer);
+        hfsbi_loop_close(server->loop);
+    }
+    hfsbi_routes_free(server);
+    hfsbi_close(&server->spare);
+    hfsb_buf_free(&server->hosts);
+    hfsb_buf_free(&server->common);
+    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
+    hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
+    hfsbi_array_free(&alloc, server->fields, server->limits.max_fields,
+                     sizeof *server->fields);
+    hfsbi_wipe(server->token, sizeof server->token);
+    hfsbi_array_free(&alloc, server, 1, sizeof *server);
+}
+
+/* ---- stop ---- */
+
+/*  phase 1  requests under way end by themselves; nothing new begins
+    phase 2  what the parts run was told to end; its replies go out
+    phase 3  over                                                          */
+
+void hfsb_server_stop(hfsb_server *server) {
+    server->stop_asked =
+        (sig_atomic_t)(server->stop_asked < 2 ? server->stop_asked + 1 : 2);
+    hfsbi_loop_wake(server->loop);
+}
+
+static bool hfsbi_server_idle(const hfsb_server *server) {
+    hfsbi_server_part *part;
+    const hfsbi_conn  *conn;
+    for (conn = server->conns; conn; conn = conn->next)
+        if (conn->request || conn->tasks || conn->lingering) return false;
+    for (part = server->parts; part; part = part->next)
+        if (part->busy && part->busy(part)) return false;
+    return true;
+}
+
+static void hfsbi_stop_late(hfsbi_timer *timer) {
+    hfsb_server *server =
+        (hfsb_server *)(void *)((char *)timer -
+                                offsetof(hfsb_server, stop_timer));
+    hfsbi_server_part *part;
+    if (server->phase == 2) {
+        server->phase = 3;
+        return;
+    }
+    server->phase = 2;
+    for (part = server->parts; part; part = part->next)
+        if (part->end) part->end(part);
+    hfsbi_loop_timer(server->loop, &server->stop_timer, server->stop_until);
+}
+
+static void hfsbi_stop_begin(hfsb_server *server) {
+    long long   now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
+    hfsbi_conn *conn, *next;
+    server->phase = 1;
+    server->stop_until = now + server->stop_ms - server->stop_ms / 10;
+    if (wait > server->stop_ms / 5) wait = server->stop_ms / 5;
+    hfsbi_listeners_free(server);
+    for (conn = server->conns; conn; conn = next) {
+        next = conn->next;
+        if (!conn->dead && !conn->request) hfsbi_conn_close(conn);
+    }
+    server->stop_timer.fn = hfsbi_stop_late;
+    hfsbi_loop_timer(server->loop, &server->stop_timer, now + wait);
+}
+
+/* How it stands with stopping; false once it has stopped. */
+static bool hfsbi_server_goes_on(hfsb_server *server) {
+    if (server->stop_asked > 1) server->phase = 3;
+    else if (server->stop_asked && server->phase == 0)
+        hfsbi_stop_begin(server);
+    if (server->phase && hfsbi_server_idle(server)) server->phase = 3;
+    return server->phase < 3;
+}
+
+/* ---- running ---- */
+
+bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
+    if (!hfsbi_server_goes_on(server)) return false;
+    hfsbi_loop_turn(server->loop, wait_ms);
+    return hfsbi_server_goes_on(server);
+}
+
+bool hfsb_server_step(hfsb_server *server) {
+    return hfsb_server_poll(server, 0);
+}
+
+hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err) {
+    if (!server->listeners)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The server has no place to listen: call "
+                          "hfsb_server_listen() first.");
+    while (hfsb_server_poll(server, -1)) continue;
+    return hfsbi_ok(err);
+}
+
+size_t hfsb_server_watch(hfsb_server *server, hfsb_watch *list, size_t max) {
+    return hfsbi_loop_watch(server->loop, list, max);
+}
+
+long long hfsb_server_deadline(hfsb_server *server) {
+    return hfsbi_loop_deadline(server->loop);
+}
+
+typedef struct hfsbi_posted {
+    hfsbi_task task;
+    void (*fn)(void *user);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsbi_posted;
+
+static void hfsbi_posted_run(hfsbi_task *task) {
+    hfsbi_posted *p = (hfsbi_posted *)(void *)task; /* its first member */
+    hfsb_alloc    alloc = p->alloc;
+    p->fn(p->user);
+    hfsbi_array_free(&alloc, p, 1, sizeof *p);
+}
+
+hfsb_status hfsb_server_post(hfsb_server *server, void (*fn)(void *user),
+                             void        *user) {
+    hfsbi_posted *p =
+        (hfsbi_posted *)hfsbi_array(&server->alloc, 1, sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    memset(p, 0, sizeof *p);
+    p->task.done = hfsbi_posted_run;
+    p->fn = fn;
+    p->user = user;
+    p->alloc = server->alloc;
+    hfsbi_loop_post(server->loop, &p->task);
+    return HFSB_OK;
+}
+
+/* ---- routes ---- */
+
+static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
+                                           const hfsb_route  *want) {
+    const hfsbi_route *route;
+    for (route = server->routes; route; route = route->next)
+        if (hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
+            hfsb_str_equal(route->path, hfsb_cstr(want->path)))
+            break;
+    return route;
+}
+
+static size_t hfsbi_route_parts(const char *path) {
+    return hfsb_str_count_byte(hfsb_cstr(path), '*');
+}
+
+hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
+                            hfsb_err *err) {
+    hfsbi_route *r, **link = &server->routes;
+    if (!route->method || !route->path || !route->fn || route->path[0] != '/')
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A route has a method, a path that begins with "
+                          "\"/\", and a function.");
+    if (hfsbi_route_parts(route->path) > HFSBI_PARTS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A route's path has at most %d \"*\".", HFSBI_PARTS);
+    if (hfsbi_route_find(server, route))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "There is a route for %s %s already.", route->method,
+                          route->path);
+    r = (hfsbi_route *)hfsbi_array(&server->alloc, 1, sizeof *r);
+    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
+    memset(r, 0, sizeof *r);
+    r->set = *route;
+    r->set.method = hfsbi_terminated(&server->alloc, hfsb_cstr(route->method));
+    r->set.path = hfsbi_terminated(&server->alloc, hfsb_cstr(route->path));
+    r->method = hfsb_cstr(r->set.method);
+    r->path = hfsb_cstr(r->set.path);
+    while (*link) link = &(*link)->next; /* in the order they were added */
+    *link = r;
+    if (r->set.method && r->set.path) return hfsbi_ok(err);
+    *link = NULL;
+    if (r->set.method)
+        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)r->set.method,
+                         r->method.len + 1, 1);
+    if (r->set.path)
+        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)r->set.path,
+                         r->path.len + 1, 1);
+    hfsbi_array_free(&server->alloc, r, 1, sizeof *r);
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
+}
+
+/* ---- for what is built on it ---- */
+
+HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
+    return server->loop;
+}
+
+HFSBI_FN const hfsb_alloc *hfsbi_server_alloc(hfsb_server *server) {
+    return &server->alloc;
+}
+
+HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server) {
+    return &server->stats;
+}
+
+HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
+    return server->instance;
+}
+
+HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
+    return server->phase > 0;
+}
+
+HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
+                                    hfsbi_server_part *part) {
+    part->next = server->parts;
+    server->parts = part;
+}

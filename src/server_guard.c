@@ -1,0 +1,116 @@
+/* server_guard.c - who may ask: token, Host, Origin. Depends on: hash,
+   http. */
+#include "server_conn.h"
+
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+}
+
+/* ---- names ---- */
+
+/* The host of "host", "host:port", "[::1]" or "[::1]:port". */
+static hfsb_str hfsbi_host_name(hfsb_str s) {
+    size_t at;
+    if (s.len && s.ptr[0] == '[') {
+        at = hfsb_str_find_byte(s, ']');
+        return at == HFSB_NPOS ? hfsb_str_make("", 0)
+                               : hfsb_str_slice(s, 1, at);
+    }
+    at = hfsb_str_find_byte(s, ':');
+    return at == HFSB_NPOS ? s : hfsb_str_slice(s, 0, at);
+}
+
+/* 127.0.0.0/8 written with four numbers. */
+static bool hfsbi_host_is_127(hfsb_str name) {
+    char           text[16];
+    struct in_addr a;
+    if (name.len >= sizeof text || !hfsb_str_starts(name, HFSB_LIT("127.")))
+        return false;
+    memcpy(text, name.ptr, name.len);
+    text[name.len] = '\0';
+    return inet_pton(AF_INET, text, &a) == 1;
+}
+
+static bool hfsbi_host_is_loopback(hfsb_str name) {
+    return hfsb_http_same(name, HFSB_LIT("localhost")) ||
+           hfsb_str_equal(name, HFSB_LIT("::1")) || hfsbi_host_is_127(name);
+}
+
+static bool hfsbi_host_is_listed(const hfsb_server *server, hfsb_str name) {
+    size_t at = 0;
+    while (at < server->hosts.len) {
+        hfsb_str one = hfsb_cstr(server->hosts.ptr + at);
+        if (hfsb_http_same(name, one)) return true;
+        at += one.len + 1;
+    }
+    return false;
+}
+
+HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
+                               const hfsbi_listener *at, hfsb_str name) {
+    if (server->any_host || at->local) return true;
+    if (server->has_token && !at->loopback && !server->some_hosts) return true;
+    name = hfsbi_host_name(name);
+    return name.len > 0 && (hfsbi_host_is_loopback(name) ||
+                            hfsb_http_same(name, hfsb_cstr(at->address)) ||
+                            hfsb_http_same(name, hfsb_buf_str(&at->name)) ||
+                            hfsbi_host_is_listed(server, name));
+}
+
+HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
+                                 const hfsbi_listener *at, hfsb_str origin) {
+    size_t slash;
+    if (!origin.ptr) return true;
+    slash = hfsb_str_find(origin, HFSB_LIT("://"));
+    if (slash == HFSB_NPOS) return false; /* "null" and other things */
+    return hfsbi_guard_host(server, at,
+                            hfsb_str_slice(origin, slash + 3, origin.len));
+}
+
+/* ---- the token ---- */
+
+/* Takes as long for every digest. */
+static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
+    unsigned diff = 0;
+    size_t   i;
+    for (i = 0; i < HFSB_SHA256_SIZE; i++) diff |= (unsigned)(a[i] ^ b[i]);
+    return diff == 0;
+}
+
+static hfsbi_guard hfsbi_guard_value(const hfsb_server *server,
+                                     hfsb_str           value) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsb_sha256   sha;
+    size_t        space = hfsb_str_find_byte(value, ' ');
+    bool          same;
+    if (space == HFSB_NPOS ||
+        !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
+        return HFSBI_GUARD_MISSING;
+    value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
+    if (value.len == 0) return HFSBI_GUARD_MISSING;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, value);
+    hfsb_sha256_finish(&sha, digest);
+    same = hfsbi_digest_same(digest, server->token);
+    hfsbi_wipe(&sha, sizeof sha);
+    return same ? HFSBI_GUARD_OK : HFSBI_GUARD_WRONG;
+}
+
+HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
+                                       hfsb_http_head    *head) {
+    hfsbi_guard found = HFSBI_GUARD_MISSING;
+    size_t      i, n = 0;
+    for (i = 0; i < head->field_count; i++) {
+        hfsb_http_field *f = &head->fields[i];
+        if (!hfsb_http_same(f->name, HFSB_LIT("x-sandbox-authorization")))
+            continue;
+        if (server->has_token) found = hfsbi_guard_value(server, f->value);
+        hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
+        f->value.len = 0;
+        n++;
+    }
+    if (server->no_auth) return HFSBI_GUARD_OK;
+    if (!server->has_token) return HFSBI_GUARD_NONE;
+    return n > 1 ? HFSBI_GUARD_WRONG : found; /* two could be read two ways */
+}

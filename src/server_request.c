@@ -1,0 +1,372 @@
+/* server_request.c - a request: from its head to its handler. Depends on:
+   http. */
+#include "server_conn.h"
+
+/* ---- making and freeing ---- */
+
+/* The same bytes in the copy. */
+static void hfsbi_rebase(hfsb_str *view, const char *from, const char *to) {
+    if (view->ptr) view->ptr = to + (view->ptr - from);
+}
+
+/*  struct | fields | the bytes of the head */
+HFSBI_FN hfsb_request *
+hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
+    const hfsb_alloc *alloc = &conn->server->alloc;
+    size_t            fields = head->field_count * sizeof(hfsb_http_field), i;
+    size_t            size = sizeof(hfsb_request) + fields + raw.len;
+    hfsb_request     *r = (hfsb_request *)hfsbi_array(alloc, size, 1);
+    char             *bytes;
+    if (!r) return NULL;
+    memset(r, 0, sizeof *r);
+    r->head = *head;
+    r->head.fields = (hfsb_http_field *)(void *)(r + 1);
+    bytes = (char *)(r + 1) + fields;
+    if (raw.len) memcpy(bytes, raw.ptr, raw.len);
+    if (fields) memcpy(r->head.fields, head->fields, fields);
+    hfsbi_rebase(&r->head.method, raw.ptr, bytes);
+    hfsbi_rebase(&r->head.target, raw.ptr, bytes);
+    hfsbi_rebase(&r->head.host, raw.ptr, bytes);
+    hfsbi_rebase(&r->head.path, raw.ptr, bytes);
+    hfsbi_rebase(&r->head.query, raw.ptr, bytes);
+    for (i = 0; i < head->field_count; i++) {
+        hfsbi_rebase(&r->head.fields[i].name, raw.ptr, bytes);
+        hfsbi_rebase(&r->head.fields[i].value, raw.ptr, bytes);
+    }
+    r->conn = conn;
+    r->size = size;
+    r->file = -1;
+    r->began = hfsbi_loop_now(conn->server->loop);
+    r->body_done = raw.len == 0; /* no message of its own: a refusal */
+    r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
+    r->out.alloc = r->out_body.alloc = *alloc;
+    return r;
+}
+
+static void hfsbi_request_count(hfsb_request *r) {
+    hfsbi_server_stats *stats = &r->conn->server->stats;
+    hfsb_server_event   event = HFSB_INIT;
+    stats->bodies -= r->counted;
+    stats->bytes_in += r->body_len;
+    stats->bytes_out += r->sent;
+    if (r->status == 0) return;
+    stats->requests++;
+    stats->by_class[r->status / 100 % 6]++;
+    event.what = "request";
+    event.method = r->head.method;
+    event.path = r->head.path.len ? r->head.path : r->head.target;
+    event.status = r->status;
+    event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
+    event.bytes_in = r->body_len;
+    event.bytes_out = r->sent;
+    hfsbi_conn_log(r->conn, &event);
+}
+
+HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
+    const hfsb_alloc *alloc = &r->conn->server->alloc;
+    hfsbi_request_count(r);
+    hfsbi_close(&r->file);
+    hfsb_buf_free(&r->parts_text);
+    hfsb_buf_free(&r->body);
+    hfsb_buf_free(&r->fields);
+    hfsb_buf_free(&r->out);
+    hfsb_buf_free(&r->out_body);
+    hfsbi_wipe(r + 1, r->size - sizeof *r);
+    hfsbi_array_free(alloc, r, r->size, 1);
+}
+
+HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *r) {
+    hfsb_route_fn gone = r->gone;
+    r->gone = NULL;
+    if (gone && r->called && !r->in_thread &&
+        (r->reply == HFSBI_REPLY_NONE || r->reply == HFSBI_REPLY_PIECES))
+        gone(r->gone_user, r);
+    r->called = false;
+}
+
+/* ---- routes ---- */
+
+/* The first part of a path, behind its slash; *rest is what follows. */
+static hfsb_str hfsbi_path_part(hfsb_str path, hfsb_str *rest) {
+    size_t end;
+    path = hfsb_str_slice(path, 1, path.len);
+    end = hfsb_str_find_byte(path, '/');
+    if (end == HFSB_NPOS) end = path.len;
+    *rest = hfsb_str_slice(path, end, path.len);
+    return hfsb_str_slice(path, 0, end);
+}
+
+/* Whether a path is one of the route's; parts are what "*" stands for. */
+static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
+    size_t n = 0;
+    if (hfsb_str_find_byte(route, '*') == HFSB_NPOS)
+        return hfsb_str_equal(route, path);
+    while (route.len && path.len && path.ptr[0] == '/') {
+        hfsb_str want = hfsbi_path_part(route, &route);
+        hfsb_str is = hfsbi_path_part(path, &path);
+        if (hfsb_str_equal(want, HFSB_LIT("*")) && is.len) parts[n++] = is;
+        else if (!hfsb_str_equal(want, is)) return false;
+    }
+    return route.len == 0 && path.len == 0;
+}
+
+static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
+    return hfsb_str_equal(route, method) ||
+           (hfsb_str_equal(route, HFSB_LIT("GET")) &&
+            hfsb_str_equal(method, HFSB_LIT("HEAD")));
+}
+
+/* Finds the route; else replies with 404, or 405 and what is allowed. */
+static bool hfsbi_request_route(hfsb_request *r) {
+    const hfsbi_route *route;
+    char               allow[128] = "";
+    size_t             n = 0;
+    for (route = r->conn->server->routes; route; route = route->next) {
+        hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
+        if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
+        if (hfsbi_method_fits(route->method, r->head.method)) {
+            memcpy(r->parts, parts, sizeof parts);
+            r->route = route;
+            return true;
+        }
+        if (n + route->method.len + 8 < sizeof allow)
+            n += (size_t)snprintf(
+                allow + n, sizeof allow - n, "%s%s%s", n ? ", " : "",
+                route->set.method,
+                hfsb_str_equal(route->method, HFSB_LIT("GET")) ? ", HEAD"
+                                                               : "");
+    }
+    if (n) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
+    hfsb_reply_error(r, n ? 405 : 404, "%s",
+                     n ? "Method Not Allowed" : "Not Found");
+    return false;
+}
+
+/* The parts of its path, decoded; false when it has replied. */
+static bool hfsbi_request_decode(hfsb_request *r) {
+    size_t   i, at[HFSBI_PARTS + 1] = {0};
+    hfsb_err err;
+    for (i = 0; i < HFSBI_PARTS; i++) {
+        hfsb_status st = hfsb_http_decode(r->parts[i], &r->parts_text, &err);
+        if (st != HFSB_OK) {
+            hfsb_reply_error(r, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+            return false;
+        }
+        at[i + 1] = r->parts_text.len;
+    }
+    for (i = 0; i < HFSBI_PARTS; i++)
+        r->parts[i] =
+            hfsb_str_slice(hfsb_buf_str(&r->parts_text), at[i], at[i + 1]);
+    return true;
+}
+
+/* ---- checks before the body ---- */
+
+static bool hfsbi_request_guard(hfsb_request *r) {
+    const hfsbi_conn *conn = r->conn;
+    if (!hfsbi_guard_host(conn->server, conn->listener, r->head.host)) {
+        hfsb_reply_error(r, 421,
+                         "This server does not answer for that Host: allow it "
+                         "with --allow-host (allow_hosts).");
+        return false;
+    }
+    if (hfsbi_guard_origin(conn->server, conn->listener,
+                           hfsb_http_field_find(&r->head, "origin")))
+        return true;
+    hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+    return false;
+}
+
+static bool hfsbi_request_token(hfsb_request *r, hfsbi_guard token) {
+    r->trusted = token == HFSBI_GUARD_OK;
+    if (r->route->set.no_token || r->trusted) return true;
+    if (token == HFSBI_GUARD_NONE) {
+        hfsb_reply_error(r, 503, "Sandbox API token not configured");
+        return false;
+    }
+    (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
+    hfsb_reply_error(r, 401, "%s",
+                     token == HFSBI_GUARD_MISSING ? "Missing bearer token"
+                                                  : "Invalid bearer token");
+    return false;
+}
+
+static size_t hfsbi_request_max_body(const hfsb_request *r) {
+    return r->route->set.max_body ? r->route->set.max_body
+                                  : r->conn->server->max_body;
+}
+
+static bool hfsbi_request_in_pieces(const hfsb_request *r) {
+    return r->route->set.begin || r->route->set.body;
+}
+
+static void hfsbi_request_too_large(hfsb_request *r) {
+    hfsb_reply_error(r, 413, "The body is too large: at most %zu bytes.",
+                     hfsbi_request_max_body(r));
+}
+
+static bool hfsbi_request_body_fits(hfsb_request *r) {
+    if (hfsbi_request_in_pieces(r) || r->head.body != HFSB_HTTP_LENGTH ||
+        r->head.length <= hfsbi_request_max_body(r))
+        return true;
+    hfsbi_request_too_large(r);
+    return false;
+}
+
+/* A peer that waits for it is told to send its body. */
+static bool hfsbi_request_expect(hfsb_request *r) {
+    hfsb_str expect = hfsb_http_field_find(&r->head, "expect");
+    bool     body = r->head.body == HFSB_HTTP_CHUNKED ||
+                (r->head.body == HFSB_HTTP_LENGTH && r->head.length);
+    if (expect.ptr && !r->head.expect_continue && r->head.minor > 0) {
+        hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
+        return false;
+    }
+    if (r->head.expect_continue && body) {
+        if (hfsb_buf_append(
+                &r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) != HFSB_OK)
+            r->conn->broken = true;
+        else hfsbi_reply_flush(r);
+        r->head.expect_continue = false; /* the body will come */
+    }
+    return true;
+}
+
+HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
+    const hfsb_server *server = r->conn->server;
+    if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
+        !hfsbi_request_token(r, token) || !hfsbi_request_decode(r) ||
+        !hfsbi_request_body_fits(r))
+        return;
+    if (server->phase) {
+        hfsb_reply_error(r, 503, "The server is stopping.");
+        return;
+    }
+    if (r->route->set.begin) {
+        r->called = true;
+        r->route->set.begin(r->route->set.user, r);
+    }
+    if (r->reply == HFSBI_REPLY_NONE) (void)hfsbi_request_expect(r);
+}
+
+/* ---- the body ---- */
+
+static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
+    hfsb_server *server = r->conn->server;
+    if (r->body.len + piece.len > hfsbi_request_max_body(r)) {
+        hfsbi_request_too_large(r);
+    } else if (piece.len > server->max_bodies - server->stats.bodies ||
+               hfsb_buf_append(&r->body, piece) != HFSB_OK) {
+        (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
+        hfsb_reply_error(r, 503,
+                         "There is no memory for this body now: try "
+                         "again later.");
+    } else {
+        server->stats.bodies += piece.len;
+        r->counted += piece.len;
+    }
+}
+
+HFSBI_FN void hfsbi_request_piece(hfsb_request *r, hfsb_str piece) {
+    r->body_len += piece.len;
+    if (r->reply != HFSBI_REPLY_NONE) return; /* it is not wanted */
+    if (!hfsbi_request_in_pieces(r)) {
+        hfsbi_request_store(r, piece);
+    } else if (r->route->set.body) {
+        r->called = true;
+        r->route->set.body(r->route->set.user, r, piece);
+    }
+}
+
+/* In a thread. */
+static void hfsbi_request_run(hfsbi_task *task) {
+    hfsb_request *r =
+        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
+    r->route->set.fn(r->route->set.user, r);
+}
+
+static void hfsbi_request_ran(hfsbi_task *task) {
+    hfsb_request *r =
+        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
+    hfsbi_conn *conn = r->conn;
+    r->in_thread = false;
+    if (hfsbi_conn_task_done(conn) || conn->dead) return;
+    hfsbi_reply_from_thread(r);
+}
+
+HFSBI_FN void hfsbi_request_complete(hfsb_request *r) {
+    r->body_done = true;
+    if (r->reply != HFSBI_REPLY_NONE) return;
+    r->called = true;
+    if (!r->route->set.threaded) {
+        r->route->set.fn(r->route->set.user, r);
+        return;
+    }
+    r->in_thread = true;
+    r->conn->tasks++;
+    r->task.run = hfsbi_request_run;
+    r->task.done = hfsbi_request_ran;
+    hfsbi_loop_work(r->conn->server->loop, &r->task);
+}
+
+/* ---- for handlers ---- */
+
+const hfsb_http_head *hfsb_request_head(const hfsb_request *request) {
+    return &request->head;
+}
+
+hfsb_str hfsb_request_part(const hfsb_request *request, size_t n) {
+    return n < HFSBI_PARTS ? request->parts[n] : hfsb_str_make("", 0);
+}
+
+hfsb_status hfsb_request_query(const hfsb_request *request, const char *key,
+                               hfsb_buf *out, hfsb_err *err) {
+    return hfsb_http_query_find(request->head.query, key, out, err);
+}
+
+hfsb_str hfsb_request_body(const hfsb_request *request) {
+    return hfsb_buf_str(&request->body);
+}
+
+HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out) {
+    *out = request->body;
+    memset(&request->body, 0, sizeof request->body);
+    request->body.alloc = out->alloc;
+}
+
+hfsb_server *hfsb_request_server(const hfsb_request *request) {
+    return request->conn->server;
+}
+
+void hfsb_request_set(hfsb_request *request, void *own) {
+    request->own = own;
+}
+
+void *hfsb_request_get(const hfsb_request *request) {
+    return request->own;
+}
+
+void hfsb_request_on_gone(hfsb_request *request, hfsb_route_fn gone,
+                          void *user) {
+    request->gone = gone;
+    request->gone_user = user;
+}
+
+HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
+                                   void *user) {
+    request->eof = fn;
+    request->eof_user = user;
+}
+
+void hfsb_request_pause(hfsb_request *request) {
+    request->paused = true;
+}
+
+void hfsb_request_resume(hfsb_request *request) {
+    request->paused = false;
+    hfsbi_conn_poke(request->conn);
+}
+
+HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request) {
+    return request->trusted;
+}
