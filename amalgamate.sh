@@ -16,7 +16,7 @@ SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          path.c match.h diff.c view.c lines.c match.c indent.c compose.c
          screen.c hint.c plan.c edit.c patch_parse.c patch_update.c patch.c
          http_parts.h http_field.c http_target.c http_head.c http_chunk.c
-         http_parse.c http_write.c"
+         http_parse.c http_date.c http_write.c"
 # What touches the OS; HFSB_PURE leaves it out.
 OS_HEADERS="file.h proc.h tools.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c

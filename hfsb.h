@@ -996,6 +996,11 @@ HFSB_API hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
 
 /* ---- writing ---- */
 
+/* Seconds since 1970 as a Date field has them: "Sun, 06 Nov 1994 08:49:37
+   GMT". Times before 1970 and beyond the year 9999 become the nearest. */
+#define HFSB_HTTP_DATE 30 /* with the NUL */
+HFSB_API void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]);
+
 /* "Not Found" for 404; "" when the code is not known. */
 HFSB_API const char *hfsb_http_reason(int status);
 
@@ -12963,6 +12968,35 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
             return parser->status ? hfsbi_http_bad(parser) : HFSB_HTTP_MORE;
         }
     }
+}
+
+/* ---- src/http_date.c ---- */
+/* http_date.c - the time as HTTP writes it. Depends on: base. */
+/* Days since 1970 of the first of March of a year: with the leap day at the
+   end of a year, its length and that of the months before follow a rule. */
+static long long hfsbi_date_march(long long year) {
+    return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
+}
+
+void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
+    static const char days[] = "ThuFriSatSunMonTueWed";
+    static const char months[] = "MarAprMayJunJulAugSepOctNovDecJanFeb";
+    long long         day, year, month, rest;
+    if (seconds < 0) seconds = 0;
+    if (seconds > 253402300799) seconds = 253402300799; /* the end of 9999 */
+    day = seconds / 86400;
+    rest = seconds % 86400;
+    year = (day + 719468) * 400 / 146097 + 1; /* at most one too many */
+    while (hfsbi_date_march(year) > day) year--;
+    day -= hfsbi_date_march(year);
+    month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */
+    day -= (153 * month + 2) / 5;
+    if (month >= 10) year++;
+    (void)snprintf(out, HFSB_HTTP_DATE,
+                   "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+                   days + 3 * (seconds / 86400 % 7), (int)day + 1,
+                   months + 3 * month, (int)year, (int)(rest / 3600),
+                   (int)(rest / 60 % 60), (int)(rest % 60));
 }
 
 /* ---- src/http_write.c ---- */

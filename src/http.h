@@ -139,6 +139,11 @@ HFSB_API hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
 
 /* ---- writing ---- */
 
+/* Seconds since 1970 as a Date field has them: "Sun, 06 Nov 1994 08:49:37
+   GMT". Times before 1970 and beyond the year 9999 become the nearest. */
+#define HFSB_HTTP_DATE 30 /* with the NUL */
+HFSB_API void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]);
+
 /* "Not Found" for 404; "" when the code is not known. */
 HFSB_API const char *hfsb_http_reason(int status);
 

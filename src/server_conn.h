@@ -8,6 +8,7 @@
 
 enum {
     HFSBI_BLOCK = 65536,       /* what one recv() takes at most */
+    HFSBI_SMALL = 4096,        /* a body that is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
     HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
                                   keep the connection */

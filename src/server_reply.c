@@ -4,19 +4,15 @@
 
 /* ---- the head ---- */
 
-/* The time for Date, written once a second. */
+/* The field Date, written once a second. */
 static hfsb_str hfsbi_reply_date(hfsb_server *server) {
-    static const char days[] = "SunMonTueWedThuFriSat";
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    time_t            now = time(NULL);
-    struct tm         t;
-    if ((long long)now != server->date_at && gmtime_r(&now, &t) != NULL) {
-        server->date_at = (long long)now;
-        (void)snprintf(server->date, sizeof server->date,
-                       "Date: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n",
-                       days + 3 * (t.tm_wday % 7), t.tm_mday % 100,
-                       months + 3 * (t.tm_mon % 12), (t.tm_year + 1900) % 9999,
-                       t.tm_hour % 100, t.tm_min % 100, t.tm_sec % 100);
+    long long now = (long long)time(NULL);
+    char      text[HFSB_HTTP_DATE];
+    if (now != server->date_at) {
+        server->date_at = now;
+        hfsb_http_date(now, text);
+        (void)snprintf(server->date, sizeof server->date, "Date: %s\r\n",
+                       text);
     }
     return hfsb_cstr(server->date);
 }
@@ -152,32 +148,58 @@ hfsb_status hfsb_reply_field(hfsb_request *request, const char *name,
     return hfsb_http_put_field(&request->fields, hfsb_cstr(name), value);
 }
 
-HFSBI_FN void hfsbi_reply_take(hfsb_request *r, int status, const char *type,
-                               hfsb_buf *body) {
+/* Head and body; a small body goes with the head. */
+static void hfsbi_reply_whole(hfsb_request *r, int status, const char *type,
+                              hfsb_str small, hfsb_buf *large) {
     hfsbi_framing framing = hfsbi_reply_framing(status);
     hfsb_status   st;
+    bool   body = framing != HFSBI_FRAME_NONE && !hfsbi_reply_bodiless(r);
+    size_t len = large ? large->len : small.len;
+    st = hfsbi_reply_head(r, status, type, framing, len);
+    if (body && large) {
+        r->out_body = *large;
+        memset(large, 0, sizeof *large);
+        large->alloc = r->out_body.alloc;
+    } else if (body && st == HFSB_OK) {
+        st = hfsb_buf_append(&r->out, small);
+    }
+    if (body) r->sent += len;
+    r->reply = HFSBI_REPLY_ENDED;
+    hfsbi_reply_go(r, st);
+}
+
+/* In a thread: all but the body belongs to the loop, and is left to it. */
+static void hfsbi_reply_in_thread(hfsb_request *r, int status,
+                                  const char *type, hfsb_buf *body) {
+    hfsb_status st = HFSB_OK;
+    if (r->replied) return;
+    if (type && *type)
+        st = hfsb_reply_field(r, "Content-Type", hfsb_cstr(type));
     r->out_body = *body;
     memset(body, 0, sizeof *body);
     body->alloc = r->out_body.alloc;
-    if (r->in_thread) { /* the rest belongs to the loop */
-        st = type && *type
-                 ? hfsb_reply_field(r, "Content-Type", hfsb_cstr(type))
-                 : HFSB_OK;
-        r->status = status;
-        r->replied = st == HFSB_OK;
-        return;
-    }
-    st = hfsbi_reply_head(r, status, type, framing, r->out_body.len);
-    if (framing == HFSBI_FRAME_NONE || hfsbi_reply_bodiless(r))
-        hfsb_buf_free(&r->out_body);
-    r->sent += r->out_body.len;
-    r->reply = HFSBI_REPLY_ENDED;
-    hfsbi_reply_go(r, st);
+    r->status = status;
+    r->replied = st == HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_reply_take(hfsb_request *r, int status, const char *type,
+                               hfsb_buf *body) {
+    if (r->in_thread) hfsbi_reply_in_thread(r, status, type, body);
+    else if (r->reply == HFSBI_REPLY_NONE && body->len <= HFSBI_SMALL)
+        hfsbi_reply_whole(r, status, type, hfsb_buf_str(body), NULL);
+    else if (r->reply == HFSBI_REPLY_NONE)
+        hfsbi_reply_whole(r, status, type, hfsb_buf_str(body), body);
+    hfsb_buf_free(body);
 }
 
 void hfsb_reply(hfsb_request *request, int status, const char *type,
                 hfsb_str body) {
     hfsb_buf copy = HFSB_INIT;
+    if (request->reply != HFSBI_REPLY_NONE) return;
+    if (body.len <= HFSBI_SMALL && !request->in_thread) {
+        hfsbi_reply_whole(request, status, type, body, NULL);
+        return;
+    }
     copy.alloc = request->conn->server->alloc;
     if (hfsb_buf_append(&copy, body) != HFSB_OK) hfsbi_reply_fail(request);
     else hfsbi_reply_take(request, status, type, &copy);
