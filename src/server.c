@@ -2,6 +2,31 @@
    server_conn, server_listen. */
 #include "server_conn.h"
 
+/* ---- being told to stop ---- */
+
+/* A pipe counts the calls: a signal handler may write to it, and no memory is
+   shared with other threads. */
+void hfsb_server_stop(hfsb_server *server) {
+    hfsbi_wake_write(server->stop_pipe[1]);
+}
+
+static void hfsbi_stop_told(hfsbi_io *io, unsigned events) {
+    hfsb_server *server =
+        (hfsb_server *)(void *)((char *)io - offsetof(hfsb_server, stop_io));
+    char    calls[8];
+    ssize_t n = hfsbi_read(io->fd, calls, sizeof calls);
+    (void)events;
+    if (n > 0) server->stop_asked += (size_t)n;
+}
+
+/* False with errno. */
+static bool hfsbi_stop_open(hfsb_server *server) {
+    if (!hfsbi_wake_open(server->stop_pipe)) return false;
+    server->stop_io.fd = server->stop_pipe[0];
+    server->stop_io.fn = hfsbi_stop_told;
+    return hfsbi_loop_io(server->loop, &server->stop_io, HFSBI_IO_READ);
+}
+
 /* ---- open ---- */
 
 static long long hfsbi_or_ms(long long value, long long fallback) {
@@ -85,6 +110,7 @@ hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
     memset(server, 0, sizeof *server);
     server->alloc = opts->alloc;
     server->hosts.alloc = server->common.alloc = opts->alloc;
+    server->stop_pipe[0] = server->stop_pipe[1] = -1;
     server->date_at = -1;
     server->accepting = true;
     hfsbi_server_limits(server, opts);
@@ -97,6 +123,8 @@ hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
     if (st == HFSB_OK)
         st = hfsbi_loop_open(&opts->alloc, opts->max_threads, opts->no_threads,
                              &server->loop, err);
+    if (st == HFSB_OK && !hfsbi_stop_open(server))
+        st = hfsbi_fail_os(err, errno, "The server cannot be opened");
     if (st != HFSB_OK) {
         hfsb_server_close(server);
         return st;
@@ -153,10 +181,13 @@ void hfsb_server_close(hfsb_server *server) {
         hfsbi_listeners_free(server);
         hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
         hfsbi_loop_timer_clear(server->loop, &server->stop_timer);
+        hfsbi_loop_io_forget(server->loop, &server->stop_io);
         hfsbi_loop_close(server->loop);
     }
     hfsbi_routes_free(server);
     hfsbi_close(&server->spare);
+    hfsbi_close(&server->stop_pipe[0]);
+    hfsbi_close(&server->stop_pipe[1]);
     hfsb_buf_free(&server->hosts);
     hfsb_buf_free(&server->common);
     if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
@@ -172,12 +203,6 @@ void hfsb_server_close(hfsb_server *server) {
 /*  phase 1  requests under way end by themselves; nothing new begins
     phase 2  what the parts run was told to end; its replies go out
     phase 3  over                                                          */
-
-void hfsb_server_stop(hfsb_server *server) {
-    server->stop_asked =
-        (sig_atomic_t)(server->stop_asked < 2 ? server->stop_asked + 1 : 2);
-    hfsbi_loop_wake(server->loop);
-}
 
 static bool hfsbi_server_idle(const hfsb_server *server) {
     hfsbi_server_part *part;

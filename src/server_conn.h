@@ -135,7 +135,9 @@ struct hfsb_server {
     int                spare;   /* a descriptor to give up when none is left */
     bool               accepting;
     hfsbi_timer        accept_timer;
-    volatile sig_atomic_t stop_asked;
+    int                stop_pipe[2]; /* a byte for each call of stop */
+    hfsbi_io           stop_io;
+    size_t             stop_asked;
     int                phase; /* of a stop; 0: serving */
     hfsbi_timer        stop_timer;
     long long          stop_until;

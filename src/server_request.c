@@ -246,7 +246,10 @@ HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
         r->called = true;
         r->route->set.begin(r->route->set.user, r);
     }
-    if (r->reply == HFSBI_REPLY_NONE) (void)hfsbi_request_expect(r);
+    /* who pauses at once may yet refuse: "100" waits until it goes on */
+    if (r->reply == HFSBI_REPLY_NONE &&
+        !(r->paused && r->head.expect_continue))
+        (void)hfsbi_request_expect(r);
 }
 
 /* ---- the body ---- */
@@ -364,6 +367,8 @@ void hfsb_request_pause(hfsb_request *request) {
 
 void hfsb_request_resume(hfsb_request *request) {
     request->paused = false;
+    if (request->head.expect_continue && request->reply == HFSBI_REPLY_NONE)
+        (void)hfsbi_request_expect(request);
     hfsbi_conn_poke(request->conn);
 }
 
