@@ -6,7 +6,8 @@
 #   make bench    speed beside other libraries, as far as installed
 #   make clean
 # CC and CFLAGS are yours to set: make test CC=clang CFLAGS=-O0
-# hfsb.h is committed; after a change in src/ write it anew: ./amalgamate.sh
+# hfsb.h and hfsb_server.h are committed; after a change in src/ write them
+# anew: ./amalgamate.sh
 
 CC           ?= cc
 CFLAGS       ?= -O2
@@ -24,7 +25,7 @@ all:
 	    [ ! -f "$$out" ] || \
 	    [ -n "$$(find "$$f" $$dir *.h -newer "$$out")" ] || continue; \
 	    libs=$$(sed -n 's|^/\* link: \(.*\) \*/$$|\1|p' "$$f"); \
-	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} $$libs; then \
+	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} $$libs -pthread; then \
 	        echo "built $$out"; \
 	    elif [ -n "$$libs" ]; then \
 	        echo "left out $$out: it needs $$libs"; \

@@ -22,9 +22,10 @@ void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
     month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */
     day -= (153 * month + 2) / 5;
     if (month >= 10) year++;
-    (void)snprintf(out, HFSB_HTTP_DATE,
-                   "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
-                   days + 3 * (seconds / 86400 % 7), (int)day + 1,
-                   months + 3 * month, (int)year, (int)(rest / 3600),
-                   (int)(rest / 60 % 60), (int)(rest % 60));
+    (void)snprintf(
+        out, HFSB_HTTP_DATE, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+        days + 3 * (seconds / 86400 % 7), (unsigned)(day + 1) % 100,
+        months + 3 * month, (unsigned)year % 10000,
+        (unsigned)(rest / 3600) % 100, (unsigned)(rest / 60 % 60) % 100,
+        (unsigned)(rest % 60) % 100);
 }

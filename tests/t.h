@@ -9,9 +9,18 @@
 #include "../src/json_tree.h"
 #include "../src/match.h"
 #include "../src/tool.h"
+#ifdef T_SERVER /* defined by the tests of the server, before this */
+#include "../src/server.h"
+#include "../src/server_loop.h"
+#include "../src/server_os.h"
+#endif
 #else
 #define HFSB_IMPLEMENTATION
+#ifdef T_SERVER
+#include "../hfsb_server.h"
+#else
 #include "../hfsb.h"
+#endif
 #endif
 
 static size_t      t_checks, t_failed, t_skipped;

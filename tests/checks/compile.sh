@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compiles everything without a warning, in every way a user may: compilers,
-# languages, the joined header in each of its uses (tests/compile/), the
+# languages, the joined headers in each of their uses (tests/compile/), the
 # modules of src/ one by one, other machines and other libcs.
 #   tests/checks/compile.sh [TOOL...]    default: all that are installed
 set -u
@@ -11,7 +11,7 @@ out=build/compile
 use=tests/compile
 c_only=$WARN_C
 # What the public part may include, and what these include themselves.
-public='hfsb.h declarations.c declarations.o: stddef.h stdbool.h stdarg.h
+public='hfsb.h hfsb_server.h headers.h declarations.c declarations.o: stddef.h stdbool.h stdarg.h
         stdc-predef.h __stddef_max_align_t.h'
 
 tool() { # sets cc, link, run and warn for tool $1 and language $2
@@ -82,6 +82,7 @@ do_job() { # sets cc, link, run, warn, o before
         "${link%++}" -c $use/implementation.c -o "$o/c.o" 2> "$o/err" ||
             gcc -c $use/implementation.c -o "$o/c.o" || return 1
         program caller "$o/c.o" ;;
+    alone) object $use/implementation.c -DTEST_WITHOUT_SERVER ;;
     no_simd) object $use/implementation.c -DHFSB_NO_SIMD ;;
     pure) object $use/implementation.c -DHFSB_PURE ;;
     portable) object $use/implementation.c -DHFSBI_PORTABLE ;;
@@ -123,7 +124,7 @@ jobs_for() { # $1: tool
           portable"
     case $1 in
     gcc | clang)
-        for u in $uses no_assert two_files modules examples; do
+        for u in $uses no_assert two_files modules examples alone; do
             echo "$u:$1:c99"
         done
         for std in c11 c17 c2x; do

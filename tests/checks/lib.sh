@@ -67,6 +67,6 @@ WARN="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow
       -Wundef -Wcast-qual -Wvla -Werror"
 WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wc++-compat"
 
-# 32 bit on x86-64; the -I stands for a link that gcc-multilib would bring,
+# 32 bit on x86-64; the -isystem stands for a link that gcc-multilib would bring,
 # which cannot be installed beside a cross gcc.
-M32="gcc -m32 -I/usr/include/x86_64-linux-gnu"
+M32="gcc -m32 -isystem /usr/include/x86_64-linux-gnu"

@@ -1,5 +1,5 @@
 /* Linked with an implementation in another file; as C and as C++. */
-#include "../../hfsb.h"
+#include "headers.h"
 
 int main(void) {
     hfsb_buf      b = HFSB_INIT;

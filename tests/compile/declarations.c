@@ -1,5 +1,5 @@
 /* The public part alone. */
-#include "../../hfsb.h"
+#include "headers.h"
 
 size_t hfsb_test_declarations(hfsb_str s);
 size_t hfsb_test_declarations(hfsb_str s) {

@@ -21,7 +21,7 @@ static void my_free(void *ptr) {
 #define HFSB_FREE(ptr)          my_free(ptr)
 #define HFSB_ASSERT(x)          ((x) ? (void)0 : abort())
 #define HFSB_IMPLEMENTATION
-#include "../../hfsb.h"
+#include "headers.h"
 
 int main(void) {
     hfsb_buf      b = HFSB_INIT;

@@ -1,3 +1,3 @@
 /* The one file of a program that holds the implementation. */
 #define HFSB_IMPLEMENTATION
-#include "../../hfsb.h"
+#include "headers.h"

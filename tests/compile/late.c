@@ -10,4 +10,4 @@
 #include <string.h>
 #include <time.h>
 #define HFSB_IMPLEMENTATION
-#include "../../hfsb.h"
+#include "headers.h"

@@ -1,7 +1,7 @@
 /* Everything private to one file, hardly any of it used. */
 #define HFSB_STATIC
 #define HFSB_IMPLEMENTATION
-#include "../../hfsb.h"
+#include "headers.h"
 
 int main(void) {
     hfsb_buf b = HFSB_INIT;

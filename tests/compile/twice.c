@@ -2,8 +2,8 @@
    so after. */
 #include "../../hfsb.h"
 #define HFSB_IMPLEMENTATION
-#include "../../hfsb.h"
-#include "../../hfsb.h"
+#include "headers.h"
+#include "headers.h"
 
 int main(void) {
     return hfsb_str_find(HFSB_LIT("abc"), HFSB_LIT("c")) == 2 ? 0 : 1;
