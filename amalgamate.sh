@@ -22,14 +22,17 @@ OS_HEADERS="file.h proc.h tools.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c
             file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
             proc_spawn.c proc.c proc_run.c record.h record.c check.h
-            check_python.c check_shell.c check.c tool.h job.c tools.c call.c
-            tool_bash.c tool_read.c tool_write.c tool_patch.c tool_table.c"
+            check_python.c check_shell.c check.c tool.h job.c job_list.c
+            tools.c call.c tool_bash.c tool_read.c tool_write.c tool_patch.c tool_table.c"
 # What hfsb_server.h adds to hfsb.h.
 SERVER_HEADERS="server.h"
 SERVER_SOURCES="server_os.h server_loop.h server_loop_parts.h server_poller.c
                 server_pool.c server_loop.c server_http.h server_conn.h
                 server_guard.c server_request.c server_reply.c server_conn.c
-                server_listen.c server.c"
+                server_listen.c server.c server_sandbox.h server_fields.c
+                server_arguments.c server_stream.c server_call.c server_jobs.c
+                server_metrics.c server_files.h server_files.c
+                server_download.c server_upload.c server_sandbox.c"
 # only these may include <system> headers
 SYSTEM="config.h internal.h os.h server_os.h"
 

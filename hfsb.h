@@ -185,7 +185,10 @@ HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
     X(NOT_FOUND, "not found")                                            \
     X(AMBIGUOUS, "ambiguous")                                            \
     X(REFUSED,   "refused")                                              \
-    X(IO,        "file cannot be used")
+    X(IO,        "file cannot be used")                                  \
+    X(DENIED,    "not permitted")                                        \
+    X(FULL,      "no space left")                                        \
+    X(BUSY,      "no resources at the moment")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,
@@ -1063,6 +1066,10 @@ HFSB_API hfsb_str hfsb_place_root(const hfsb_place *place);
                    {root}: {path}", whether or not something is there), is
                    empty, holds a NUL, or is no regular file where there must
                    be one ("Is a directory: {path}")
+   HFSB_ARG        too long, or goes through too many symbolic links
+   HFSB_DENIED     no permission, or the file system is read-only
+   HFSB_FULL       no space, quota or size is left to write it
+   HFSB_BUSY       too many open files, or it is in use: later it may work
    HFSB_IO         the system says no; the message says what and why
    HFSB_NOMEM                                                              */
 
@@ -1269,7 +1276,8 @@ typedef struct hfsb_proc_result {
    HFSB_LIMIT      command, arguments and environment are too long
    HFSB_ARG        neither or both of command and argv, a NUL inside, a
                    variable without "=" or without a name
-   HFSB_IO, HFSB_NOMEM                                                     */
+   HFSB_BUSY       no descriptors or processes are left at the moment
+   HFSB_DENIED, HFSB_FULL, HFSB_IO, HFSB_NOMEM                             */
 HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
                                     hfsb_proc **out, hfsb_err *err);
 
@@ -1520,6 +1528,15 @@ HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 
 /* How many commands run or wait for their turn. */
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
+
+/* Appends what is known of a command as a JSON object: id, state ("waiting",
+   "running", "done"), description, command (its first 200 characters;
+   command_cut when that is not all), pid, background, age_ms, duration_ms,
+   exit_code, signal, timed_out, killed, output_bytes. id empty: an array of
+   all, the newest first. HFSB_OK; HFSB_NOT_FOUND; HFSB_NOMEM or HFSB_LIMIT
+   with *out as it was. */
+HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_buf *out, hfsb_err *err);
 
 /* ---- definitions, for a model ---- */
 
@@ -11764,7 +11781,7 @@ bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
         while (hfsbi_http_list_next(&rest, &found)) {
             size_t end = hfsb_str_find_byte(found, ';');
             found = hfsbi_http_trim(hfsb_str_slice(found, 0, end));
-            if (hfsb_http_same(found, want)) return true;
+            if (found.len && hfsb_http_same(found, want)) return true;
         }
     }
     return false;
@@ -12091,9 +12108,10 @@ static const char *hfsbi_http_version(const char *p, const char *end,
     return p + 8;
 }
 
-static const char *hfsbi_http_run(const char *p, const char *end,
-                                  unsigned bit) {
-    while (p < end && (hfsbi_http_class(*p) & bit)) p++;
+/* The first byte from p on that is not of that class. Every line ends in a
+   line feed, which is of none. */
+static const char *hfsbi_http_run(const char *p, unsigned bit) {
+    while (hfsbi_http_class(*p) & bit) p++;
     return p;
 }
 
@@ -12133,14 +12151,14 @@ static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
                                            const char *p, const char *end) {
     const hfsb_http_limits *limits = r->parser->limits;
     const char             *start = p, *next;
-    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
     if (*p != ' ') {
         hfsbi_http_refuse_byte(r, p, "the method of a request");
         return NULL;
     }
     r->head->method = hfsb_str_make(start, (size_t)(p - start));
     start = ++p;
-    p = hfsbi_http_run(p, end, HFSBI_HTTP_TARGET);
+    p = hfsbi_http_run(p, HFSBI_HTTP_TARGET);
     if (p == start) {
         hfsbi_http_refuse_byte(r, p, "the place of the request's target");
         return NULL;
@@ -12172,7 +12190,7 @@ static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
         next = p;
         if (i == 3 && p < end && *p == ' ')
             while (next < end && *next == ' ') next++;
-        p = hfsbi_http_run(next, end, HFSBI_HTTP_VALUE);
+        p = hfsbi_http_run(next, HFSBI_HTTP_VALUE);
         r->head->reason = hfsb_str_make(next, (size_t)(p - next));
         if (i != 3 || status < 100 || (p > next && next[-1] != ' '))
             next = NULL;
@@ -12218,14 +12236,17 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
     for (; end - p >= 16; p += 16) {
         const void *at = p;
         __m128i     v = _mm_loadu_si128((const __m128i *)at);
-        __m128i     bad = _mm_or_si128(
-                _mm_andnot_si128(_mm_cmpeq_epi8(v, tab),
-                                 _mm_cmpeq_epi8(_mm_min_epu8(v, low), v)),
-                _mm_cmpeq_epi8(v, del));
-        if (_mm_movemask_epi8(bad)) break;
+        __m128i     control = _mm_cmpeq_epi8(_mm_min_epu8(v, low), v);
+        __m128i     bad =
+            _mm_or_si128(_mm_andnot_si128(_mm_cmpeq_epi8(v, tab), control),
+                         _mm_cmpeq_epi8(v, del));
+        int mask = _mm_movemask_epi8(bad);
+        if (mask) return p + hfsbi_ctz64((unsigned)mask);
     }
+#else
+    (void)end;
 #endif
-    return hfsbi_http_run(p, end, HFSBI_HTTP_VALUE);
+    return hfsbi_http_run(p, HFSBI_HTTP_VALUE);
 }
 
 static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
@@ -12250,7 +12271,7 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field) {
     const char *start = p, *next;
-    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
     if (p == start || *p != ':') return hfsbi_http_bad_name(r, start, p);
     field->name = hfsb_str_make(start, (size_t)(p - start));
     for (p++; *p == ' ' || *p == '\t';) p++;
@@ -12378,6 +12399,15 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
     }
 }
 
+/* name, which has as many bytes, is that one. It is a token, so that all that
+   becomes a letter, or "-", by its bit for lower case was one. */
+static bool hfsbi_http_named(hfsb_str name, const char *lower) {
+    size_t i;
+    for (i = 0; i < name.len; i++)
+        if ((name.ptr[i] | 0x20) != lower[i]) return false;
+    return true;
+}
+
 /* Only names as long as one of interest cost more than a switch. */
 static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
                            const hfsb_http_field *field) {
@@ -12388,31 +12418,31 @@ static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
     size_t                   which = 0;
     switch (name.len) {
     case 4:
-        if (hfsbi_http_is(name, "host") && !f->hosts++) f->host = field;
+        if (hfsbi_http_named(name, "host") && !f->hosts++) f->host = field;
         return true;
     case 6:
-        if (hfsbi_http_is(name, "expect") &&
+        if (hfsbi_http_named(name, "expect") &&
             hfsbi_http_is(field->value, "100-continue"))
             r->head->expect_continue = true;
         return true;
     case 10:
-        if (hfsbi_http_is(name, "connection"))
+        if (hfsbi_http_named(name, "connection"))
             hfsbi_http_see_connection(f, field);
         return true;
     case 12: break;
     case 13: which = 1; break;
     case 14:
-        return !hfsbi_http_is(name, "content-length") ||
+        return !hfsbi_http_named(name, "content-length") ||
                hfsbi_http_see_length(r, f, field);
     case 17:
-        if (hfsbi_http_is(name, "transfer-encoding"))
+        if (hfsbi_http_named(name, "transfer-encoding"))
             hfsbi_http_see_coding(f, field);
         which = 2;
         break;
     case 19: which = 3; break;
     default: return true;
     }
-    return hfsbi_http_is_reply(r) || !hfsbi_http_is(name, once[which]) ||
+    return hfsbi_http_is_reply(r) || !hfsbi_http_named(name, once[which]) ||
            hfsbi_http_see_once(r, f, which, field);
 }
 
@@ -13187,9 +13217,13 @@ hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
    that are not known are "system error". */
 HFSBI_FN const char *hfsbi_os_text(int code);
 
-/* Fills *err with `format`, ": " and the words for errno `code`. The status is
-   HFSB_NOT_FOUND for ENOENT and ENOTDIR, HFSB_NOMEM for ENOMEM, HFSB_LIMIT
-   for E2BIG, else HFSB_IO. */
+/* The status for an errno: NOT_FOUND, NOMEM, LIMIT (E2BIG), DENIED, FULL (no
+   space, quota or size left), BUSY (no descriptor or process left, in use),
+   else HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_os_status(int code);
+
+/* Fills *err with `format`, ": " and the words for errno `code`; gives the
+   status of that. */
 HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
                                    ...) HFSBI_PRINTF(3, 4);
 
@@ -13311,12 +13345,23 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
     return "system error";
 }
 
-static hfsb_status hfsbi_os_status(int code) {
+HFSBI_FN hfsb_status hfsbi_os_status(int code) {
     switch (code) {
     case ENOENT:
     case ENOTDIR: return HFSB_NOT_FOUND;
     case ENOMEM: return HFSB_NOMEM;
     case E2BIG: return HFSB_LIMIT;
+    case EACCES:
+    case EPERM:
+    case EROFS: return HFSB_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return HFSB_FULL;
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case EBUSY:
+    case ETXTBSY: return HFSB_BUSY;
     default: return HFSB_IO;
     }
 }
@@ -13925,7 +13970,8 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
         return hfsbi_path_missing(path, code, err);
     if (code == EISDIR)
         return hfsbi_path_say(err, HFSB_REFUSED, "Is a directory", path);
-    st = code == ENOMEM ? HFSB_NOMEM : HFSB_IO;
+    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
+                                               : hfsbi_os_status(code);
     hfsbi_fail(err, st, 0, "Cannot %s ", verb);
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
@@ -15965,7 +16011,7 @@ static hfsb_status hfsbi_fail_name(hfsb_err *err, hfsb_status code,
 
 static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
                                       const char *before, const char *name) {
-    hfsb_status st = hfsbi_fail_os(NULL, code, "%s", "");
+    hfsb_status st = hfsbi_os_status(code);
     hfsbi_fail_name(err, st, before, name, ": ");
     hfsbi_err_add(err, "%s", hfsbi_os_text(code));
     return st;
@@ -16153,7 +16199,7 @@ static hfsb_status hfsbi_search_path(hfsbi_launch *l, hfsb_err *err) {
         if (code == EACCES) denied = true;
     }
     if (denied)
-        return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", l->program,
+        return hfsbi_fail_name(err, HFSB_DENIED, "Cannot run ", l->program,
                                ": permission denied");
     return hfsbi_fail_name(err, HFSB_NOT_FOUND,
                            "Program not found: ", l->program,
@@ -18285,6 +18331,17 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
    or other descriptors to wait for. */
 HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
 
+/* ---- job_list.c; these take the lock themselves ---- */
+
+HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
+
+typedef struct hfsbi_jobs_figures {
+    size_t        running, waiting;
+    unsigned long ever;
+} hfsbi_jobs_figures;
+
+HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
+
 /* ---- calls ---- */
 
 typedef enum hfsbi_wait {
@@ -18336,6 +18393,15 @@ HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
    NULL. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
+/* The keys that tell how a command ended. */
+HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job);
+
+/* Gives bytes to the standard input of a job, then its end with eof; fills
+   *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_str bytes, bool eof,
+                                     hfsb_tool_result *result);
+
 /* What bash_output and kill answer once they need not wait any more. Under
    the lock. */
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
@@ -18350,6 +18416,9 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* Waits for something to happen, or until `until` (-1: for ever); may return
    earlier. Under the lock, which is let go of meanwhile. */
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* hfsb_tools_close() without grace: what runs is killed at once. */
+HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 
 /* Does what can be done without waiting, whoever drives. Under the lock. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
@@ -18853,6 +18922,86 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
     return mark;
 }
 
+/* ---- src/job_list.c ---- */
+/* job_list.c - what there is to tell about the commands of a tools object.
+   Depends on: job. */
+enum { HFSBI_JOB_COMMAND = 200 }; /* characters of a command that are told */
+
+static const char *hfsbi_job_state_name(hfsbi_job_state state) {
+    switch (state) {
+    case HFSBI_JOB_WAITING: return "waiting";
+    case HFSBI_JOB_RUNNING: return "running";
+    case HFSBI_JOB_DONE: break;
+    }
+    return "done";
+}
+
+static void hfsbi_put_job(hfsb_json_writer *w, const hfsbi_job *job,
+                          long long now) {
+    hfsb_str command = hfsb_buf_str(&job->spec.command);
+    size_t   shown = hfsb_utf8_offset(command, HFSBI_JOB_COMMAND);
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", hfsb_cstr(job->id));
+    hfsbi_put_member_str(w, "state",
+                         hfsb_cstr(hfsbi_job_state_name(job->state)));
+    hfsbi_put_member_str(w, "description",
+                         hfsb_buf_str(&job->spec.description));
+    hfsbi_put_member_str(w, "command", hfsb_str_slice(command, 0, shown));
+    hfsbi_put_member_bool(w, "command_cut", shown < command.len);
+    hfsbi_put_member_int(w, "pid", job->pid);
+    hfsbi_put_member_bool(w, "background", job->spec.background);
+    hfsbi_put_member_int(w, "age_ms", now - job->created);
+    hfsbi_put_member_int(w, "duration_ms",
+                         (job->state == HFSBI_JOB_DONE ? job->ended : now) -
+                             job->created);
+    hfsbi_put_ending(w, job);
+    hfsbi_put_member_int(w, "output_bytes", (long long)job->record.total);
+    hfsb_json_put_end(w);
+}
+
+hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
+                            hfsb_err *err) {
+    long long        now = hfsb_clock_ms();
+    const hfsbi_job *job;
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, out, NULL);
+    pthread_mutex_lock(&tools->lock);
+    job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
+    if (id.len && !job) {
+        pthread_mutex_unlock(&tools->lock);
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
+        hfsbi_err_quote(err, id, 80);
+        return HFSB_NOT_FOUND;
+    }
+    if (id.len) {
+        hfsbi_put_job(&w, job, now);
+    } else {
+        hfsb_json_put_array(&w);
+        for (; job; job = job->next) hfsbi_put_job(&w, job, now);
+        hfsb_json_put_end(&w);
+    }
+    pthread_mutex_unlock(&tools->lock);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
+    bool found;
+    pthread_mutex_lock(&tools->lock);
+    found = hfsbi_job_find(tools, id) != NULL;
+    pthread_mutex_unlock(&tools->lock);
+    return found;
+}
+
+HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
+    hfsbi_jobs_figures f = HFSB_INIT;
+    pthread_mutex_lock(&tools->lock);
+    f.running = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING);
+    f.waiting = hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
+    f.ever = tools->job_count;
+    pthread_mutex_unlock(&tools->lock);
+    return f;
+}
+
 /* ---- src/tools.c ---- */
 /* tools.c - the tools object: open, close, wait. Depends on: job, check. */
 /* ---- open and close ---- */
@@ -18937,7 +19086,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
-static void hfsbi_tools_free(hfsb_tools *tools) {
+HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     hfsbi_jobs_free(tools);
     hfsbi_onces_free(tools);
@@ -19917,7 +20066,7 @@ static void hfsbi_put_left(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_end(w);
 }
 
-static void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
+HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_key(w, HFSB_LIT("exit_code"));
     if (job->end.end == HFSB_PROC_EXITED)
         hfsb_json_put_int(w, job->end.exit_code);
@@ -20097,6 +20246,13 @@ HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
 
 /* ---- the others ---- */
 
+static hfsb_status hfsbi_no_such_job(hfsb_tool_result *result, hfsb_str id,
+                                     hfsb_err *err) {
+    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
+    hfsbi_err_quote(err, id, 80);
+    return hfsbi_result_fail(result, "%s", err->msg);
+}
+
 /* The job that `id` names, or a failed result. Under the lock. */
 static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
                                 hfsb_err *err) {
@@ -20105,10 +20261,7 @@ static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
     *job = NULL;
     if (st != HFSB_OK) return st;
     *job = hfsbi_job_find(call->tools, id);
-    if (*job) return HFSB_OK;
-    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
-    hfsbi_err_quote(err, id, 80);
-    return hfsbi_result_fail(&call->result, "%s", err->msg);
+    return *job ? HFSB_OK : hfsbi_no_such_job(&call->result, id, err);
 }
 
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
@@ -20195,38 +20348,50 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools *tools = call->tools;
-    hfsb_str    text = HFSB_INIT;
-    bool        eof = false;
+HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_str bytes, bool eof,
+                                     hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
     hfsbi_job  *job;
-    hfsb_status st =
-        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
-    if (st != HFSB_OK) return st;
-    if (!text.ptr && !eof)
-        return hfsbi_fail(
-            err, HFSB_ARG, 0,
-            "Give \"text\" (a string), \"eof\" (true), or both.");
+    hfsb_status st;
     pthread_mutex_lock(&tools->lock);
-    st = hfsbi_job_of(call, &job, err);
-    if (job && job->state != HFSBI_JOB_RUNNING) {
-        st = hfsbi_result_fail(&call->result, "Job %s %s.", job->id,
+    job = hfsbi_job_find(tools, id);
+    if (!job) {
+        st = hfsbi_no_such_job(result, id, &err);
+    } else if (job->state != HFSBI_JOB_RUNNING) {
+        st = hfsbi_result_fail(result, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
                                    ? "has ended"
                                    : "waits for other commands to end");
-    } else if (job) {
-        st = hfsb_proc_input(job->proc, text, eof, err);
+    } else {
+        st = hfsb_proc_input(job->proc, bytes, eof, &err);
         st = st == HFSB_OK
-                 ? hfsbi_result_ok(&call->result, "Sent %zu bytes to job %s%s",
-                                   text.len, job->id,
+                 ? hfsbi_result_ok(result, "Sent %zu bytes to job %s%s",
+                                   bytes.len, job->id,
                                    eof ? ", then the end of input" : "")
-                 : hfsbi_result_err(&call->result, err);
+                 : hfsbi_result_err(result, &err);
     }
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
     return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
+    hfsb_str    text = HFSB_INIT, id = HFSB_LIT("");
+    bool        eof = false;
+    hfsb_status st =
+        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
+    if (st == HFSB_OK && !text.ptr && !eof)
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "Give \"text\" (a string), \"eof\" (true), or "
+                        "both.");
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
+    return st == HFSB_OK ? hfsbi_job_input(call->tools, id, text, eof,
+                                           &call->result)
+                         : st;
 }
 
 /* Under the lock: asks one job, or all, to end; call->killed are those. */
@@ -20714,8 +20879,8 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     if (!call->tools->session || hfsbi_seen_has(call->tools, path))
         return true;
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
-    if (*st == HFSB_NOMEM || *st == HFSB_IO) { /* it may well be there */
-        *st = hfsbi_result_err(&call->result, &err);
+    if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_REFUSED) {
+        *st = hfsbi_result_err(&call->result, &err); /* it may be there */
         return false;
     }
     if (*st != HFSB_OK || info.type != HFSB_FILE_REGULAR) {

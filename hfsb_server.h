@@ -255,8 +255,8 @@ typedef struct hfsb_sandbox_opts {
     bool      kill_on_disconnect; /* a command ends when its client is gone,
                                      not only a streamed one */
     long long beat_ms; /* after this, and at this interval, a reply that takes
-                          long sends a blank (0: 10,000, or half the command's
-                          timeout when that is less) */
+                          long sends a blank (0: 10,000); half the command's
+                          timeout when that is less */
 } hfsb_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
@@ -1450,6 +1450,8 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
 /* True from the first hfsb_server_stop() on. */
 HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
+/* True from the second on. */
+HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
 
 /* The request came with the token, or none is asked for. */
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
@@ -3692,10 +3694,2490 @@ HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
     return server->phase > 0;
 }
 
+HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server) {
+    return server->stop_asked > 1;
+}
+
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part) {
     part->next = server->parts;
     server->parts = part;
+}
+
+/* ---- src/server_sandbox.h ---- */
+/* The endpoints of the sandbox on a server. Private to its files. All of it
+   belongs to the thread that serves, but for what is marked otherwise. */
+
+enum {
+    HFSBI_API_SMALL = 64 * 1024,   /* a longer body is parsed in a thread */
+    HFSBI_API_CHOKE = 1024 * 1024, /* bytes that wait for a slow reader */
+    HFSBI_API_INPUT = 4 * 1024 * 1024, /* for a command, at once */
+    HFSBI_API_KEY = 255,
+    HFSBI_API_BEAT_MS = 10000,
+    HFSBI_API_TOOLS = 10
+};
+
+typedef struct hfsbi_sandbox hfsbi_sandbox;
+
+/* A route that calls a tool. */
+typedef struct hfsbi_endpoint {
+    hfsbi_sandbox    *box;
+    const hfsbi_tool *tool;
+    bool              on_disk; /* its work may block: it is for a thread */
+} hfsbi_endpoint;
+
+struct hfsbi_sandbox {
+    hfsbi_server_part      part; /* first: it is found by it */
+    hfsbi_source           source;
+    hfsb_server           *server;
+    hfsbi_loop            *loop;
+    hfsb_tools            *tools;
+    hfsb_alloc             alloc;
+    bool                   kill_on_disconnect;
+    long long              beat_ms; /* 0: by the tool */
+    long long              began;
+    struct hfsbi_api_call *calls;   /* newest first */
+    size_t                 working; /* of them, in threads */
+    bool                   ended;   /* no command is started any more */
+    hfsbi_endpoint         endpoints[HFSBI_API_TOOLS];
+};
+
+/* ---- server_call.c: a call of a tool by a request ---- */
+
+/* A timer that knows whose it is. */
+typedef struct hfsbi_beat {
+    hfsbi_timer            timer; /* first */
+    struct hfsbi_api_call *owner;
+} hfsbi_beat;
+
+typedef enum hfsbi_disconnect {
+    HFSBI_DISCONNECT_DEFAULT,
+    HFSBI_DISCONNECT_KILL,
+    HFSBI_DISCONNECT_CONTINUE
+} hfsbi_disconnect;
+
+/* Text that a command printed, on its way to a reader of events. */
+typedef struct hfsbi_events {
+    hfsb_buf           ready;    /* events, to be sent */
+    unsigned long long total[2]; /* bytes that each stream has printed */
+    unsigned long long from[2];  /* where what was left out begins */
+    bool               gap[2];   /* something was left out */
+    bool               choked;   /* the reader does not keep up */
+} hfsbi_events;
+
+/* From the request to its reply. While it is in a thread, that thread alone
+   uses what is marked T. Freed by the last hfsbi_api_release() once the
+   request is answered or gone, or when it comes back from the thread. */
+typedef struct hfsbi_api_call {
+    hfsbi_task             task; /* first: it is found by it */
+    hfsbi_beat             beat;
+    struct hfsbi_api_call *next, *prev;
+    hfsbi_sandbox         *box;
+    hfsb_request          *request; /* NULL: answered or gone */
+    unsigned               held;    /* functions of ours that use it */
+    bool                   in_thread;
+    bool                   begun;     /* the head of the reply is out, */
+    bool                   streaming; /* as that of a stream of events */
+    bool                   ended;     /* the peer sends no more: is it gone? */
+    long long              interval;  /* between beats, ms */
+    const char            *where;     /* the arguments came from: "body" */
+
+    const hfsbi_tool *tool; /* T, as all that follows */
+    bool              on_disk;
+    hfsb_buf          body; /* JSON, decoded where it stands */
+    hfsb_json_doc     doc;
+    hfsb_buf          id; /* of a job, from the path; or empty */
+    char              key[HFSBI_API_KEY + 1];
+    size_t            key_len;
+    bool              stream; /* to be answered by events */
+    hfsbi_disconnect  disconnect;
+    double            timeout; /* of bash, seconds */
+    hfsb_call        *call;
+    int               status; /* of the reply, once it is known, */
+    hfsb_buf          reply;  /* and its body */
+    hfsbi_events      events;
+} hfsbi_api_call;
+
+/* A new one, held once, with the body of the request and its key; NULL when
+   there is an answer already (503, 400). */
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+                                            hfsb_request     *request,
+                                            const hfsbi_tool *tool);
+/* Makes the call, in a thread where that may take long, and answers it, now or
+   later. Lets go of it. */
+HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
+/* Looks which calls are done and answers them; sends events. */
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
+/* Between hold and release it is not freed. False when it was, or has no
+   request any more. */
+HFSBI_FN void hfsbi_api_hold(hfsbi_api_call *x);
+HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x);
+/* The handler of a tool's route; user is its hfsbi_endpoint. */
+HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
+/* The request's body is JSON by its Content-Type. */
+HFSBI_FN bool hfsbi_api_is_json(const hfsb_request *request);
+/* The status of HTTP for that of a call. */
+HFSBI_FN int hfsbi_api_status(hfsb_status st);
+
+/* ---- server_arguments.c: a body becomes the arguments of a tool ---- */
+
+/* From x->body to x->doc, less the keys that are for the server; on failure
+   x->status and x->reply say why. In any thread. */
+HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x);
+/* x->status and x->reply become an error: {"detail", "error", "success":
+   false, "output":""}, also good as the end of a reply that was begun. detail
+   is JSON (empty: the sentence). In any thread. */
+HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
+                             hfsb_str error);
+
+/* ---- server_fields.c: what is wrong with the arguments ---- */
+
+/* Appends the "detail" of a 422 as JSON, in the shape of FastAPI's: an item
+   for each key of arguments that does not fit the tool's schema, or one with
+   the sentence when all fit. where: "body" or "query". HFSB_OK; HFSB_NOMEM
+   with *out as it was. */
+HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
+                                         const char            *where,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_str sentence, hfsb_buf *out);
+/* The same with one item; key may be "". */
+HFSBI_FN hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
+                                       const char *type, const char *text,
+                                       const hfsb_json_value *input,
+                                       hfsb_buf              *out);
+
+/* ---- server_stream.c: events ---- */
+
+/* Takes text of the command; user is the call. Under the lock of the
+   tools. */
+HFSBI_FN void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
+                                hfsb_str text);
+/* The head and the first event. */
+HFSBI_FN void hfsbi_stream_begin(hfsbi_api_call *x);
+/* Sends what there is. */
+HFSBI_FN void hfsbi_stream_flush(hfsbi_api_call *x);
+/* The last event: x->reply; the request is answered. */
+HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x);
+
+/* ---- server_jobs.c, server_metrics.c, server_files.c: routes ---- */
+
+HFSBI_FN hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err);
+/* /api/health, which is open to anyone. */
+HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err);
+/* /api/metrics. */
+HFSBI_FN hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err);
+/* /api/files. */
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err);
+
+/* A route with no more than these. */
+HFSBI_FN hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
+                                         const char *method, const char *path,
+                                         hfsb_route_fn fn, void *user,
+                                         hfsb_err *err);
+/* Asks a job to end, or all of them (id empty); does not wait. */
+HFSBI_FN void hfsbi_sandbox_kill(hfsbi_sandbox *box, hfsb_str id);
+
+/* ---- src/server_fields.c ---- */
+/* server_fields.c - what is wrong with the arguments of a call, in the shape
+   that clients of FastAPI know. Depends on: tools. */
+enum {
+    HFSBI_FIELDS_MAX = 16,    /* items in one answer */
+    HFSBI_FIELDS_TEXT = 1024, /* bytes of a text that are shown as they are */
+    HFSBI_FIELDS_INPUT = 4096 /* bytes of JSON */
+};
+
+typedef struct hfsbi_fields {
+    hfsb_json_writer w;
+    hfsb_alloc       alloc;
+    size_t           count;
+} hfsbi_fields;
+
+/* A place in the arguments: a key, or the index of an element. */
+typedef struct hfsbi_loc {
+    const struct hfsbi_loc *up;
+    hfsb_str                key; /* ptr NULL: an index */
+    size_t                  index;
+} hfsbi_loc;
+
+static hfsbi_loc hfsbi_loc_key(const hfsbi_loc *up, hfsb_str key) {
+    hfsbi_loc loc;
+    loc.up = up;
+    loc.key = key;
+    loc.index = 0;
+    return loc;
+}
+
+static void hfsbi_fields_put_loc(hfsb_json_writer *w, const hfsbi_loc *loc) {
+    if (loc->up) hfsbi_fields_put_loc(w, loc->up);
+    if (loc->key.ptr) hfsb_json_put_str(w, loc->key);
+    else hfsb_json_put_uint(w, loc->index);
+}
+
+/* What came, unless it is long: no one needs a file's text back. */
+static void hfsbi_fields_put_input(hfsbi_fields          *f,
+                                   const hfsb_json_value *value) {
+    hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
+    hfsb_buf       try_it = HFSB_INIT;
+    if (text.len > HFSBI_FIELDS_TEXT) {
+        text = hfsb_str_slice(text, 0, hfsb_utf8_offset(text, 200));
+        hfsb_json_put_str(&f->w, text);
+        return;
+    }
+    try_it.alloc = f->alloc;
+    try_it.max = HFSBI_FIELDS_INPUT;
+    if ((type == HFSB_JSON_ARRAY || type == HFSB_JSON_OBJECT) &&
+        hfsb_json_write(value, NULL, &try_it, NULL) != HFSB_OK)
+        hfsb_json_put_null(&f->w);
+    else hfsb_json_put_value(&f->w, value);
+    hfsb_buf_free(&try_it);
+}
+
+static void hfsbi_fields_put(hfsbi_fields *f, const hfsbi_loc *loc,
+                             const char *type, const char *text,
+                             const hfsb_json_value *input) {
+    if (f->count++ >= HFSBI_FIELDS_MAX) return;
+    hfsb_json_put_object(&f->w);
+    hfsbi_put_member_str(&f->w, "type", hfsb_cstr(type));
+    hfsb_json_put_key(&f->w, HFSB_LIT("loc"));
+    hfsb_json_put_array(&f->w);
+    hfsbi_fields_put_loc(&f->w, loc);
+    hfsb_json_put_end(&f->w);
+    hfsbi_put_member_str(&f->w, "msg", hfsb_cstr(text));
+    hfsb_json_put_key(&f->w, HFSB_LIT("input"));
+    hfsbi_fields_put_input(f, input);
+    hfsb_json_put_end(&f->w);
+}
+
+/* ---- one value ---- */
+
+static void hfsbi_fields_wrong_int(hfsbi_fields *f, const hfsbi_loc *loc,
+                                   const hfsb_json_value *value) {
+    switch (hfsb_json_type_of(value)) {
+    case HFSB_JSON_STRING:
+        hfsbi_fields_put(f, loc, "int_parsing",
+                         "Input should be a valid integer, unable to parse "
+                         "string as an integer",
+                         value);
+        break;
+    case HFSB_JSON_DOUBLE:
+        hfsbi_fields_put(f, loc, "int_from_float",
+                         "Input should be a valid integer, got a number with "
+                         "a fractional part",
+                         value);
+        break;
+    default:
+        hfsbi_fields_put(f, loc, "int_type", "Input should be a valid integer",
+                         value);
+    }
+}
+
+static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
+                               hfsb_str type, const hfsb_json_value *value) {
+    hfsb_json_type is = hfsb_json_type_of(value);
+    if (hfsb_str_equal(type, HFSB_LIT("integer"))) {
+        hfsbi_fields_wrong_int(f, loc, value);
+    } else if (hfsb_str_equal(type, HFSB_LIT("number"))) {
+        if (is == HFSB_JSON_STRING)
+            hfsbi_fields_put(f, loc, "float_parsing",
+                             "Input should be a valid number, unable to parse "
+                             "string as a number",
+                             value);
+        else
+            hfsbi_fields_put(f, loc, "float_type",
+                             "Input should be a valid number", value);
+    } else if (hfsb_str_equal(type, HFSB_LIT("boolean"))) {
+        if (is == HFSB_JSON_STRING || is == HFSB_JSON_INT ||
+            is == HFSB_JSON_DOUBLE)
+            hfsbi_fields_put(f, loc, "bool_parsing",
+                             "Input should be a valid boolean, unable to "
+                             "interpret input",
+                             value);
+        else
+            hfsbi_fields_put(f, loc, "bool_type",
+                             "Input should be a valid boolean", value);
+    } else if (hfsb_str_equal(type, HFSB_LIT("array"))) {
+        hfsbi_fields_put(f, loc, "list_type", "Input should be a valid list",
+                         value);
+    } else if (hfsb_str_equal(type, HFSB_LIT("object"))) {
+        hfsbi_fields_put(f, loc, "dict_type",
+                         "Input should be a valid dictionary", value);
+    } else {
+        hfsbi_fields_put(f, loc, "string_type",
+                         "Input should be a valid string", value);
+    }
+}
+
+/* Whether the tools take this member for one of that type: they are asked in
+   the way they ask themselves. */
+static bool hfsbi_fields_fits(const hfsb_json_value *object, hfsb_str key,
+                              hfsb_str type) {
+    const hfsb_json_value *value = NULL;
+    hfsb_str               text = HFSB_INIT;
+    long long              i = 0;
+    double                 d = 0;
+    bool                   b = false;
+    hfsb_status            st;
+    if (hfsb_str_equal(type, HFSB_LIT("integer")))
+        st = hfsb_json_arg_int(object, key.ptr, false, &i, NULL);
+    else if (hfsb_str_equal(type, HFSB_LIT("number")))
+        st = hfsb_json_arg_double(object, key.ptr, false, &d, NULL);
+    else if (hfsb_str_equal(type, HFSB_LIT("boolean")))
+        st = hfsb_json_arg_bool(object, key.ptr, false, &b, NULL);
+    else if (hfsb_str_equal(type, HFSB_LIT("array")))
+        st = hfsb_json_arg_value(object, key.ptr, false, HFSB_JSON_ARRAY,
+                                 &value, NULL);
+    else if (hfsb_str_equal(type, HFSB_LIT("object")))
+        st = hfsb_json_arg_value(object, key.ptr, false, HFSB_JSON_OBJECT,
+                                 &value, NULL);
+    else st = hfsb_json_arg_str(object, key.ptr, false, &text, NULL);
+    return st == HFSB_OK;
+}
+
+/* ---- an object and what is in it ---- */
+
+static size_t hfsbi_fields_times(const hfsb_json_value *object, hfsb_str key) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsb_str_equal(it.key, key);
+    return n;
+}
+
+static bool hfsbi_fields_required(const hfsb_json_value *schema,
+                                  hfsb_str               key) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "required"));
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(hfsb_json_str(it.value, HFSB_LIT("")), key))
+            return true;
+    return false;
+}
+
+static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
+                               const hfsb_json_value *schema,
+                               const hfsb_json_value *object);
+
+/* Elements of an array that are to be objects; schemas nest no deeper. */
+static void hfsbi_fields_elements(hfsbi_fields *f, const hfsbi_loc *loc,
+                                  const hfsb_json_value *items,
+                                  const hfsb_json_value *array) {
+    hfsb_json_iter it = hfsb_json_begin(array);
+    hfsbi_loc      at = hfsbi_loc_key(loc, hfsb_str_make(NULL, 0));
+    if (!items) return;
+    for (; hfsb_json_next(&it) && f->count < HFSBI_FIELDS_MAX; at.index++)
+        if (hfsb_json_type_of(it.value) == HFSB_JSON_OBJECT)
+            hfsbi_fields_check(f, &at, items, it.value);
+        else hfsbi_fields_wrong(f, &at, HFSB_LIT("object"), it.value);
+}
+
+static void hfsbi_fields_member(hfsbi_fields *f, const hfsbi_loc *loc,
+                                const hfsb_json_value *schema,
+                                const hfsb_json_value *object, hfsb_str key) {
+    const hfsb_json_value *property =
+        hfsb_json_get(hfsb_json_get(schema, "properties"), key.ptr);
+    const hfsb_json_value *value = hfsb_json_get(object, key.ptr);
+    hfsb_str               type =
+        hfsb_json_str(hfsb_json_get(property, "type"), HFSB_LIT("string"));
+    hfsbi_loc at = hfsbi_loc_key(loc, key);
+    bool      needed = hfsbi_fields_required(schema, key);
+    if (needed && !value)
+        hfsbi_fields_put(f, &at, "missing", "Field required", object);
+    else if (hfsbi_fields_times(object, key) > 1)
+        hfsbi_fields_put(f, &at, "value_error",
+                         "Value error, the key is given twice", value);
+    else if ((needed && hfsb_json_type_of(value) == HFSB_JSON_NULL) ||
+             !hfsbi_fields_fits(object, key, type))
+        hfsbi_fields_wrong(f, &at, type, value);
+    else if (hfsb_json_type_of(value) == HFSB_JSON_ARRAY)
+        hfsbi_fields_elements(f, &at, hfsb_json_get(property, "items"), value);
+}
+
+static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
+                               const hfsb_json_value *schema,
+                               const hfsb_json_value *object) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "properties"));
+    while (hfsb_json_next(&it))
+        hfsbi_fields_member(f, loc, schema, object, it.key);
+}
+
+/* ---- when all keys of the schema fit ---- */
+
+/* The key that a sentence begins with: `"key": ...` or `key must ...`; empty
+   when it is none of the arguments. */
+static hfsb_str hfsbi_fields_named(hfsb_str               sentence,
+                                   const hfsb_json_value *arguments) {
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    bool           quoted = hfsb_str_starts(sentence, HFSB_LIT("\""));
+    if (quoted) sentence = hfsb_str_slice(sentence, 1, sentence.len);
+    while (hfsb_json_next(&it))
+        if (it.key.len && hfsb_str_starts(sentence, it.key) &&
+            sentence.len > it.key.len &&
+            strchr(quoted ? "\"" : " :", sentence.ptr[it.key.len]))
+            return it.key;
+    return HFSB_LIT("");
+}
+
+static void hfsbi_fields_sentence(hfsbi_fields *f, const hfsbi_loc *top,
+                                  const hfsb_json_value *arguments,
+                                  hfsb_str               sentence) {
+    hfsb_str  key = hfsbi_fields_named(sentence, arguments);
+    hfsbi_loc at = hfsbi_loc_key(top, key);
+    hfsb_err  text = HFSB_INIT;
+    hfsbi_fail(&text, HFSB_ARG, 0, "Value error, ");
+    hfsbi_err_quote(&text, sentence, HFSB_ERR_SIZE / 4);
+    hfsbi_fields_put(f, key.len ? &at : top, "value_error", text.msg,
+                     key.len ? hfsb_json_get(arguments, key.ptr) : arguments);
+}
+
+static void hfsbi_fields_begin(hfsbi_fields *f, hfsb_buf *out) {
+    f->alloc = out->alloc;
+    f->count = 0;
+    hfsb_json_writer_init(&f->w, out, NULL);
+    hfsb_json_put_array(&f->w);
+}
+
+static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
+    hfsb_json_put_end(&f->w);
+    return hfsb_json_writer_finish(&f->w, NULL);
+}
+
+HFSBI_FN hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
+                                       const char *type, const char *text,
+                                       const hfsb_json_value *input,
+                                       hfsb_buf              *out) {
+    hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(where));
+    hfsbi_loc    at = hfsbi_loc_key(&top, key);
+    hfsbi_fields f;
+    hfsbi_fields_begin(&f, out);
+    hfsbi_fields_put(&f, key.len ? &at : &top, type, text, input);
+    return hfsbi_fields_end(&f);
+}
+
+HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
+                                         const char            *where,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_str sentence, hfsb_buf *out) {
+    hfsbi_loc     top = hfsbi_loc_key(NULL, hfsb_cstr(where));
+    hfsb_json_doc schema = HFSB_INIT;
+    hfsbi_fields  f;
+    hfsb_status   st;
+    schema.alloc = out->alloc;
+    st = hfsb_json_parse(hfsb_cstr(tool->schema), NULL, &schema, NULL);
+    if (st != HFSB_OK) return HFSB_NOMEM; /* the schema is ours */
+    hfsbi_fields_begin(&f, out);
+    hfsbi_fields_check(&f, &top, schema.root, arguments);
+    if (f.count == 0) hfsbi_fields_sentence(&f, &top, arguments, sentence);
+    st = hfsbi_fields_end(&f);
+    hfsb_json_free(&schema);
+    return st;
+}
+
+/* ---- src/server_arguments.c ---- */
+/* server_arguments.c - the body of a request becomes the arguments of a tool.
+   Depends on: server_fields, json. */
+/* ---- refusals ---- */
+
+HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
+                             hfsb_str error) {
+    hfsbi_sink       sink;
+    hfsb_json_writer w;
+    hfsb_buf_truncate(&x->reply, 0);
+    x->status = status;
+    sink = hfsbi_sink_begin(&x->reply);
+    hfsb_json_writer_init(&w, &x->reply, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", false);
+    hfsbi_put_member_str(&w, "output", HFSB_LIT(""));
+    hfsbi_put_member_str(&w, "error", error);
+    if (!detail.len) hfsbi_put_member_str(&w, "detail", error);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK && detail.len) {
+        hfsb_buf_truncate(&x->reply, x->reply.len - 1);
+        hfsbi_put(&sink, HFSB_LIT(",\"detail\":"));
+        hfsbi_put(&sink, detail);
+        hfsbi_put_byte(&sink, '}');
+    }
+    if (hfsbi_sink_end(&sink) != HFSB_OK || !x->reply.len) {
+        hfsb_buf_free(&x->reply); /* hfsbi_api_answer() has words for it */
+        x->status = 503;
+    }
+}
+
+/* 422 with one item. */
+static void hfsbi_api_refuse(hfsbi_api_call *x, hfsb_str key, const char *type,
+                             const char *text, const hfsb_json_value *input,
+                             const char *error) {
+    hfsb_buf detail = HFSB_INIT;
+    detail.alloc = x->box->alloc;
+    if (hfsbi_fields_item(x->where, key, type, text, input, &detail) ==
+        HFSB_OK)
+        hfsbi_api_fail(x, 422, hfsb_buf_str(&detail), hfsb_cstr(error));
+    else x->status = 503;
+    hfsb_buf_free(&detail);
+}
+
+/* ---- JSON ---- */
+
+/* A key was given twice, and that is all that is wrong: true. */
+static bool hfsbi_api_repeats(hfsbi_api_call *x, const hfsb_err *err) {
+    hfsb_buf detail = HFSB_INIT;
+    if (hfsb_json_parse_in_place(x->body.ptr, x->body.len, NULL, &x->doc,
+                                 NULL) != HFSB_OK)
+        return false;
+    detail.alloc = x->box->alloc;
+    if (hfsbi_fields_detail(x->tool, x->where, x->doc.root,
+                            hfsb_cstr(err->msg), &detail) == HFSB_OK)
+        hfsbi_api_fail(x, 422, hfsb_buf_str(&detail), hfsb_cstr(err->msg));
+    else x->status = 503;
+    hfsb_buf_free(&detail);
+    return true;
+}
+
+static void hfsbi_api_parse(hfsbi_api_call *x) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT, all = HFSB_INIT;
+    hfsb_status          st;
+    how.unique_keys = true;
+    x->doc.alloc = x->box->alloc;
+    st = hfsb_json_parse_in_place(x->body.ptr, x->body.len, &how, &x->doc,
+                                  &err);
+    if (st == HFSB_NOMEM) x->status = 503;
+    if (st == HFSB_OK || st == HFSB_NOMEM) return;
+    if (st == HFSB_SYNTAX && hfsbi_api_repeats(x, &err)) return;
+    hfsbi_fail(&all, st, 0, "The body is not JSON: %s", err.msg);
+    hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
+}
+
+/* ---- keys that are for the server ---- */
+
+static bool hfsbi_api_is_own(const hfsbi_api_call *x, hfsb_str key) {
+    if (x->id.len && hfsb_str_equal(key, HFSB_LIT("id"))) return true;
+    return hfsb_str_equal(key, HFSB_LIT("stream")) ||
+           hfsb_str_equal(key, HFSB_LIT("on_disconnect"));
+}
+
+/* Writes the arguments anew, without those keys and with the id of the path:
+   what a call is remembered by does not depend on how it is answered. */
+static void hfsbi_api_rewrite(hfsbi_api_call *x) {
+    hfsb_json_iter   it = hfsb_json_begin(x->doc.root);
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
+    text.alloc = x->box->alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_object(&w);
+    if (x->id.len) hfsbi_put_member_str(&w, "id", hfsb_buf_str(&x->id));
+    while (hfsb_json_next(&it)) {
+        if (hfsbi_api_is_own(x, it.key)) continue;
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
+    hfsb_json_put_end(&w);
+    hfsb_json_free(&x->doc);
+    hfsb_buf_free(&x->body);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK) {
+        x->body = text;
+        hfsbi_api_parse(x);
+        return;
+    }
+    hfsb_buf_free(&text);
+    x->status = 503;
+}
+
+/* `stream` and `on_disconnect` of bash. */
+static void hfsbi_api_own_keys(hfsbi_api_call *x) {
+    const hfsb_json_value *root = x->doc.root;
+    const hfsb_json_value *leave = hfsb_json_get(root, "on_disconnect");
+    hfsb_str               how = hfsb_json_str(leave, HFSB_LIT(""));
+    hfsb_err               err = HFSB_INIT;
+    if (hfsb_json_arg_bool(root, "stream", false, &x->stream, &err) != HFSB_OK)
+        hfsbi_api_refuse(x, HFSB_LIT("stream"), "bool_parsing",
+                         "Input should be a valid boolean, unable to "
+                         "interpret input",
+                         hfsb_json_get(root, "stream"), err.msg);
+    else if (hfsb_json_type_of(leave) == HFSB_JSON_NULL) return;
+    else if (hfsb_str_equal(how, HFSB_LIT("kill")))
+        x->disconnect = HFSBI_DISCONNECT_KILL;
+    else if (hfsb_str_equal(how, HFSB_LIT("continue")))
+        x->disconnect = HFSBI_DISCONNECT_CONTINUE;
+    else
+        hfsbi_api_refuse(x, HFSB_LIT("on_disconnect"), "literal_error",
+                         "Input should be 'kill' or 'continue'", leave,
+                         "\"on_disconnect\": expected \"kill\" or "
+                         "\"continue\".");
+}
+
+static void hfsbi_api_bash_keys(hfsbi_api_call *x) {
+    double seconds = 0, most = x->box->tools->max_timeout;
+    hfsbi_api_own_keys(x);
+    if (hfsb_json_arg_double(x->doc.root, "timeout", false, &seconds, NULL) !=
+            HFSB_OK ||
+        seconds <= 0)
+        seconds = x->box->tools->timeout;
+    x->timeout = seconds > most ? most : seconds;
+}
+
+HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x) {
+    hfsb_str name = hfsb_cstr(x->tool->name);
+    bool     bash = hfsb_str_equal(name, HFSB_LIT("bash"));
+    if (!x->body.len && hfsb_str_equal(name, HFSB_LIT("kill"))) return;
+    if (!x->body.len) {
+        hfsbi_api_refuse(x, HFSB_LIT(""), "missing", "Field required", NULL,
+                         "The body is empty: expected a JSON object with the "
+                         "arguments.");
+        return;
+    }
+    hfsbi_api_parse(x);
+    if (x->status) return;
+    if (hfsb_json_type_of(x->doc.root) != HFSB_JSON_OBJECT) {
+        hfsbi_api_refuse(x, HFSB_LIT(""), "model_attributes_type",
+                         "Input should be a valid dictionary or object to "
+                         "extract fields from",
+                         x->doc.root,
+                         "The body must be a JSON object with the arguments.");
+        return;
+    }
+    if (bash) hfsbi_api_bash_keys(x);
+    if (!x->status &&
+        (x->id.len || (bash && (hfsb_json_get(x->doc.root, "stream") ||
+                                hfsb_json_get(x->doc.root, "on_disconnect")))))
+        hfsbi_api_rewrite(x);
+}
+
+/* ---- src/server_stream.c ---- */
+/* server_stream.c - the output of a command as events, while it runs. Depends
+   on: server_call. */
+/*  event: job          data: {"id":"..."}
+    event: stdout       data: {"offset":0,"text":"..."}     id: 5
+    event: stderr       data: {"offset":0,"text":"..."}
+    event: gap          data: {"stream":"stdout","from":5,"to":70000}
+    event: result       data: what POST /api/bash answers otherwise
+
+    Offsets count the bytes of cleaned text of each stream; the id of a piece
+    of stdout is where the next one begins, and where
+    /api/jobs/{id}/output?offset= goes on. */
+
+static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
+
+/* ---- writing events ---- */
+
+static void hfsbi_stream_piece(hfsbi_sink *sink, size_t which,
+                               unsigned long long offset, hfsb_str text) {
+    hfsb_json_writer w;
+    if (sink->status != HFSB_OK) return;
+    hfsbi_putf(sink, "event: %s\n", hfsbi_stream_names[which]);
+    if (which == HFSB_PROC_STDOUT)
+        hfsbi_putf(sink, "id: %llu\n", offset + text.len);
+    hfsbi_put(sink, HFSB_LIT("data: "));
+    hfsb_json_writer_init(&w, sink->buf, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "offset", (long long)offset);
+    hfsbi_put_member_str(&w, "text", text);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
+        sink->status = HFSB_NOMEM;
+    hfsbi_put(sink, HFSB_LIT("\n\n"));
+}
+
+HFSBI_FN void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
+                                hfsb_str text) {
+    hfsbi_events      *e = &((hfsbi_api_call *)user)->events;
+    size_t             which = (size_t)stream;
+    unsigned long long offset = e->total[which];
+    hfsbi_sink         sink = hfsbi_sink_begin(&e->ready);
+    e->total[which] += text.len;
+    if (e->gap[which]) return; /* it has become longer */
+    if (!e->choked && e->ready.len <= HFSBI_API_CHOKE) {
+        hfsbi_stream_piece(&sink, which, offset, text);
+        if (hfsbi_sink_end(&sink) == HFSB_OK) return;
+    }
+    e->gap[which] = true;
+    e->from[which] = offset;
+}
+
+/* Says what was left out; without memory, the next time. */
+static void hfsbi_stream_gaps(hfsbi_events *e) {
+    size_t i;
+    for (i = 0; i < 2; i++)
+        if (e->gap[i] &&
+            hfsb_buf_printf(&e->ready,
+                            "event: gap\ndata: {\"stream\":\"%s\","
+                            "\"from\":%llu,\"to\":%llu}\n\n",
+                            hfsbi_stream_names[i], e->from[i],
+                            e->total[i]) == HFSB_OK)
+            e->gap[i] = false;
+}
+
+/* ---- sending them ---- */
+
+static void hfsbi_stream_send(hfsbi_api_call *x) {
+    hfsbi_events *e = &x->events;
+    if (x->request && e->ready.len)
+        (void)hfsb_reply_write(x->request, hfsb_buf_str(&e->ready));
+    if (e->ready.len > HFSBI_API_SMALL) hfsb_buf_free(&e->ready);
+    hfsb_buf_truncate(&e->ready, 0);
+    if (x->request && hfsb_reply_waiting(x->request) > HFSBI_API_CHOKE)
+        e->choked = true;
+}
+
+HFSBI_FN void hfsbi_stream_flush(hfsbi_api_call *x) {
+    if (!x->events.choked) {
+        hfsbi_stream_send(x);
+        hfsbi_stream_gaps(&x->events);
+    }
+    hfsbi_stream_send(x);
+}
+
+/* The reader has caught up. */
+static void hfsbi_stream_drained(void *user, hfsb_request *request) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    (void)request;
+    if (!x->events.choked) return;
+    hfsbi_api_hold(x);
+    x->events.choked = false;
+    hfsbi_stream_flush(x);
+    (void)hfsbi_api_release(x);
+}
+
+HFSBI_FN void hfsbi_stream_begin(hfsbi_api_call *x) {
+    hfsb_buf         job = HFSB_INIT;
+    hfsb_json_writer w;
+    x->begun = x->streaming = true;
+    (void)hfsb_reply_field(x->request, "X-Accel-Buffering", HFSB_LIT("no"));
+    (void)hfsb_reply_field(x->request, "Cache-Control", HFSB_LIT("no-store"));
+    hfsb_reply_begin(x->request, 200, "text/event-stream");
+    if (!x->request) return;
+    hfsb_reply_on_drained(x->request, hfsbi_stream_drained, x);
+    job.alloc = x->box->alloc;
+    if (hfsb_buf_printf(&job, "event: job\ndata: ") == HFSB_OK) {
+        hfsb_json_writer_init(&w, &job, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_str(&w, "id", hfsb_cstr(hfsb_call_job(x->call)));
+        hfsb_json_put_end(&w);
+        if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
+            hfsb_buf_append(&job, HFSB_LIT("\n\n")) == HFSB_OK)
+            (void)hfsb_reply_write(x->request, hfsb_buf_str(&job));
+    }
+    hfsb_buf_free(&job);
+    hfsbi_stream_flush(x);
+}
+
+HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x) {
+    static const char none[] = "{\"success\":false,\"output\":\"\","
+                               "\"error\":\"Out of memory.\"}";
+    hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
+    x->events.choked = false;
+    hfsbi_stream_gaps(&x->events);
+    hfsbi_stream_send(x);
+    if (x->request)
+        (void)hfsb_reply_write(x->request, HFSB_LIT("event: result\ndata: "));
+    if (x->request) (void)hfsb_reply_write(x->request, body);
+    if (x->request) (void)hfsb_reply_write(x->request, HFSB_LIT("\n\n"));
+    if (x->request) hfsb_reply_end(x->request);
+    x->request = NULL;
+}
+
+/* ---- src/server_call.c ---- */
+/* server_call.c - a call of a tool by a request, from its body to its reply.
+   Depends on: server_arguments, server_stream, server_http, tools. */
+/*  new -> start -> arguments -> open -> (waits, beats) -> finish -> answer
+             |                    ^
+             +--- in a thread ----+      a long body, or work on disk
+
+    The peer may be gone at any of these places. A thread goes on with what it
+    does; a command goes on as a job unless it was to be killed. */
+
+/* ---- the end of it ---- */
+
+static void hfsbi_api_forget_arguments(hfsbi_api_call *x) {
+    hfsb_json_free(&x->doc);
+    hfsb_buf_free(&x->body);
+}
+
+/* True when the command ends with its client. */
+static bool hfsbi_api_kills(const hfsbi_api_call *x) {
+    if (strcmp(x->tool->name, "bash") != 0) return false;
+    if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
+        return x->disconnect == HFSBI_DISCONNECT_KILL;
+    return x->stream || x->box->kill_on_disconnect;
+}
+
+/* Another request waits for the same command: a repeat with the same key. */
+static bool hfsbi_api_is_shared(const hfsbi_api_call *x) {
+    const hfsbi_api_call *other = x->box->calls;
+    for (; other; other = other->next)
+        if (other != x && !other->in_thread && other->call && !other->status &&
+            strcmp(other->tool->name, "bash") == 0 &&
+            strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
+            return true;
+    return false;
+}
+
+static void hfsbi_api_call_free(hfsbi_api_call *x) {
+    hfsbi_sandbox *box = x->box;
+    hfsbi_loop_timer_clear(box->loop, &x->beat.timer);
+    if (x->prev) x->prev->next = x->next;
+    else box->calls = x->next;
+    if (x->next) x->next->prev = x->prev;
+    if (x->call && !x->status && hfsbi_api_kills(x) && !hfsbi_api_is_shared(x))
+        hfsbi_sandbox_kill(box, hfsb_cstr(hfsb_call_job(x->call)));
+    hfsb_call_close(x->call);
+    hfsbi_api_forget_arguments(x);
+    hfsb_buf_free(&x->id);
+    hfsb_buf_free(&x->reply);
+    hfsb_buf_free(&x->events.ready);
+    hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
+}
+
+HFSBI_FN void hfsbi_api_hold(hfsbi_api_call *x) {
+    x->held++;
+}
+
+HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x) {
+    if (--x->held || x->in_thread || x->request) return x->request != NULL;
+    hfsbi_api_call_free(x);
+    return false;
+}
+
+static void hfsbi_api_gone(void *user, hfsb_request *request) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    (void)request;
+    hfsbi_api_hold(x);
+    x->request = NULL;
+    hfsbi_loop_timer_clear(x->box->loop, &x->beat.timer);
+    (void)hfsbi_api_release(x);
+}
+
+/* ---- the reply ---- */
+
+HFSBI_FN int hfsbi_api_status(hfsb_status st) {
+    switch (st) {
+    case HFSB_OK: return 200;
+    case HFSB_ARG: return 422;
+    case HFSB_NOT_FOUND: return 404;
+    case HFSB_LIMIT: return 429;
+    case HFSB_REFUSED: return 409;
+    default: return 503;
+    }
+}
+
+/* The call is done: its result becomes the reply. In any thread. */
+static void hfsbi_api_finish(hfsbi_api_call *x) {
+    hfsb_tool_result result;
+    hfsb_status      st = hfsb_call_take(x->call, &result);
+    hfsb_str         error = hfsb_buf_str(&result.error);
+    hfsb_buf         detail = HFSB_INIT;
+    detail.alloc = x->box->alloc;
+    x->status = hfsbi_api_status(st);
+    if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &x->reply, NULL);
+    else if (st == HFSB_ARG)
+        st = hfsbi_fields_detail(x->tool, x->where, x->doc.root, error,
+                                 &detail);
+    else if (st != HFSB_NOMEM) st = HFSB_OK;
+    if (st != HFSB_OK) x->status = 503;
+    else if (x->status != 200)
+        hfsbi_api_fail(x, x->status, hfsb_buf_str(&detail), error);
+    hfsb_buf_free(&detail);
+    hfsb_tool_result_free(&result);
+}
+
+/* Sends x->reply, as a whole or as the end of what was begun. */
+static void hfsbi_api_answer(hfsbi_api_call *x) {
+    hfsb_request *request = x->request;
+    if (!request) return;
+    if (!x->reply.len) /* there was no memory for words */
+        hfsbi_api_fail(x, 503, HFSB_LIT(""),
+                       HFSB_LIT("Out of memory: the call may have run."));
+    if (x->streaming) {
+        hfsbi_stream_end(x);
+        return;
+    }
+    if (x->begun) {
+        hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply)
+                                     : HFSB_LIT("{\"success\":false,"
+                                                "\"output\":\"\",\"error\":"
+                                                "\"Out of memory.\"}");
+        (void)hfsb_reply_write(request, body);
+        if (x->request) hfsb_reply_end(request);
+        x->request = NULL;
+        return;
+    }
+    x->request = NULL; /* what follows may end in `gone` no more */
+    if (x->status == 429)
+        (void)hfsb_reply_field(request, "Retry-After", HFSB_LIT("1"));
+    if (x->reply.len)
+        hfsbi_reply_take(request, x->status, "application/json", &x->reply);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+}
+
+/* ---- beats ---- */
+
+static void hfsbi_api_set_beat(hfsbi_api_call *x) {
+    hfsbi_loop_timer(x->box->loop, &x->beat.timer,
+                     hfsb_clock_ms() + x->interval);
+}
+
+/* A blank that JSON allows, or a comment of an event stream: whoever waits
+   for bytes on the way sees some. */
+static void hfsbi_api_beat(hfsbi_timer *timer) {
+    hfsbi_api_call *x = ((hfsbi_beat *)timer)->owner;
+    hfsbi_api_hold(x);
+    if (!x->begun) {
+        x->begun = true;
+        (void)hfsb_reply_field(x->request, "X-Accel-Buffering",
+                               HFSB_LIT("no"));
+        hfsb_reply_begin(x->request, 200, "application/json");
+    }
+    if (x->request && !hfsb_reply_waiting(x->request))
+        (void)hfsb_reply_write(x->request, x->streaming ? HFSB_LIT(": \n\n")
+                                                        : HFSB_LIT(" "));
+    if (hfsbi_api_release(x)) hfsbi_api_set_beat(x);
+}
+
+/* The peer has closed its side: it may be gone, or read on. A beat tells: one
+   that is gone answers it with a reset. Only where that ends something. */
+static void hfsbi_api_probe(hfsbi_api_call *x) {
+    if (x->ended && x->request && !x->in_thread && x->call && !x->status &&
+        hfsbi_api_kills(x))
+        hfsbi_api_beat(&x->beat.timer);
+}
+
+static void hfsbi_api_eof(void *user, hfsb_request *request) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    (void)request;
+    x->ended = true;
+    hfsbi_api_probe(x);
+}
+
+/* Half of the time that the command has, so that a client which waits no
+   longer than that gets one. */
+static void hfsbi_api_set_interval(hfsbi_api_call *x) {
+    long long half = (long long)(x->timeout * 500.0);
+    x->interval =
+        x->box->beat_ms ? x->box->beat_ms : (long long)HFSBI_API_BEAT_MS;
+    if (x->timeout > 0 && half < x->interval)
+        x->interval = half < 50 ? 50 : half;
+    hfsbi_api_set_beat(x);
+}
+
+/* ---- the call ---- */
+
+/* Opens the call; when it is done at once, its reply is made. The file tools
+   do their work here. In any thread. */
+static void hfsbi_api_open(hfsbi_api_call *x) {
+    hfsb_call_opts opts = HFSB_INIT;
+    opts.key = hfsb_str_make(x->key, x->key_len);
+    if (x->stream) {
+        opts.on_text = hfsbi_stream_text;
+        opts.user = x;
+    }
+    if (hfsb_call_open(x->box->tools, hfsb_cstr(x->tool->name), x->doc.root,
+                       &opts, &x->call) != HFSB_OK)
+        x->status = 503;
+    else if (hfsb_call_done(x->call)) hfsbi_api_finish(x);
+    else hfsbi_api_forget_arguments(x);
+}
+
+/* In the loop, once the arguments are known. */
+static void hfsbi_api_go_on(hfsbi_api_call *x) {
+    if (x->begun) x->stream = false; /* begun as JSON, while it was parsed */
+    if (!x->status && !x->call) {
+        if (x->box->ended)
+            hfsbi_api_fail(x, 503, HFSB_LIT(""),
+                           HFSB_LIT("The server is stopping."));
+        else hfsbi_api_open(x);
+    }
+    if (x->request && !x->status) hfsbi_api_set_interval(x);
+    if (x->request && x->stream && (!x->status || x->status == 200))
+        hfsbi_stream_begin(x);
+    if (x->status) hfsbi_api_answer(x);
+    hfsbi_api_probe(x);
+}
+
+static void hfsbi_api_run(hfsbi_task *task) {
+    hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
+    hfsbi_api_arguments(x);
+    if (!x->status && x->on_disk) hfsbi_api_open(x);
+}
+
+static void hfsbi_api_ran(hfsbi_task *task) {
+    hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
+    x->in_thread = false;
+    x->box->working--;
+    hfsbi_api_hold(x);
+    /* a command whose client is gone is started all the same, unless it would
+       be killed at once */
+    if (x->request || !hfsbi_api_kills(x)) hfsbi_api_go_on(x);
+    (void)hfsbi_api_release(x);
+}
+
+HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
+    if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
+        x->in_thread = true;
+        x->box->working++;
+        x->task.run = hfsbi_api_run;
+        x->task.done = hfsbi_api_ran;
+        hfsbi_api_set_interval(x);
+        hfsbi_loop_work(x->box->loop, &x->task);
+    } else {
+        if (!x->status) hfsbi_api_arguments(x);
+        hfsbi_api_go_on(x);
+    }
+    (void)hfsbi_api_release(x);
+}
+
+/* Some that this one frees or makes are at the list's beginning: a call is
+   only ever freed here by itself. */
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box) {
+    hfsbi_api_call *x, *next;
+    for (x = box->calls; x; x = next) {
+        next = x->next;
+        if (x->in_thread || !x->call || x->status || x->held) continue;
+        hfsbi_api_hold(x);
+        if (x->streaming) hfsbi_stream_flush(x);
+        if (x->request && hfsb_call_done(x->call)) {
+            hfsbi_api_finish(x);
+            hfsbi_api_answer(x);
+        }
+        (void)hfsbi_api_release(x);
+    }
+}
+
+/* ---- from a request ---- */
+
+/* The key of a call that is to run once; false, and a refusal, when it is no
+   key. */
+static bool hfsbi_api_read_key(hfsbi_api_call *x, hfsb_request *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              key = hfsb_http_field_find(head, "Idempotency-Key");
+    if (hfsb_http_field_count(head, "Idempotency-Key") > 1 ||
+        (key.ptr && (!key.len || key.len > HFSBI_API_KEY))) {
+        hfsb_reply_error(request, 400,
+                         "Idempotency-Key must be given once and have 1 to %d "
+                         "bytes.",
+                         HFSBI_API_KEY);
+        return false;
+    }
+    if (key.len) memcpy(x->key, key.ptr, key.len);
+    x->key_len = key.len;
+    return true;
+}
+
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+                                            hfsb_request     *request,
+                                            const hfsbi_tool *tool) {
+    hfsbi_api_call *x =
+        (hfsbi_api_call *)hfsbi_array(&box->alloc, 1, sizeof *x);
+    if (!x) {
+        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
+        return NULL;
+    }
+    memset(x, 0, sizeof *x);
+    if (!hfsbi_api_read_key(x, request)) {
+        hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
+        return NULL;
+    }
+    x->box = box;
+    x->tool = tool;
+    x->request = request;
+    x->held = 1;
+    x->where = "body";
+    x->beat.timer.fn = hfsbi_api_beat;
+    x->beat.owner = x;
+    x->body.alloc = x->id.alloc = x->reply.alloc = box->alloc;
+    x->events.ready.alloc = box->alloc;
+    hfsbi_request_take_body(request, &x->body);
+    hfsb_request_on_gone(request, hfsbi_api_gone, x);
+    hfsbi_request_on_eof(request, hfsbi_api_eof, x);
+    x->next = box->calls;
+    if (x->next) x->next->prev = x;
+    box->calls = x;
+    return x;
+}
+
+HFSBI_FN bool hfsbi_api_is_json(const hfsb_request *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              type = hfsb_http_field_find(head, "Content-Type");
+    size_t                end = hfsb_str_find_byte(type, ';');
+    if (hfsb_http_field_count(head, "Content-Type") != 1) return false;
+    type = hfsbi_trim(hfsb_str_slice(type, 0, end));
+    if (hfsb_http_same(type, HFSB_LIT("application/json"))) return true;
+    return type.len > 5 && hfsb_str_find_byte(type, '/') != HFSB_NPOS &&
+           hfsb_http_same(hfsb_str_slice(type, type.len - 5, type.len),
+                          HFSB_LIT("+json"));
+}
+
+HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
+    const hfsbi_endpoint *at = (const hfsbi_endpoint *)user;
+    hfsbi_api_call       *x;
+    if (hfsb_request_body(request).len && !hfsbi_api_is_json(request)) {
+        hfsb_reply_error(request, 415,
+                         "The body must be JSON, with Content-Type: "
+                         "application/json.");
+        return;
+    }
+    x = hfsbi_api_call_new(at->box, request, at->tool);
+    if (!x) return;
+    x->on_disk = at->on_disk;
+    x->stream = strcmp(at->tool->name, "bash") == 0 &&
+                hfsb_http_field_lists(hfsb_request_head(request), "Accept",
+                                      "text/event-stream");
+    hfsbi_api_call_start(x);
+}
+
+/* ---- src/server_jobs.c ---- */
+/* server_jobs.c - commands by their ids: /api/jobs. Depends on: server_call,
+   job_list. */
+/* ---- looking ---- */
+
+static void hfsbi_jobs_list(void *user, hfsb_request *request) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_buf       out = HFSB_INIT;
+    out.alloc = box->alloc;
+    if (hfsb_buf_append(&out, HFSB_LIT("{\"jobs\":")) == HFSB_OK &&
+        hfsb_tools_jobs(box->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
+        hfsb_buf_append_byte(&out, '}') == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_jobs_one(void *user, hfsb_request *request) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_buf       out = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    out.alloc = box->alloc;
+    st =
+        hfsb_tools_jobs(box->tools, hfsb_request_part(request, 0), &out, &err);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else
+        hfsb_reply_error(request, st == HFSB_NOT_FOUND ? 404 : 503, "%s",
+                         err.msg);
+    hfsb_buf_free(&out);
+}
+
+/* ---- calls of the tools that take an id ---- */
+
+/* A call with the id of the path; NULL when it is answered: there is no such
+   job. */
+static hfsbi_api_call *
+hfsbi_jobs_call(hfsbi_sandbox *box, hfsb_request *request, const char *tool) {
+    hfsb_str        id = hfsb_request_part(request, 0);
+    hfsb_err        err = HFSB_INIT;
+    hfsbi_api_call *x;
+    if (!hfsbi_job_exists(box->tools, id)) {
+        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "No such job: ");
+        hfsbi_err_quote(&err, id, 80);
+        hfsb_reply_error(request, 404, "%s", err.msg);
+        return NULL;
+    }
+    x = hfsbi_api_call_new(box, request, hfsbi_tool_find(hfsb_cstr(tool)));
+    if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
+        x->status = 503; /* hfsbi_api_call_start() answers */
+    return x;
+}
+
+/* Appends ,"key":"value" when the query has it: the tools take numbers in
+   strings. False when it cannot be decoded. */
+static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
+                                    const char *key, hfsb_json_writer *w,
+                                    const hfsb_alloc *alloc, hfsb_err *err) {
+    hfsb_buf    value = HFSB_INIT;
+    hfsb_status st;
+    value.alloc = *alloc;
+    st = hfsb_request_query(request, key, &value, err);
+    if (st == HFSB_OK) hfsbi_put_member_str(w, key, hfsb_buf_str(&value));
+    hfsb_buf_free(&value);
+    return st == HFSB_NOT_FOUND ? HFSB_OK : st;
+}
+
+static void hfsbi_jobs_output(void *user, hfsb_request *request) {
+    hfsbi_sandbox   *box = (hfsbi_sandbox *)user;
+    hfsbi_api_call  *x = hfsbi_jobs_call(box, request, "bash_output");
+    hfsb_err         err = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    if (!x) return;
+    x->where = "query";
+    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
+    hfsb_json_writer_init(&w, &x->body, NULL);
+    hfsb_json_put_object(&w);
+    st = hfsbi_jobs_query(request, "offset", &w, &box->alloc, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_jobs_query(request, "wait_ms", &w, &box->alloc, &err);
+    hfsb_json_put_end(&w);
+    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_SYNTAX)
+        hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
+    else if (st != HFSB_OK) x->status = 503;
+    hfsbi_api_call_start(x);
+}
+
+static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
+    hfsbi_api_call *x =
+        hfsbi_jobs_call((hfsbi_sandbox *)user, request, "kill");
+    if (!x) return;
+    hfsb_buf_truncate(&x->body, 0);
+    if (hfsb_buf_append(&x->body, HFSB_LIT("{}")) != HFSB_OK) x->status = 503;
+    hfsbi_api_call_start(x);
+}
+
+/* ---- input ---- */
+
+/* The body as it is: bytes that need not be UTF-8. */
+static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
+    hfsb_str         last;
+    hfsb_status      st;
+    out.alloc = eof.alloc = box->alloc;
+    result.output.alloc = result.error.alloc = result.extra.alloc = box->alloc;
+    st = hfsb_request_query(request, "eof", &eof, NULL);
+    last = hfsb_buf_str(&eof);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND)
+        st = hfsbi_job_input(box->tools, hfsb_request_part(request, 0),
+                             hfsb_request_body(request),
+                             hfsb_str_equal(last, HFSB_LIT("1")) ||
+                                 hfsb_str_equal(last, HFSB_LIT("true")),
+                             &result);
+    if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else if (st == HFSB_SYNTAX)
+        hfsb_reply_error(request, 400, "The query cannot be decoded.");
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&eof);
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_jobs_input(void *user, hfsb_request *request) {
+    hfsbi_sandbox        *box = (hfsbi_sandbox *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_api_call       *x;
+    bool raw = hfsb_http_field_lists(head, "Content-Type", "text/plain") ||
+               hfsb_http_field_lists(head, "Content-Type",
+                                     "application/octet-stream");
+    if (!raw && hfsb_request_body(request).len &&
+        !hfsbi_api_is_json(request)) {
+        hfsb_reply_error(request, 415,
+                         "The body must be JSON (application/json), or the "
+                         "bytes themselves (text/plain or "
+                         "application/octet-stream).");
+        return;
+    }
+    if (raw && hfsbi_job_exists(box->tools, hfsb_request_part(request, 0))) {
+        hfsbi_jobs_bytes(box, request);
+        return;
+    }
+    x = hfsbi_jobs_call(box, request, "bash_input");
+    if (x) hfsbi_api_call_start(x);
+}
+
+HFSBI_FN hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err) {
+    hfsb_route  input = HFSB_INIT;
+    hfsb_status st = hfsbi_sandbox_route(box, "GET", "/api/jobs",
+                                         hfsbi_jobs_list, box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "GET", "/api/jobs/*", hfsbi_jobs_one,
+                                 box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
+                                 box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "GET",
+                                 "/api/jobs/*"
+                                 "/output",
+                                 hfsbi_jobs_output, box, err);
+    if (st != HFSB_OK) return st;
+    input.method = "POST";
+    input.path = "/api/jobs/*"
+                 "/input";
+    input.fn = hfsbi_jobs_input;
+    input.user = box;
+    input.max_body = HFSBI_API_INPUT;
+    return hfsb_server_add(box->server, &input, err);
+}
+
+/* ---- src/server_metrics.c ---- */
+/* server_metrics.c - how the server does: for probes and for Prometheus.
+   Depends on: server_sandbox. */
+/* ---- /api/health ---- */
+
+static void hfsbi_health(void *user, hfsb_request *request) {
+    hfsbi_sandbox            *box = (hfsbi_sandbox *)user;
+    const hfsbi_server_stats *stats;
+    hfsbi_jobs_figures        jobs;
+    char                      text[400];
+    int                       n;
+    if (!hfsbi_request_trusted(request)) {
+        hfsb_reply(request, 200, "application/json",
+                   HFSB_LIT("{\"status\":\"ok\"}"));
+        return;
+    }
+    stats = hfsbi_server_stats_of(box->server);
+    jobs = hfsbi_jobs_count_all(box->tools);
+    n = snprintf(text, sizeof text,
+                 "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
+                 "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
+                 "\"connections\":%zu,\"stopping\":%s}",
+                 HFSB_VERSION, hfsbi_server_instance(box->server),
+                 (hfsb_clock_ms() - box->began) / 1000, jobs.running,
+                 jobs.waiting, stats->open,
+                 hfsbi_server_stopping(box->server) ? "true" : "false");
+    hfsb_reply(request, 200, "application/json",
+               hfsb_str_make(text, n > 0 ? (size_t)n : 0));
+}
+
+/* ---- /api/metrics ---- */
+
+/* HELP, TYPE and, unless labels follow, the value. */
+static void hfsbi_put_metric(hfsbi_sink *s, const char *name, const char *type,
+                             const char *help, unsigned long long value) {
+    hfsbi_putf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
+               type, name, value);
+}
+
+/* Bytes of memory that this process has in use, 0: not known. */
+static unsigned long long hfsbi_resident(void) {
+    unsigned long long pages = 0;
+    char               text[128];
+    ssize_t            n;
+    const char        *at;
+    int                fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = hfsbi_read(fd, text, sizeof text - 1);
+    hfsbi_close(&fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    at = strchr(text, ' '); /* "size resident ..." */
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        pages = pages * 10 + (unsigned long long)(*at - '0');
+    return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
+static void hfsbi_put_requests(hfsbi_sink               *s,
+                               const hfsbi_server_stats *stats) {
+    int i;
+    hfsbi_putf(s, "# HELP hfsb_requests_total Requests answered, by the class "
+                  "of the status.\n# TYPE hfsb_requests_total counter\n");
+    for (i = 1; i <= 5; i++)
+        hfsbi_putf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
+                   stats->by_class[i]);
+}
+
+static void hfsbi_put_server_metrics(hfsbi_sink               *s,
+                                     const hfsbi_server_stats *stats) {
+    hfsbi_put_requests(s, stats);
+    hfsbi_put_metric(s, "hfsb_connections", "gauge", "Connections now.",
+                     stats->open);
+    hfsbi_put_metric(s, "hfsb_connections_accepted_total", "counter",
+                     "Connections ever.", stats->accepted);
+    hfsbi_put_metric(s, "hfsb_connections_refused_total", "counter",
+                     "Connections closed at once: too many.", stats->refused);
+    hfsbi_put_metric(s, "hfsb_received_bytes_total", "counter",
+                     "Bytes of bodies received.", stats->bytes_in);
+    hfsbi_put_metric(s, "hfsb_sent_bytes_total", "counter",
+                     "Bytes of bodies sent.", stats->bytes_out);
+    hfsbi_put_metric(s, "hfsb_bodies_bytes", "gauge",
+                     "Bytes of bodies in memory now.", stats->bodies);
+}
+
+static void hfsbi_put_commands(hfsbi_sink *s, hfsbi_jobs_figures jobs) {
+    hfsbi_put_metric(s, "hfsb_commands_running", "gauge",
+                     "Commands that run now.", jobs.running);
+    hfsbi_put_metric(s, "hfsb_commands_waiting", "gauge",
+                     "Commands that wait for a place.", jobs.waiting);
+    hfsbi_put_metric(s, "hfsb_commands_total", "counter",
+                     "Commands ever taken.", jobs.ever);
+}
+
+static void hfsbi_metrics(void *user, hfsb_request *request) {
+    hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
+    hfsb_buf           out = HFSB_INIT;
+    unsigned long long resident = hfsbi_resident();
+    hfsbi_sink         s;
+    out.alloc = box->alloc;
+    s = hfsbi_sink_begin(&out);
+    hfsbi_putf(&s,
+               "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
+               "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
+               HFSB_VERSION, hfsbi_server_instance(box->server));
+    hfsbi_put_metric(
+        &s, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
+        (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
+    hfsbi_put_server_metrics(&s, hfsbi_server_stats_of(box->server));
+    hfsbi_put_commands(&s, hfsbi_jobs_count_all(box->tools));
+    if (resident)
+        hfsbi_put_metric(&s, "process_resident_memory_bytes", "gauge",
+                         "Memory of the server in use.", resident);
+    if (hfsbi_sink_end(&s) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "text/plain; version=0.0.4", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "GET";
+    route.path = "/api/health";
+    route.fn = hfsbi_health;
+    route.user = box;
+    route.no_token = true;
+    return hfsb_server_add(box->server, &route, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
+    return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
+                               err);
+}
+
+/* ---- src/server_files.h ---- */
+/* What the two directions of /api/files share. Private to them. */
+
+/* The endpoint, once a server. */
+typedef struct hfsbi_files {
+    hfsbi_server_part part; /* first: the server knows only this */
+    hfsb_server      *server;
+    hfsbi_loop       *loop;
+    const hfsb_place *place;
+    hfsb_alloc        alloc;
+    size_t            pending; /* jobs that are not freed yet */
+} hfsbi_files;
+
+/* A request on its way through a thread. It outlives the request when the
+   peer is gone: whoever works on it in a thread knows only the job, and the
+   request is looked at in the loop alone. */
+typedef struct hfsbi_file_job {
+    hfsbi_task    task;
+    hfsbi_files  *files;
+    hfsb_request *request; /* NULL: no one waits for a reply any more */
+    size_t        size;    /* of the whole, for its free */
+    hfsb_buf      path;
+    hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
+    int      http;              /* status to reply with; 0: it goes on */
+    hfsb_err err; /* ... and the sentence, when it is a refusal */
+} hfsbi_file_job;
+
+/* Makes a job of that size, all-zero behind its head, from a request: its path
+   and conditions. Replies itself, and gives NULL, when that cannot be. gone
+   gets the job. */
+HFSBI_FN hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
+                                             hfsb_request *request,
+                                             size_t size, hfsb_route_fn gone);
+HFSBI_FN void            hfsbi_file_job_free(hfsbi_file_job *job);
+
+/* Gives the request, for its reply, and lets go of it. */
+HFSBI_FN hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job);
+/* Replies with job->http and the sentence in job->err. */
+HFSBI_FN void hfsbi_file_job_refuse(hfsbi_file_job *job);
+
+/* 422 about a key of the query; type is one of pydantic's. input.ptr NULL:
+   there was none. */
+HFSBI_FN void hfsbi_files_bad_key(hfsb_request *request, const char *key,
+                                  const char *type, hfsb_str input,
+                                  const char *sentence);
+
+/* ---- in threads ---- */
+
+/* Sets job->http for a failure of FILE that job->err tells of. */
+HFSBI_FN void hfsbi_file_job_failed(hfsbi_file_job *job);
+
+/* The strong validator of a file, with its quotes. */
+enum { HFSBI_ETAG = 96 };
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]);
+
+/* True when a list of If-Match and the like names the tag, or is "*"; `weak`
+   tags are good enough for some. */
+HFSBI_FN bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak);
+
+/* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
+   there is none. False: 412, and job->err says why. */
+HFSBI_FN bool hfsbi_file_job_may(hfsbi_file_job       *job,
+                                 const hfsb_file_info *info, bool change);
+
+/* The part of a file that a Range asks for. */
+typedef enum hfsbi_range {
+    HFSBI_RANGE_NONE, /* none, or one to be ignored: the whole */
+    HFSBI_RANGE_PART,
+    HFSBI_RANGE_BEYOND /* 416 */
+} hfsbi_range;
+HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
+                                       unsigned long long *first,
+                                       unsigned long long *length);
+
+/* ---- the routes; user is the hfsbi_files ---- */
+
+HFSBI_FN void hfsbi_download(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_remove(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_upload_begin(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece);
+HFSBI_FN void hfsbi_upload_end(void *user, hfsb_request *request);
+
+/* ---- src/server_files.c ---- */
+/* server_files.c - /api/files: what its directions share. Depends on: file,
+   http, server_http. */
+/* ---- refusals ---- */
+
+/* {"type","loc","msg","input"} as FastAPI's clients know it. */
+HFSBI_FN void hfsbi_files_bad_key(hfsb_request *request, const char *key,
+                                  const char *type, hfsb_str input,
+                                  const char *sentence) {
+    hfsb_buf         detail = HFSB_INIT;
+    hfsb_json_writer w;
+    detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsb_json_writer_init(&w, &detail, NULL);
+    hfsb_json_put_array(&w);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "type", hfsb_cstr(type));
+    hfsb_json_put_key(&w, HFSB_LIT("loc"));
+    hfsb_json_put_array(&w);
+    hfsb_json_put_str(&w, HFSB_LIT("query"));
+    hfsb_json_put_str(&w, hfsb_cstr(key));
+    hfsb_json_put_end(&w);
+    hfsbi_put_member_str(&w, "msg",
+                         input.ptr ? hfsb_cstr(sentence)
+                                   : HFSB_LIT("Field required"));
+    hfsb_json_put_key(&w, HFSB_LIT("input"));
+    if (input.ptr) hfsb_json_put_str(&w, input);
+    else hfsb_json_put_null(&w);
+    hfsb_json_put_end(&w);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
+                           hfsb_cstr(sentence));
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&detail);
+}
+
+static int hfsbi_files_http(hfsb_status st) {
+    switch (st) {
+    case HFSB_NOT_FOUND: return 404;
+    case HFSB_ARG:
+    case HFSB_REFUSED: return 400;
+    case HFSB_DENIED:
+    case HFSB_LIMIT: return 403;
+    case HFSB_FULL: return 507;
+    case HFSB_BUSY:
+    case HFSB_NOMEM: return 503;
+    default: return 500;
+    }
+}
+
+/* FILE refuses what is outside the root (403), what is no regular file (400)
+   and what is not as the conditions want it (412). */
+HFSBI_FN void hfsbi_file_job_failed(hfsbi_file_job *job) {
+    hfsb_file_info info;
+    hfsb_status    st;
+    job->http = hfsbi_files_http(job->err.code);
+    if (job->err.code != HFSB_REFUSED) return;
+    st = hfsb_file_stat(job->files->place, hfsb_buf_str(&job->path), &info,
+                        NULL);
+    if (st == HFSB_REFUSED) job->http = 403;
+    else if ((job->match.ptr || job->none_match.ptr) &&
+             (st != HFSB_OK || info.type == HFSB_FILE_REGULAR))
+        job->http = 412;
+}
+
+/* ---- jobs ---- */
+
+/* All fields of that name as one list; false without memory. */
+static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
+                             hfsb_buf *out) {
+    size_t i;
+    bool   ok = true;
+    for (i = 0; ok && i < head->field_count; i++) {
+        if (!hfsb_http_same(head->fields[i].name, hfsb_cstr(name))) continue;
+        if (out->ptr) ok = hfsb_buf_append_byte(out, ',') == HFSB_OK;
+        ok = ok && hfsb_buf_append(out, head->fields[i].value) == HFSB_OK;
+    }
+    return ok;
+}
+
+/* False when it has replied. */
+static bool hfsbi_file_job_fill(hfsbi_file_job *job) {
+    hfsb_request         *request = job->request;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              none = HFSB_INIT;
+    hfsb_status           st =
+        hfsb_request_query(request, "path", &job->path, &job->err);
+    if (st == HFSB_NOT_FOUND || (st == HFSB_OK && job->path.len == 0))
+        hfsbi_files_bad_key(request, "path", "missing", none,
+                            "path is required: /api/files?path=...");
+    else if (st == HFSB_SYNTAX)
+        hfsb_reply_error(request, 400, "%s", job->err.msg);
+    else if (st != HFSB_OK ||
+             !hfsbi_field_join(head, "If-Match", &job->match) ||
+             !hfsbi_field_join(head, "If-None-Match", &job->none_match))
+        hfsb_reply_error(request, 503, "Out of memory.");
+    else return true;
+    return false;
+}
+
+HFSBI_FN hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
+                                             hfsb_request *request,
+                                             size_t size, hfsb_route_fn gone) {
+    hfsbi_file_job *job =
+        (hfsbi_file_job *)hfsbi_array(&files->alloc, size, 1);
+    if (!job) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return NULL;
+    }
+    memset(job, 0, size);
+    job->files = files;
+    job->request = request;
+    job->size = size;
+    job->path.alloc = job->match.alloc = files->alloc;
+    job->none_match.alloc = files->alloc;
+    files->pending++;
+    if (!hfsbi_file_job_fill(job)) {
+        hfsbi_file_job_free(job);
+        return NULL;
+    }
+    hfsb_request_set(request, job);
+    hfsb_request_on_gone(request, gone, job);
+    return job;
+}
+
+HFSBI_FN void hfsbi_file_job_free(hfsbi_file_job *job) {
+    hfsbi_files *files = job->files;
+    hfsb_buf_free(&job->path);
+    hfsb_buf_free(&job->match);
+    hfsb_buf_free(&job->none_match);
+    hfsbi_array_free(&files->alloc, job, job->size, 1);
+    files->pending--;
+}
+
+HFSBI_FN hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job) {
+    hfsb_request *request = job->request;
+    job->request = NULL;
+    hfsb_request_set(request, NULL);
+    hfsb_request_on_gone(request, NULL, NULL);
+    return request;
+}
+
+HFSBI_FN void hfsbi_file_job_refuse(hfsbi_file_job *job) {
+    hfsb_request *request = hfsbi_file_job_reply(job);
+    hfsb_reply_error(request, job->http, "%s",
+                     job->err.msg[0] ? job->err.msg
+                                     : hfsb_http_reason(job->http));
+}
+
+/* ---- conditions ---- */
+
+/* What says that a file is another one, or another version of it. A rename
+   into its place changes the inode, a change in place the time. */
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]) {
+    (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
+                   info->device, info->inode, info->size,
+                   (unsigned long long)info->changed,
+                   (unsigned long)info->changed_nanos);
+}
+
+HFSBI_FN bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
+    const hfsb_str tag = hfsb_cstr(etag);
+    list = hfsbi_trim(list);
+    if (hfsb_str_equal(list, HFSB_LIT("*"))) return true;
+    while (list.len) {
+        bool   is_weak = hfsb_str_starts(list, HFSB_LIT("W/"));
+        size_t end;
+        if (list.ptr[0] == ',' || list.ptr[0] == ' ' || list.ptr[0] == '\t') {
+            list = hfsb_str_slice(list, 1, list.len);
+            continue;
+        }
+        if (is_weak) list = hfsb_str_slice(list, 2, list.len);
+        if (!list.len || list.ptr[0] != '"') return false;
+        end = hfsb_str_find_byte(hfsb_str_slice(list, 1, list.len), '"');
+        if (end == HFSB_NPOS) return false;
+        if ((weak || !is_weak) &&
+            hfsb_str_equal(hfsb_str_slice(list, 0, end + 2), tag))
+            return true;
+        list = hfsb_str_slice(list, end + 2, list.len);
+    }
+    return false;
+}
+
+HFSBI_FN bool hfsbi_file_job_may(hfsbi_file_job       *job,
+                                 const hfsb_file_info *info, bool change) {
+    char etag[HFSBI_ETAG];
+    if (info) hfsbi_file_etag(info, etag);
+    if (job->match.ptr &&
+        (!info || !hfsbi_etag_listed(hfsb_buf_str(&job->match), etag, false)))
+        hfsbi_fail(&job->err, HFSB_REFUSED, 0,
+                   info ? "The file is not the one that If-Match names: it "
+                          "has changed. Read it again."
+                        : "There is no file, and If-Match asks for one.");
+    else if (change && info && job->none_match.ptr &&
+             hfsbi_etag_listed(hfsb_buf_str(&job->none_match), etag, true))
+        hfsbi_fail(&job->err, HFSB_REFUSED, 0,
+                   "The file exists already, and If-None-Match does not want "
+                   "that.");
+    else return true;
+    job->http = 412;
+    return false;
+}
+
+/* ---- ranges ---- */
+
+/* Takes digits off *s; what is too large for the type is its largest value.
+   False when there are none. */
+static bool hfsbi_range_number(hfsb_str *s, unsigned long long *out) {
+    const unsigned long long max = ~0ull;
+    size_t                   i = 0;
+    *out = 0;
+    for (; i < s->len && s->ptr[i] >= '0' && s->ptr[i] <= '9'; i++) {
+        unsigned digit = (unsigned)(s->ptr[i] - '0');
+        *out = *out > (max - digit) / 10 ? max : *out * 10 + digit;
+    }
+    *s = hfsb_str_slice(*s, i, s->len);
+    return i > 0;
+}
+
+HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
+                                       unsigned long long *first,
+                                       unsigned long long *length) {
+    unsigned long long last;
+    bool               has_first, has_last;
+    if (text.len < 6 ||
+        !hfsb_http_same(hfsb_str_slice(text, 0, 6), HFSB_LIT("bytes=")))
+        return HFSBI_RANGE_NONE;
+    text = hfsbi_trim(hfsb_str_slice(text, 6, text.len));
+    has_first = hfsbi_range_number(&text, first);
+    if (!text.len || text.ptr[0] != '-') return HFSBI_RANGE_NONE;
+    text = hfsb_str_slice(text, 1, text.len);
+    has_last = hfsbi_range_number(&text, &last);
+    if (text.len || (!has_first && !has_last)) return HFSBI_RANGE_NONE;
+    if (!has_first) { /* the last so many */
+        if (last == 0 || size == 0) return HFSBI_RANGE_BEYOND;
+        *length = last < size ? last : size;
+        *first = size - *length;
+        return HFSBI_RANGE_PART;
+    }
+    if (has_last && last < *first) return HFSBI_RANGE_NONE;
+    if (*first >= size) return HFSBI_RANGE_BEYOND;
+    if (!has_last || last >= size) last = size - 1;
+    *length = last - *first + 1;
+    return HFSBI_RANGE_PART;
+}
+
+/* ---- the endpoint ---- */
+
+static bool hfsbi_files_busy(hfsbi_server_part *part) {
+    return ((hfsbi_files *)(void *)part)->pending > 0;
+}
+
+/* The server has waited for all work in threads. */
+static void hfsbi_files_free(hfsbi_server_part *part) {
+    hfsbi_files *files = (hfsbi_files *)(void *)part;
+    hfsb_alloc   alloc = files->alloc;
+    HFSB_ASSERT(files->pending == 0);
+    hfsbi_array_free(&alloc, files, 1, sizeof *files);
+}
+
+static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
+    hfsb_route  route = HFSB_INIT;
+    hfsb_status st;
+    route.path = "/api/files";
+    route.user = files;
+    route.max_body = 4096; /* that no one looks at */
+    route.method = "GET";
+    route.fn = hfsbi_download;
+    st = hfsb_server_add(files->server, &route, err);
+    if (st != HFSB_OK) return st;
+    route.method = "DELETE";
+    route.fn = hfsbi_remove;
+    st = hfsb_server_add(files->server, &route, err);
+    if (st != HFSB_OK) return st;
+    route.max_body = 0;
+    route.method = "PUT";
+    route.begin = hfsbi_upload_begin;
+    route.body = hfsbi_upload_body;
+    route.fn = hfsbi_upload_end;
+    return hfsb_server_add(files->server, &route, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsbi_files *files = (hfsbi_files *)hfsbi_array(alloc, 1, sizeof *files);
+    if (!files) return hfsbi_fail_status(err, HFSB_NOMEM, "Endpoint of files");
+    memset(files, 0, sizeof *files);
+    files->part.busy = hfsbi_files_busy;
+    files->part.free = hfsbi_files_free;
+    files->server = server;
+    files->loop = hfsbi_server_loop(server);
+    files->place = tools->place;
+    files->alloc = *alloc;
+    /* routes that were added before one failed need it too */
+    hfsbi_server_part_add(server, &files->part);
+    return hfsbi_files_routes(files, err);
+}
+
+/* ---- src/server_download.c ---- */
+/* server_download.c - GET and DELETE of /api/files. Depends on: file,
+   server_files. */
+/* Largest file without a size of its own (those of /proc), which is read into
+   memory. */
+enum { HFSBI_SIZELESS_MAX = 16 << 20 };
+
+typedef struct hfsbi_fetch {
+    hfsbi_file_job     job;
+    bool               ranges;                 /* GET: a Range counts */
+    hfsb_buf           range, if_range, since; /* ptr NULL: none */
+    int                fd;
+    hfsb_file_info     info;
+    hfsb_buf           content; /* of a file without a size */
+    unsigned long long first, length;
+} hfsbi_fetch;
+
+/* ---- in a thread ---- */
+
+/* 304, as If-None-Match or, without one, If-Modified-Since says; a date must
+   be the one we gave. */
+static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
+    char date[HFSB_HTTP_DATE];
+    if (f->job.none_match.ptr)
+        return hfsbi_etag_listed(hfsb_buf_str(&f->job.none_match), etag, true);
+    if (!f->since.ptr) return false;
+    hfsb_http_date(f->info.changed, date);
+    return hfsb_str_equal(hfsb_buf_str(&f->since), hfsb_cstr(date));
+}
+
+/* What to answer about an open file: sets http, first and length. */
+static void hfsbi_fetch_decide(hfsbi_fetch *f) {
+    char etag[HFSBI_ETAG];
+    hfsbi_file_etag(&f->info, etag);
+    if (!hfsbi_file_job_may(&f->job, &f->info, false)) return;
+    f->job.http = 200;
+    f->first = 0;
+    f->length = f->info.size;
+    if (hfsbi_fetch_unchanged(f, etag)) {
+        f->job.http = 304;
+        return;
+    }
+    if (!f->ranges || !f->range.ptr) return;
+    /* the part is wanted of that version only */
+    if (f->if_range.ptr &&
+        !hfsb_str_equal(hfsb_buf_str(&f->if_range), hfsb_cstr(etag)))
+        return;
+    switch (hfsbi_range_parse(hfsb_buf_str(&f->range), f->info.size, &f->first,
+                              &f->length)) {
+    case HFSBI_RANGE_PART: f->job.http = 206; break;
+    case HFSBI_RANGE_BEYOND:
+        f->job.http = 416;
+        hfsbi_fail(&f->job.err, HFSB_ARG, 0,
+                   "The range begins behind the end of the file, which has "
+                   "%llu bytes.",
+                   f->info.size);
+        break;
+    case HFSBI_RANGE_NONE:
+        f->first = 0;
+        f->length = f->info.size;
+        break;
+    }
+}
+
+static void hfsbi_fetch_run(hfsbi_task *task) {
+    hfsbi_fetch    *f = (hfsbi_fetch *)(void *)task;
+    hfsbi_file_job *job = &f->job;
+    hfsb_str        path = hfsb_buf_str(&job->path);
+    hfsb_status     st;
+    if (job->http) { /* was done; no one wants the file any more */
+        hfsbi_close(&f->fd);
+        return;
+    }
+    st = hfsb_file_open(job->files->place, path, &f->fd, &f->info, &job->err);
+    if (st == HFSB_OK && f->info.size == 0) /* empty, or one of /proc */
+        st = hfsb_file_read(job->files->place, path, HFSBI_SIZELESS_MAX,
+                            &f->content, NULL, &job->err);
+    if (st != HFSB_OK) hfsbi_file_job_failed(job);
+    else if (f->content.len) job->http = 200;
+    else hfsbi_fetch_decide(f);
+    if ((job->http != 200 && job->http != 206) || f->content.len)
+        hfsbi_close(&f->fd);
+}
+
+static void hfsbi_remove_run(hfsbi_task *task) {
+    hfsbi_file_job *job = (hfsbi_file_job *)(void *)task;
+    hfsb_str        path = hfsb_buf_str(&job->path);
+    hfsb_file_info  info;
+    hfsb_status     st = HFSB_OK;
+    if (job->match.ptr) {
+        st = hfsb_file_stat(job->files->place, path, &info, &job->err);
+        if (st == HFSB_NOT_FOUND) {
+            (void)hfsbi_file_job_may(job, NULL, false);
+            return;
+        }
+        if (st == HFSB_OK && !hfsbi_file_job_may(job, &info, false)) return;
+    }
+    if (st == HFSB_OK)
+        st = hfsb_file_remove(job->files->place, path, &job->err);
+    job->http = 200;
+    if (st != HFSB_OK) hfsbi_file_job_failed(job);
+}
+
+/* ---- in the loop ---- */
+
+static void hfsbi_fetch_free(hfsbi_fetch *f) {
+    hfsb_buf_free(&f->range);
+    hfsb_buf_free(&f->if_range);
+    hfsb_buf_free(&f->since);
+    hfsb_buf_free(&f->content);
+    hfsbi_file_job_free(&f->job);
+}
+
+/* What tells of the file, in the head; false without memory. */
+static bool hfsbi_fetch_fields(hfsbi_fetch *f, hfsb_request *request) {
+    char text[HFSBI_ETAG];
+    bool ok;
+    (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
+    ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
+    if (f->content.len) return ok; /* says neither when nor how it changed */
+    hfsbi_file_etag(&f->info, text);
+    ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;
+    ok = ok && hfsb_reply_field(request, "Accept-Ranges", HFSB_LIT("bytes")) ==
+                   HFSB_OK;
+    hfsb_http_date(f->info.changed, text);
+    ok = ok && hfsb_reply_field(request, "Last-Modified", hfsb_cstr(text)) ==
+                   HFSB_OK;
+    if (f->job.http == 206)
+        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", f->first,
+                       f->first + f->length - 1, f->info.size);
+    if (f->job.http == 416)
+        (void)snprintf(text, sizeof text, "bytes */%llu", f->info.size);
+    if (f->job.http == 206 || f->job.http == 416)
+        ok = ok && hfsb_reply_field(request, "Content-Range",
+                                    hfsb_cstr(text)) == HFSB_OK;
+    return ok;
+}
+
+static void hfsbi_fetch_reply(hfsbi_fetch *f) {
+    const char   *type = "application/octet-stream";
+    hfsb_request *request = f->job.request;
+    int           http = f->job.http;
+    if ((http < 300 || http == 304 || http == 416) &&
+        !hfsbi_fetch_fields(f, request)) {
+        f->job.http = http = 503;
+        hfsbi_fail_status(&f->job.err, HFSB_NOMEM, "Reply");
+    }
+    if (http >= 400) {
+        hfsbi_file_job_refuse(&f->job);
+        return;
+    }
+    (void)hfsbi_file_job_reply(&f->job);
+    if (http == 304) {
+        hfsb_reply(request, http, "", hfsb_str_make("", 0));
+    } else if (f->content.len) {
+        hfsbi_reply_take(request, http, type, &f->content);
+    } else {
+        hfsb_reply_file(request, http, type, f->fd, f->first, f->length);
+        f->fd = -1;
+    }
+}
+
+static void hfsbi_fetch_done(hfsbi_task *task) {
+    hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
+    if (f->job.request) hfsbi_fetch_reply(f);
+    /* a close may wait for the disk when the file was removed meanwhile */
+    if (f->fd >= 0) hfsbi_loop_work(f->job.files->loop, task);
+    else hfsbi_fetch_free(f);
+}
+
+static void hfsbi_remove_done(hfsbi_task *task) {
+    hfsbi_file_job  *job = (hfsbi_file_job *)(void *)task;
+    hfsb_buf         out = HFSB_INIT, body = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_request    *request;
+    body.alloc = out.alloc = job->files->alloc;
+    if (job->request && job->http != 200) {
+        hfsbi_file_job_refuse(job);
+    } else if (job->request) {
+        hfsb_status st = hfsb_buf_printf(&out, "Removed %s", job->path.ptr);
+        hfsb_json_writer_init(&w, &body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_bool(&w, "success", true);
+        hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
+        hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
+        hfsb_json_put_end(&w);
+        if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
+        request = hfsbi_file_job_reply(job);
+        if (st == HFSB_OK)
+            hfsbi_reply_take(request, 200, "application/json", &body);
+        else
+            hfsb_reply_error(request, 503,
+                             "Out of memory. The file is removed.");
+    }
+    hfsb_buf_free(&out);
+    hfsb_buf_free(&body);
+    hfsbi_file_job_free(job);
+}
+
+/* The thread goes on with what it does; then no one is told. */
+static void hfsbi_fetch_gone(void *user, hfsb_request *request) {
+    (void)request;
+    ((hfsbi_file_job *)user)->request = NULL;
+}
+
+/* A field that must come once to count; false without memory. */
+static bool hfsbi_fetch_field(const hfsb_http_head *head, const char *name,
+                              hfsb_buf *out) {
+    if (hfsb_http_field_count(head, name) != 1) return true;
+    return hfsb_buf_append(out, hfsb_http_field_find(head, name)) == HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_download(void *user, hfsb_request *request) {
+    hfsbi_files          *files = (hfsbi_files *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_job_open(
+                 files, request, sizeof *f, hfsbi_fetch_gone);
+    if (!f) return;
+    f->fd = -1;
+    f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
+    f->range.alloc = f->if_range.alloc = files->alloc;
+    f->since.alloc = f->content.alloc = files->alloc;
+    f->job.task.run = hfsbi_fetch_run;
+    f->job.task.done = hfsbi_fetch_done;
+    if (hfsbi_fetch_field(head, "Range", &f->range) &&
+        hfsbi_fetch_field(head, "If-Range", &f->if_range) &&
+        hfsbi_fetch_field(head, "If-Modified-Since", &f->since)) {
+        hfsbi_loop_work(files->loop, &f->job.task);
+        return;
+    }
+    hfsb_reply_error(hfsbi_file_job_reply(&f->job), 503, "Out of memory.");
+    hfsbi_fetch_free(f);
+}
+
+HFSBI_FN void hfsbi_remove(void *user, hfsb_request *request) {
+    hfsbi_files    *files = (hfsbi_files *)user;
+    hfsbi_file_job *job =
+        hfsbi_file_job_open(files, request, sizeof *job, hfsbi_fetch_gone);
+    if (!job) return;
+    job->task.run = hfsbi_remove_run;
+    job->task.done = hfsbi_remove_done;
+    hfsbi_loop_work(files->loop, &job->task);
+}
+
+/* ---- src/server_upload.c ---- */
+/* server_upload.c - PUT of /api/files: a body of any size becomes a file.
+   Depends on: file, hash, server_files. */
+/* The loop fills one block while a thread writes the other; when both are full
+   the peer waits. A block holds this and one more piece at most. */
+enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
+
+typedef struct hfsbi_upload {
+    hfsbi_file_job job;
+    /* the thread's while `working`, else the loop's */
+    hfsb_file_writer *writer;
+    hfsb_sha256       sha;
+    hfsb_file_written written;
+    unsigned          mode;
+    bool              opened;
+    hfsb_buf          block[2];
+    /* set before the thread begins: what it shall do */
+    unsigned writing; /* which block */
+    bool     finish;  /* and it was the last one */
+    bool     drop;    /* nothing but to leave no trace */
+    /* the loop's */
+    bool working, paused, ended;
+} hfsbi_upload;
+
+/* ---- in a thread ---- */
+
+static bool hfsbi_any_tag(const hfsb_buf *list) {
+    return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
+}
+
+static hfsb_status hfsbi_upload_start(hfsbi_upload *u) {
+    hfsbi_file_job      *job = &u->job;
+    const hfsb_place    *place = job->files->place;
+    hfsb_str             path = hfsb_buf_str(&job->path);
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_info       info;
+    hfsb_status          st;
+    opts.mode = u->mode;
+    if (job->match.ptr || job->none_match.ptr) {
+        st = hfsb_file_stat(place, path, &info, &job->err);
+        if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
+        if (!hfsbi_file_job_may(job, st == HFSB_OK ? &info : NULL, true))
+            return HFSB_REFUSED;
+        /* and so it must be at the end, too */
+        if (job->match.ptr && !hfsbi_any_tag(&job->match))
+            opts.if_same = &info;
+        opts.create = hfsbi_any_tag(&job->none_match);
+    }
+    hfsb_sha256_init(&u->sha);
+    return hfsb_file_writer_open(place, path, &opts, &u->writer, &job->err);
+}
+
+static void hfsbi_upload_run(hfsbi_task *task) {
+    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
+    hfsb_err     *err = &u->job.err;
+    hfsb_str      piece = hfsb_buf_str(&u->block[u->writing]);
+    hfsb_status   st = HFSB_OK;
+    if (!u->drop && !u->opened) st = hfsbi_upload_start(u);
+    u->opened = true;
+    if (!u->drop && st == HFSB_OK && piece.len) {
+        hfsb_sha256_write(&u->sha, piece);
+        st = hfsb_file_writer_append(u->writer, piece, err);
+    }
+    if (!u->drop && st == HFSB_OK && u->finish) {
+        st = hfsb_file_writer_commit(u->writer, &u->written, err);
+        if (st == HFSB_OK) u->job.http = u->written.created ? 201 : 200;
+    }
+    if (st != HFSB_OK && !u->job.http) hfsbi_file_job_failed(&u->job);
+    if (u->drop || u->job.http) {
+        hfsb_file_writer_close(u->writer);
+        u->writer = NULL;
+    }
+}
+
+/* ---- in the loop ---- */
+
+static hfsb_status hfsbi_upload_text(hfsbi_upload *u, hfsb_buf *body) {
+    char             hex[HFSB_SHA256_HEX];
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    out.alloc = body->alloc;
+    hfsbi_sha256_finish_hex(&u->sha, hex);
+    st = hfsb_buf_printf(&out, "Wrote %llu bytes to %s", u->written.bytes,
+                         u->job.path.ptr);
+    hfsb_json_writer_init(&w, body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", true);
+    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
+    hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
+    hfsbi_put_member_int(&w, "bytes", (long long)u->written.bytes);
+    hfsbi_put_member_bool(&w, "created", u->written.created);
+    hfsbi_put_member_bool(&w, "in_place", u->written.in_place);
+    hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
+    hfsb_json_put_end(&w);
+    hfsb_buf_free(&out);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
+    return st;
+}
+
+static void hfsbi_upload_reply(hfsbi_upload *u) {
+    char          etag[HFSBI_ETAG];
+    hfsb_buf      body = HFSB_INIT;
+    hfsb_request *request;
+    hfsb_status   st;
+    if (u->job.http >= 300) {
+        hfsbi_file_job_refuse(&u->job);
+        return;
+    }
+    body.alloc = u->job.files->alloc;
+    request = hfsbi_file_job_reply(&u->job);
+    st = hfsbi_upload_text(u, &body);
+    hfsbi_file_etag(&u->written.info, etag);
+    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, u->job.http, "application/json", &body);
+    else hfsb_reply_error(request, 503, "Out of memory. The file is written.");
+    hfsb_buf_free(&body);
+}
+
+static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
+    u->writing = block;
+    u->finish = u->ended;
+    u->drop = !u->job.request;
+    u->working = true;
+    hfsbi_loop_work(u->job.files->loop, &u->job.task);
+}
+
+/* The one place that decides how it goes on; u may be freed. */
+static void hfsbi_upload_step(hfsbi_upload *u) {
+    unsigned full = !u->writing;
+    if (u->working) return;
+    if (u->job.request && u->job.http) hfsbi_upload_reply(u);
+    if (!u->job.request && !u->writer) {
+        hfsb_buf_free(&u->block[0]);
+        hfsb_buf_free(&u->block[1]);
+        hfsbi_file_job_free(&u->job);
+        return;
+    }
+    hfsb_buf_truncate(&u->block[u->writing], 0);
+    if (!u->opened || !u->job.request || u->ended ||
+        u->block[full].len >= HFSBI_UPLOAD_BLOCK)
+        hfsbi_upload_work(u, full);
+    if (!u->paused || !u->job.request) return;
+    u->paused = false;
+    hfsb_request_resume(u->job.request); /* may bring the next piece at once */
+}
+
+static void hfsbi_upload_done(hfsbi_task *task) {
+    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
+    u->working = false;
+    hfsbi_upload_step(u);
+}
+
+static void hfsbi_upload_gone(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
+    (void)request;
+    u->job.request = NULL;
+    hfsbi_upload_step(u);
+}
+
+/* Octal, 1 to 7777; 0 when it is not. */
+static unsigned hfsbi_upload_mode(hfsb_str text) {
+    unsigned mode = 0;
+    size_t   i;
+    if (text.len > 5) return 0;
+    for (i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '7') return 0;
+        mode = mode * 8 + (unsigned)(text.ptr[i] - '0');
+    }
+    return mode <= 07777u ? mode : 0;
+}
+
+/* False when it has replied. */
+static bool hfsbi_upload_options(hfsb_request     *request,
+                                 const hfsb_alloc *alloc, unsigned *mode) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_buf              text = HFSB_INIT;
+    hfsb_err              err = HFSB_INIT;
+    hfsb_status           st;
+    bool                  good = false;
+    text.alloc = *alloc;
+    *mode = 0;
+    st = hfsb_request_query(request, "mode", &text, &err);
+    if (st == HFSB_OK) *mode = hfsbi_upload_mode(hfsb_buf_str(&text));
+    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
+    else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
+    else if (st == HFSB_OK && *mode == 0)
+        hfsbi_files_bad_key(request, "mode", "value_error",
+                            hfsb_str_make(text.ptr ? text.ptr : "", text.len),
+                            "mode must be an octal number from 1 to 7777, as "
+                            "in mode=0755.");
+    else if (hfsb_http_field_find(head, "Content-Range").ptr)
+        hfsb_reply_error(request, 400,
+                         "A file is written whole: Content-Range cannot be "
+                         "used here.");
+    else good = true;
+    hfsb_buf_free(&text);
+    return good;
+}
+
+/* The file is looked at before the body is there. A peer that asks first
+   whether it may send (Expect) hears of a refusal in place of "100". */
+HFSBI_FN void hfsbi_upload_begin(void *user, hfsb_request *request) {
+    hfsbi_files  *files = (hfsbi_files *)user;
+    hfsbi_upload *u;
+    unsigned      mode;
+    if (!hfsbi_upload_options(request, &files->alloc, &mode)) return;
+    u = (hfsbi_upload *)(void *)hfsbi_file_job_open(files, request, sizeof *u,
+                                                    hfsbi_upload_gone);
+    if (!u) return;
+    u->mode = mode;
+    u->block[0].alloc = u->block[1].alloc = files->alloc;
+    u->job.task.run = hfsbi_upload_run;
+    u->job.task.done = hfsbi_upload_done;
+    if (hfsb_request_head(request)->expect_continue) {
+        u->paused = true;
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_work(u, 0);
+}
+
+HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    hfsb_buf     *block;
+    (void)user;
+    if (!u) return;
+    block = &u->block[!u->writing];
+    if (hfsb_buf_append(block, piece) != HFSB_OK) {
+        hfsb_reply_error(hfsbi_file_job_reply(&u->job), 503,
+                         "Out of memory. The file is as it was.");
+    } else if (u->working && block->len >= HFSBI_UPLOAD_BLOCK) {
+        u->paused = true;
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_step(u);
+}
+
+HFSBI_FN void hfsbi_upload_end(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    (void)user;
+    if (!u) return;
+    u->ended = true;
+    hfsbi_upload_step(u);
+}
+
+/* ---- src/server_sandbox.c ---- */
+/* server_sandbox.c - the sandbox on a server: its tools, routes and end.
+   Depends on: server_call, server_jobs, server_metrics, server_files. */
+/* Over HTTP a command has this long unless it says otherwise. */
+#define HFSBI_API_TIMEOUT 120.0
+
+static const struct {
+    const char *name, *path;
+    bool        on_disk;
+} hfsbi_api_tools[HFSBI_API_TOOLS] = {
+    {"bash", "/api/bash", false},
+    {"kill", "/api/kill", false},
+    {"read", "/api/read", true},
+    {"write", "/api/write", true},
+    {"edit", "/api/edit", true},
+    {"exists", "/api/exists", true},
+    {"multi_edit", "/api/multi_edit", true},
+    {"apply_patch", "/api/apply_patch", true},
+    {"bash_output", "/api/bash_output", false},
+    {"bash_input", "/api/bash_input", false},
+};
+
+/* ---- the loop drives the tools ---- */
+
+static size_t hfsbi_sandbox_watch(void *user, hfsb_watch *list, size_t max) {
+    return hfsb_tools_watch(((hfsbi_sandbox *)user)->tools, list, max);
+}
+
+static long long hfsbi_sandbox_deadline(void *user) {
+    return hfsb_tools_deadline(((hfsbi_sandbox *)user)->tools);
+}
+
+static void hfsbi_sandbox_step(void *user) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_tools_step(box->tools);
+    hfsbi_api_calls_step(box);
+}
+
+/* ---- its end ---- */
+
+static hfsb_call *hfsbi_sandbox_kill_call(hfsbi_sandbox *box, hfsb_str id) {
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_call       *call = NULL;
+    hfsb_json_writer w;
+    text.alloc = doc.alloc = box->alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_object(&w);
+    if (id.len) hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
+        hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) == HFSB_OK)
+        (void)hfsb_call_open(box->tools, HFSB_LIT("kill"), doc.root, NULL,
+                             &call);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&text);
+    return call;
+}
+
+HFSBI_FN void hfsbi_sandbox_kill(hfsbi_sandbox *box, hfsb_str id) {
+    hfsb_call_close(hfsbi_sandbox_kill_call(box, id));
+}
+
+static void hfsbi_sandbox_end(hfsbi_server_part *part) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
+    box->ended = true;
+    hfsbi_sandbox_kill(box, HFSB_LIT(""));
+}
+
+static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
+    return box->working > 0 || hfsb_tools_busy(box->tools) > 0;
+}
+
+static void hfsbi_sandbox_free(hfsbi_server_part *part) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
+    hfsb_alloc     alloc = box->alloc;
+    hfsbi_loop_source_remove(box->loop, &box->source);
+    if (hfsbi_server_hurries(box->server)) hfsbi_tools_free(box->tools);
+    else hfsb_tools_close(box->tools);
+    hfsbi_array_free(&alloc, box, 1, sizeof *box);
+}
+
+/* ---- its beginning ---- */
+
+HFSBI_FN hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
+                                         const char *method, const char *path,
+                                         hfsb_route_fn fn, void *user,
+                                         hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = method;
+    route.path = path;
+    route.fn = fn;
+    route.user = user;
+    return hfsb_server_add(box->server, &route, err);
+}
+
+static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < HFSBI_API_TOOLS; i++) {
+        hfsbi_endpoint *at = &box->endpoints[i];
+        at->box = box;
+        at->tool = hfsbi_tool_find(hfsb_cstr(hfsbi_api_tools[i].name));
+        at->on_disk = hfsbi_api_tools[i].on_disk;
+        st = hfsbi_sandbox_route(box, "POST", hfsbi_api_tools[i].path,
+                                 hfsbi_api_tool, at, err);
+    }
+    if (st == HFSB_OK) st = hfsbi_metrics_add(box, err);
+    if (st == HFSB_OK) st = hfsbi_jobs_add(box, err);
+    if (st == HFSB_OK) st = hfsbi_files_add(box->server, box->tools, err);
+    return st;
+}
+
+/* Without routes; NULL with *err. */
+static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
+                                        const hfsb_sandbox_opts *opts,
+                                        hfsb_err                *err) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsbi_sandbox *box = (hfsbi_sandbox *)hfsbi_array(alloc, 1, sizeof *box);
+    if (!box) {
+        hfsbi_fail_status(err, HFSB_NOMEM, "Adding the sandbox");
+        return NULL;
+    }
+    memset(box, 0, sizeof *box);
+    if (opts->tools) o = *opts->tools;
+    if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
+    if (!o.alloc.fn) o.alloc = *alloc;
+    o.session = false; /* requests belong to no session */
+    if (hfsb_tools_open(&o, &box->tools, err) != HFSB_OK) {
+        hfsbi_array_free(alloc, box, 1, sizeof *box);
+        return NULL;
+    }
+    box->alloc = *alloc;
+    box->server = server;
+    box->loop = hfsbi_server_loop(server);
+    box->kill_on_disconnect = opts->kill_on_disconnect;
+    box->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
+    box->began = hfsb_clock_ms();
+    box->part.end = hfsbi_sandbox_end;
+    box->part.busy = hfsbi_sandbox_busy;
+    box->part.free = hfsbi_sandbox_free;
+    box->source.watch = hfsbi_sandbox_watch;
+    box->source.deadline = hfsbi_sandbox_deadline;
+    box->source.step = hfsbi_sandbox_step;
+    box->source.user = box;
+    return box;
+}
+
+hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
+                                    const hfsb_sandbox_opts *opts,
+                                    hfsb_err                *err) {
+    hfsb_sandbox_opts none = HFSB_INIT;
+    hfsb_err          why = HFSB_INIT;
+    hfsbi_sandbox    *box;
+    hfsb_status       st;
+    if (!err) err = &why;
+    box = hfsbi_sandbox_new(server, opts ? opts : &none, err);
+    if (!box) return err->code;
+    st = hfsbi_health_add(box, err);
+    if (st != HFSB_OK) { /* no route knows of it: there is one already */
+        hfsb_tools_close(box->tools);
+        hfsbi_array_free(hfsbi_server_alloc(server), box, 1, sizeof *box);
+        return st;
+    }
+    /* from here on it lives as long as the server, whatever fails */
+    hfsbi_loop_source(box->loop, &box->source);
+    hfsbi_server_part_add(server, &box->part);
+    return hfsbi_sandbox_routes(box, err);
 }
 
 #endif /* HFSB_IMPLEMENTATION */

@@ -49,7 +49,10 @@ HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
     X(NOT_FOUND, "not found")                                            \
     X(AMBIGUOUS, "ambiguous")                                            \
     X(REFUSED,   "refused")                                              \
-    X(IO,        "file cannot be used")
+    X(IO,        "file cannot be used")                                  \
+    X(DENIED,    "not permitted")                                        \
+    X(FULL,      "no space left")                                        \
+    X(BUSY,      "no resources at the moment")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,

@@ -44,6 +44,10 @@ HFSB_API hfsb_str hfsb_place_root(const hfsb_place *place);
                    {root}: {path}", whether or not something is there), is
                    empty, holds a NUL, or is no regular file where there must
                    be one ("Is a directory: {path}")
+   HFSB_ARG        too long, or goes through too many symbolic links
+   HFSB_DENIED     no permission, or the file system is read-only
+   HFSB_FULL       no space, quota or size is left to write it
+   HFSB_BUSY       too many open files, or it is in use: later it may work
    HFSB_IO         the system says no; the message says what and why
    HFSB_NOMEM                                                              */
 

@@ -49,7 +49,8 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
         return hfsbi_path_missing(path, code, err);
     if (code == EISDIR)
         return hfsbi_path_say(err, HFSB_REFUSED, "Is a directory", path);
-    st = code == ENOMEM ? HFSB_NOMEM : HFSB_IO;
+    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
+                                               : hfsbi_os_status(code);
     hfsbi_fail(err, st, 0, "Cannot %s ", verb);
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     hfsbi_err_add(err, ": %s", hfsbi_os_text(code));

@@ -107,7 +107,7 @@ bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
         while (hfsbi_http_list_next(&rest, &found)) {
             size_t end = hfsb_str_find_byte(found, ';');
             found = hfsbi_http_trim(hfsb_str_slice(found, 0, end));
-            if (hfsb_http_same(found, want)) return true;
+            if (found.len && hfsb_http_same(found, want)) return true;
         }
     }
     return false;

@@ -1,6 +1,7 @@
 /* http_head.c - the head of a message: lines, then what they mean together.
    Depends on: base, http_field, http_target. */
 #include "http_parts.h"
+#include "number.h"
 
 /* A head is checked in this order, whatever pieces it came in: each line by
    itself, from the first to the last; how many there are; what they say. So
@@ -70,9 +71,10 @@ static const char *hfsbi_http_version(const char *p, const char *end,
     return p + 8;
 }
 
-static const char *hfsbi_http_run(const char *p, const char *end,
-                                  unsigned bit) {
-    while (p < end && (hfsbi_http_class(*p) & bit)) p++;
+/* The first byte from p on that is not of that class. Every line ends in a
+   line feed, which is of none. */
+static const char *hfsbi_http_run(const char *p, unsigned bit) {
+    while (hfsbi_http_class(*p) & bit) p++;
     return p;
 }
 
@@ -112,14 +114,14 @@ static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
                                            const char *p, const char *end) {
     const hfsb_http_limits *limits = r->parser->limits;
     const char             *start = p, *next;
-    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
     if (*p != ' ') {
         hfsbi_http_refuse_byte(r, p, "the method of a request");
         return NULL;
     }
     r->head->method = hfsb_str_make(start, (size_t)(p - start));
     start = ++p;
-    p = hfsbi_http_run(p, end, HFSBI_HTTP_TARGET);
+    p = hfsbi_http_run(p, HFSBI_HTTP_TARGET);
     if (p == start) {
         hfsbi_http_refuse_byte(r, p, "the place of the request's target");
         return NULL;
@@ -151,7 +153,7 @@ static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
         next = p;
         if (i == 3 && p < end && *p == ' ')
             while (next < end && *next == ' ') next++;
-        p = hfsbi_http_run(next, end, HFSBI_HTTP_VALUE);
+        p = hfsbi_http_run(next, HFSBI_HTTP_VALUE);
         r->head->reason = hfsb_str_make(next, (size_t)(p - next));
         if (i != 3 || status < 100 || (p > next && next[-1] != ' '))
             next = NULL;
@@ -197,14 +199,17 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
     for (; end - p >= 16; p += 16) {
         const void *at = p;
         __m128i     v = _mm_loadu_si128((const __m128i *)at);
-        __m128i     bad = _mm_or_si128(
-                _mm_andnot_si128(_mm_cmpeq_epi8(v, tab),
-                                 _mm_cmpeq_epi8(_mm_min_epu8(v, low), v)),
-                _mm_cmpeq_epi8(v, del));
-        if (_mm_movemask_epi8(bad)) break;
+        __m128i     control = _mm_cmpeq_epi8(_mm_min_epu8(v, low), v);
+        __m128i     bad =
+            _mm_or_si128(_mm_andnot_si128(_mm_cmpeq_epi8(v, tab), control),
+                         _mm_cmpeq_epi8(v, del));
+        int mask = _mm_movemask_epi8(bad);
+        if (mask) return p + hfsbi_ctz64((unsigned)mask);
     }
+#else
+    (void)end;
 #endif
-    return hfsbi_http_run(p, end, HFSBI_HTTP_VALUE);
+    return hfsbi_http_run(p, HFSBI_HTTP_VALUE);
 }
 
 static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
@@ -229,7 +234,7 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field) {
     const char *start = p, *next;
-    p = hfsbi_http_run(p, end, HFSBI_HTTP_TOKEN);
+    p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
     if (p == start || *p != ':') return hfsbi_http_bad_name(r, start, p);
     field->name = hfsb_str_make(start, (size_t)(p - start));
     for (p++; *p == ' ' || *p == '\t';) p++;
@@ -357,6 +362,15 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
     }
 }
 
+/* name, which has as many bytes, is that one. It is a token, so that all that
+   becomes a letter, or "-", by its bit for lower case was one. */
+static bool hfsbi_http_named(hfsb_str name, const char *lower) {
+    size_t i;
+    for (i = 0; i < name.len; i++)
+        if ((name.ptr[i] | 0x20) != lower[i]) return false;
+    return true;
+}
+
 /* Only names as long as one of interest cost more than a switch. */
 static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
                            const hfsb_http_field *field) {
@@ -367,31 +381,31 @@ static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
     size_t                   which = 0;
     switch (name.len) {
     case 4:
-        if (hfsbi_http_is(name, "host") && !f->hosts++) f->host = field;
+        if (hfsbi_http_named(name, "host") && !f->hosts++) f->host = field;
         return true;
     case 6:
-        if (hfsbi_http_is(name, "expect") &&
+        if (hfsbi_http_named(name, "expect") &&
             hfsbi_http_is(field->value, "100-continue"))
             r->head->expect_continue = true;
         return true;
     case 10:
-        if (hfsbi_http_is(name, "connection"))
+        if (hfsbi_http_named(name, "connection"))
             hfsbi_http_see_connection(f, field);
         return true;
     case 12: break;
     case 13: which = 1; break;
     case 14:
-        return !hfsbi_http_is(name, "content-length") ||
+        return !hfsbi_http_named(name, "content-length") ||
                hfsbi_http_see_length(r, f, field);
     case 17:
-        if (hfsbi_http_is(name, "transfer-encoding"))
+        if (hfsbi_http_named(name, "transfer-encoding"))
             hfsbi_http_see_coding(f, field);
         which = 2;
         break;
     case 19: which = 3; break;
     default: return true;
     }
-    return hfsbi_http_is_reply(r) || !hfsbi_http_is(name, once[which]) ||
+    return hfsbi_http_is_reply(r) || !hfsbi_http_named(name, once[which]) ||
            hfsbi_http_see_once(r, f, which, field);
 }
 

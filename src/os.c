@@ -45,12 +45,23 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
     return "system error";
 }
 
-static hfsb_status hfsbi_os_status(int code) {
+HFSBI_FN hfsb_status hfsbi_os_status(int code) {
     switch (code) {
     case ENOENT:
     case ENOTDIR: return HFSB_NOT_FOUND;
     case ENOMEM: return HFSB_NOMEM;
     case E2BIG: return HFSB_LIMIT;
+    case EACCES:
+    case EPERM:
+    case EROFS: return HFSB_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return HFSB_FULL;
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case EBUSY:
+    case ETXTBSY: return HFSB_BUSY;
     default: return HFSB_IO;
     }
 }

@@ -46,9 +46,13 @@
    that are not known are "system error". */
 HFSBI_FN const char *hfsbi_os_text(int code);
 
-/* Fills *err with `format`, ": " and the words for errno `code`. The status is
-   HFSB_NOT_FOUND for ENOENT and ENOTDIR, HFSB_NOMEM for ENOMEM, HFSB_LIMIT
-   for E2BIG, else HFSB_IO. */
+/* The status for an errno: NOT_FOUND, NOMEM, LIMIT (E2BIG), DENIED, FULL (no
+   space, quota or size left), BUSY (no descriptor or process left, in use),
+   else HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_os_status(int code);
+
+/* Fills *err with `format`, ": " and the words for errno `code`; gives the
+   status of that. */
 HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
                                    ...) HFSBI_PRINTF(3, 4);
 

@@ -83,7 +83,8 @@ typedef struct hfsb_proc_result {
    HFSB_LIMIT      command, arguments and environment are too long
    HFSB_ARG        neither or both of command and argv, a NUL inside, a
                    variable without "=" or without a name
-   HFSB_IO, HFSB_NOMEM                                                     */
+   HFSB_BUSY       no descriptors or processes are left at the moment
+   HFSB_DENIED, HFSB_FULL, HFSB_IO, HFSB_NOMEM                             */
 HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
                                     hfsb_proc **out, hfsb_err *err);
 

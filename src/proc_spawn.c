@@ -256,7 +256,7 @@ static hfsb_status hfsbi_fail_name(hfsb_err *err, hfsb_status code,
 
 static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
                                       const char *before, const char *name) {
-    hfsb_status st = hfsbi_fail_os(NULL, code, "%s", "");
+    hfsb_status st = hfsbi_os_status(code);
     hfsbi_fail_name(err, st, before, name, ": ");
     hfsbi_err_add(err, "%s", hfsbi_os_text(code));
     return st;
@@ -444,7 +444,7 @@ static hfsb_status hfsbi_search_path(hfsbi_launch *l, hfsb_err *err) {
         if (code == EACCES) denied = true;
     }
     if (denied)
-        return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", l->program,
+        return hfsbi_fail_name(err, HFSB_DENIED, "Cannot run ", l->program,
                                ": permission denied");
     return hfsbi_fail_name(err, HFSB_NOT_FOUND,
                            "Program not found: ", l->program,

@@ -384,6 +384,10 @@ HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
     return server->phase > 0;
 }
 
+HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server) {
+    return server->stop_asked > 1;
+}
+
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part) {
     part->next = server->parts;

@@ -193,8 +193,8 @@ typedef struct hfsb_sandbox_opts {
     bool      kill_on_disconnect; /* a command ends when its client is gone,
                                      not only a streamed one */
     long long beat_ms; /* after this, and at this interval, a reply that takes
-                          long sends a blank (0: 10,000, or half the command's
-                          timeout when that is less) */
+                          long sends a blank (0: 10,000); half the command's
+                          timeout when that is less */
 } hfsb_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other

@@ -39,6 +39,8 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
 /* True from the first hfsb_server_stop() on. */
 HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
+/* True from the second on. */
+HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
 
 /* The request came with the token, or none is asked for. */
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);

@@ -151,6 +151,17 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
    or other descriptors to wait for. */
 HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
 
+/* ---- job_list.c; these take the lock themselves ---- */
+
+HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
+
+typedef struct hfsbi_jobs_figures {
+    size_t        running, waiting;
+    unsigned long ever;
+} hfsbi_jobs_figures;
+
+HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
+
 /* ---- calls ---- */
 
 typedef enum hfsbi_wait {
@@ -202,6 +213,15 @@ HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
    NULL. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
+/* The keys that tell how a command ended. */
+HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job);
+
+/* Gives bytes to the standard input of a job, then its end with eof; fills
+   *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_str bytes, bool eof,
+                                     hfsb_tool_result *result);
+
 /* What bash_output and kill answer once they need not wait any more. Under
    the lock. */
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
@@ -216,6 +236,9 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* Waits for something to happen, or until `until` (-1: for ever); may return
    earlier. Under the lock, which is let go of meanwhile. */
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* hfsb_tools_close() without grace: what runs is killed at once. */
+HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 
 /* Does what can be done without waiting, whoever drives. Under the lock. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);

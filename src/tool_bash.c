@@ -174,7 +174,7 @@ static void hfsbi_put_left(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_end(w);
 }
 
-static void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
+HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_key(w, HFSB_LIT("exit_code"));
     if (job->end.end == HFSB_PROC_EXITED)
         hfsb_json_put_int(w, job->end.exit_code);
@@ -354,6 +354,13 @@ HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
 
 /* ---- the others ---- */
 
+static hfsb_status hfsbi_no_such_job(hfsb_tool_result *result, hfsb_str id,
+                                     hfsb_err *err) {
+    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
+    hfsbi_err_quote(err, id, 80);
+    return hfsbi_result_fail(result, "%s", err->msg);
+}
+
 /* The job that `id` names, or a failed result. Under the lock. */
 static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
                                 hfsb_err *err) {
@@ -362,10 +369,7 @@ static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
     *job = NULL;
     if (st != HFSB_OK) return st;
     *job = hfsbi_job_find(call->tools, id);
-    if (*job) return HFSB_OK;
-    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
-    hfsbi_err_quote(err, id, 80);
-    return hfsbi_result_fail(&call->result, "%s", err->msg);
+    return *job ? HFSB_OK : hfsbi_no_such_job(&call->result, id, err);
 }
 
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
@@ -452,38 +456,50 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools *tools = call->tools;
-    hfsb_str    text = HFSB_INIT;
-    bool        eof = false;
+HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_str bytes, bool eof,
+                                     hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
     hfsbi_job  *job;
-    hfsb_status st =
-        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
-    if (st != HFSB_OK) return st;
-    if (!text.ptr && !eof)
-        return hfsbi_fail(
-            err, HFSB_ARG, 0,
-            "Give \"text\" (a string), \"eof\" (true), or both.");
+    hfsb_status st;
     pthread_mutex_lock(&tools->lock);
-    st = hfsbi_job_of(call, &job, err);
-    if (job && job->state != HFSBI_JOB_RUNNING) {
-        st = hfsbi_result_fail(&call->result, "Job %s %s.", job->id,
+    job = hfsbi_job_find(tools, id);
+    if (!job) {
+        st = hfsbi_no_such_job(result, id, &err);
+    } else if (job->state != HFSBI_JOB_RUNNING) {
+        st = hfsbi_result_fail(result, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
                                    ? "has ended"
                                    : "waits for other commands to end");
-    } else if (job) {
-        st = hfsb_proc_input(job->proc, text, eof, err);
+    } else {
+        st = hfsb_proc_input(job->proc, bytes, eof, &err);
         st = st == HFSB_OK
-                 ? hfsbi_result_ok(&call->result, "Sent %zu bytes to job %s%s",
-                                   text.len, job->id,
+                 ? hfsbi_result_ok(result, "Sent %zu bytes to job %s%s",
+                                   bytes.len, job->id,
                                    eof ? ", then the end of input" : "")
-                 : hfsbi_result_err(&call->result, err);
+                 : hfsbi_result_err(result, &err);
     }
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
     return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
+    hfsb_str    text = HFSB_INIT, id = HFSB_LIT("");
+    bool        eof = false;
+    hfsb_status st =
+        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
+    if (st == HFSB_OK && !text.ptr && !eof)
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "Give \"text\" (a string), \"eof\" (true), or "
+                        "both.");
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
+    return st == HFSB_OK ? hfsbi_job_input(call->tools, id, text, eof,
+                                           &call->result)
+                         : st;
 }
 
 /* Under the lock: asks one job, or all, to end; call->killed are those. */

@@ -83,7 +83,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
-static void hfsbi_tools_free(hfsb_tools *tools) {
+HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     hfsbi_jobs_free(tools);
     hfsbi_onces_free(tools);

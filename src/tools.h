@@ -170,6 +170,15 @@ HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 /* How many commands run or wait for their turn. */
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 
+/* Appends what is known of a command as a JSON object: id, state ("waiting",
+   "running", "done"), description, command (its first 200 characters;
+   command_cut when that is not all), pid, background, age_ms, duration_ms,
+   exit_code, signal, timed_out, killed, output_bytes. id empty: an array of
+   all, the newest first. HFSB_OK; HFSB_NOT_FOUND; HFSB_NOMEM or HFSB_LIMIT
+   with *out as it was. */
+HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_buf *out, hfsb_err *err);
+
 /* ---- definitions, for a model ---- */
 
 typedef enum hfsb_tools_format {

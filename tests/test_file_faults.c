@@ -46,21 +46,21 @@ static const char *file_size_limit(void) {
     T_CHECK(put("larger", big, NULL) == HFSB_OK);
     T_CHECK(link("larger", "larger-link") == 0);
     T_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    put_fails("larger", "small", HFSB_IO, /* its old content has no backup */
+    put_fails("larger", "small", HFSB_FULL, /* its old content has no backup */
               "Cannot write larger: the file size limit is reached");
     T_FILE("larger", big);
-    put_fails("limited", big, HFSB_IO,
+    put_fails("limited", big, HFSB_FULL,
               "Cannot write limited: the file size limit is reached");
     T_FILE("limited", "old");
-    put_fails("limited-hard", big, HFSB_IO,
+    put_fails("limited-hard", big, HFSB_FULL,
               "Cannot write limited-hard: the file size limit is reached");
     T_FILE("limited-hard", "old");
     T_CHECK(put("limited", "fits", NULL) == HFSB_OK);
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("limited"), NULL, &w,
                                   &err) == HFSB_OK);
-    T_CHECK(hfsb_file_writer_append(w, hfsb_cstr(big), &err) == HFSB_IO);
-    T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_IO);
-    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_IO);
+    T_CHECK(hfsb_file_writer_append(w, hfsb_cstr(big), &err) == HFSB_FULL);
+    T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_FULL);
+    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_FULL);
     hfsb_file_writer_close(w);
     T_FILE("limited", "fits");
     T_CLEAN(".");
@@ -78,8 +78,8 @@ static const char *descriptor_limit(void) {
         limit.rlim_cur = (rlim_t)n;
         if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return "no limit here";
         st = put("fds", good ? "new" : "first", NULL);
-        T_CHECK(st == HFSB_OK || st == HFSB_IO);
-        if (st == HFSB_IO)
+        T_CHECK(st == HFSB_OK || st == HFSB_BUSY);
+        if (st == HFSB_BUSY)
             T_CHECK(strcmp(err.msg, "Cannot write fds: too many open files "
                                     "in this process") == 0);
         good += st == HFSB_OK;
@@ -135,19 +135,19 @@ static const char *forbidden(void) {
             w.in_place);
     T_FILE("closed/theirs", "a longer one");
     T_CHECK(t_mode("closed/theirs") == 0666);
-    put_fails("closed/new", "x", HFSB_IO,
+    put_fails("closed/new", "x", HFSB_DENIED,
               "Cannot write closed/new: permission denied");
-    put_fails("closed/new/file", "x", HFSB_IO,
+    put_fails("closed/new/file", "x", HFSB_DENIED,
               "Cannot write closed/new/file: permission denied");
-    put_fails("closed/readonly", "x", HFSB_IO,
+    put_fails("closed/readonly", "x", HFSB_DENIED,
               "Cannot write closed/readonly: permission denied");
-    put_fails("closed/blind", "x", HFSB_IO, /* no way back: no backup */
+    put_fails("closed/blind", "x", HFSB_DENIED, /* no way back: no backup */
               "Cannot write closed/blind: permission denied");
     /* it can, but the file cannot, or not its owner */
-    put_fails("open/readonly", "x", HFSB_IO,
+    put_fails("open/readonly", "x", HFSB_DENIED,
               "Cannot write open/readonly: permission denied");
     T_FILE("open/readonly", "old");
-    put_fails("open/mine", "x", HFSB_IO,
+    put_fails("open/mine", "x", HFSB_DENIED,
               "Cannot write open/mine: permission denied");
     T_FILE("open/mine", "old");
     /* writing takes the bit away from those without privileges */
@@ -158,16 +158,16 @@ static const char *forbidden(void) {
     T_CHECK(put("open/new", "new", &w) == HFSB_OK && !w.in_place);
     T_CLEAN("open");
     /* nothing to be seen there */
-    put_fails("locked/file", "x", HFSB_IO,
+    put_fails("locked/file", "x", HFSB_DENIED,
               "Cannot write locked/file: permission denied");
     T_CHECK(hfsb_file_read(NULL, HFSB_LIT("locked/file"), 0, &out, NULL,
-                           &err) == HFSB_IO);
+                           &err) == HFSB_DENIED);
     T_STR(hfsb_cstr(err.msg), "Cannot read locked/file: permission denied");
     T_CHECK(hfsb_file_read(NULL, HFSB_LIT("open/secret"), 0, &out, NULL,
-                           &err) == HFSB_IO);
+                           &err) == HFSB_DENIED);
     T_STR(hfsb_cstr(err.msg), "Cannot read open/secret: permission denied");
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("closed/file"), &err) ==
-            HFSB_IO);
+            HFSB_DENIED);
     T_STR(hfsb_cstr(err.msg), "Cannot remove closed/file: permission denied");
     hfsb_buf_free(&out);
     return NULL;
@@ -209,13 +209,13 @@ static const char *full_disk(void) {
     t_put("small/file", "old");
     t_put("small/hard", "old");
     T_CHECK(link("small/hard", "small/link") == 0);
-    put_fails("small/file", big, HFSB_IO,
+    put_fails("small/file", big, HFSB_FULL,
               "Cannot write small/file: no space left on the device");
     T_FILE("small/file", "old");
-    put_fails("small/hard", big, HFSB_IO,
+    put_fails("small/hard", big, HFSB_FULL,
               "Cannot write small/hard: no space left on the device");
     T_FILE("small/link", "old");
-    put_fails("small/new", big, HFSB_IO,
+    put_fails("small/new", big, HFSB_FULL,
               "Cannot write small/new: no space left on the device");
     T_CHECK(!t_exists("small/new"));
     T_CLEAN("small");
@@ -239,10 +239,10 @@ static const char *mount_point(void) {
     T_CLEAN(".");
     /* and when there is no room for it: as it was */
 #ifdef HFSBI_LINUX
-    put_fails("point", big, HFSB_IO,
+    put_fails("point", big, HFSB_FULL,
               "Cannot write point: no space left on the device");
 #else /* room cannot be made sure of */
-    put_fails("point", big, HFSB_IO,
+    put_fails("point", big, HFSB_FULL,
               "Cannot write point: no space left on the device (the old "
               "content was put back)");
 #endif
@@ -264,14 +264,14 @@ static const char *read_only(void) {
     T_CHECK(put("small/file", "new", &w) == HFSB_OK && w.in_place);
     T_FILE("writable", "new");
     T_CHECK(umount("small/file") == 0);
-    put_fails("small/file", "x", HFSB_IO,
+    put_fails("small/file", "x", HFSB_DENIED,
               "Cannot write small/file: the file system is read-only");
-    put_fails("small/new", "x", HFSB_IO,
+    put_fails("small/new", "x", HFSB_DENIED,
               "Cannot write small/new: the file system is read-only");
-    put_fails("small/new/file", "x", HFSB_IO,
+    put_fails("small/new/file", "x", HFSB_DENIED,
               "Cannot write small/new/file: the file system is read-only");
     T_FILE("small/file", "old");
-    T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("small/file"), &err) == HFSB_IO);
+    T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("small/file"), &err) == HFSB_DENIED);
     T_STR(hfsb_cstr(err.msg),
           "Cannot remove small/file: the file system is read-only");
     return NULL;
@@ -314,7 +314,7 @@ static const char *running_program(void) {
                             NULL, NULL, &err) == HFSB_OK);
     T_CHECK(chmod("program", 0755) == 0 && link("program", "program2") == 0);
     pid = run_copy(&input);
-    put_fails("program", "new", HFSB_IO, /* two names: in place, but no */
+    put_fails("program", "new", HFSB_BUSY, /* two names: in place, but no */
               "Cannot write program: the program is being executed");
     T_CHECK(unlink("program2") == 0);
     T_CHECK(put("program", "new", &w) == HFSB_OK && !w.in_place);

@@ -131,7 +131,7 @@ static void programs_are_searched_in_the_path_of_the_command(void) {
     T_CHECK(hfsb_proc_run(&o, &out, NULL, NULL, &err) == HFSB_OK);
     T_STR(out, "prog x\n");
     snprintf(path, sizeof path, "PATH=%s/denied:/no/such", dir_path);
-    refuses(&o, HFSB_IO, "Cannot run prog: permission denied");
+    refuses(&o, HFSB_DENIED, "Cannot run prog: permission denied");
     o.work_dir = dir_path;
     env[0] = "PATH=/no/such:";
     hfsb_buf_truncate(&out, 0);

@@ -129,7 +129,7 @@ static void with_few_descriptors(void) {
                 T_CHECK(r.end == HFSB_PROC_EXITED && !r.incomplete);
             } else {
                 failed++;
-                T_CHECK(st == HFSB_IO);
+                T_CHECK(st == HFSB_BUSY);
                 if (!strstr(err.msg, "too many open files"))
                     printf("%zu %zu: %s\n", kind, extra, err.msg);
                 T_CHECK(strstr(err.msg, "too many open files") != NULL);
@@ -176,7 +176,7 @@ static void with_no_process_left(void) {
     T_CHECK(setrlimit(RLIMIT_NPROC, &limit) == 0);
     o.command = HFSB_LIT("true");
     o.input = HFSB_LIT("x");
-    T_CHECK(hfsb_proc_open(&o, &proc, &err) == HFSB_IO);
+    T_CHECK(hfsb_proc_open(&o, &proc, &err) == HFSB_BUSY);
     T_STR(hfsb_cstr(err.msg),
           "Cannot start a process: no resources at the moment");
     T_CHECK(t_open_fds() == fds && t_no_child());

@@ -365,6 +365,7 @@ static void complain(const torture *t, const hfsb_proc_result *r,
 static hfsb_status expected_status(const torture *t) {
     if (is(t, "exec-missing") || is(t, "cwd-missing")) return HFSB_NOT_FOUND;
     if (is(t, "env-odd")) return HFSB_ARG;
+    if (is(t, "exec-noexec") || is(t, "exec-dir")) return HFSB_DENIED;
     return strncmp(t->end, "The command, its", 16) == 0 ? HFSB_LIMIT
                                                         : HFSB_IO;
 }
