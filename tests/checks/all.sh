@@ -49,6 +49,8 @@ item headers-up-to-date ./amalgamate.sh --check
 item make make
 item make-test make test
 item cli sh tests/checks/cli.sh
+item client sh tests/checks/client.sh
+item server-limits sh tests/checks/server_limits.sh
 item fresh-copy sh tests/checks/fresh.sh
 item long-runs env HFSB_TEST_LONG=1 OUT=build/long sh tests/run file_root \
     proc_host_limits tools_output

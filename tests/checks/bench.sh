@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds and runs the benchmarks, tests/bench/bench_NAME.c, then says what the
-# header costs: its size and the time to compile it. `make bench`
+# Builds and runs the benchmarks, tests/bench/bench_NAME.c, then measures the
+# server (tests/bench/server.sh; its NAME is server) and says what the header
+# costs: its size and the time to compile it. `make bench`
 #   tests/checks/bench.sh [NAME...]
 # Other libraries are measured beside it where they are installed (on Debian
 # libcjson-dev, rapidjson-dev, libsimdjson-dev): bench_NAME_peers.cpp.
@@ -47,10 +48,13 @@ if [ $# = 0 ]; then
         f=$(basename "$f" .c)
         set -- "$@" "${f#bench_}"
     done
+    set -- "$@" server
 fi
 for name; do
     echo "==== $name"
-    if build "$name" > "$out/$name.log" 2>&1; then
+    if [ "$name" = server ]; then
+        sh tests/bench/server.sh || bad=1
+    elif build "$name" > "$out/$name.log" 2>&1; then
         "$out/bench_$name" || bad=1
     else
         echo "bench_$name does not build:"
