@@ -1,5 +1,7 @@
 # The names people type; the work is done by tests/run and tests/checks/.
-#   make          build/hfsb and the other programs of examples/
+#   make          build/hfsb, build/hfsb-server, the programs of examples/
+#   make serve    build and run the server, on 127.0.0.1:7860
+#   make static   build/static/hfsb-server: small, needs no library (musl)
 #   make test     build and run the tests: a compiler and make are enough
 #   make check    the long set: compilers, sanitisers, growth, short fuzzing
 #   make fuzz     every fuzz target for FUZZ_SECONDS (needs clang)
@@ -32,6 +34,22 @@ all:
 	    else exit 1; fi; \
 	done
 
+serve: all
+	@exec build/hfsb-server
+
+# With musl where its compiler is installed; a program for a container.
+STATIC_CC     ?= $$(command -v musl-gcc || echo $(CC))
+STATIC_CFLAGS ?= -Os -ffunction-sections -fdata-sections \
+                 -fno-asynchronous-unwind-tables -fno-unwind-tables \
+                 -Wl,--gc-sections -Wl,-z,noseparate-code -s
+static:
+	@mkdir -p build/static
+	@cc=$(STATIC_CC); \
+	$$cc -static $(STATIC_CFLAGS) -I. -o build/static/hfsb-server \
+	    examples/hfsb-server.c examples/hfsb-server/*.c -pthread && \
+	echo "built build/static/hfsb-server with $$cc," \
+	    "$$(wc -c < build/static/hfsb-server) bytes"
+
 test: all
 	@CC='$(CC)' CFLAGS='$(CFLAGS)' sh tests/run
 
@@ -47,4 +65,4 @@ bench:
 clean:
 	rm -rf build
 
-.PHONY: all test check fuzz bench clean
+.PHONY: all serve static test check fuzz bench clean

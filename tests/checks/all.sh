@@ -49,6 +49,7 @@ item headers-up-to-date ./amalgamate.sh --check
 item make make
 item make-test make test
 item cli sh tests/checks/cli.sh
+item server sh tests/checks/server.sh
 item client sh tests/checks/client.sh
 item server-limits sh tests/checks/server_limits.sh
 item fresh-copy sh tests/checks/fresh.sh

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The documentation tells the truth:
 #   - every ```c block of README.md and the quick start at the top of hfsb.h
-#     compile, as C99 and as C++17, without a warning;
+#     and hfsb_server.h compile, as C99 and as C++17, without a warning;
 #   - every ```sh block of README.md that is marked `sh run` runs, in the
 #     project's folder, and exits 0.
-# A block with its own #include "hfsb.h" is a whole file. One with a line that
+# A block with its own #include "hfsb... is a whole file. One with a line that
 # begins with "}" holds functions. Any other is what stands in a function that
 # has a text called `content`.
 set -u
@@ -51,10 +51,10 @@ compiles() { # FILE AS COMPILER...
 }
 
 wrap() { # a block without includes becomes a file
-    ! grep -q 'include "hfsb.h"' "$1" || return 0
+    ! grep -q 'include "hfsb' "$1" || return 0
     {
         printf '#include <stdio.h>\n#include <stdlib.h>\n'
-        printf '#include <string.h>\n#include "hfsb.h"\n'
+        printf '#include <string.h>\n#include "hfsb_server.h"\n'
         if grep -q '^}' "$1"; then
             cat "$1"
         else
@@ -75,12 +75,13 @@ else
     echo "FAIL  there is no README.md"
     bad=1
 fi
-quick_start hfsb.h > "$out/hfsb.h-quick-start.c"
-if [ ! -s "$out/hfsb.h-quick-start.c" ]; then
-    echo "FAIL  no quick start found at the top of hfsb.h"
-    rm -f "$out/hfsb.h-quick-start.c"
+for f in hfsb.h hfsb_server.h; do
+    quick_start "$f" > "$out/$f-quick-start.c"
+    [ ! -s "$out/$f-quick-start.c" ] || continue
+    echo "FAIL  no quick start found at the top of $f"
+    rm -f "$out/$f-quick-start.c"
     bad=$((bad + 1))
-fi
+done
 flags="-Wall -Wextra -Werror"
 for f in "$out"/*.c; do
     [ -f "$f" ] || continue

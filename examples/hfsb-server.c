@@ -1,0 +1,169 @@
+/* hfsb-server.c - the sandbox over HTTP: a program for a container, a Space,
+   or the machine at hand. `hfsb-server --help` says how it is used.
+
+   Its parts are in hfsb-server/: options.c, secret.c (the token), init.c (as
+   process 1), signals.c, log.c, greeting.c. To build it compile this file with
+   all of them, which `make` does; `make static` builds it small and without
+   any library. A program of your own that serves is embed_server.c. */
+#define HFSB_IMPLEMENTATION
+#include "hfsb-server/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PLACES = 3 * MAX_TEXTS };
+
+/* The names that Host may have. A Space's own name is one, unless any name is
+   fine: with a token, on all addresses, and none listed. */
+static void fill_allowed(const options *o, texts *out) {
+    const char *space = getenv("SPACE_HOST");
+    *out = o->allow_hosts;
+    if (!space || !*space || out->count == MAX_TEXTS) return;
+    if (o->has_token && out->count == 0 && !only_loopback(o)) return;
+    out->list[out->count++] = space;
+}
+
+static hfsb_status open_server(options *o, const secret *token,
+                               hfsb_server **out, hfsb_err *err) {
+    hfsb_server_opts opts = HFSB_INIT;
+    texts            allowed;
+    fill_allowed(o, &allowed);
+    opts.token = hfsb_str_make(token->bytes, token->len);
+    opts.no_auth = o->no_auth;
+    opts.open_to_all = o->is_public;
+    opts.allow_hosts = allowed.count ? allowed.list : NULL;
+    opts.max_head = (size_t)o->max_head;
+    opts.max_body = (size_t)o->max_body;
+    opts.max_bodies = (size_t)o->max_bodies;
+    opts.max_connections = (size_t)o->max_connections;
+    opts.head_ms = o->head_ms;
+    opts.body_ms = o->body_ms;
+    opts.idle_ms = o->idle_ms;
+    opts.stop_ms = 9000; /* the program itself ends within 10 s */
+    opts.no_threads = o->threads == 0;
+    opts.max_threads = o->threads > 0 ? (size_t)o->threads : 0;
+    opts.on_event = log_event;
+    opts.user = o;
+    return hfsb_server_open(&opts, out, err);
+}
+
+static hfsb_status add_sandbox(const options *o, hfsb_server *server,
+                               hfsb_err *err) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_tools_opts   tools = HFSB_INIT;
+    tools.work_dir = hfsb_cstr(o->work_dir);
+    tools.root = hfsb_cstr(o->root);
+    tools.timeout = o->timeout_ms ? (double)o->timeout_ms / 1000 : 120;
+    tools.max_timeout = (double)o->max_timeout_ms / 1000;
+    tools.max_running = (size_t)o->max_running;
+    tools.max_waiting = (size_t)o->max_waiting;
+    opts.tools = &tools;
+    opts.kill_on_disconnect = o->kill_on_disconnect;
+    opts.beat_ms = o->beat_ms;
+    return hfsb_server_add_sandbox(server, &opts, err);
+}
+
+/* ---- listening ---- */
+
+static hfsb_status listen_tcp(const options *o, hfsb_server *server,
+                              place *places, size_t *count, hfsb_err *err) {
+    unsigned    port = o->port >= 0 ? (unsigned)o->port : DEFAULT_PORT;
+    const char *host;
+    size_t      i;
+    for (i = 0; (host = tcp_host(o, i)) != NULL; i++) {
+        place      *p = &places[(*count)++];
+        hfsb_status st = hfsb_server_listen(server, host, port, &p->port, err);
+        if (st != HFSB_OK) return st;
+        snprintf(p->text, sizeof p->text, "%s", host);
+        if (port == 0) port = p->port; /* the same one everywhere */
+    }
+    return HFSB_OK;
+}
+
+static hfsb_status listen_elsewhere(const options *o, hfsb_server *server,
+                                    place *places, size_t *count,
+                                    hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; i < o->unix_paths.count && st == HFSB_OK; i++) {
+        place *p = &places[(*count)++];
+        p->is_unix = true;
+        snprintf(p->text, sizeof p->text, "%s", o->unix_paths.list[i]);
+        st = hfsb_server_listen_unix(server, o->unix_paths.list[i], err);
+    }
+    for (i = 0; i < o->listen_fds.count && st == HFSB_OK; i++) {
+        int fd = atoi(o->listen_fds.list[i]);
+        describe_socket(fd, &places[(*count)++]);
+        st = hfsb_server_listen_fd(server, fd, err);
+    }
+    return st;
+}
+
+/* DONE, or the exit code after saying what is wrong. */
+static int start(const options *o, hfsb_server *server, const secret *token) {
+    static place places[MAX_PLACES];
+    size_t       count = 0;
+    hfsb_err     err = HFSB_INIT;
+    hfsb_status  st = add_sandbox(o, server, &err);
+    if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
+    if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
+    if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))
+        return complain(USAGE,
+                        "%s\nWithout a token it serves on loopback only: "
+                        "leave --host out, or set SANDBOX_API_TOKEN in place "
+                        "of --no-auth, or add --public when something else "
+                        "guards it.",
+                        err.msg);
+    if (st != HFSB_OK)
+        return complain(FAILED, "%s",
+                        err.msg[0] ? err.msg : hfsb_status_text(st));
+    if (!o->quiet) greet(o, places, count, token);
+    if (!o->has_token && !o->no_auth)
+        complain(DONE, "no token is set, so that all but /api/health answers "
+                       "503. Set SANDBOX_API_TOKEN, or use --token-file, "
+                       "--token-fd or --no-auth (see --help).");
+    return DONE;
+}
+
+static int serve(options *o) {
+    static secret token;
+    hfsb_server  *server = NULL;
+    hfsb_err      err = HFSB_INIT;
+    hfsb_status   st;
+    int           code = find_token(o, &token);
+    if (code != DONE) return code;
+    raise_descriptor_limit(o);
+    st = open_server(o, &token, &server, &err);
+    if (st == HFSB_OK) stop_on_signals(server);
+    if (st == HFSB_OK) code = start(o, server, &token);
+    wipe(&token, sizeof token);
+    wipe_stack();
+    if (st == HFSB_OK && code == DONE) st = hfsb_server_run(server, &err);
+    if (st != HFSB_OK)
+        code = complain(FAILED, "%s",
+                        err.msg[0] ? err.msg : hfsb_status_text(st));
+    if (server) hfsb_server_close(server);
+    return code;
+}
+
+/* Descriptors 0, 1 and 2 exist, so that nothing else gets their numbers. */
+static void open_standard(void) {
+    int fd;
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= 2);
+    if (fd > 2) close(fd);
+}
+
+int main(int argc, char **argv) {
+    options o;
+    int     code = DONE;
+    hide_memory();
+    open_standard();
+    if (!take_options(argc, argv, &o, &code)) return code;
+    become_init();
+    return serve(&o);
+}

@@ -1,0 +1,111 @@
+/* log.c - what happened, as lines of JSON. Paths are as strangers sent them:
+   everything beyond printable ASCII is escaped, so that neither a terminal nor
+   a reader of lines can be fooled. */
+#define _XOPEN_SOURCE 700 /* clock_gettime, gmtime_r; before any include */
+#include "program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_PATH = 1000 }; /* bytes of a path that are shown */
+
+bool write_all(int fd, const char *ptr, size_t n) {
+    while (n > 0) {
+        ssize_t k = write(fd, ptr, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return false;
+        ptr += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+static void put_time(hfsb_json_writer *w) {
+    struct timespec now;
+    struct tm       utc;
+    char            text[64];
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+        !gmtime_r(&now.tv_sec, &utc))
+        return;
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+             utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+             utc.tm_min, utc.tm_sec, (int)(now.tv_nsec / 1000000));
+    hfsb_json_put_key(w, HFSB_LIT("time"));
+    hfsb_json_put_str(w, hfsb_cstr(text));
+}
+
+static void put_text(hfsb_json_writer *w, const char *key, hfsb_str text) {
+    if (text.len == 0) return;
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, hfsb_str_slice(text, 0, MAX_PATH));
+}
+
+static void put_count(hfsb_json_writer *w, const char *key,
+                      unsigned long long n) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_uint(w, n);
+}
+
+static void put_event(hfsb_json_writer *w, const hfsb_server_event *e) {
+    hfsb_json_put_object(w);
+    put_time(w);
+    put_text(w, "event", hfsb_cstr(e->what));
+    put_text(w, "method", e->method);
+    put_text(w, "path", e->path);
+    if (e->status) {
+        put_count(w, "status", (unsigned long long)e->status);
+        put_count(w, "ms", (unsigned long long)e->duration_ms);
+        put_count(w, "bytes_in", e->bytes_in);
+        put_count(w, "bytes_out", e->bytes_out);
+    }
+    put_text(w, "peer", e->peer);
+    put_text(w, "detail", e->detail);
+    hfsb_json_put_end(w);
+}
+
+/* Appends JSON with all that is not printable ASCII as \uXXXX, and a line
+   end. */
+static hfsb_status put_ascii(hfsb_str json, hfsb_buf *out) {
+    hfsb_status   st = HFSB_OK;
+    size_t        at = 0;
+    unsigned long code;
+    while (at < json.len && st == HFSB_OK) {
+        size_t used = hfsb_utf8_step(json, at, &code, NULL);
+        at += used;
+        if (code >= ' ' && code < 127)
+            st = hfsb_buf_append_byte(out, (char)code);
+        else if (code < 0x10000) st = hfsb_buf_printf(out, "\\u%04lx", code);
+        else
+            st =
+                hfsb_buf_printf(out, "\\u%04lx\\u%04lx", 0xd7c0 + (code >> 10),
+                                0xdc00 + (code & 0x3ff));
+    }
+    return st == HFSB_OK ? hfsb_buf_append_byte(out, '\n') : st;
+}
+
+static void log_json(const hfsb_server_event *event) {
+    hfsb_json_writer w;
+    hfsb_buf         json = HFSB_INIT, line = HFSB_INIT;
+    hfsb_json_writer_init(&w, &json, NULL);
+    put_event(&w, event);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
+        put_ascii(hfsb_buf_str(&json), &line) == HFSB_OK)
+        (void)write_all(2, line.ptr, line.len); /* as one write: one line */
+    hfsb_buf_free(&json);
+    hfsb_buf_free(&line);
+}
+
+void log_event(void *user, const hfsb_server_event *event) {
+    const options   *o = (const options *)user;
+    static long long told; /* when, so that it is not said all the time */
+    if (o->log) {
+        log_json(event);
+    } else if (strcmp(event->what, "request") != 0 &&
+               (!told || hfsb_clock_ms() - told > 1000)) {
+        told = hfsb_clock_ms();
+        log_json(event);
+    }
+}

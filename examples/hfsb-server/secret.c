@@ -1,0 +1,180 @@
+/* secret.c - the token, and leaving no copy of it: a command may run as the
+   same user, or as root, and read this process's memory. So there is no stdio
+   here, and no buffer that is not overwritten. */
+#define _GNU_SOURCE 1 /* environ; before any include */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+#ifndef __GLIBC__
+extern char **environ;
+#endif
+
+void wipe(void *ptr, size_t n) {
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+}
+
+static void wipe_here(void) {
+    char space[16384];
+    wipe(space, sizeof space);
+}
+
+void wipe_stack(void) {
+    /* volatile: it must stay a call, below the frame of the caller */
+    void (*volatile call)(void) = wipe_here;
+    call();
+}
+
+void hide_memory(void) {
+#ifdef PR_SET_DUMPABLE
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
+/* ---- where it comes from ---- */
+
+bool take_environment_token(secret *out, bool *found) {
+    static const char name[] = "SANDBOX_API_TOKEN=";
+    const size_t      name_len = sizeof name - 1;
+    char            **from = environ, **to = environ;
+    bool              fits = true, seen = false;
+    /* there may be several of that name: the first is the one that counts */
+    for (; from && *from; from++) {
+        char  *value = *from + name_len;
+        size_t len;
+        if (strncmp(*from, name, name_len) != 0) {
+            *to++ = *from;
+            continue;
+        }
+        len = strlen(value);
+        if (!seen && out) {
+            fits = len <= sizeof out->bytes;
+            out->len = fits ? len : 0;
+            memcpy(out->bytes, value, out->len);
+        }
+        seen = true;
+        wipe(value, len);
+    }
+    if (to) *to = NULL;
+    if (found) *found = seen;
+    return fits;
+}
+
+/* All there is to read, less a line end; false with errno. */
+static bool read_token(int fd, secret *out) {
+    char    more;
+    ssize_t n = 1;
+    out->len = 0;
+    while (n > 0) {
+        bool full = out->len == sizeof out->bytes;
+        do
+            n = full ? read(fd, &more, 1)
+                     : read(fd, out->bytes + out->len,
+                            sizeof out->bytes - out->len);
+        while (n < 0 && errno == EINTR);
+        if (n > 0 && full) {
+            errno = EFBIG;
+            n = -1;
+        }
+        if (n > 0) out->len += (size_t)n;
+    }
+    if (n == 0 && out->len && out->bytes[out->len - 1] == '\n') {
+        out->len--;
+        if (out->len && out->bytes[out->len - 1] == '\r') out->len--;
+    }
+    return n == 0;
+}
+
+static int read_token_from(const options *o, secret *out) {
+    int fd = o->token_file ? open(o->token_file, O_RDONLY | O_CLOEXEC)
+                           : (int)o->token_fd;
+    int code = DONE;
+    if (fd < 0 || !read_token(fd, out))
+        code = complain(FAILED, "the token cannot be read from %s: %s.",
+                        o->token_file ? o->token_file : "--token-fd",
+                        errno == EFBIG ? "it is longer than a token can be"
+                                       : strerror(errno));
+    if (fd >= 0) close(fd);
+    return code;
+}
+
+/* Random hexadecimal digits; false when there is no source of them. */
+static bool make_token(secret *out) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char     raw[20];
+    int               fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    size_t            i;
+    bool              ok = fd >= 0 && read(fd, raw, sizeof raw) == sizeof raw;
+    if (fd >= 0) close(fd);
+    for (i = 0; ok && i < sizeof raw; i++) {
+        out->bytes[2 * i] = digits[raw[i] >> 4];
+        out->bytes[2 * i + 1] = digits[raw[i] & 15];
+    }
+    wipe(raw, sizeof raw);
+    out->len = ok ? 2 * sizeof raw : 0;
+    out->made_up = ok;
+    return ok;
+}
+
+/* ---- which one it is ---- */
+
+/* What may stand in a field of a head, without a blank. The message must not
+   show any of it. */
+static int check_token(const secret *token, const char *from) {
+    size_t i;
+    if (token->len == 0)
+        return complain(USAGE,
+                        "the token of %s is empty. Set one, or use --no-auth "
+                        "to serve without.",
+                        from);
+    for (i = 0; i < token->len; i++) {
+        unsigned char c = (unsigned char)token->bytes[i];
+        if (c > ' ' && c < 127) continue;
+        return complain(USAGE,
+                        "the token of %s has a blank, a control character or "
+                        "a letter beyond ASCII at position %zu.",
+                        from, i + 1);
+    }
+    return DONE;
+}
+
+static int token_of(options *o, secret *out) {
+    const char *from = "SANDBOX_API_TOKEN";
+    bool        found, fits = take_environment_token(out, &found);
+    int         code;
+    if (o->token_file || o->token_fd >= 0) {
+        wipe(out, sizeof *out);
+        from = o->token_file ? o->token_file : "--token-fd";
+        code = read_token_from(o, out);
+        if (code != DONE) return code;
+    } else if (found && o->no_auth) {
+        return complain(USAGE, "--no-auth and SANDBOX_API_TOKEN contradict "
+                               "each other: unset one.");
+    } else if (found && !fits) {
+        return complain(USAGE,
+                        "SANDBOX_API_TOKEN is longer than a token can "
+                        "be, which is %d bytes.",
+                        (int)SECRET_SIZE);
+    } else if (!found) {
+        /* only for the person who sees it, and no one else on the network */
+        if (!o->no_auth && only_loopback(o) && isatty(1) && !o->quiet)
+            o->has_token = make_token(out);
+        return DONE;
+    }
+    o->has_token = true;
+    return check_token(out, from);
+}
+
+int find_token(options *o, secret *out) {
+    int code;
+    memset(out, 0, sizeof *out);
+    code = token_of(o, out);
+    if (code != DONE) wipe(out, sizeof *out);
+    return code;
+}

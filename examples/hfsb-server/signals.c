@@ -1,0 +1,59 @@
+/* signals.c - how it is told to end, and how many descriptors it may have. */
+#define _XOPEN_SOURCE 700 /* sigaction; before any include */
+#include "program.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static hfsb_server          *running; /* set before a handler is */
+static volatile sig_atomic_t came;    /* how many */
+
+/* A stop ends in time by itself. What could hold it up is a disk or a network
+   file system that does not answer; then the alarm ends the program. */
+static void stop(int number) {
+    int keep = errno;
+    if (came >= 2) _exit(128 + number);
+    came++;
+    alarm(came == 1 ? 10 : 4);
+    hfsb_server_stop(running);
+    errno = keep;
+}
+
+static void too_late(int number) {
+    (void)number;
+    _exit(FAILED);
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction action = HFSB_INIT, old;
+    action.sa_handler = handler;
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        (void)sigaction(number, &action, NULL);
+}
+
+void stop_on_signals(hfsb_server *server) {
+    running = server;
+    handle(SIGPIPE, SIG_IGN);
+    handle(SIGALRM, too_late);
+    handle(SIGTERM, stop);
+    handle(SIGINT, stop);
+    handle(SIGHUP, stop);
+    handle(SIGQUIT, stop);
+}
+
+void raise_descriptor_limit(const options *o) {
+    struct rlimit limit;
+    /* a command has two pipes and more, a thread a few files */
+    rlim_t connections =
+        (rlim_t)(o->max_connections ? o->max_connections : 1024);
+    rlim_t commands = (rlim_t)(o->max_running ? o->max_running : 64);
+    rlim_t need = connections * 2 + commands * 8 + 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= need) return;
+    if (limit.rlim_max != RLIM_INFINITY && need > limit.rlim_max)
+        need = limit.rlim_max;
+    limit.rlim_cur = need;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}

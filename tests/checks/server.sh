@@ -1,0 +1,405 @@
+#!/bin/sh
+# build/hfsb-server end to end, with curl: options, start, the endpoints,
+# places to listen, how it ends, process 1, and that its token stays hidden.
+# SERVER=FILE checks another binary, such as build/static/hfsb-server.
+# A shell that was started with signals ignored cannot undo that itself.
+if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
+    SIGNALS_SET=1 exec env --default-signal sh "$0" "$@"
+fi
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+have curl || { echo "skipped: curl not found"; exit 77; }
+server=${SERVER:-build/hfsb-server}
+[ -x "$server" ] || { echo "$server is missing: run make"; exit 1; }
+case $server in /*) ;; *) server=$PWD/$server ;; esac
+top=$(mktemp -d) || exit 1
+"${CC:-cc}" -O1 -o "$top/scan" tests/scan_memory.c || exit 1
+unset SANDBOX_API_TOKEN PORT SPACE_HOST http_proxy https_proxy all_proxy
+checks=0 failed=0 pid=
+trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; rm -rf "$top"' EXIT
+cd "$top" || exit 1
+mkdir work
+# never whole in any text that a command or a log could show
+half=canary-7f3a other=9e1c-token
+token=$half$other
+
+same() { # WHAT IS WANT
+    checks=$((checks + 1))
+    [ "$2" = "$3" ] && return
+    failed=$((failed + 1))
+    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
+}
+
+has() { # WHAT TEXT PART
+    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
+    same "$1 says \"$3\" (in: $2)" $part yes
+}
+
+hasnot() { # WHAT TEXT PART
+    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
+    same "$1 does not say \"$3\" (in: $2)" $part no
+}
+
+# run NAME WANTED-STATUS COMMAND...: stdout in $out, stderr in $err
+run() {
+    name=$1 want=$2
+    shift 2
+    limited 10 "$@" > .out 2> .err
+    same "$name: exit status" $? "$want"
+    out=$(cat .out) err=$(cat .err)
+    cat .out .err >> all-output
+}
+
+now() { # milliseconds
+    date +%s%3N
+}
+
+# start COMMAND...: in the background, until it says where it listens; sets
+# pid, url and text
+start() {
+    : > .start
+    "$@" > .start 2> .log &
+    pid=$!
+    tries=0
+    until grep -q ' listens on ' .start || [ $tries -ge 100 ]; do
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+    text=$(cat .start)
+    url=$(sed -n '1s/.*\(http:[^ ,]*\).*/\1/p' .start)
+}
+
+# finish SIGNAL...: sends them, 0.3 s apart; sets ended (its exit status) and
+# took (milliseconds)
+finish() {
+    begin=$(now)
+    kill -"$1" "$pid"
+    shift
+    for s; do
+        sleep 0.3
+        kill -"$s" "$pid"
+    done
+    # one that does not end is a failure, not a hang
+    (sleep 15; kill -9 "$pid") 2>/dev/null &
+    guard=$!
+    wait "$pid"
+    ended=$?
+    took=$(($(now) - begin))
+    kill $guard 2>/dev/null
+    pid=
+    cat .start .log >> all-output
+}
+
+# call PATH [BODY [CURL-OPTION...]]: sets reply and status
+call() {
+    path=$1
+    shift
+    [ $# -eq 0 ] || {
+        body=$1
+        shift
+        set -- -H 'Content-Type: application/json' --data-binary "$body" "$@"
+    }
+    curl -s -m 30 -w '\n%{http_code}' -K "${auth:-auth}" "$@" "$url$path" \
+        > .reply
+    status=$(tail -n 1 .reply)
+    reply=$(sed '$d' .reply)
+}
+
+alive() { kill -0 "$1" 2>/dev/null && echo yes || echo no; }
+
+until_file() { # waits for a file that is not empty
+    tries=0
+    until [ -s "$1" ] || [ $tries -ge 100 ]; do
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+}
+
+# the token for curl, not in its arguments
+printf 'header = "X-Sandbox-Authorization: Bearer %s"\n' "$token" > auth
+: > noauth
+
+# ---- options
+run help 0 "$server" --help
+for option in --host --port --unix --listen-fd --work-dir --root --token-file \
+    --token-fd --no-auth --public --allow-host --timeout --max-timeout \
+    --max-running --max-connections --max-body --threads --log --quiet \
+    --kill-on-disconnect --version; do
+    has help "$out" " $option"
+done
+has help "$out" 'does not confine'
+same 'help is not too wide' "$(printf '%s\n' "$out" | awk 'length > 78')" ''
+run version 0 "$server" --version
+has version "$out" 'hfsb-server '
+run 'unknown option' 2 "$server" --nonsense
+has 'unknown option' "$err" 'there is no option --nonsense'
+run 'a word' 2 "$server" nonsense
+run 'no value' 2 "$server" --port
+has 'no value' "$err" '--port needs a number from 0 to 65535'
+for bad in --port=x --port=70000 --port=-1 --timeout=0 --timeout=-1 \
+    --timeout=x --max-body=1Q --max-body=0 --max-connections=0 --host= \
+    --no-auth=yes --listen-fd=x --token-fd=x --threads=-1 \
+    --max-body=99999999999999999999; do
+    run "$bad" 2 "$server" "$bad"
+    has "$bad" "$err" "${bad%%=*}"
+done
+run 'bad PORT' 2 env PORT=eighty "$server"
+has 'bad PORT' "$err" PORT
+run 'empty token' 2 env SANDBOX_API_TOKEN= "$server" --port 0
+has 'empty token' "$err" 'is empty'
+run 'token with a blank' 2 env SANDBOX_API_TOKEN="$half $other" "$server" \
+    --port 0
+hasnot 'token with a blank' "$err" "$half"
+: > empty
+run 'empty token file' 2 "$server" --port 0 --token-file empty
+run 'no token file' 1 "$server" --port 0 --token-file nowhere
+has 'no token file' "$err" nowhere
+run 'open to all without a token' 2 "$server" --no-auth --host 0.0.0.0 --port 0
+has 'open to all without a token' "$err" --public
+run 'public alone' 2 "$server" --public --port 0
+has 'public alone' "$err" --no-auth
+run 'token and none' 2 "$server" --no-auth --token-file empty
+run 'token and none' 2 env SANDBOX_API_TOKEN="$token" "$server" --no-auth
+run 'two tokens' 2 "$server" --token-fd 0 --token-file empty
+run 'no work directory' 1 "$server" --port 0 --no-auth --work-dir nowhere
+has 'no work directory' "$err" nowhere
+run 'work directory outside' 1 "$server" --port 0 --no-auth --root work \
+    --work-dir "$top"
+
+# ---- a start, and the endpoints
+start env SANDBOX_API_TOKEN="$token" "$server" --port 0 --work-dir=work --log
+has start "$text" 'listens on http://127.0.0.1:'
+has start "$text" "work directory $top/work"
+has start "$text" "$url/api/bash"
+has start "$text" 'Bearer $SANDBOX_API_TOKEN'
+call /api/health
+has health "$status $reply" '200 {"status":"ok"'
+same 'health without a token' "$(curl -s "$url/api/health")" '{"status":"ok"}'
+json='Content-Type: application/json'
+reply=$(curl -s -w ' %{http_code}' -H "$json" -d '{"path":"x"}' \
+    "$url/api/exists")
+has 'no token' "$reply" '"detail":"Missing bearer token"'
+has 'no token' "$reply" ' 401'
+reply=$(curl -s -w ' %{http_code}' -H 'X-Sandbox-Authorization: Bearer x' \
+    -H "$json" -d '{"path":"x"}' "$url/api/exists")
+has 'wrong token' "$reply" '"detail":"Invalid bearer token"'
+has 'wrong token' "$reply" ' 401'
+call /api/bash '{"command":"pwd; echo err >&2; exit 3"}'
+has bash "$status $reply" '200 {"success":false,'
+has bash "$reply" "\"output\":\"$top/work\\nerr\\n\",\"error\":\"Exit code 3\""
+call /api/write '{"path":"a/b","content":"one\ntwo\n"}'
+has write "$reply" '"output":"Wrote 8 bytes to a/b"'
+same write "$(cat work/a/b)" "$(printf 'one\ntwo')"
+call /api/read '{"path":"a/b"}'
+has read "$reply" '"output":"1\tone\n2\ttwo"'
+call /api/edit '{"path":"a/b","old_str":"two","new_str":"2"}'
+has edit "$reply" 'Edited a/b (1 replacement)'
+same edit "$(cat work/a/b)" "$(printf 'one\n2')"
+call /api/exists '{"path":"a/b"}'
+has exists "$reply" '"output":"true"'
+call /api/exists '{"path":"a/c"}'
+has exists "$reply" '"output":"false"'
+call /api/kill '{}'
+has kill "$reply" '"output":"Killed 0 process(es): []"'
+curl -s -m 20 -K auth -H "$json" -d '{"command":"echo $$ > pid; sleep 30"}' \
+    "$url/api/bash" > killed &
+curl_pid=$!
+until_file work/pid
+call /api/kill '{}'
+has kill "$reply" '"output":"Killed 1 process(es): ['
+wait $curl_pid
+has 'a killed command' "$(cat killed)" '"error":"Exit code -15"'
+call /api/nowhere '{}'
+has '404' "$status $reply" '404 {"detail":"Not Found"'
+call /api/bash
+has '405' "$status $reply" '405 {"detail":"Method Not Allowed"'
+call /api/bash '{"comand":"true"}'
+has '422' "$status $reply" '422 '
+call /api/bash 'nonsense'
+has '400' "$status $reply" '400 '
+call /api/health '' -X GET -H 'Host: evil.example'
+same '421' "$status" 421
+call /api/health '' -X GET -H 'Origin: http://evil.example'
+same '403' "$status" 403
+
+# ---- what commands get
+call /api/bash '{"command":"env; ulimit -n"}'
+hasnot 'the environment of a command' "$reply" SANDBOX_API_TOKEN
+hasnot 'the environment of a command' "$reply" "$half"
+call /api/bash '{"command":"ls /proc/self/fd | sort -n | tail -n 1"}'
+has 'descriptors of a command' "$reply" '"output":"3\n"' # ls itself has one
+call /api/bash "{\"command\":\"$top/scan \$PPID $half $other\"}"
+if [ "$(id -u)" = 0 ]; then
+    has 'the token in memory' "$reply" 'found 0 times in all of it'
+    # the scan does find what is there
+    call /api/bash "{\"command\":\"$top/scan \$PPID liste 'ns on '\"}"
+    hasnot 'the scan works' "$reply" 'found 0 times'
+else
+    has 'the token in memory' "$reply" 'found 0 times'
+fi
+
+# ---- the log
+call /api/exists '{"path":"x"}' --request-target \
+    "$(printf '/evil\033[31m\302\233')"
+call '/api/nowhere%0aat%1b[all' '{}'
+finish TERM
+same 'TERM when idle: exit status' $ended 0
+same 'TERM when idle: at once' "$([ $took -lt 3000 ] && echo yes)" yes
+has log "$(cat .log)" '"path":"/api/bash"'
+has log "$(cat .log)" '"status":401'
+same 'a log has only printable ASCII' "$(tr -d '\n' < .log | LC_ALL=C tr -d \
+    '\040-\176' | od -An -c)" ''
+same 'a log has only objects' "$(grep -cv '^{"time":".*}$' .log)" 0
+
+# ---- other ways to a token
+start "$server" --port 0
+has 'no token anywhere' "$text" 'listens on'
+hasnot 'no token anywhere' "$text" Bearer
+has 'no token anywhere' "$(cat .log)" 'Set SANDBOX_API_TOKEN'
+call /api/bash '{"command":"true"}'
+has '503' "$status $reply" '503 {"detail":"Sandbox API token not configured"'
+call /api/health
+same 'health without a token set' "$status" 200
+finish QUIT TERM # the shell starts what is behind "&" with QUIT ignored
+same 'QUIT, ignored, and TERM: exit status' $ended 0
+if env --default-signal true 2>/dev/null; then
+    start env --default-signal "$server" --port 0
+    finish INT
+    same 'INT: exit status' $ended 0
+fi
+
+printf '%s\r\n' "$token" > token-file
+start env SANDBOX_API_TOKEN=$other$half "$server" --port=0 --token-file=token-file
+call /api/exists '{"path":"token-file"}'
+has 'token file' "$reply" '"output":"true"'
+call /api/bash "{\"command\":\"$top/scan \$PPID $half $other\"}"
+has 'token file in memory' "$reply" 'found 0 times'
+call /api/bash "{\"command\":\"$top/scan \$PPID $other $half\"}"
+has 'a token that was not used' "$reply" 'found 0 times'
+finish HUP
+same 'HUP: exit status' $ended 0
+
+start sh -c 'exec "$0" --port 0 --token-fd 7 7<token-file' "$server"
+call /api/bash "{\"command\":\"$top/scan \$PPID $half $other; ls -l /proc/\$PPID/fd\"}"
+has 'token descriptor in memory' "$reply" 'found 0 times'
+[ "$(id -u)" != 0 ] || has 'token descriptor is closed' "$reply" ' -> '
+hasnot 'token descriptor is closed' "$reply" token-file
+finish TERM
+
+if have script; then # a terminal: a token is made up and shown
+    start script -qec "$server --port 0" /dev/null
+    tr -d '\r' < .start > .text
+    url=$(sed -n 's/.*listens on \(http:[^ ,]*\).*/\1/p' .text)
+    made=$(sed -n 's/.*Bearer \([0-9a-f]*\)".*/\1/p' .text)
+    same 'a token is made up in a terminal' ${#made} 40
+    front=${made%????????}
+    auth=noauth
+    call /api/bash "{\"command\":\"$top/scan \$PPID $front ${made#"$front"}\"}" \
+        -H "X-Sandbox-Authorization: Bearer $made"
+    auth=
+    has 'a made-up token in memory' "$reply" 'found 0 times'
+    finish TERM
+else
+    echo 'skipped: script not found (a terminal)'
+fi
+
+# ---- other places to listen
+start env SANDBOX_API_TOKEN="$token" "$server" --unix "$top/s.sock" --quiet
+until [ -S s.sock ]; do sleep 0.05; done
+url=http://localhost
+same 'quiet' "$text" ''
+call /api/exists '{"path":"s.sock"}' --unix-socket s.sock
+has 'Unix socket' "$reply" '"output":"true"'
+same 'Unix socket: mode' "$(ls -l s.sock | cut -c1-10)" srw-------
+run 'Unix socket: in use' 1 "$server" --unix "$top/s.sock" --no-auth
+finish TERM
+same 'Unix socket is removed' "$([ -e s.sock ] && echo there)" ''
+start "$server" --no-auth --unix "$top/a b.sock" --port 0
+has 'two places' "$text" " and unix:'$top/a b.sock'"
+call /api/exists '{"path":"auth"}'
+has 'no-auth' "$reply" '"output":"true"'
+hasnot 'no-auth' "$text" Bearer
+finish TERM
+if have python3; then
+    start python3 -c '
+import os, socket, sys
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+os.set_inheritable(s.fileno(), True)
+os.execv(sys.argv[1], [sys.argv[1], "--no-auth", "--listen-fd",
+                       str(s.fileno())])' "$server"
+    call /api/exists '{"path":"auth"}'
+    has 'inherited descriptor' "$reply" '"output":"true"'
+    finish TERM
+    same 'inherited descriptor: exit status' $ended 0
+else
+    echo 'skipped: python3 not found (an inherited descriptor)'
+fi
+run 'not a socket' 1 sh -c 'exec "$0" --no-auth --listen-fd 5 5</dev/null' \
+    "$server"
+
+# ---- how it ends
+# ends_during NAME COMMAND SIGNAL...: the reply is in .during
+ends_during() {
+    name=$1
+    rm -f work/pid
+    start "$server" --no-auth --port 0 --work-dir work
+    curl -s -m 20 -H "$json" -d "{\"command\":\"echo begun; echo \$\$ > pid; $2\"}" \
+        "$url/api/bash" > .during &
+    curl_pid=$!
+    until_file work/pid
+    shift 2
+    finish "$@"
+    wait $curl_pid
+    same "$name: exit status" $ended 0
+    same "$name: no child left" "$(alive "$(cat work/pid)")" no
+}
+ends_during 'TERM during short work' 'sleep 0.7; echo done' TERM
+has 'TERM during short work' "$(cat .during)" '"success":true,"output":"begun\ndone\n"'
+ends_during 'TERM during a command' 'sleep 30; echo done' TERM
+has 'TERM during a command' "$(cat .during)" '"success":false,"output":"begun\n"'
+same "TERM during a command: in time ($took ms)" "$([ $took -lt 10000 ] && echo yes)" yes
+ends_during 'TERM, ignored by the command' \
+    'trap : TERM; while :; do sleep 0.1; done' TERM
+has 'TERM, ignored by the command' "$(cat .during)" '"output":"begun\n'
+same "TERM, ignored by the command: in time ($took ms)" \
+    "$([ $took -lt 10000 ] && echo yes)" yes
+ends_during 'TERM twice' 'trap : TERM; while :; do sleep 0.1; done' TERM TERM
+same "TERM twice: sooner ($took ms)" "$([ $took -lt 3500 ] && echo yes)" yes
+
+# ---- process 1
+if [ "$(id -u)" = 0 ] && unshare -pf --mount-proc true 2>/dev/null; then
+    as_init() { # sets init, the number of process 1 as seen from here
+        start env SANDBOX_API_TOKEN="$token" unshare -pf --mount-proc \
+            "$server" --port 0
+        init=$(cat /proc/$pid/task/$pid/children | tr -d ' ')
+        inner=$(cat "/proc/$init/task/$init/children" | tr -d ' ')
+    }
+    as_init
+    call /api/bash '{"command":"for i in 1 2 3 4 5; do (setsid sleep 0.1 &) ; done"}'
+    call /api/bash '{"command":"sleep 0.4; for f in /proc/[0-9]*/stat; do cut -d\" \" -f2-4 < $f; done"}'
+    has 'process 1' "$reply" ') S 0'
+    same 'process 1 has a child that serves' "${inner:+yes}" yes
+    hasnot 'process 1 reaps orphans' "$reply" ') Z '
+    hasnot 'process 1 reaps orphans' "$reply" '(sleep)'
+    call /api/bash "{\"command\":\"$top/scan 1 $half $other; $top/scan \$PPID $half $other\"}"
+    has 'process 1: the token in memory' "$reply" 'found 0 times in all of it\nfound 0 times in all of it\n'
+    kill -TERM "$init"
+    wait "$pid"
+    same 'process 1: TERM' $? 0
+    as_init
+    kill -KILL "${inner:-$init}"
+    wait "$pid"
+    same 'process 1 ends as its child ends' $? 137
+    pid=
+    cat .start .log >> all-output
+else
+    echo 'skipped: needs root and unshare (process 1)'
+fi
+
+same 'the token is in no output' "$(grep -c "$token" all-output)" 0
+
+echo "$checks checks of the server, $failed failed"
+[ $failed = 0 ]
