@@ -439,6 +439,8 @@ static void race_round(const hfsb_place *place, race_score *score) {
     hfsb_buf_free(&out);
 }
 
+static bool raced_before; /* this way of resolving has had its long race */
+
 static void race(void) {
     double      end;
     race_score  score = HFSB_INIT;
@@ -456,7 +458,7 @@ static void race(void) {
     racer = start_racer();
     T_CHECK(racer > 0 && plain_path_escapes("in/race/f") &&
             plain_path_escapes("in/still/f"));
-    end = now() + (t_long() ? 30 : t_quick() ? 0.3 : 1);
+    end = now() + (t_long() && !raced_before ? 30 : t_quick() ? 0.3 : 1);
     do race_round(place, &score);
     while (now() < end && t_failed == 0);
     if (racer > 0) kill(racer, SIGKILL);
@@ -517,6 +519,9 @@ static const char *without_openat2(void) {
 }
 
 static const char *with_openat2_forbidden(void) {
+#ifdef SYS_renameat2
+    raced_before = true; /* the walk is the same as without it */
+#endif
     return take_openat2_away(EPERM) ? all_of_it() : "no seccomp";
 }
 #endif
