@@ -1190,7 +1190,7 @@ HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                              hfsb_err          *err);
 HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
-/* Removes a file, or a symbolic link itself; not a directory. */
+/* Removes a regular file, or a symbolic link itself; nothing else. */
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                       hfsb_err *err);
 
@@ -12891,7 +12891,7 @@ static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
     const hfsb_http_limits *limits = parser->limits;
     size_t most = hfsbi_http_limit(limits ? limits->max_chunk_line : 0, 256);
     const char        *p = r->in.ptr + *used, *end;
-    unsigned long long size;
+    unsigned long long size = 0;
     if (most < (size_t)-1 - 2) most += 2; /* CRLF */
     end = hfsbi_http_body_line(r, *used, most);
     if (!end)
@@ -12972,7 +12972,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                size_t *used, hfsb_err *err) {
     hfsbi_http_reading r;
     r.parser = parser;
-    r.in = in;
+    r.in = in.ptr ? in : hfsb_str_make("", 0);
     r.head = head;
     r.err = err;
     r.room = room;
@@ -14558,8 +14558,11 @@ hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                      "remove", &spot, err);
     if (st != HFSB_OK) return st;
     if (!spot.exists) code = ENOENT;
-    else if (S_ISDIR(spot.st.st_mode)) code = EISDIR;
-    else if (hfsbi_unlinkat(spot.dir, spot.name) != 0) code = errno;
+    else if (!S_ISLNK(spot.st.st_mode))
+        st = hfsbi_path_regular(path, spot.st.st_mode, err);
+    if (st == HFSB_OK && code == 0 &&
+        hfsbi_unlinkat(spot.dir, spot.name) != 0)
+        code = errno;
     if (code != 0) st = hfsbi_path_fail(place, path, code, "remove", err);
     hfsbi_spot_close(&spot);
     return st;

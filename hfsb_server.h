@@ -124,10 +124,11 @@ HFSB_API void hfsb_server_close(hfsb_server *server);
 
 /* ---- where it listens: any number of places ---- */
 
-/* host: an address or a name ("127.0.0.1", "::1", "localhost"; NULL:
-   "127.0.0.1"); port 0: one the kernel picks. *bound (may be NULL) is the port
-   it got. HFSB_REFUSED when the address is not loopback and no_auth is set
-   without open_to_all; HFSB_IO with what to do about it. */
+/* host: an address in numbers ("127.0.0.1", "0.0.0.0", "::1") or "localhost"
+   (NULL: "127.0.0.1"); port 0: one the kernel picks. *bound (may be NULL) is
+   the port it got. HFSB_ARG when host is none of these; HFSB_REFUSED when the
+   address is not loopback and no_auth is set without open_to_all; else what
+   the system says, with what to do about it. */
 HFSB_API hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                         unsigned port, unsigned *bound,
                                         hfsb_err *err);
@@ -284,9 +285,9 @@ needs: define HFSB_IMPLEMENTATION before both, and take both from the same versi
    header. */
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -1478,6 +1479,7 @@ HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
 
 enum {
     HFSBI_BLOCK = 65536,       /* what one recv() takes at most */
+    HFSBI_HEAD_ROOM = 512,     /* most heads have less */
     HFSBI_SMALL = 4096,        /* a body that is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
     HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
@@ -1514,6 +1516,7 @@ typedef struct hfsbi_conn {
     hfsbi_timer        timer; /* may be earlier than `until` */
     long long          until; /* when to act; -1: never */
     long long          moved; /* when bytes last came or went */
+    int                queued; /* bytes in the kernel when it took no more */
     hfsb_server       *server;
     hfsbi_listener    *listener;
     struct hfsbi_conn *next, *prev;
@@ -1521,7 +1524,7 @@ typedef struct hfsbi_conn {
     hfsb_request      *request; /* being read or answered, or NULL */
     char              *in;      /* bytes that were not looked at yet */
     size_t             in_len, in_cap;
-    size_t             lingered;    /* bytes read since it lingers */
+    long long          linger_until; /* the latest */
     unsigned           tasks;       /* in threads */
     unsigned char      address[16]; /* of the peer */
     unsigned char      family;      /* 4, 6 or 0 */
@@ -1638,6 +1641,8 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* Accepts again where it had stopped, or stops. */
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
+/* Stops listening there; connections go on to know where they came from. */
+HFSBI_FN void hfsbi_listener_shut(hfsbi_listener *listener);
 HFSBI_FN void hfsbi_listener_free(hfsbi_listener *listener);
 
 /* ---- server_conn.c ---- */
@@ -1653,6 +1658,10 @@ HFSBI_FN void hfsbi_conn_close(hfsbi_conn *conn);
 /* A task of it is done; true when it was the last of a connection that is
    gone, which is freed then. */
 HFSBI_FN bool hfsbi_conn_task_done(hfsbi_conn *conn);
+/* The kernel takes no more bytes for the peer now. */
+HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn);
+/* A little of a body that no one wants is read, and the connection kept. */
+HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn);
 /* Tells the log. */
 HFSBI_FN void hfsbi_conn_log(const hfsbi_conn *conn, hfsb_server_event *event);
 
@@ -1694,16 +1703,26 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 
 /* ---- names ---- */
 
-/* The host of "host", "host:port", "[::1]" or "[::1]:port". */
+/* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
+   else, such as "localhost:1@evil". */
 static hfsb_str hfsbi_host_name(hfsb_str s) {
-    size_t at;
+    hfsb_str name, port;
+    size_t   at, i;
     if (s.len && s.ptr[0] == '[') {
         at = hfsb_str_find_byte(s, ']');
-        return at == HFSB_NPOS ? hfsb_str_make("", 0)
-                               : hfsb_str_slice(s, 1, at);
+        if (at == HFSB_NPOS) return hfsb_str_make("", 0);
+        name = hfsb_str_slice(s, 1, at);
+        port = hfsb_str_slice(s, at + 1, s.len);
+    } else {
+        at = hfsb_str_find_byte(s, ':');
+        if (at == HFSB_NPOS) return s;
+        name = hfsb_str_slice(s, 0, at);
+        port = hfsb_str_slice(s, at, s.len);
     }
-    at = hfsb_str_find_byte(s, ':');
-    return at == HFSB_NPOS ? s : hfsb_str_slice(s, 0, at);
+    for (i = 0; i < port.len; i++)
+        if (i ? port.ptr[i] < '0' || port.ptr[i] > '9' : port.ptr[i] != ':')
+            return hfsb_str_make("", 0);
+    return name;
 }
 
 /* 127.0.0.0/8 written with four numbers. */
@@ -1805,9 +1824,12 @@ HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
    http. */
 /* ---- making and freeing ---- */
 
-/* The same bytes in the copy. */
-static void hfsbi_rebase(hfsb_str *view, const char *from, const char *to) {
-    if (view->ptr) view->ptr = to + (view->ptr - from);
+/* The same bytes in the copy; what is not of these bytes (a path "/" that
+   stands for none) stays. */
+static void hfsbi_rebase(hfsb_str *view, hfsb_str from, const char *to) {
+    if (view->ptr && (uintptr_t)view->ptr >= (uintptr_t)from.ptr &&
+        (uintptr_t)view->ptr <= (uintptr_t)(from.ptr + from.len))
+        view->ptr = to + (view->ptr - from.ptr);
 }
 
 /*  struct | fields | the bytes of the head */
@@ -1825,14 +1847,14 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     bytes = (char *)(r + 1) + fields;
     if (raw.len) memcpy(bytes, raw.ptr, raw.len);
     if (fields) memcpy(r->head.fields, head->fields, fields);
-    hfsbi_rebase(&r->head.method, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.target, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.host, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.path, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.query, raw.ptr, bytes);
+    hfsbi_rebase(&r->head.method, raw, bytes);
+    hfsbi_rebase(&r->head.target, raw, bytes);
+    hfsbi_rebase(&r->head.host, raw, bytes);
+    hfsbi_rebase(&r->head.path, raw, bytes);
+    hfsbi_rebase(&r->head.query, raw, bytes);
     for (i = 0; i < head->field_count; i++) {
-        hfsbi_rebase(&r->head.fields[i].name, raw.ptr, bytes);
-        hfsbi_rebase(&r->head.fields[i].value, raw.ptr, bytes);
+        hfsbi_rebase(&r->head.fields[i].name, raw, bytes);
+        hfsbi_rebase(&r->head.fields[i].value, raw, bytes);
     }
     r->conn = conn;
     r->size = size;
@@ -1971,7 +1993,8 @@ static bool hfsbi_request_guard(hfsb_request *r) {
                          "with --allow-host (allow_hosts).");
         return false;
     }
-    if (hfsbi_guard_origin(conn->server, conn->listener,
+    if (hfsb_http_field_count(&r->head, "origin") < 2 &&
+        hfsbi_guard_origin(conn->server, conn->listener,
                            hfsb_http_field_find(&r->head, "origin")))
         return true;
     hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
@@ -2014,30 +2037,32 @@ static bool hfsbi_request_body_fits(hfsb_request *r) {
     return false;
 }
 
-/* A peer that waits for it is told to send its body. */
-static bool hfsbi_request_expect(hfsb_request *r) {
+static bool hfsbi_request_expects(hfsb_request *r) {
     hfsb_str expect = hfsb_http_field_find(&r->head, "expect");
-    bool     body = r->head.body == HFSB_HTTP_CHUNKED ||
+    if (!expect.ptr || r->head.minor == 0 ||
+        hfsb_http_same(expect, HFSB_LIT("100-continue")))
+        return true;
+    hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
+    return false;
+}
+
+/* A peer that waits for it is told to send its body. */
+static void hfsbi_request_continue(hfsb_request *r) {
+    bool body = r->head.body == HFSB_HTTP_CHUNKED ||
                 (r->head.body == HFSB_HTTP_LENGTH && r->head.length);
-    if (expect.ptr && !r->head.expect_continue && r->head.minor > 0) {
-        hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
-        return false;
-    }
-    if (r->head.expect_continue && body) {
-        if (hfsb_buf_append(
-                &r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) != HFSB_OK)
-            r->conn->broken = true;
-        else hfsbi_reply_flush(r);
-        r->head.expect_continue = false; /* the body will come */
-    }
-    return true;
+    if (!r->head.expect_continue || !body) return;
+    if (hfsb_buf_append(&r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) !=
+        HFSB_OK)
+        r->conn->broken = true;
+    else hfsbi_reply_flush(r);
+    r->head.expect_continue = false; /* the body will come */
 }
 
 HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
     const hfsb_server *server = r->conn->server;
     if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
         !hfsbi_request_token(r, token) || !hfsbi_request_decode(r) ||
-        !hfsbi_request_body_fits(r))
+        !hfsbi_request_body_fits(r) || !hfsbi_request_expects(r))
         return;
     if (server->phase) {
         hfsb_reply_error(r, 503, "The server is stopping.");
@@ -2048,9 +2073,7 @@ HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
         r->route->set.begin(r->route->set.user, r);
     }
     /* who pauses at once may yet refuse: "100" waits until it goes on */
-    if (r->reply == HFSBI_REPLY_NONE &&
-        !(r->paused && r->head.expect_continue))
-        (void)hfsbi_request_expect(r);
+    if (r->reply == HFSBI_REPLY_NONE && !r->paused) hfsbi_request_continue(r);
 }
 
 /* ---- the body ---- */
@@ -2168,8 +2191,7 @@ void hfsb_request_pause(hfsb_request *request) {
 
 void hfsb_request_resume(hfsb_request *request) {
     request->paused = false;
-    if (request->head.expect_continue && request->reply == HFSBI_REPLY_NONE)
-        (void)hfsbi_request_expect(request);
+    if (request->reply == HFSBI_REPLY_NONE) hfsbi_request_continue(request);
     hfsbi_conn_poke(request->conn);
 }
 
@@ -2207,6 +2229,24 @@ typedef enum hfsbi_framing {
     HFSBI_FRAME_NONE    /* the status allows no body */
 } hfsbi_framing;
 
+static bool hfsbi_status_bodiless(int status) {
+    return status == 204 || status == 304 || status < 200;
+}
+
+/* Once its head is made. */
+static bool hfsbi_reply_bodiless(const hfsb_request *r) {
+    return hfsbi_status_bodiless(r->status) ||
+           hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
+}
+
+static void hfsbi_reply_length(hfsbi_sink *s, unsigned long long length) {
+    char digits[24]; /* printf would cost more than all the rest */
+    hfsbi_put(s, HFSB_LIT("Content-Length: "));
+    hfsbi_put(s,
+              hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
+    hfsbi_put(s, HFSB_LIT("\r\n"));
+}
+
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
                                     unsigned long long length) {
@@ -2215,32 +2255,27 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
     hfsb_status  st;
     hfsbi_reply_starts(r);
     s = hfsbi_sink_begin(&r->out);
-    st = hfsb_http_put_reply(&r->out, status);
+    st = hfsb_buf_reserve(&r->out, HFSBI_HEAD_ROOM);
+    if (st == HFSB_OK) st = hfsb_http_put_reply(&r->out, status);
     if (st != HFSB_OK) return st;
     r->status = status;
+    if (hfsbi_status_bodiless(status)) framing = HFSBI_FRAME_NONE;
     r->chunked = framing == HFSBI_FRAME_PIECES && r->head.minor > 0;
     if (framing == HFSBI_FRAME_PIECES && !r->chunked) r->conn->closing = true;
     hfsbi_put(&s, hfsbi_reply_date(server));
     hfsbi_put(&s, hfsb_buf_str(&server->common));
-    if (type && *type) hfsbi_putf(&s, "Content-Type: %s\r\n", type);
-    if (framing == HFSBI_FRAME_LENGTH)
-        hfsbi_putf(&s, "Content-Length: %llu\r\n", length);
-    if (r->chunked) hfsbi_putf(&s, "Transfer-Encoding: chunked\r\n");
+    if (type && *type && s.status == HFSB_OK)
+        s.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
+                                       hfsb_cstr(type));
+    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&s, length);
+    if (r->chunked) hfsbi_put(&s, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
     if (server->phase) r->conn->closing = true;
-    if (r->conn->closing) hfsbi_putf(&s, "Connection: close\r\n");
-    else if (r->head.minor == 0) hfsbi_putf(&s, "Connection: keep-alive\r\n");
+    if (r->conn->closing) hfsbi_put(&s, HFSB_LIT("Connection: close\r\n"));
+    else if (r->head.minor == 0)
+        hfsbi_put(&s, HFSB_LIT("Connection: keep-alive\r\n"));
     hfsbi_put(&s, hfsb_buf_str(&r->fields));
-    hfsbi_putf(&s, "\r\n");
+    hfsbi_put(&s, HFSB_LIT("\r\n"));
     return hfsbi_sink_end(&s);
-}
-
-static bool hfsbi_reply_bodiless(const hfsb_request *r) {
-    return hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
-}
-
-static hfsbi_framing hfsbi_reply_framing(int status) {
-    return status == 204 || status == 304 || status < 200 ? HFSBI_FRAME_NONE
-                                                          : HFSBI_FRAME_LENGTH;
 }
 
 /* ---- sending ---- */
@@ -2288,7 +2323,10 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
     while (hfsbi_reply_left(r) > 0 && !r->conn->broken) {
         ssize_t n = hfsbi_reply_send(r);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            hfsbi_conn_full(r->conn);
+            return;
+        }
         if (n < 0) r->conn->broken = true;
         else r->out_at += (size_t)n;
         if (n > 0) r->conn->moved = hfsbi_loop_now(r->conn->server->loop);
@@ -2329,11 +2367,13 @@ hfsb_status hfsb_reply_field(hfsb_request *request, const char *name,
 /* Head and body; a small body goes with the head. */
 static void hfsbi_reply_whole(hfsb_request *r, int status, const char *type,
                               hfsb_str small, hfsb_buf *large) {
-    hfsbi_framing framing = hfsbi_reply_framing(status);
-    hfsb_status   st;
-    bool   body = framing != HFSBI_FRAME_NONE && !hfsbi_reply_bodiless(r);
-    size_t len = large ? large->len : small.len;
-    st = hfsbi_reply_head(r, status, type, framing, len);
+    hfsb_status st;
+    bool        body;
+    size_t      len = large ? large->len : small.len;
+    if (!r->body_done && !hfsbi_conn_may_discard(r->conn))
+        r->conn->closing = true; /* the rest of the body is not read */
+    st = hfsbi_reply_head(r, status, type, HFSBI_FRAME_LENGTH, len);
+    body = !hfsbi_reply_bodiless(r);
     if (body && large) {
         r->out_body = *large;
         memset(large, 0, sizeof *large);
@@ -2543,7 +2583,9 @@ static void hfsbi_file_ran(hfsbi_task *task) {
         r->reply = HFSBI_REPLY_ENDED;
     } else if (r->file_error == 0) {
         hfsbi_reply_file_step(r);
-    } else if (r->file_error != EAGAIN && r->file_error != EWOULDBLOCK) {
+    } else if (r->file_error == EAGAIN || r->file_error == EWOULDBLOCK) {
+        hfsbi_conn_full(conn);
+    } else {
         conn->broken = true;
     }
     hfsbi_conn_poke(conn);
@@ -2621,6 +2663,29 @@ HFSBI_FN void hfsbi_conn_poke(hfsbi_conn *conn) {
     hfsbi_loop_timer(conn->server->loop, &conn->timer, 0);
 }
 
+/* Bytes that wait in the kernel for the peer; -1 when that cannot be told. */
+static int hfsbi_conn_queue(const hfsbi_conn *conn) {
+    int n = -1;
+#ifdef TIOCOUTQ
+    if (ioctl(conn->io.fd, TIOCOUTQ, &n) != 0) n = -1;
+#endif
+    return n;
+}
+
+HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn) {
+    conn->queued = hfsbi_conn_queue(conn);
+}
+
+/* A peer that reads slowly takes bytes of the kernel's for a long time before
+   the kernel takes more of ours. */
+static bool hfsbi_conn_drains(hfsbi_conn *conn) {
+    int  now = hfsbi_conn_queue(conn);
+    bool fewer = now >= 0 && now < conn->queued;
+    conn->queued = now;
+    if (fewer) conn->moved = hfsbi_loop_now(conn->server->loop);
+    return fewer;
+}
+
 /* ---- bytes that wait ---- */
 
 /* Makes *view, which may be a part of conn->in, all that it holds. Memory that
@@ -2694,6 +2759,7 @@ static void hfsbi_conn_head(hfsbi_conn *conn, hfsb_http_head *head,
                             hfsb_str raw) {
     hfsb_server *server = conn->server;
     hfsbi_guard  token = hfsbi_guard_token(server, head);
+    conn->head_timed = false; /* the next one has its own time */
     conn->request = hfsbi_request_new(conn, head, raw);
     hfsbi_wipe((void *)(uintptr_t)raw.ptr, raw.len);
     if (!conn->request) {
@@ -2722,6 +2788,8 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
     case HFSB_HTTP_BODY: hfsbi_request_piece(conn->request, piece); break;
     case HFSB_HTTP_END: hfsbi_request_complete(conn->request); break;
     case HFSB_HTTP_BAD:
+        if (!conn->request) /* a head that may hold a token */
+            hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
         hfsbi_conn_refuse(conn, hfsb_http_parser_status(&conn->parser),
                           err.msg);
         break;
@@ -2750,11 +2818,11 @@ static bool hfsbi_conn_answered(const hfsbi_conn *conn) {
            conn->tasks == 0;
 }
 
-/* A little of a body that no one wants is read, and the connection kept. */
-static bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
+HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
     const hfsb_http_head *head = &conn->request->head;
-    return !conn->closing && !head->expect_continue &&
-           head->body == HFSB_HTTP_LENGTH && head->length <= HFSBI_DISCARD;
+    if (conn->closing || head->body == HFSB_HTTP_CHUNKED) return false;
+    return head->body == HFSB_HTTP_NO_BODY || head->length == 0 ||
+           (!head->expect_continue && head->length <= HFSBI_DISCARD);
 }
 
 /* Everything was answered: ready for the next request, or the end. False when
@@ -2762,6 +2830,7 @@ static bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
 static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     hfsb_request *r = conn->request;
     bool          whole = r->body_done;
+    if (conn->server->phase) conn->closing = true;
     if (!whole && hfsbi_conn_may_discard(conn)) {
         bool first = !r->discard;
         r->discard = true;
@@ -2777,7 +2846,8 @@ static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     /* closing with bytes unread would make the kernel send a reset, which
        may overtake the reply */
     conn->lingering = true;
-    conn->until = -1;
+    conn->moved = hfsbi_loop_now(conn->server->loop);
+    conn->linger_until = conn->moved + conn->server->head_ms;
     (void)shutdown(conn->io.fd, SHUT_WR);
     return true;
 }
@@ -2799,6 +2869,12 @@ static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
 
 /* ---- what to wait for, and until when ---- */
 
+/* Between requests; empty lines are nothing. */
+static bool hfsbi_conn_idle(const hfsbi_conn *conn) {
+    return !conn->request &&
+           (conn->in_len == 0 || hfsb_http_parser_end(&conn->parser));
+}
+
 /* Timers are set early and looked at late: that each request pushes the time
    out a little costs nothing. */
 static void hfsbi_conn_arm(hfsbi_conn *conn, long long until) {
@@ -2811,11 +2887,13 @@ static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
     const hfsb_server  *server = conn->server;
     const hfsb_request *r = conn->request;
     long long           now = hfsbi_loop_now(server->loop);
-    if (conn->lingering) return now + HFSBI_LINGER_MS;
-    if (!r) return now + (conn->in_len ? server->head_ms : server->idle_ms);
-    if (hfsbi_reply_left(r) > 0 ||
-        (r->reply == HFSBI_REPLY_FILE && conn->tasks == 0) ||
-        hfsbi_conn_hungry(conn))
+    if (conn->lingering) /* as long as bytes come, but not for ever */
+        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS, conn->linger_until);
+    if (hfsbi_conn_idle(conn)) return now + server->idle_ms;
+    if (!r) return now + server->head_ms;
+    if (hfsbi_conn_hungry(conn)) return conn->moved + server->body_ms;
+    if (conn->tasks) return -1; /* the reply is the thread's now */
+    if (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE)
         return conn->moved + server->body_ms;
     return -1;
 }
@@ -2835,14 +2913,14 @@ static bool hfsbi_conn_want(hfsbi_conn *conn) {
 
 /* The last thing every function does that was at work on a connection. */
 static void hfsbi_conn_settle(hfsbi_conn *conn) {
-    bool head = !conn->request && !conn->lingering && conn->in_len > 0;
+    bool head = !conn->request && !conn->lingering && !hfsbi_conn_idle(conn);
     conn->held = false;
     if (!conn->broken && conn->ended && !conn->request) conn->broken = true;
     if (!conn->broken) {
-        /* the time for a head, and to linger, runs from its beginning on */
-        bool same = (head && conn->head_timed) ||
-                    (conn->lingering && conn->until >= 0);
-        hfsbi_conn_arm(conn, same ? conn->until : hfsbi_conn_limit(conn));
+        /* the time for a head runs from its beginning on */
+        hfsbi_conn_arm(conn, head && conn->head_timed
+                                 ? conn->until
+                                 : hfsbi_conn_limit(conn));
         conn->head_timed = head;
         conn->broken = !hfsbi_conn_want(conn);
     }
@@ -2855,17 +2933,18 @@ static void hfsbi_conn_settle(hfsbi_conn *conn) {
 static void hfsbi_conn_ended(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
     conn->eof = conn->ended = true;
-    if (conn->lingering || (!r && conn->in_len == 0)) conn->broken = true;
+    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
     else if (!r || !r->body_done)
         hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
 }
 
 static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
-    if (conn->lingering) {
-        conn->lingered += bytes.len;
-        if (conn->lingered > 16 * (size_t)HFSBI_BLOCK) conn->broken = true;
-    } else if (conn->in_len == 0) {
+    if (conn->lingering) return;
+    if (conn->in_len == 0) {
         hfsbi_conn_feed(conn, bytes);
+        /* what is kept is a part of a head, perhaps */
+        hfsbi_wipe((void *)(uintptr_t)(bytes.ptr + bytes.len - conn->in_len),
+                   conn->in_len);
     } else {
         if (!hfsbi_conn_append(conn, bytes)) conn->broken = true;
         hfsbi_wipe((void *)(uintptr_t)bytes.ptr, bytes.len);
@@ -2897,7 +2976,8 @@ static void hfsbi_conn_told_eof(hfsbi_conn *conn) {
 
 /* What waits in its own memory, when it is time for that. */
 static void hfsbi_conn_go_on(hfsbi_conn *conn) {
-    hfsbi_conn_feed(conn, hfsb_str_make(conn->in, conn->in_len));
+    hfsbi_conn_feed(conn,
+                    hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
     hfsbi_conn_settle(conn);
 }
 
@@ -2916,9 +2996,9 @@ static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
 /* Its time is over. */
 static void hfsbi_conn_late(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    if (conn->lingering || (!r && conn->in_len == 0) ||
-        (r && r->reply != HFSBI_REPLY_NONE))
-        conn->broken = true;
+    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
+    else if (r && r->reply != HFSBI_REPLY_NONE)
+        conn->broken = !hfsbi_conn_drains(conn);
     else if (!r)
         hfsbi_conn_refuse(conn, 408,
                           "The head of the request did not arrive in time.");
@@ -3017,9 +3097,9 @@ static void hfsbi_accept_log(hfsb_server *server, int code) {
 
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on) {
     hfsbi_listener *l;
-    if (on && (server->phase || server->accept_timer.set)) return;
-    if (on == server->accepting) return;
+    if (on == server->accepting || (on && server->phase)) return;
     server->accepting = on;
+    hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
     for (l = server->listeners; l; l = l->next)
         (void)hfsbi_loop_io(server->loop, &l->io, on ? HFSBI_IO_READ : 0);
 }
@@ -3029,6 +3109,14 @@ static void hfsbi_accept_again(hfsbi_timer *timer) {
         (hfsb_server *)(void *)((char *)timer -
                                 offsetof(hfsb_server, accept_timer));
     hfsbi_server_accept(server, true);
+}
+
+/* For a moment, or until a connection ends. */
+static void hfsbi_accept_rest(hfsb_server *server) {
+    hfsbi_server_accept(server, false);
+    server->accept_timer.fn = hfsbi_accept_again;
+    hfsbi_loop_timer(server->loop, &server->accept_timer,
+                     hfsbi_loop_now(server->loop) + HFSBI_ACCEPT_PAUSE);
 }
 
 /* No descriptor is left: the one kept for this is given up so that the peer
@@ -3041,10 +3129,7 @@ static void hfsbi_accept_full(hfsb_server *server, int listener, int code) {
     if (fd >= 0) server->stats.refused++;
     hfsbi_close(&fd);
     server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    server->accept_timer.fn = hfsbi_accept_again;
-    hfsbi_server_accept(server, false);
-    hfsbi_loop_timer(server->loop, &server->accept_timer,
-                     hfsbi_loop_now(server->loop) + HFSBI_ACCEPT_PAUSE);
+    hfsbi_accept_rest(server);
     hfsbi_accept_log(server, code);
 }
 
@@ -3092,10 +3177,12 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
     int                     turn, fd, one = 1;
     (void)events;
     for (turn = 0; turn < HFSBI_ACCEPT_TURN; turn++) {
-        if (server->stats.open >= server->max_connections &&
-            !hfsbi_accept_make_room(server)) {
-            hfsbi_server_accept(server, false);
-            return;
+        if (server->stats.open >= server->max_connections) {
+            if (turn) return; /* perhaps there is no other */
+            if (!hfsbi_accept_make_room(server)) {
+                hfsbi_accept_rest(server);
+                return;
+            }
         }
         fd = hfsbi_accept_one(l->io.fd, &peer);
         if (fd < 0) {
@@ -3143,11 +3230,16 @@ static unsigned hfsbi_listener_name(hfsbi_listener        *l,
     return 0;
 }
 
-HFSBI_FN void hfsbi_listener_free(hfsbi_listener *l) {
-    hfsb_server *server = l->server;
-    hfsbi_loop_io_forget(server->loop, &l->io);
+HFSBI_FN void hfsbi_listener_shut(hfsbi_listener *l) {
+    hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
     if (l->made) (void)unlink(l->name.ptr);
+    l->made = false;
+}
+
+HFSBI_FN void hfsbi_listener_free(hfsbi_listener *l) {
+    hfsb_server *server = l->server;
+    hfsbi_listener_shut(l);
     hfsb_buf_free(&l->name);
     hfsbi_array_free(&server->alloc, l, 1, sizeof *l);
 }
@@ -3216,13 +3308,14 @@ static int hfsbi_socket(int family) {
     return fd;
 }
 
-static int hfsbi_bind(const struct addrinfo *a) {
-    int fd = hfsbi_socket(a->ai_family), on = 1, keep;
+static int hfsbi_bind(const struct sockaddr_storage *a, socklen_t len) {
+    int fd = hfsbi_socket(a->ss_family), on = 1, keep;
     if (fd < 0) return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (a->ai_family == AF_INET6)
+    if (a->ss_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 1024) == 0)
+    if (bind(fd, (const struct sockaddr *)(const void *)a, len) == 0 &&
+        listen(fd, 1024) == 0)
         return fd;
     keep = errno;
     hfsbi_close(&fd);
@@ -3230,51 +3323,70 @@ static int hfsbi_bind(const struct addrinfo *a) {
     return -1;
 }
 
+/* Fills *a and gives its size; 0 when host is no address. Names are not looked
+   up: that asks the network, which may take its time. */
+static socklen_t hfsbi_address_parse(const char *host, unsigned port,
+                                     struct sockaddr_storage *a) {
+    struct sockaddr_in  *four = (struct sockaddr_in *)(void *)a;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)a;
+    memset(a, 0, sizeof *a);
+    if (strcmp(host, "localhost") == 0) host = "127.0.0.1";
+    if (inet_pton(AF_INET, host, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons((unsigned short)port);
+        return sizeof *four;
+    }
+    if (inet_pton(AF_INET6, host, &six->sin6_addr) == 1) {
+        six->sin6_family = AF_INET6;
+        six->sin6_port = htons((unsigned short)port);
+        return sizeof *six;
+    }
+    return 0;
+}
+
 hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                unsigned port, unsigned *bound, hfsb_err *err) {
-    struct addrinfo hint = HFSB_INIT, *list = NULL;
-    char            service[16];
-    int             fd, rc;
+    struct sockaddr_storage a;
+    socklen_t               len;
+    int                     fd;
     if (!host || !*host) host = "127.0.0.1";
     if (port > 65535)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A port is a number up to 65535, not %u.", port);
-    hint.ai_socktype = SOCK_STREAM;
-    hint.ai_flags = AI_PASSIVE;
-    (void)snprintf(service, sizeof service, "%u", port);
-    rc = getaddrinfo(host, service, &hint, &list);
-    if (rc != 0)
-        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                          "There is no address for \"%s\": give one such as "
-                          "127.0.0.1 or ::1.",
+    len = hfsbi_address_parse(host, port, &a);
+    if (len == 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"%s\" is no address to listen on: give one in "
+                          "numbers such as 127.0.0.1, 0.0.0.0 or ::1, or "
+                          "localhost.",
                           host);
-    fd = hfsbi_bind(list);
-    rc = errno;
-    freeaddrinfo(list);
-    if (fd < 0) return hfsbi_listen_failed(err, rc, host, port);
+    fd = hfsbi_bind(&a, len);
+    if (fd < 0) return hfsbi_listen_failed(err, errno, host, port);
     return hfsbi_listener_add(server, fd, host, false, bound, err);
 }
 
-/* True when a server answers there. */
-static bool hfsbi_unix_alive(const struct sockaddr_un *a) {
-    int  fd = hfsbi_socket(AF_UNIX);
-    bool alive =
-        fd >= 0 &&
-        connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) == 0;
-    hfsbi_close(&fd);
-    return alive;
-}
-
-/* Removes the socket that a server left behind; nothing else. */
-static void hfsbi_unix_clear(const char *path) {
+/* True when a server listens there. One that a server left behind is removed,
+   and nothing else: not one of which that is not known. */
+static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
     struct stat st;
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) (void)unlink(path);
+    int         fd = hfsbi_socket(AF_UNIX), code = 0;
+    if (fd < 0) return false; /* will be said by the next */
+    /* a server with no room for more would make a blocking call wait */
+    if (!hfsbi_set_nonblocking(fd) ||
+        connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) != 0)
+        code = errno;
+    hfsbi_close(&fd);
+    if (code == ECONNREFUSED && lstat(a->sun_path, &st) == 0 &&
+        S_ISSOCK(st.st_mode))
+        (void)unlink(a->sun_path);
+    return code == 0 || code == EAGAIN || code == EINPROGRESS;
 }
 
 hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
                                     hfsb_err *err) {
     struct sockaddr_un a;
     size_t             len = path ? strlen(path) : 0;
+    hfsb_status        st;
     int                fd, code;
     memset(&a, 0, sizeof a);
     if (len == 0 || len >= sizeof a.sun_path)
@@ -3283,10 +3395,9 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
                           sizeof a.sun_path - 1);
     a.sun_family = AF_UNIX;
     memcpy(a.sun_path, path, len + 1);
-    if (hfsbi_unix_alive(&a))
+    if (hfsbi_unix_taken(&a))
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "Another server listens on %s already.", path);
-    hfsbi_unix_clear(path);
     fd = hfsbi_socket(AF_UNIX);
     /* fchmod before bind gives the file its mode from the start */
     if (fd < 0 || fchmod(fd, 0600) != 0 ||
@@ -3296,7 +3407,9 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
         hfsbi_close(&fd);
         return hfsbi_fail_os(err, code, "Cannot listen on %s", path);
     }
-    return hfsbi_listener_add(server, fd, path, true, NULL, err);
+    st = hfsbi_listener_add(server, fd, path, true, NULL, err);
+    if (st != HFSB_OK) (void)unlink(path);
+    return st;
 }
 
 hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd, hfsb_err *err) {
@@ -3468,6 +3581,11 @@ static void hfsbi_server_drop(hfsb_server *server) {
         hfsbi_loop_turn(server->loop, 1000);
 }
 
+static void hfsbi_listeners_shut(hfsb_server *server) {
+    hfsbi_listener *l;
+    for (l = server->listeners; l; l = l->next) hfsbi_listener_shut(l);
+}
+
 static void hfsbi_listeners_free(hfsb_server *server) {
     hfsbi_listener *l;
     while ((l = server->listeners) != NULL) {
@@ -3483,6 +3601,7 @@ void hfsb_server_close(hfsb_server *server) {
     alloc = server->alloc;
     server->phase = 3;
     if (server->loop) {
+        hfsbi_listeners_shut(server); /* while it waits no one may come */
         hfsbi_server_drop(server);
         while ((part = server->parts) != NULL) {
             server->parts = part->next;
@@ -3545,10 +3664,11 @@ static void hfsbi_stop_begin(hfsb_server *server) {
     server->phase = 1;
     server->stop_until = now + server->stop_ms - server->stop_ms / 10;
     if (wait > server->stop_ms / 5) wait = server->stop_ms / 5;
-    hfsbi_listeners_free(server);
+    hfsbi_listeners_shut(server);
     for (conn = server->conns; conn; conn = next) {
         next = conn->next;
-        if (!conn->dead && !conn->request) hfsbi_conn_close(conn);
+        if (!conn->dead && !conn->request && !conn->lingering)
+            hfsbi_conn_close(conn);
     }
     server->stop_timer.fn = hfsbi_stop_late;
     hfsbi_loop_timer(server->loop, &server->stop_timer, now + wait);

@@ -205,8 +205,11 @@ hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                      "remove", &spot, err);
     if (st != HFSB_OK) return st;
     if (!spot.exists) code = ENOENT;
-    else if (S_ISDIR(spot.st.st_mode)) code = EISDIR;
-    else if (hfsbi_unlinkat(spot.dir, spot.name) != 0) code = errno;
+    else if (!S_ISLNK(spot.st.st_mode))
+        st = hfsbi_path_regular(path, spot.st.st_mode, err);
+    if (st == HFSB_OK && code == 0 &&
+        hfsbi_unlinkat(spot.dir, spot.name) != 0)
+        code = errno;
     if (code != 0) st = hfsbi_path_fail(place, path, code, "remove", err);
     hfsbi_spot_close(&spot);
     return st;

@@ -168,6 +168,6 @@ HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                              hfsb_err          *err);
 HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
-/* Removes a file, or a symbolic link itself; not a directory. */
+/* Removes a regular file, or a symbolic link itself; nothing else. */
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                       hfsb_err *err);

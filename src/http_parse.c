@@ -226,7 +226,7 @@ static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
     const hfsb_http_limits *limits = parser->limits;
     size_t most = hfsbi_http_limit(limits ? limits->max_chunk_line : 0, 256);
     const char        *p = r->in.ptr + *used, *end;
-    unsigned long long size;
+    unsigned long long size = 0;
     if (most < (size_t)-1 - 2) most += 2; /* CRLF */
     end = hfsbi_http_body_line(r, *used, most);
     if (!end)
@@ -307,7 +307,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                size_t *used, hfsb_err *err) {
     hfsbi_http_reading r;
     r.parser = parser;
-    r.in = in;
+    r.in = in.ptr ? in : hfsb_str_make("", 0);
     r.head = head;
     r.err = err;
     r.room = room;

@@ -158,6 +158,11 @@ static void hfsbi_server_drop(hfsb_server *server) {
         hfsbi_loop_turn(server->loop, 1000);
 }
 
+static void hfsbi_listeners_shut(hfsb_server *server) {
+    hfsbi_listener *l;
+    for (l = server->listeners; l; l = l->next) hfsbi_listener_shut(l);
+}
+
 static void hfsbi_listeners_free(hfsb_server *server) {
     hfsbi_listener *l;
     while ((l = server->listeners) != NULL) {
@@ -173,6 +178,7 @@ void hfsb_server_close(hfsb_server *server) {
     alloc = server->alloc;
     server->phase = 3;
     if (server->loop) {
+        hfsbi_listeners_shut(server); /* while it waits no one may come */
         hfsbi_server_drop(server);
         while ((part = server->parts) != NULL) {
             server->parts = part->next;
@@ -235,10 +241,11 @@ static void hfsbi_stop_begin(hfsb_server *server) {
     server->phase = 1;
     server->stop_until = now + server->stop_ms - server->stop_ms / 10;
     if (wait > server->stop_ms / 5) wait = server->stop_ms / 5;
-    hfsbi_listeners_free(server);
+    hfsbi_listeners_shut(server);
     for (conn = server->conns; conn; conn = next) {
         next = conn->next;
-        if (!conn->dead && !conn->request) hfsbi_conn_close(conn);
+        if (!conn->dead && !conn->request && !conn->lingering)
+            hfsbi_conn_close(conn);
     }
     server->stop_timer.fn = hfsbi_stop_late;
     hfsbi_loop_timer(server->loop, &server->stop_timer, now + wait);

@@ -62,10 +62,11 @@ HFSB_API void hfsb_server_close(hfsb_server *server);
 
 /* ---- where it listens: any number of places ---- */
 
-/* host: an address or a name ("127.0.0.1", "::1", "localhost"; NULL:
-   "127.0.0.1"); port 0: one the kernel picks. *bound (may be NULL) is the port
-   it got. HFSB_REFUSED when the address is not loopback and no_auth is set
-   without open_to_all; HFSB_IO with what to do about it. */
+/* host: an address in numbers ("127.0.0.1", "0.0.0.0", "::1") or "localhost"
+   (NULL: "127.0.0.1"); port 0: one the kernel picks. *bound (may be NULL) is
+   the port it got. HFSB_ARG when host is none of these; HFSB_REFUSED when the
+   address is not loopback and no_auth is set without open_to_all; else what
+   the system says, with what to do about it. */
 HFSB_API hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                         unsigned port, unsigned *bound,
                                         hfsb_err *err);

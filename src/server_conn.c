@@ -47,6 +47,29 @@ HFSBI_FN void hfsbi_conn_poke(hfsbi_conn *conn) {
     hfsbi_loop_timer(conn->server->loop, &conn->timer, 0);
 }
 
+/* Bytes that wait in the kernel for the peer; -1 when that cannot be told. */
+static int hfsbi_conn_queue(const hfsbi_conn *conn) {
+    int n = -1;
+#ifdef TIOCOUTQ
+    if (ioctl(conn->io.fd, TIOCOUTQ, &n) != 0) n = -1;
+#endif
+    return n;
+}
+
+HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn) {
+    conn->queued = hfsbi_conn_queue(conn);
+}
+
+/* A peer that reads slowly takes bytes of the kernel's for a long time before
+   the kernel takes more of ours. */
+static bool hfsbi_conn_drains(hfsbi_conn *conn) {
+    int  now = hfsbi_conn_queue(conn);
+    bool fewer = now >= 0 && now < conn->queued;
+    conn->queued = now;
+    if (fewer) conn->moved = hfsbi_loop_now(conn->server->loop);
+    return fewer;
+}
+
 /* ---- bytes that wait ---- */
 
 /* Makes *view, which may be a part of conn->in, all that it holds. Memory that
@@ -120,6 +143,7 @@ static void hfsbi_conn_head(hfsbi_conn *conn, hfsb_http_head *head,
                             hfsb_str raw) {
     hfsb_server *server = conn->server;
     hfsbi_guard  token = hfsbi_guard_token(server, head);
+    conn->head_timed = false; /* the next one has its own time */
     conn->request = hfsbi_request_new(conn, head, raw);
     hfsbi_wipe((void *)(uintptr_t)raw.ptr, raw.len);
     if (!conn->request) {
@@ -148,6 +172,8 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
     case HFSB_HTTP_BODY: hfsbi_request_piece(conn->request, piece); break;
     case HFSB_HTTP_END: hfsbi_request_complete(conn->request); break;
     case HFSB_HTTP_BAD:
+        if (!conn->request) /* a head that may hold a token */
+            hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
         hfsbi_conn_refuse(conn, hfsb_http_parser_status(&conn->parser),
                           err.msg);
         break;
@@ -176,11 +202,11 @@ static bool hfsbi_conn_answered(const hfsbi_conn *conn) {
            conn->tasks == 0;
 }
 
-/* A little of a body that no one wants is read, and the connection kept. */
-static bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
+HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
     const hfsb_http_head *head = &conn->request->head;
-    return !conn->closing && !head->expect_continue &&
-           head->body == HFSB_HTTP_LENGTH && head->length <= HFSBI_DISCARD;
+    if (conn->closing || head->body == HFSB_HTTP_CHUNKED) return false;
+    return head->body == HFSB_HTTP_NO_BODY || head->length == 0 ||
+           (!head->expect_continue && head->length <= HFSBI_DISCARD);
 }
 
 /* Everything was answered: ready for the next request, or the end. False when
@@ -188,6 +214,7 @@ static bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
 static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     hfsb_request *r = conn->request;
     bool          whole = r->body_done;
+    if (conn->server->phase) conn->closing = true;
     if (!whole && hfsbi_conn_may_discard(conn)) {
         bool first = !r->discard;
         r->discard = true;
@@ -203,7 +230,8 @@ static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     /* closing with bytes unread would make the kernel send a reset, which
        may overtake the reply */
     conn->lingering = true;
-    conn->until = -1;
+    conn->moved = hfsbi_loop_now(conn->server->loop);
+    conn->linger_until = conn->moved + conn->server->head_ms;
     (void)shutdown(conn->io.fd, SHUT_WR);
     return true;
 }
@@ -225,6 +253,12 @@ static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
 
 /* ---- what to wait for, and until when ---- */
 
+/* Between requests; empty lines are nothing. */
+static bool hfsbi_conn_idle(const hfsbi_conn *conn) {
+    return !conn->request &&
+           (conn->in_len == 0 || hfsb_http_parser_end(&conn->parser));
+}
+
 /* Timers are set early and looked at late: that each request pushes the time
    out a little costs nothing. */
 static void hfsbi_conn_arm(hfsbi_conn *conn, long long until) {
@@ -237,11 +271,13 @@ static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
     const hfsb_server  *server = conn->server;
     const hfsb_request *r = conn->request;
     long long           now = hfsbi_loop_now(server->loop);
-    if (conn->lingering) return now + HFSBI_LINGER_MS;
-    if (!r) return now + (conn->in_len ? server->head_ms : server->idle_ms);
-    if (hfsbi_reply_left(r) > 0 ||
-        (r->reply == HFSBI_REPLY_FILE && conn->tasks == 0) ||
-        hfsbi_conn_hungry(conn))
+    if (conn->lingering) /* as long as bytes come, but not for ever */
+        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS, conn->linger_until);
+    if (hfsbi_conn_idle(conn)) return now + server->idle_ms;
+    if (!r) return now + server->head_ms;
+    if (hfsbi_conn_hungry(conn)) return conn->moved + server->body_ms;
+    if (conn->tasks) return -1; /* the reply is the thread's now */
+    if (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE)
         return conn->moved + server->body_ms;
     return -1;
 }
@@ -261,14 +297,14 @@ static bool hfsbi_conn_want(hfsbi_conn *conn) {
 
 /* The last thing every function does that was at work on a connection. */
 static void hfsbi_conn_settle(hfsbi_conn *conn) {
-    bool head = !conn->request && !conn->lingering && conn->in_len > 0;
+    bool head = !conn->request && !conn->lingering && !hfsbi_conn_idle(conn);
     conn->held = false;
     if (!conn->broken && conn->ended && !conn->request) conn->broken = true;
     if (!conn->broken) {
-        /* the time for a head, and to linger, runs from its beginning on */
-        bool same = (head && conn->head_timed) ||
-                    (conn->lingering && conn->until >= 0);
-        hfsbi_conn_arm(conn, same ? conn->until : hfsbi_conn_limit(conn));
+        /* the time for a head runs from its beginning on */
+        hfsbi_conn_arm(conn, head && conn->head_timed
+                                 ? conn->until
+                                 : hfsbi_conn_limit(conn));
         conn->head_timed = head;
         conn->broken = !hfsbi_conn_want(conn);
     }
@@ -281,17 +317,18 @@ static void hfsbi_conn_settle(hfsbi_conn *conn) {
 static void hfsbi_conn_ended(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
     conn->eof = conn->ended = true;
-    if (conn->lingering || (!r && conn->in_len == 0)) conn->broken = true;
+    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
     else if (!r || !r->body_done)
         hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
 }
 
 static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
-    if (conn->lingering) {
-        conn->lingered += bytes.len;
-        if (conn->lingered > 16 * (size_t)HFSBI_BLOCK) conn->broken = true;
-    } else if (conn->in_len == 0) {
+    if (conn->lingering) return;
+    if (conn->in_len == 0) {
         hfsbi_conn_feed(conn, bytes);
+        /* what is kept is a part of a head, perhaps */
+        hfsbi_wipe((void *)(uintptr_t)(bytes.ptr + bytes.len - conn->in_len),
+                   conn->in_len);
     } else {
         if (!hfsbi_conn_append(conn, bytes)) conn->broken = true;
         hfsbi_wipe((void *)(uintptr_t)bytes.ptr, bytes.len);
@@ -323,7 +360,8 @@ static void hfsbi_conn_told_eof(hfsbi_conn *conn) {
 
 /* What waits in its own memory, when it is time for that. */
 static void hfsbi_conn_go_on(hfsbi_conn *conn) {
-    hfsbi_conn_feed(conn, hfsb_str_make(conn->in, conn->in_len));
+    hfsbi_conn_feed(conn,
+                    hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
     hfsbi_conn_settle(conn);
 }
 
@@ -342,9 +380,9 @@ static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
 /* Its time is over. */
 static void hfsbi_conn_late(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    if (conn->lingering || (!r && conn->in_len == 0) ||
-        (r && r->reply != HFSBI_REPLY_NONE))
-        conn->broken = true;
+    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
+    else if (r && r->reply != HFSBI_REPLY_NONE)
+        conn->broken = !hfsbi_conn_drains(conn);
     else if (!r)
         hfsbi_conn_refuse(conn, 408,
                           "The head of the request did not arrive in time.");

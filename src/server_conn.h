@@ -8,6 +8,7 @@
 
 enum {
     HFSBI_BLOCK = 65536,       /* what one recv() takes at most */
+    HFSBI_HEAD_ROOM = 512,     /* most heads have less */
     HFSBI_SMALL = 4096,        /* a body that is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
     HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
@@ -44,6 +45,7 @@ typedef struct hfsbi_conn {
     hfsbi_timer        timer; /* may be earlier than `until` */
     long long          until; /* when to act; -1: never */
     long long          moved; /* when bytes last came or went */
+    int                queued; /* bytes in the kernel when it took no more */
     hfsb_server       *server;
     hfsbi_listener    *listener;
     struct hfsbi_conn *next, *prev;
@@ -51,7 +53,7 @@ typedef struct hfsbi_conn {
     hfsb_request      *request; /* being read or answered, or NULL */
     char              *in;      /* bytes that were not looked at yet */
     size_t             in_len, in_cap;
-    size_t             lingered;    /* bytes read since it lingers */
+    long long          linger_until; /* the latest */
     unsigned           tasks;       /* in threads */
     unsigned char      address[16]; /* of the peer */
     unsigned char      family;      /* 4, 6 or 0 */
@@ -168,6 +170,8 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* Accepts again where it had stopped, or stops. */
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
+/* Stops listening there; connections go on to know where they came from. */
+HFSBI_FN void hfsbi_listener_shut(hfsbi_listener *listener);
 HFSBI_FN void hfsbi_listener_free(hfsbi_listener *listener);
 
 /* ---- server_conn.c ---- */
@@ -183,6 +187,10 @@ HFSBI_FN void hfsbi_conn_close(hfsbi_conn *conn);
 /* A task of it is done; true when it was the last of a connection that is
    gone, which is freed then. */
 HFSBI_FN bool hfsbi_conn_task_done(hfsbi_conn *conn);
+/* The kernel takes no more bytes for the peer now. */
+HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn);
+/* A little of a body that no one wants is read, and the connection kept. */
+HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn);
 /* Tells the log. */
 HFSBI_FN void hfsbi_conn_log(const hfsbi_conn *conn, hfsb_server_event *event);
 

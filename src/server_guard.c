@@ -9,16 +9,26 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 
 /* ---- names ---- */
 
-/* The host of "host", "host:port", "[::1]" or "[::1]:port". */
+/* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
+   else, such as "localhost:1@evil". */
 static hfsb_str hfsbi_host_name(hfsb_str s) {
-    size_t at;
+    hfsb_str name, port;
+    size_t   at, i;
     if (s.len && s.ptr[0] == '[') {
         at = hfsb_str_find_byte(s, ']');
-        return at == HFSB_NPOS ? hfsb_str_make("", 0)
-                               : hfsb_str_slice(s, 1, at);
+        if (at == HFSB_NPOS) return hfsb_str_make("", 0);
+        name = hfsb_str_slice(s, 1, at);
+        port = hfsb_str_slice(s, at + 1, s.len);
+    } else {
+        at = hfsb_str_find_byte(s, ':');
+        if (at == HFSB_NPOS) return s;
+        name = hfsb_str_slice(s, 0, at);
+        port = hfsb_str_slice(s, at, s.len);
     }
-    at = hfsb_str_find_byte(s, ':');
-    return at == HFSB_NPOS ? s : hfsb_str_slice(s, 0, at);
+    for (i = 0; i < port.len; i++)
+        if (i ? port.ptr[i] < '0' || port.ptr[i] > '9' : port.ptr[i] != ':')
+            return hfsb_str_make("", 0);
+    return name;
 }
 
 /* 127.0.0.0/8 written with four numbers. */

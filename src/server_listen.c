@@ -20,9 +20,9 @@ static void hfsbi_accept_log(hfsb_server *server, int code) {
 
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on) {
     hfsbi_listener *l;
-    if (on && (server->phase || server->accept_timer.set)) return;
-    if (on == server->accepting) return;
+    if (on == server->accepting || (on && server->phase)) return;
     server->accepting = on;
+    hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
     for (l = server->listeners; l; l = l->next)
         (void)hfsbi_loop_io(server->loop, &l->io, on ? HFSBI_IO_READ : 0);
 }
@@ -32,6 +32,14 @@ static void hfsbi_accept_again(hfsbi_timer *timer) {
         (hfsb_server *)(void *)((char *)timer -
                                 offsetof(hfsb_server, accept_timer));
     hfsbi_server_accept(server, true);
+}
+
+/* For a moment, or until a connection ends. */
+static void hfsbi_accept_rest(hfsb_server *server) {
+    hfsbi_server_accept(server, false);
+    server->accept_timer.fn = hfsbi_accept_again;
+    hfsbi_loop_timer(server->loop, &server->accept_timer,
+                     hfsbi_loop_now(server->loop) + HFSBI_ACCEPT_PAUSE);
 }
 
 /* No descriptor is left: the one kept for this is given up so that the peer
@@ -44,10 +52,7 @@ static void hfsbi_accept_full(hfsb_server *server, int listener, int code) {
     if (fd >= 0) server->stats.refused++;
     hfsbi_close(&fd);
     server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    server->accept_timer.fn = hfsbi_accept_again;
-    hfsbi_server_accept(server, false);
-    hfsbi_loop_timer(server->loop, &server->accept_timer,
-                     hfsbi_loop_now(server->loop) + HFSBI_ACCEPT_PAUSE);
+    hfsbi_accept_rest(server);
     hfsbi_accept_log(server, code);
 }
 
@@ -95,10 +100,12 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
     int                     turn, fd, one = 1;
     (void)events;
     for (turn = 0; turn < HFSBI_ACCEPT_TURN; turn++) {
-        if (server->stats.open >= server->max_connections &&
-            !hfsbi_accept_make_room(server)) {
-            hfsbi_server_accept(server, false);
-            return;
+        if (server->stats.open >= server->max_connections) {
+            if (turn) return; /* perhaps there is no other */
+            if (!hfsbi_accept_make_room(server)) {
+                hfsbi_accept_rest(server);
+                return;
+            }
         }
         fd = hfsbi_accept_one(l->io.fd, &peer);
         if (fd < 0) {
@@ -146,11 +153,16 @@ static unsigned hfsbi_listener_name(hfsbi_listener        *l,
     return 0;
 }
 
-HFSBI_FN void hfsbi_listener_free(hfsbi_listener *l) {
-    hfsb_server *server = l->server;
-    hfsbi_loop_io_forget(server->loop, &l->io);
+HFSBI_FN void hfsbi_listener_shut(hfsbi_listener *l) {
+    hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
     if (l->made) (void)unlink(l->name.ptr);
+    l->made = false;
+}
+
+HFSBI_FN void hfsbi_listener_free(hfsbi_listener *l) {
+    hfsb_server *server = l->server;
+    hfsbi_listener_shut(l);
     hfsb_buf_free(&l->name);
     hfsbi_array_free(&server->alloc, l, 1, sizeof *l);
 }
@@ -219,13 +231,14 @@ static int hfsbi_socket(int family) {
     return fd;
 }
 
-static int hfsbi_bind(const struct addrinfo *a) {
-    int fd = hfsbi_socket(a->ai_family), on = 1, keep;
+static int hfsbi_bind(const struct sockaddr_storage *a, socklen_t len) {
+    int fd = hfsbi_socket(a->ss_family), on = 1, keep;
     if (fd < 0) return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (a->ai_family == AF_INET6)
+    if (a->ss_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 1024) == 0)
+    if (bind(fd, (const struct sockaddr *)(const void *)a, len) == 0 &&
+        listen(fd, 1024) == 0)
         return fd;
     keep = errno;
     hfsbi_close(&fd);
@@ -233,51 +246,70 @@ static int hfsbi_bind(const struct addrinfo *a) {
     return -1;
 }
 
+/* Fills *a and gives its size; 0 when host is no address. Names are not looked
+   up: that asks the network, which may take its time. */
+static socklen_t hfsbi_address_parse(const char *host, unsigned port,
+                                     struct sockaddr_storage *a) {
+    struct sockaddr_in  *four = (struct sockaddr_in *)(void *)a;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)a;
+    memset(a, 0, sizeof *a);
+    if (strcmp(host, "localhost") == 0) host = "127.0.0.1";
+    if (inet_pton(AF_INET, host, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons((unsigned short)port);
+        return sizeof *four;
+    }
+    if (inet_pton(AF_INET6, host, &six->sin6_addr) == 1) {
+        six->sin6_family = AF_INET6;
+        six->sin6_port = htons((unsigned short)port);
+        return sizeof *six;
+    }
+    return 0;
+}
+
 hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                unsigned port, unsigned *bound, hfsb_err *err) {
-    struct addrinfo hint = HFSB_INIT, *list = NULL;
-    char            service[16];
-    int             fd, rc;
+    struct sockaddr_storage a;
+    socklen_t               len;
+    int                     fd;
     if (!host || !*host) host = "127.0.0.1";
     if (port > 65535)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A port is a number up to 65535, not %u.", port);
-    hint.ai_socktype = SOCK_STREAM;
-    hint.ai_flags = AI_PASSIVE;
-    (void)snprintf(service, sizeof service, "%u", port);
-    rc = getaddrinfo(host, service, &hint, &list);
-    if (rc != 0)
-        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                          "There is no address for \"%s\": give one such as "
-                          "127.0.0.1 or ::1.",
+    len = hfsbi_address_parse(host, port, &a);
+    if (len == 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"%s\" is no address to listen on: give one in "
+                          "numbers such as 127.0.0.1, 0.0.0.0 or ::1, or "
+                          "localhost.",
                           host);
-    fd = hfsbi_bind(list);
-    rc = errno;
-    freeaddrinfo(list);
-    if (fd < 0) return hfsbi_listen_failed(err, rc, host, port);
+    fd = hfsbi_bind(&a, len);
+    if (fd < 0) return hfsbi_listen_failed(err, errno, host, port);
     return hfsbi_listener_add(server, fd, host, false, bound, err);
 }
 
-/* True when a server answers there. */
-static bool hfsbi_unix_alive(const struct sockaddr_un *a) {
-    int  fd = hfsbi_socket(AF_UNIX);
-    bool alive =
-        fd >= 0 &&
-        connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) == 0;
-    hfsbi_close(&fd);
-    return alive;
-}
-
-/* Removes the socket that a server left behind; nothing else. */
-static void hfsbi_unix_clear(const char *path) {
+/* True when a server listens there. One that a server left behind is removed,
+   and nothing else: not one of which that is not known. */
+static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
     struct stat st;
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) (void)unlink(path);
+    int         fd = hfsbi_socket(AF_UNIX), code = 0;
+    if (fd < 0) return false; /* will be said by the next */
+    /* a server with no room for more would make a blocking call wait */
+    if (!hfsbi_set_nonblocking(fd) ||
+        connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) != 0)
+        code = errno;
+    hfsbi_close(&fd);
+    if (code == ECONNREFUSED && lstat(a->sun_path, &st) == 0 &&
+        S_ISSOCK(st.st_mode))
+        (void)unlink(a->sun_path);
+    return code == 0 || code == EAGAIN || code == EINPROGRESS;
 }
 
 hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
                                     hfsb_err *err) {
     struct sockaddr_un a;
     size_t             len = path ? strlen(path) : 0;
+    hfsb_status        st;
     int                fd, code;
     memset(&a, 0, sizeof a);
     if (len == 0 || len >= sizeof a.sun_path)
@@ -286,10 +318,9 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
                           sizeof a.sun_path - 1);
     a.sun_family = AF_UNIX;
     memcpy(a.sun_path, path, len + 1);
-    if (hfsbi_unix_alive(&a))
+    if (hfsbi_unix_taken(&a))
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "Another server listens on %s already.", path);
-    hfsbi_unix_clear(path);
     fd = hfsbi_socket(AF_UNIX);
     /* fchmod before bind gives the file its mode from the start */
     if (fd < 0 || fchmod(fd, 0600) != 0 ||
@@ -299,7 +330,9 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
         hfsbi_close(&fd);
         return hfsbi_fail_os(err, code, "Cannot listen on %s", path);
     }
-    return hfsbi_listener_add(server, fd, path, true, NULL, err);
+    st = hfsbi_listener_add(server, fd, path, true, NULL, err);
+    if (st != HFSB_OK) (void)unlink(path);
+    return st;
 }
 
 hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd, hfsb_err *err) {

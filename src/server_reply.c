@@ -1,5 +1,6 @@
 /* server_reply.c - a reply: its head, its body whole, in pieces, or a file.
    Depends on: http. */
+#include "number.h"
 #include "server_conn.h"
 
 /* ---- the head ---- */
@@ -29,6 +30,24 @@ typedef enum hfsbi_framing {
     HFSBI_FRAME_NONE    /* the status allows no body */
 } hfsbi_framing;
 
+static bool hfsbi_status_bodiless(int status) {
+    return status == 204 || status == 304 || status < 200;
+}
+
+/* Once its head is made. */
+static bool hfsbi_reply_bodiless(const hfsb_request *r) {
+    return hfsbi_status_bodiless(r->status) ||
+           hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
+}
+
+static void hfsbi_reply_length(hfsbi_sink *s, unsigned long long length) {
+    char digits[24]; /* printf would cost more than all the rest */
+    hfsbi_put(s, HFSB_LIT("Content-Length: "));
+    hfsbi_put(s,
+              hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
+    hfsbi_put(s, HFSB_LIT("\r\n"));
+}
+
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
                                     unsigned long long length) {
@@ -37,32 +56,27 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
     hfsb_status  st;
     hfsbi_reply_starts(r);
     s = hfsbi_sink_begin(&r->out);
-    st = hfsb_http_put_reply(&r->out, status);
+    st = hfsb_buf_reserve(&r->out, HFSBI_HEAD_ROOM);
+    if (st == HFSB_OK) st = hfsb_http_put_reply(&r->out, status);
     if (st != HFSB_OK) return st;
     r->status = status;
+    if (hfsbi_status_bodiless(status)) framing = HFSBI_FRAME_NONE;
     r->chunked = framing == HFSBI_FRAME_PIECES && r->head.minor > 0;
     if (framing == HFSBI_FRAME_PIECES && !r->chunked) r->conn->closing = true;
     hfsbi_put(&s, hfsbi_reply_date(server));
     hfsbi_put(&s, hfsb_buf_str(&server->common));
-    if (type && *type) hfsbi_putf(&s, "Content-Type: %s\r\n", type);
-    if (framing == HFSBI_FRAME_LENGTH)
-        hfsbi_putf(&s, "Content-Length: %llu\r\n", length);
-    if (r->chunked) hfsbi_putf(&s, "Transfer-Encoding: chunked\r\n");
+    if (type && *type && s.status == HFSB_OK)
+        s.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
+                                       hfsb_cstr(type));
+    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&s, length);
+    if (r->chunked) hfsbi_put(&s, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
     if (server->phase) r->conn->closing = true;
-    if (r->conn->closing) hfsbi_putf(&s, "Connection: close\r\n");
-    else if (r->head.minor == 0) hfsbi_putf(&s, "Connection: keep-alive\r\n");
+    if (r->conn->closing) hfsbi_put(&s, HFSB_LIT("Connection: close\r\n"));
+    else if (r->head.minor == 0)
+        hfsbi_put(&s, HFSB_LIT("Connection: keep-alive\r\n"));
     hfsbi_put(&s, hfsb_buf_str(&r->fields));
-    hfsbi_putf(&s, "\r\n");
+    hfsbi_put(&s, HFSB_LIT("\r\n"));
     return hfsbi_sink_end(&s);
-}
-
-static bool hfsbi_reply_bodiless(const hfsb_request *r) {
-    return hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
-}
-
-static hfsbi_framing hfsbi_reply_framing(int status) {
-    return status == 204 || status == 304 || status < 200 ? HFSBI_FRAME_NONE
-                                                          : HFSBI_FRAME_LENGTH;
 }
 
 /* ---- sending ---- */
@@ -110,7 +124,10 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
     while (hfsbi_reply_left(r) > 0 && !r->conn->broken) {
         ssize_t n = hfsbi_reply_send(r);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            hfsbi_conn_full(r->conn);
+            return;
+        }
         if (n < 0) r->conn->broken = true;
         else r->out_at += (size_t)n;
         if (n > 0) r->conn->moved = hfsbi_loop_now(r->conn->server->loop);
@@ -151,11 +168,13 @@ hfsb_status hfsb_reply_field(hfsb_request *request, const char *name,
 /* Head and body; a small body goes with the head. */
 static void hfsbi_reply_whole(hfsb_request *r, int status, const char *type,
                               hfsb_str small, hfsb_buf *large) {
-    hfsbi_framing framing = hfsbi_reply_framing(status);
-    hfsb_status   st;
-    bool   body = framing != HFSBI_FRAME_NONE && !hfsbi_reply_bodiless(r);
-    size_t len = large ? large->len : small.len;
-    st = hfsbi_reply_head(r, status, type, framing, len);
+    hfsb_status st;
+    bool        body;
+    size_t      len = large ? large->len : small.len;
+    if (!r->body_done && !hfsbi_conn_may_discard(r->conn))
+        r->conn->closing = true; /* the rest of the body is not read */
+    st = hfsbi_reply_head(r, status, type, HFSBI_FRAME_LENGTH, len);
+    body = !hfsbi_reply_bodiless(r);
     if (body && large) {
         r->out_body = *large;
         memset(large, 0, sizeof *large);
@@ -365,7 +384,9 @@ static void hfsbi_file_ran(hfsbi_task *task) {
         r->reply = HFSBI_REPLY_ENDED;
     } else if (r->file_error == 0) {
         hfsbi_reply_file_step(r);
-    } else if (r->file_error != EAGAIN && r->file_error != EWOULDBLOCK) {
+    } else if (r->file_error == EAGAIN || r->file_error == EWOULDBLOCK) {
+        hfsbi_conn_full(conn);
+    } else {
         conn->broken = true;
     }
     hfsbi_conn_poke(conn);

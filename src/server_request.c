@@ -4,9 +4,12 @@
 
 /* ---- making and freeing ---- */
 
-/* The same bytes in the copy. */
-static void hfsbi_rebase(hfsb_str *view, const char *from, const char *to) {
-    if (view->ptr) view->ptr = to + (view->ptr - from);
+/* The same bytes in the copy; what is not of these bytes (a path "/" that
+   stands for none) stays. */
+static void hfsbi_rebase(hfsb_str *view, hfsb_str from, const char *to) {
+    if (view->ptr && (uintptr_t)view->ptr >= (uintptr_t)from.ptr &&
+        (uintptr_t)view->ptr <= (uintptr_t)(from.ptr + from.len))
+        view->ptr = to + (view->ptr - from.ptr);
 }
 
 /*  struct | fields | the bytes of the head */
@@ -24,14 +27,14 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     bytes = (char *)(r + 1) + fields;
     if (raw.len) memcpy(bytes, raw.ptr, raw.len);
     if (fields) memcpy(r->head.fields, head->fields, fields);
-    hfsbi_rebase(&r->head.method, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.target, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.host, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.path, raw.ptr, bytes);
-    hfsbi_rebase(&r->head.query, raw.ptr, bytes);
+    hfsbi_rebase(&r->head.method, raw, bytes);
+    hfsbi_rebase(&r->head.target, raw, bytes);
+    hfsbi_rebase(&r->head.host, raw, bytes);
+    hfsbi_rebase(&r->head.path, raw, bytes);
+    hfsbi_rebase(&r->head.query, raw, bytes);
     for (i = 0; i < head->field_count; i++) {
-        hfsbi_rebase(&r->head.fields[i].name, raw.ptr, bytes);
-        hfsbi_rebase(&r->head.fields[i].value, raw.ptr, bytes);
+        hfsbi_rebase(&r->head.fields[i].name, raw, bytes);
+        hfsbi_rebase(&r->head.fields[i].value, raw, bytes);
     }
     r->conn = conn;
     r->size = size;
@@ -170,7 +173,8 @@ static bool hfsbi_request_guard(hfsb_request *r) {
                          "with --allow-host (allow_hosts).");
         return false;
     }
-    if (hfsbi_guard_origin(conn->server, conn->listener,
+    if (hfsb_http_field_count(&r->head, "origin") < 2 &&
+        hfsbi_guard_origin(conn->server, conn->listener,
                            hfsb_http_field_find(&r->head, "origin")))
         return true;
     hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
@@ -213,30 +217,32 @@ static bool hfsbi_request_body_fits(hfsb_request *r) {
     return false;
 }
 
-/* A peer that waits for it is told to send its body. */
-static bool hfsbi_request_expect(hfsb_request *r) {
+static bool hfsbi_request_expects(hfsb_request *r) {
     hfsb_str expect = hfsb_http_field_find(&r->head, "expect");
-    bool     body = r->head.body == HFSB_HTTP_CHUNKED ||
+    if (!expect.ptr || r->head.minor == 0 ||
+        hfsb_http_same(expect, HFSB_LIT("100-continue")))
+        return true;
+    hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
+    return false;
+}
+
+/* A peer that waits for it is told to send its body. */
+static void hfsbi_request_continue(hfsb_request *r) {
+    bool body = r->head.body == HFSB_HTTP_CHUNKED ||
                 (r->head.body == HFSB_HTTP_LENGTH && r->head.length);
-    if (expect.ptr && !r->head.expect_continue && r->head.minor > 0) {
-        hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
-        return false;
-    }
-    if (r->head.expect_continue && body) {
-        if (hfsb_buf_append(
-                &r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) != HFSB_OK)
-            r->conn->broken = true;
-        else hfsbi_reply_flush(r);
-        r->head.expect_continue = false; /* the body will come */
-    }
-    return true;
+    if (!r->head.expect_continue || !body) return;
+    if (hfsb_buf_append(&r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) !=
+        HFSB_OK)
+        r->conn->broken = true;
+    else hfsbi_reply_flush(r);
+    r->head.expect_continue = false; /* the body will come */
 }
 
 HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
     const hfsb_server *server = r->conn->server;
     if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
         !hfsbi_request_token(r, token) || !hfsbi_request_decode(r) ||
-        !hfsbi_request_body_fits(r))
+        !hfsbi_request_body_fits(r) || !hfsbi_request_expects(r))
         return;
     if (server->phase) {
         hfsb_reply_error(r, 503, "The server is stopping.");
@@ -247,9 +253,7 @@ HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
         r->route->set.begin(r->route->set.user, r);
     }
     /* who pauses at once may yet refuse: "100" waits until it goes on */
-    if (r->reply == HFSBI_REPLY_NONE &&
-        !(r->paused && r->head.expect_continue))
-        (void)hfsbi_request_expect(r);
+    if (r->reply == HFSBI_REPLY_NONE && !r->paused) hfsbi_request_continue(r);
 }
 
 /* ---- the body ---- */
@@ -367,8 +371,7 @@ void hfsb_request_pause(hfsb_request *request) {
 
 void hfsb_request_resume(hfsb_request *request) {
     request->paused = false;
-    if (request->head.expect_continue && request->reply == HFSBI_REPLY_NONE)
-        (void)hfsbi_request_expect(request);
+    if (request->reply == HFSBI_REPLY_NONE) hfsbi_request_continue(request);
     hfsbi_conn_poke(request->conn);
 }
 

@@ -285,6 +285,63 @@ static void whole_file_make(input *in, size_t n) {
     number(&in->fresh, "other ", 0, n / 15, "\n");
 }
 
+/* ---- HTTP ---- */
+
+/* Reads a stream that comes in pieces of 4 KiB; true when one message is
+   over at its end. */
+static bool http_run(input *in) {
+    hfsb_http_limits limits = HFSB_INIT;
+    hfsb_http_parser parser;
+    hfsb_http_head   head;
+    size_t           room = in->text.len / 4 + 1, at = 0, got = 0, used;
+    hfsb_http_field *fields = (hfsb_http_field *)malloc(room * sizeof *fields);
+    hfsb_http_event  event = HFSB_HTTP_MORE;
+    hfsb_str         piece;
+    limits.max_head = limits.max_target = limits.max_fields = (size_t)-1;
+    hfsb_http_parser_init(&parser, &limits);
+    while (fields && event != HFSB_HTTP_END && event != HFSB_HTTP_BAD &&
+           (event != HFSB_HTTP_MORE || got < in->text.len)) {
+        if (event == HFSB_HTTP_MORE)
+            got = in->text.len - got < 4096 ? in->text.len : got + 4096;
+        event = hfsb_http_next(&parser,
+                               hfsb_str_make(in->text.ptr + at, got - at),
+                               fields, room, &head, &piece, &used, &in->err);
+        at += used;
+    }
+    free(fields);
+    return event == HFSB_HTTP_END;
+}
+
+#define HTTP_HEAD "PUT / HTTP/1.1\r\nHost: a\r\n"
+static void http_field_make(input *in, size_t n) {
+    fill(&in->text, HTTP_HEAD "X: ", "value ", "\r\n\r\n", n);
+}
+static void http_fields_make(input *in, size_t n) {
+    fill(&in->text, HTTP_HEAD, "Content-Type: x\r\nConnection: y\r\n",
+         "\r\n", n);
+}
+static void http_list_make(input *in, size_t n) {
+    fill(&in->text, HTTP_HEAD "Connection: ", ",, \"a,", "\r\n\r\n", n);
+}
+static void http_target_make(input *in, size_t n) {
+    fill(&in->text, "GET http://", "a@", "b/ HTTP/1.0\r\n\r\n", n);
+}
+static void http_chunks_make(input *in, size_t n) {
+    fill(&in->text, HTTP_HEAD "Transfer-Encoding: chunked\r\n\r\n",
+         "1\r\na\r\n", "0\r\n\r\n", n);
+}
+static void http_trailers_make(input *in, size_t n) {
+    fill(&in->text, HTTP_HEAD "Transfer-Encoding: chunked\r\n\r\n0\r\n",
+         "a: b\r\n", "\r\n", n);
+}
+static void http_query_make(input *in, size_t n) {
+    fill(&in->text, "", "%61b=%41&", "a=%41+", n);
+}
+static bool http_query_run(input *in) {
+    return hfsb_http_query_find(hfsb_buf_str(&in->text), "a", &in->out,
+                                &in->err) == HFSB_OK;
+}
+
 /* ---- the table ---- */
 
 typedef struct growth_case {
@@ -330,6 +387,13 @@ static const growth_case cases[] = {
     {"edit_whole_file", whole_file_make, edit_done},
     {"edit_long_line_all", long_line_all_make, edit_done},
     {"edit_anchor_aaa", anchor_aaa_make, edit_missing},
+    {"http_field", http_field_make, http_run},
+    {"http_fields", http_fields_make, http_run},
+    {"http_list", http_list_make, http_run},
+    {"http_target", http_target_make, http_run},
+    {"http_chunks", http_chunks_make, http_run},
+    {"http_trailers", http_trailers_make, http_run},
+    {"http_query", http_query_make, http_query_run},
 };
 #define CASES (sizeof cases / sizeof cases[0])
 

@@ -234,6 +234,11 @@ static void remove_takes_files_and_links(void) {
     T_ERR(HFSB_NOT_FOUND, "File not found: gone");
     (void)mkdir("gone-dir", 0755);
     T_CHECK(symlink("gone-dir", "gone-link") == 0);
+    T_CHECK(mkfifo("gone-fifo", 0600) == 0);
+    T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-fifo"), &err) ==
+            HFSB_REFUSED);
+    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: gone-fifo");
+    T_CHECK(unlink("gone-fifo") == 0);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-dir"), &err) ==
             HFSB_REFUSED);
     T_ERR(HFSB_REFUSED, "Is a directory: gone-dir");

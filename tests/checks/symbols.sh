@@ -28,11 +28,12 @@ os='_exit access chdir clock_gettime close closedir dup2 environ execve
     strrchr strstr strtol strtoull syscall sysconf unlink unlinkat vfork
     waitid waitpid write __errno_location'
 # hfsb_server.h besides: sockets, the event loop, threads
-server='accept accept4 bind chmod connect epoll_create1 epoll_ctl epoll_wait
-    freeaddrinfo getaddrinfo getsockname getsockopt inet_ntop inet_pton listen
-    lstat64 pthread_attr_destroy pthread_attr_init pthread_attr_setstacksize
-    pthread_cond_signal pthread_cond_wait pthread_create pthread_join recv send
-    sendfile64 sendmsg setsockopt shutdown socket time'
+server='__sysconf accept accept4 bind chmod connect epoll_create1
+    epoll_ctl epoll_wait getsockname getsockopt htonl htons inet_ntop
+    inet_pton ioctl listen lstat64 ntohl ntohs pthread_attr_destroy
+    pthread_attr_init pthread_attr_setstacksize pthread_cond_signal
+    pthread_cond_wait pthread_create pthread_join recv send sendfile64
+    sendmsg setsockopt shutdown socket time'
 # What optimisers and hardening make of these: realloc(NULL, n) is malloc.
 made='malloc bcmp __memcpy_chk __memmove_chk __memset_chk __snprintf_chk
       __vsnprintf_chk __stack_chk_fail _GLOBAL_OFFSET_TABLE_
