@@ -15,9 +15,10 @@ ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
 # Tests that start processes and write files take their time by the clock, and
 # emulators do not know all system calls: some ways run the others only.
 system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
-    test_check*.c test_tools*.c)
+    test_check*.c test_tools*.c test_server*.c)
 calm="test_file.c test_file_write.c test_record.c test_check.c
-      test_tools_args.c test_tools_files.c test_tools_read.c"
+      test_tools_args.c test_tools_files.c test_tools_read.c
+      test_server_fields.c test_server_api.c"
 names() { # all, pure, light (pure, and calm of system), or a list of names
     case $1 in all | pure | light) ;; *) echo "$1"; return ;; esac
     for t in $(cd tests && echo test_*.c); do
@@ -63,16 +64,20 @@ way() { # in a subshell of its own
     case $1 in
     no-simd | msan | cxx | split-O3) which=pure ;;
     m32) which="json number hash text edit patch file_write record
-                tools_read" ;;
+                tools_read http server_api" ;;
     s390x | aarch64) which="base utf8 json number hash text text_window edit
-                            diff" ;;
-    joined) which="json_write text edit_calls file_write tools_files" ;;
+                            diff http" ;;
+    joined) which="json_write text edit_calls file_write tools_files
+                   server_jobs" ;;
     tsan) which="check file_root proc_host proc_host_limits tools_host
-                 tools_wake tools_jobs tools_once" ;;
+                 tools_wake tools_jobs tools_once server_loop server_api
+                 server_stream server_files_end" ;;
     valgrind) which="json text edit patch diff utf8 file file_write record
-                     check proc tools_args tools_files tools_read" ;;
+                     check proc tools_args tools_files tools_read http
+                     server_api" ;;
     portable) which="file file_write file_root file_faults proc proc_end
-                     proc_host proc_torture tools_jobs tools_tree" ;;
+                     proc_host proc_torture tools_jobs tools_tree
+                     server_loop server_api server_files" ;;
     clang-asan | musl) which=light ;;
     esac
     case $1 in
