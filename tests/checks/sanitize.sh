@@ -70,14 +70,14 @@ way() { # in a subshell of its own
     joined) which="json_write text edit_calls file_write tools_files
                    server_jobs" ;;
     tsan) which="check file_root proc_host proc_host_limits tools_host
-                 tools_wake tools_jobs tools_once server_loop server_api
+                 tools_wake tools_jobs tools_once server_loop server_pool server_api
                  server_stream server_files_end" ;;
     valgrind) which="json text edit patch diff utf8 file file_write record
                      check proc tools_args tools_files tools_read http
                      server_api" ;;
     portable) which="file file_write file_root file_faults proc proc_end
                      proc_host proc_torture tools_jobs tools_tree
-                     server_loop server_api server_files" ;;
+                     server_loop server_poller server_api server_files" ;;
     clang-asan | musl) which=light ;;
     esac
     case $1 in
