@@ -1751,15 +1751,28 @@ static bool hfsbi_host_is_listed(const hfsb_server *server, hfsb_str name) {
     return false;
 }
 
-HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str name) {
-    if (server->any_host || at->local) return true;
-    if (server->has_token && !at->loopback && !server->some_hosts) return true;
+/* One of the names that lead here and nowhere else. */
+static bool hfsbi_guard_name(const hfsb_server    *server,
+                             const hfsbi_listener *at, hfsb_str name) {
     name = hfsbi_host_name(name);
     return name.len > 0 && (hfsbi_host_is_loopback(name) ||
                             hfsb_http_same(name, hfsb_cstr(at->address)) ||
                             hfsb_http_same(name, hfsb_buf_str(&at->name)) ||
                             hfsbi_host_is_listed(server, name));
+}
+
+/* The token is the guard where there is one and no name was given. */
+static bool hfsbi_guard_any(const hfsb_server    *server,
+                            const hfsbi_listener *at) {
+    return server->any_host ||
+           (server->has_token && !at->loopback && !server->some_hosts);
+}
+
+HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
+                               const hfsbi_listener *at, hfsb_str name) {
+    /* a Unix socket has no name that could be another's */
+    return at->local || hfsbi_guard_any(server, at) ||
+           hfsbi_guard_name(server, at, name);
 }
 
 HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
@@ -1768,7 +1781,8 @@ HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
     if (!origin.ptr) return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
     if (slash == HFSB_NPOS) return false; /* "null" and other things */
-    return hfsbi_guard_host(server, at,
+    return hfsbi_guard_any(server, at) ||
+           hfsbi_guard_name(server, at,
                             hfsb_str_slice(origin, slash + 3, origin.len));
 }
 
@@ -2781,12 +2795,17 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
         hfsb_http_next(&conn->parser, *data, server->fields,
                        server->limits.max_fields, &head, &piece, &used, &err);
     switch (event) {
-    case HFSB_HTTP_MORE: break;
+    case HFSB_HTTP_MORE: /* trailers, which no one asked for */
+        hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
+        break;
     case HFSB_HTTP_HEAD:
         hfsbi_conn_head(conn, &head, hfsb_str_slice(*data, 0, used));
         break;
     case HFSB_HTTP_BODY: hfsbi_request_piece(conn->request, piece); break;
-    case HFSB_HTTP_END: hfsbi_request_complete(conn->request); break;
+    case HFSB_HTTP_END:
+        hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
+        hfsbi_request_complete(conn->request);
+        break;
     case HFSB_HTTP_BAD:
         if (!conn->request) /* a head that may hold a token */
             hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
@@ -2952,7 +2971,8 @@ static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
     }
 }
 
-static void hfsbi_conn_read(hfsbi_conn *conn) {
+/* What recv() gave. */
+static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
     ssize_t      n;
     do n = recv(conn->io.fd, server->block, HFSBI_BLOCK, 0);
@@ -2961,6 +2981,7 @@ static void hfsbi_conn_read(hfsbi_conn *conn) {
     if (n > 0) hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
     else if (n == 0) hfsbi_conn_ended(conn);
     else if (errno != EAGAIN && errno != EWOULDBLOCK) conn->broken = true;
+    return n;
 }
 
 /* The peer ended its side while its request is being answered. */
@@ -2974,6 +2995,16 @@ static void hfsbi_conn_told_eof(hfsbi_conn *conn) {
     }
 }
 
+/* What a peer sent before it went counts as it would have had it come a moment
+   earlier: a command goes on. */
+static void hfsbi_conn_gone(hfsbi_conn *conn) {
+    while (hfsbi_conn_hungry(conn) && !conn->ended) {
+        ssize_t n = hfsbi_conn_read(conn);
+        if (n <= 0) break;
+    }
+    conn->broken = true;
+}
+
 /* What waits in its own memory, when it is time for that. */
 static void hfsbi_conn_go_on(hfsbi_conn *conn) {
     hfsbi_conn_feed(conn,
@@ -2985,10 +3016,10 @@ static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
     hfsbi_conn *conn =
         (hfsbi_conn *)(void *)((char *)io - offsetof(hfsbi_conn, io));
     conn->held = true;
-    if (events & HFSBI_IO_GONE) conn->broken = true;
+    if (events & HFSBI_IO_GONE) hfsbi_conn_gone(conn);
     else if ((events & HFSBI_IO_WRITE) && conn->request)
         hfsbi_reply_writable(conn->request);
-    else if (events & HFSBI_IO_READ) hfsbi_conn_read(conn);
+    else if (events & HFSBI_IO_READ) (void)hfsbi_conn_read(conn);
     else if (events & HFSBI_IO_EOF) hfsbi_conn_told_eof(conn);
     hfsbi_conn_go_on(conn);
 }

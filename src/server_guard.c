@@ -57,15 +57,28 @@ static bool hfsbi_host_is_listed(const hfsb_server *server, hfsb_str name) {
     return false;
 }
 
-HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str name) {
-    if (server->any_host || at->local) return true;
-    if (server->has_token && !at->loopback && !server->some_hosts) return true;
+/* One of the names that lead here and nowhere else. */
+static bool hfsbi_guard_name(const hfsb_server    *server,
+                             const hfsbi_listener *at, hfsb_str name) {
     name = hfsbi_host_name(name);
     return name.len > 0 && (hfsbi_host_is_loopback(name) ||
                             hfsb_http_same(name, hfsb_cstr(at->address)) ||
                             hfsb_http_same(name, hfsb_buf_str(&at->name)) ||
                             hfsbi_host_is_listed(server, name));
+}
+
+/* The token is the guard where there is one and no name was given. */
+static bool hfsbi_guard_any(const hfsb_server    *server,
+                            const hfsbi_listener *at) {
+    return server->any_host ||
+           (server->has_token && !at->loopback && !server->some_hosts);
+}
+
+HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
+                               const hfsbi_listener *at, hfsb_str name) {
+    /* a Unix socket has no name that could be another's */
+    return at->local || hfsbi_guard_any(server, at) ||
+           hfsbi_guard_name(server, at, name);
 }
 
 HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
@@ -74,7 +87,8 @@ HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
     if (!origin.ptr) return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
     if (slash == HFSB_NPOS) return false; /* "null" and other things */
-    return hfsbi_guard_host(server, at,
+    return hfsbi_guard_any(server, at) ||
+           hfsbi_guard_name(server, at,
                             hfsb_str_slice(origin, slash + 3, origin.len));
 }
 

@@ -388,6 +388,26 @@ static void it_listens_in_several_places(void) {
     T_CHECK(lstat("sock", &st) && errno == ENOENT); /* removed */
 }
 
+/* On a Unix socket the kernel tells of the end before the bytes are read. */
+static void what_came_before_the_end_counts(void) {
+    ts_server s;
+    ts_conn   c;
+    hfsb_err  err = HFSB_INIT;
+    size_t    before;
+    tc_reset();
+    ts_open(&s, NULL);
+    T_CHECK(tc_try_routes(s.server));
+    T_CHECK(hfsb_server_listen_unix(s.server, "brief", &err) == HFSB_OK);
+    before = tc_get(&tc.held_ever);
+    c = reach_unix("brief"); /* waits in the backlog until it runs */
+    T_CHECK(ts_send(&c, HFSB_LIT("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")));
+    ts_hang_up(&c);
+    ts_run(&s);
+    T_CHECK(tc_becomes(&tc.held_ever, before + 1));
+    T_CHECK(tc_becomes(&tc.gone, 1));
+    ts_end(&s, false);
+}
+
 static void places_that_cannot_be_had_are_errors(void) {
     ts_server   a, b;
     hfsb_err    err = HFSB_INIT;
@@ -485,6 +505,7 @@ int main(void) {
     TT_RUN(servers_run_in_the_hosts_loop);
     TT_RUN(many_servers_in_many_threads);
     TT_RUN(it_listens_in_several_places);
+    TT_RUN(what_came_before_the_end_counts);
     TT_RUN(places_that_cannot_be_had_are_errors);
     TT_RUN(routes_are_checked_when_added);
     return TT_END();
