@@ -498,7 +498,7 @@ HFSBI_FN void hfsbi_pool_close(hfsbi_pool *pool);
 /* ---- src/server_poller.c ---- */
 /* server_poller.c - the kernel's set of descriptors: epoll on Linux, kqueue on
    BSD and macOS, poll() elsewhere. Depends on: base, os. */
-enum { HFSBI_IO_BOTH = HFSBI_IO_READ | HFSBI_IO_WRITE };
+#define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
 /* What each of the three ways brings: */
 
@@ -520,7 +520,7 @@ static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
 
 HFSBI_FN bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
                                unsigned want) {
-    want &= (unsigned)(HFSBI_IO_BOTH | HFSBI_IO_EOF);
+    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
     if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
     if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
         hfsbi_poller_mute(poller, io);

@@ -2,7 +2,7 @@
    BSD and macOS, poll() elsewhere. Depends on: base, os. */
 #include "server_loop_parts.h"
 
-enum { HFSBI_IO_BOTH = HFSBI_IO_READ | HFSBI_IO_WRITE };
+#define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
 /* What each of the three ways brings: */
 
@@ -24,7 +24,7 @@ static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
 
 HFSBI_FN bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
                                unsigned want) {
-    want &= (unsigned)(HFSBI_IO_BOTH | HFSBI_IO_EOF);
+    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
     if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
     if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
         hfsbi_poller_mute(poller, io);

@@ -132,19 +132,19 @@ jobs_for() { # $1: tool
                 echo "$u:$1:$std"
             done
         done
-        echo "O2:$1:c99 O3:$1:c99 fortified:$1:gnu17 headers:$1:c99"
-        echo "public_part:$1:c99" ;;
+        echo "O2:$1:c99 headers:$1:c99 public_part:$1:c99"
+        [ "$1" = clang ] || echo "O3:$1:c99 fortified:$1:gnu17" ;;
     g++ | clang++)
-        for u in $uses cxx_caller modules; do echo "$u:$1:c++17"; done
+        for u in $uses cxx_caller; do echo "$u:$1:c++17"; done
         echo "implementation:$1:c++20"
-        echo "O2:$1:c++17 headers:$1:c++17" ;;
+        [ "$1" = clang++ ] || echo "modules:$1:c++17 headers:$1:c++17" ;;
     tcc)
         for u in $uses two_files; do echo "$u:$1:c99"; done ;;
     *)
-        for u in implementation static two_files pure modules; do
+        for u in implementation static two_files pure; do
             echo "$u:$1:c99"
         done
-        echo "O2:$1:c17" ;;
+        [ "$1" != m32 ] || echo "O2:$1:c17" ;;
     esac
 }
 
