@@ -14,13 +14,23 @@ time=${1:-60}
 [ $# = 0 ] || shift
 out=build/fuzz
 
+flags="-g -O1 -fno-omit-frame-pointer -DHFSBI_SPLIT
+       -fno-sanitize-recover=all"
+
+module() { # the library, once for all targets
+    # shellcheck disable=SC2086
+    clang $flags -fsanitize=fuzzer-no-link,address,undefined -c "$1" \
+        -o "$out/src/$(basename "$1" .c).o" >> "$out/src/log" 2>&1
+}
+
 target() { # $1: NAME
     dir=$out/$1
     mkdir -p "$dir/corpus"
     rm -f "$dir/passed"
-    if ! clang -g -O1 -fno-omit-frame-pointer -I. \
-        -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-        "tests/fuzz/fuzz_$1.c" -o "$dir/fuzz_$1" > "$dir/log" 2>&1; then
+    # shellcheck disable=SC2086
+    if ! clang $flags -fsanitize=fuzzer,address,undefined \
+        "tests/fuzz/fuzz_$1.c" "$out"/src/*.o -o "$dir/fuzz_$1" -pthread \
+        > "$dir/log" 2>&1; then
         echo "FAIL  $1 does not compile:"
         head -n 15 "$dir/log"
         return
@@ -59,6 +69,9 @@ if [ $# = 0 ]; then
         set -- "$@" "${f#fuzz_}"
     done
 fi
+rm -rf "$out/src"
+mkdir -p "$out/src"
+parallel module src/*.c
 parallel target "$@"
 bad=0
 for name; do [ -f "$out/$name/passed" ] || bad=$((bad + 1)); done

@@ -3,8 +3,13 @@
    cut. Whatever the cut, the events, the status and the place and words of a
    refusal must be the same; what was read must survive writing and reading.
    Targets and queries of requests are decoded and encoded again. */
+#ifdef HFSBI_SPLIT
+#include "../../src/internal.h"
+#include "../../src/http.h"
+#else
 #define HFSB_IMPLEMENTATION
-#include "hfsb.h"
+#include "../../hfsb.h"
+#endif
 #include "must.h"
 
 #define ROOM 64
