@@ -18337,6 +18337,9 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
 /* ---- job_list.c; these take the lock themselves ---- */
 
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
+/* Asks a job to end, or all of them (id empty): without waiting, and without
+   memory. */
+HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
 
 typedef struct hfsbi_jobs_figures {
     size_t        running, waiting;
@@ -18993,6 +18996,16 @@ HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
     found = hfsbi_job_find(tools, id) != NULL;
     pthread_mutex_unlock(&tools->lock);
     return found;
+}
+
+HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id) {
+    hfsbi_job *job;
+    pthread_mutex_lock(&tools->lock);
+    for (job = tools->jobs; job; job = job->next)
+        if (!id.len || hfsb_str_equal(id, hfsb_cstr(job->id)))
+            (void)hfsbi_job_kill(tools, job);
+    pthread_mutex_unlock(&tools->lock);
+    hfsb_tools_wake(tools);
 }
 
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {

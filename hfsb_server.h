@@ -180,9 +180,10 @@ typedef struct hfsb_route {
     void         *user;
     bool          no_token;  /* anyone may call it */
     bool          threaded;  /* fn may block: it runs in a thread of the
-                                server and must have replied when it returns,
-                                with hfsb_reply() */
-    size_t        max_body;  /* (0: that of the server) */
+                                server, with 512 KiB of stack, and must have
+                                replied when it returns, with hfsb_reply() */
+    size_t        max_body;  /* (0: that of the server; with no_token 64 KiB:
+                                what anyone may fill must be small) */
     /* For bodies of any size, in pieces as they come: begin is called when the
        head is there, body for each piece; with neither set the body is kept in
        memory. Both may reply: then nothing more is called. */
@@ -1482,6 +1483,7 @@ enum {
     HFSBI_HEAD_ROOM = 512,     /* most heads have less */
     HFSBI_SMALL = 4096,        /* a body that is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
+    HFSBI_STRANGER = 65536,    /* bytes of a body without a token */
     HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
                                   keep the connection */
     HFSBI_LINGER_MS = 2000,    /* how long a refused peer is listened to */
@@ -2030,8 +2032,10 @@ static bool hfsbi_request_token(hfsb_request *r, hfsbi_guard token) {
 }
 
 static size_t hfsbi_request_max_body(const hfsb_request *r) {
-    return r->route->set.max_body ? r->route->set.max_body
-                                  : r->conn->server->max_body;
+    const hfsb_route *route = &r->route->set;
+    size_t            max = r->conn->server->max_body;
+    if (route->max_body) return route->max_body;
+    return route->no_token && max > HFSBI_STRANGER ? HFSBI_STRANGER : max;
 }
 
 static bool hfsbi_request_in_pieces(const hfsb_request *r) {
@@ -4026,8 +4030,6 @@ HFSBI_FN hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
                                          const char *method, const char *path,
                                          hfsb_route_fn fn, void *user,
                                          hfsb_err *err);
-/* Asks a job to end, or all of them (id empty); does not wait. */
-HFSBI_FN void hfsbi_sandbox_kill(hfsbi_sandbox *box, hfsb_str id);
 
 /* ---- src/server_fields.c ---- */
 /* server_fields.c - what is wrong with the arguments of a call, in the shape
@@ -4632,7 +4634,7 @@ HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x) {
    Depends on: server_arguments, server_stream, server_http, tools. */
 /*  new -> start -> arguments -> open -> (waits, beats) -> finish -> answer
              |                    ^
-             +--- in a thread ----+      a long body, or work on disk
+             +--- in a thread ----+      work on disk, or a long body
 
     The peer may be gone at any of these places. A thread goes on with what it
     does; a command goes on as a job unless it was to be killed. */
@@ -4644,9 +4646,13 @@ static void hfsbi_api_forget_arguments(hfsbi_api_call *x) {
     hfsb_buf_free(&x->body);
 }
 
+static bool hfsbi_api_is_bash(const hfsbi_api_call *x) {
+    return strcmp(x->tool->name, "bash") == 0;
+}
+
 /* True when the command ends with its client. */
 static bool hfsbi_api_kills(const hfsbi_api_call *x) {
-    if (strcmp(x->tool->name, "bash") != 0) return false;
+    if (!hfsbi_api_is_bash(x)) return false;
     if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
         return x->disconnect == HFSBI_DISCONNECT_KILL;
     return x->stream || x->box->kill_on_disconnect;
@@ -4657,7 +4663,7 @@ static bool hfsbi_api_is_shared(const hfsbi_api_call *x) {
     const hfsbi_api_call *other = x->box->calls;
     for (; other; other = other->next)
         if (other != x && !other->in_thread && other->call && !other->status &&
-            strcmp(other->tool->name, "bash") == 0 &&
+            hfsbi_api_is_bash(other) &&
             strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
             return true;
     return false;
@@ -4670,7 +4676,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     else box->calls = x->next;
     if (x->next) x->next->prev = x->prev;
     if (x->call && !x->status && hfsbi_api_kills(x) && !hfsbi_api_is_shared(x))
-        hfsbi_sandbox_kill(box, hfsb_cstr(hfsb_call_job(x->call)));
+        hfsbi_jobs_end(box->tools, hfsb_cstr(hfsb_call_job(x->call)));
     hfsb_call_close(x->call);
     hfsbi_api_forget_arguments(x);
     hfsb_buf_free(&x->id);
@@ -4844,10 +4850,13 @@ static void hfsbi_api_go_on(hfsbi_api_call *x) {
     hfsbi_api_probe(x);
 }
 
+/* Reading long arguments takes as long as parsing them, so that a command is
+   started here, too. Not so bash_output: it takes what all commands have
+   printed and tells their on_text, which belong to the loop. */
 static void hfsbi_api_run(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     hfsbi_api_arguments(x);
-    if (!x->status && x->on_disk) hfsbi_api_open(x);
+    if (!x->status && (x->on_disk || hfsbi_api_is_bash(x))) hfsbi_api_open(x);
 }
 
 static void hfsbi_api_ran(hfsbi_task *task) {
@@ -4855,8 +4864,14 @@ static void hfsbi_api_ran(hfsbi_task *task) {
     x->in_thread = false;
     x->box->working--;
     hfsbi_api_hold(x);
-    /* a command whose client is gone is started all the same, unless it would
-       be killed at once */
+    /* what it waits for may have come while it was in the thread, and no one
+       will look again */
+    if (x->call && !x->status && hfsb_call_done(x->call)) hfsbi_api_finish(x);
+    /* it was started after the others were told to end */
+    if (x->box->ended && x->call && !x->status && hfsbi_api_is_bash(x))
+        hfsbi_jobs_end(x->box->tools, hfsb_cstr(hfsb_call_job(x->call)));
+    /* without its client it goes on all the same, unless it would be killed
+       at once */
     if (x->request || !hfsbi_api_kills(x)) hfsbi_api_go_on(x);
     (void)hfsbi_api_release(x);
 }
@@ -4969,7 +4984,7 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     x = hfsbi_api_call_new(at->box, request, at->tool);
     if (!x) return;
     x->on_disk = at->on_disk;
-    x->stream = strcmp(at->tool->name, "bash") == 0 &&
+    x->stream = hfsbi_api_is_bash(x) &&
                 hfsb_http_field_lists(hfsb_request_head(request), "Accept",
                                       "text/event-stream");
     hfsbi_api_call_start(x);
@@ -5276,6 +5291,7 @@ HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
     route.fn = hfsbi_health;
     route.user = box;
     route.no_token = true;
+    route.max_body = 1; /* no stranger's bytes are kept in memory */
     return hfsb_server_add(box->server, &route, err);
 }
 
@@ -6199,33 +6215,10 @@ static void hfsbi_sandbox_step(void *user) {
 
 /* ---- its end ---- */
 
-static hfsb_call *hfsbi_sandbox_kill_call(hfsbi_sandbox *box, hfsb_str id) {
-    hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_call       *call = NULL;
-    hfsb_json_writer w;
-    text.alloc = doc.alloc = box->alloc;
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_object(&w);
-    if (id.len) hfsbi_put_member_str(&w, "id", id);
-    hfsb_json_put_end(&w);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
-        hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) == HFSB_OK)
-        (void)hfsb_call_open(box->tools, HFSB_LIT("kill"), doc.root, NULL,
-                             &call);
-    hfsb_json_free(&doc);
-    hfsb_buf_free(&text);
-    return call;
-}
-
-HFSBI_FN void hfsbi_sandbox_kill(hfsbi_sandbox *box, hfsb_str id) {
-    hfsb_call_close(hfsbi_sandbox_kill_call(box, id));
-}
-
 static void hfsbi_sandbox_end(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     box->ended = true;
-    hfsbi_sandbox_kill(box, HFSB_LIT(""));
+    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
 }
 
 static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {

@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
     route.fn = hello;
     route.user = &calls;
     route.no_token = true; /* anyone may; the sandbox asks for the token */
+    route.max_body = 1;    /* ... so no one fills the memory with a body */
     st = hfsb_server_add(server, &route, &err);
     if (st == HFSB_OK) st = hfsb_server_add_sandbox(server, NULL, &err);
     if (st == HFSB_OK)
@@ -73,6 +74,8 @@ int main(int argc, char **argv) {
        waits for what hfsb_server_watch() tells it to. */
     st = hfsb_server_run(server, &err);
     if (st != HFSB_OK) return fail(&err);
+    signal(SIGINT, SIG_IGN); /* the handler must not find it closed */
+    signal(SIGTERM, SIG_IGN);
     hfsb_server_close(server); /* kills the commands that still run */
     return 0;
 }

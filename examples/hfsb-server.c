@@ -27,6 +27,12 @@ static void fill_allowed(const options *o, texts *out) {
     out->list[out->count++] = space;
 }
 
+/* A size as the library takes it; where that is small, at most the largest. */
+static size_t size_of(long long n) {
+    const size_t most = ~(size_t)0 / 2;
+    return (unsigned long long)n > most ? most : (size_t)n;
+}
+
 static hfsb_status open_server(options *o, const secret *token,
                                hfsb_server **out, hfsb_err *err) {
     hfsb_server_opts opts = HFSB_INIT;
@@ -36,16 +42,16 @@ static hfsb_status open_server(options *o, const secret *token,
     opts.no_auth = o->no_auth;
     opts.open_to_all = o->is_public;
     opts.allow_hosts = allowed.count ? allowed.list : NULL;
-    opts.max_head = (size_t)o->max_head;
-    opts.max_body = (size_t)o->max_body;
-    opts.max_bodies = (size_t)o->max_bodies;
-    opts.max_connections = (size_t)o->max_connections;
+    opts.max_head = size_of(o->max_head);
+    opts.max_body = size_of(o->max_body);
+    opts.max_bodies = size_of(o->max_bodies);
+    opts.max_connections = size_of(o->max_connections);
     opts.head_ms = o->head_ms;
     opts.body_ms = o->body_ms;
     opts.idle_ms = o->idle_ms;
     opts.stop_ms = 9000; /* the program itself ends within 10 s */
     opts.no_threads = o->threads == 0;
-    opts.max_threads = o->threads > 0 ? (size_t)o->threads : 0;
+    opts.max_threads = o->threads > 0 ? size_of(o->threads) : 0;
     opts.on_event = log_event;
     opts.user = o;
     return hfsb_server_open(&opts, out, err);
@@ -59,8 +65,8 @@ static hfsb_status add_sandbox(const options *o, hfsb_server *server,
     tools.root = hfsb_cstr(o->root);
     tools.timeout = o->timeout_ms ? (double)o->timeout_ms / 1000 : 120;
     tools.max_timeout = (double)o->max_timeout_ms / 1000;
-    tools.max_running = (size_t)o->max_running;
-    tools.max_waiting = (size_t)o->max_waiting;
+    tools.max_running = size_of(o->max_running);
+    tools.max_waiting = size_of(o->max_waiting);
     opts.tools = &tools;
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;
@@ -163,6 +169,7 @@ int main(int argc, char **argv) {
     int     code = DONE;
     hide_memory();
     open_standard();
+    notice_children();
     if (!take_options(argc, argv, &o, &code)) return code;
     become_init();
     return serve(&o);

@@ -69,6 +69,16 @@ HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
     return found;
 }
 
+HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id) {
+    hfsbi_job *job;
+    pthread_mutex_lock(&tools->lock);
+    for (job = tools->jobs; job; job = job->next)
+        if (!id.len || hfsb_str_equal(id, hfsb_cstr(job->id)))
+            (void)hfsbi_job_kill(tools, job);
+    pthread_mutex_unlock(&tools->lock);
+    hfsb_tools_wake(tools);
+}
+
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     hfsbi_jobs_figures f = HFSB_INIT;
     pthread_mutex_lock(&tools->lock);

@@ -118,9 +118,10 @@ typedef struct hfsb_route {
     void         *user;
     bool          no_token;  /* anyone may call it */
     bool          threaded;  /* fn may block: it runs in a thread of the
-                                server and must have replied when it returns,
-                                with hfsb_reply() */
-    size_t        max_body;  /* (0: that of the server) */
+                                server, with 512 KiB of stack, and must have
+                                replied when it returns, with hfsb_reply() */
+    size_t        max_body;  /* (0: that of the server; with no_token 64 KiB:
+                                what anyone may fill must be small) */
     /* For bodies of any size, in pieces as they come: begin is called when the
        head is there, body for each piece; with neither set the body is kept in
        memory. Both may reply: then nothing more is called. */

@@ -4,7 +4,7 @@
 
 /*  new -> start -> arguments -> open -> (waits, beats) -> finish -> answer
              |                    ^
-             +--- in a thread ----+      a long body, or work on disk
+             +--- in a thread ----+      work on disk, or a long body
 
     The peer may be gone at any of these places. A thread goes on with what it
     does; a command goes on as a job unless it was to be killed. */
@@ -16,9 +16,13 @@ static void hfsbi_api_forget_arguments(hfsbi_api_call *x) {
     hfsb_buf_free(&x->body);
 }
 
+static bool hfsbi_api_is_bash(const hfsbi_api_call *x) {
+    return strcmp(x->tool->name, "bash") == 0;
+}
+
 /* True when the command ends with its client. */
 static bool hfsbi_api_kills(const hfsbi_api_call *x) {
-    if (strcmp(x->tool->name, "bash") != 0) return false;
+    if (!hfsbi_api_is_bash(x)) return false;
     if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
         return x->disconnect == HFSBI_DISCONNECT_KILL;
     return x->stream || x->box->kill_on_disconnect;
@@ -29,7 +33,7 @@ static bool hfsbi_api_is_shared(const hfsbi_api_call *x) {
     const hfsbi_api_call *other = x->box->calls;
     for (; other; other = other->next)
         if (other != x && !other->in_thread && other->call && !other->status &&
-            strcmp(other->tool->name, "bash") == 0 &&
+            hfsbi_api_is_bash(other) &&
             strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
             return true;
     return false;
@@ -42,7 +46,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     else box->calls = x->next;
     if (x->next) x->next->prev = x->prev;
     if (x->call && !x->status && hfsbi_api_kills(x) && !hfsbi_api_is_shared(x))
-        hfsbi_sandbox_kill(box, hfsb_cstr(hfsb_call_job(x->call)));
+        hfsbi_jobs_end(box->tools, hfsb_cstr(hfsb_call_job(x->call)));
     hfsb_call_close(x->call);
     hfsbi_api_forget_arguments(x);
     hfsb_buf_free(&x->id);
@@ -216,10 +220,13 @@ static void hfsbi_api_go_on(hfsbi_api_call *x) {
     hfsbi_api_probe(x);
 }
 
+/* Reading long arguments takes as long as parsing them, so that a command is
+   started here, too. Not so bash_output: it takes what all commands have
+   printed and tells their on_text, which belong to the loop. */
 static void hfsbi_api_run(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     hfsbi_api_arguments(x);
-    if (!x->status && x->on_disk) hfsbi_api_open(x);
+    if (!x->status && (x->on_disk || hfsbi_api_is_bash(x))) hfsbi_api_open(x);
 }
 
 static void hfsbi_api_ran(hfsbi_task *task) {
@@ -227,8 +234,14 @@ static void hfsbi_api_ran(hfsbi_task *task) {
     x->in_thread = false;
     x->box->working--;
     hfsbi_api_hold(x);
-    /* a command whose client is gone is started all the same, unless it would
-       be killed at once */
+    /* what it waits for may have come while it was in the thread, and no one
+       will look again */
+    if (x->call && !x->status && hfsb_call_done(x->call)) hfsbi_api_finish(x);
+    /* it was started after the others were told to end */
+    if (x->box->ended && x->call && !x->status && hfsbi_api_is_bash(x))
+        hfsbi_jobs_end(x->box->tools, hfsb_cstr(hfsb_call_job(x->call)));
+    /* without its client it goes on all the same, unless it would be killed
+       at once */
     if (x->request || !hfsbi_api_kills(x)) hfsbi_api_go_on(x);
     (void)hfsbi_api_release(x);
 }
@@ -341,7 +354,7 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     x = hfsbi_api_call_new(at->box, request, at->tool);
     if (!x) return;
     x->on_disk = at->on_disk;
-    x->stream = strcmp(at->tool->name, "bash") == 0 &&
+    x->stream = hfsbi_api_is_bash(x) &&
                 hfsb_http_field_lists(hfsb_request_head(request), "Accept",
                                       "text/event-stream");
     hfsbi_api_call_start(x);

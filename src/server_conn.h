@@ -11,6 +11,7 @@ enum {
     HFSBI_HEAD_ROOM = 512,     /* most heads have less */
     HFSBI_SMALL = 4096,        /* a body that is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
+    HFSBI_STRANGER = 65536,    /* bytes of a body without a token */
     HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
                                   keep the connection */
     HFSBI_LINGER_MS = 2000,    /* how long a refused peer is listened to */

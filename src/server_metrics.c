@@ -124,6 +124,7 @@ HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
     route.fn = hfsbi_health;
     route.user = box;
     route.no_token = true;
+    route.max_body = 1; /* no stranger's bytes are kept in memory */
     return hfsb_server_add(box->server, &route, err);
 }
 

@@ -196,8 +196,10 @@ static bool hfsbi_request_token(hfsb_request *r, hfsbi_guard token) {
 }
 
 static size_t hfsbi_request_max_body(const hfsb_request *r) {
-    return r->route->set.max_body ? r->route->set.max_body
-                                  : r->conn->server->max_body;
+    const hfsb_route *route = &r->route->set;
+    size_t            max = r->conn->server->max_body;
+    if (route->max_body) return route->max_body;
+    return route->no_token && max > HFSBI_STRANGER ? HFSBI_STRANGER : max;
 }
 
 static bool hfsbi_request_in_pieces(const hfsb_request *r) {

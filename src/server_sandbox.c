@@ -39,33 +39,10 @@ static void hfsbi_sandbox_step(void *user) {
 
 /* ---- its end ---- */
 
-static hfsb_call *hfsbi_sandbox_kill_call(hfsbi_sandbox *box, hfsb_str id) {
-    hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_call       *call = NULL;
-    hfsb_json_writer w;
-    text.alloc = doc.alloc = box->alloc;
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_object(&w);
-    if (id.len) hfsbi_put_member_str(&w, "id", id);
-    hfsb_json_put_end(&w);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
-        hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) == HFSB_OK)
-        (void)hfsb_call_open(box->tools, HFSB_LIT("kill"), doc.root, NULL,
-                             &call);
-    hfsb_json_free(&doc);
-    hfsb_buf_free(&text);
-    return call;
-}
-
-HFSBI_FN void hfsbi_sandbox_kill(hfsbi_sandbox *box, hfsb_str id) {
-    hfsb_call_close(hfsbi_sandbox_kill_call(box, id));
-}
-
 static void hfsbi_sandbox_end(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     box->ended = true;
-    hfsbi_sandbox_kill(box, HFSB_LIT(""));
+    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
 }
 
 static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {

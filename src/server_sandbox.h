@@ -173,5 +173,3 @@ HFSBI_FN hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
                                          const char *method, const char *path,
                                          hfsb_route_fn fn, void *user,
                                          hfsb_err *err);
-/* Asks a job to end, or all of them (id empty); does not wait. */
-HFSBI_FN void hfsbi_sandbox_kill(hfsbi_sandbox *box, hfsb_str id);

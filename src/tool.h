@@ -154,6 +154,9 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
 /* ---- job_list.c; these take the lock themselves ---- */
 
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
+/* Asks a job to end, or all of them (id empty): without waiting, and without
+   memory. */
+HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
 
 typedef struct hfsbi_jobs_figures {
     size_t        running, waiting;

@@ -93,6 +93,10 @@ void become_init(void);
 
 /* ---- signals.c ---- */
 
+/* Whoever started this program may have let it ignore SIGCHLD; then the kernel
+   would not tell how a command ended, nor process 1 that its child did. */
+void notice_children(void);
+
 /* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT stop the server, unless
    they were ignored when the program started; a second one ends it at once.
    SIGPIPE is ignored. */

@@ -26,17 +26,27 @@ static void too_late(int number) {
     _exit(FAILED);
 }
 
-static void handle(int number, void (*handler)(int)) {
-    struct sigaction action = HFSB_INIT, old;
+static void set(int number, void (*handler)(int)) {
+    struct sigaction action = HFSB_INIT;
     action.sa_handler = handler;
+    (void)sigaction(number, &action, NULL);
+}
+
+/* One that was ignored stays so: nohup means it. */
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction old;
     if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-        (void)sigaction(number, &action, NULL);
+        set(number, handler);
+}
+
+void notice_children(void) {
+    set(SIGCHLD, SIG_DFL);
 }
 
 void stop_on_signals(hfsb_server *server) {
     running = server;
-    handle(SIGPIPE, SIG_IGN);
-    handle(SIGALRM, too_late);
+    set(SIGPIPE, SIG_IGN);
+    set(SIGALRM, too_late);
     handle(SIGTERM, stop);
     handle(SIGINT, stop);
     handle(SIGHUP, stop);

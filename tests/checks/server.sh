@@ -263,6 +263,15 @@ call /api/health
 same 'health without a token set' "$status" 200
 finish QUIT TERM # the shell starts what is behind "&" with QUIT ignored
 same 'QUIT, ignored, and TERM: exit status' $ended 0
+
+# whoever starts it may have SIGCHLD ignored: how a command ended is known
+# all the same
+if env --ignore-signal=CHLD true 2>/dev/null; then
+    start env --ignore-signal=CHLD SANDBOX_API_TOKEN="$token" "$server" --port 0
+    call /api/bash '{"command":"exit 3"}'
+    has 'SIGCHLD ignored at the start' "$reply" '"exit_code":3'
+    finish TERM
+fi
 if env --default-signal true 2>/dev/null; then
     start env --default-signal "$server" --port 0
     finish INT
