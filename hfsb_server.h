@@ -79,7 +79,7 @@ typedef struct hfsb_request hfsb_request;
 typedef struct hfsb_server_event {
     const char *what;     /* "request", or what happened: "accept failed" */
     hfsb_str    method, path; /* of a request, as they came: hostile bytes */
-    int         status;
+    int         status;   /* 0: the client went away before its reply */
     long long   duration_ms;
     unsigned long long bytes_in, bytes_out; /* of bodies */
     hfsb_str    peer;     /* address, or "unix" */
@@ -1567,6 +1567,7 @@ struct hfsb_request {
     void              *gone_user, *eof_user, *drained_user;
     hfsbi_task         task;
     hfsb_buf           fields; /* lines for the reply's head */
+    hfsb_buf           why;    /* it was refused, for the log */
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
     hfsbi_reply_state  reply;
@@ -1878,6 +1879,7 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     r->began = hfsbi_loop_now(conn->server->loop);
     r->body_done = raw.len == 0; /* no message of its own: a refusal */
     r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
+    r->why.alloc = *alloc;
     r->out.alloc = r->out_body.alloc = *alloc;
     return r;
 }
@@ -1888,9 +1890,13 @@ static void hfsbi_request_count(hfsb_request *r) {
     stats->bodies -= r->counted;
     stats->bytes_in += r->body_len;
     stats->bytes_out += r->sent;
-    if (r->status == 0) return;
-    stats->requests++;
-    stats->by_class[r->status / 100 % 6]++;
+    if (r->status) {
+        stats->requests++;
+        stats->by_class[r->status / 100 % 6]++;
+    } else if (hfsb_buf_append(&r->why, HFSB_LIT("The client went away before "
+                                                 "the reply.")) != HFSB_OK) {
+        hfsb_buf_truncate(&r->why, 0); /* the status tells, too */
+    }
     event.what = "request";
     event.method = r->head.method;
     event.path = r->head.path.len ? r->head.path : r->head.target;
@@ -1898,6 +1904,7 @@ static void hfsbi_request_count(hfsb_request *r) {
     event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
     event.bytes_in = r->body_len;
     event.bytes_out = r->sent;
+    event.detail = hfsb_buf_str(&r->why);
     hfsbi_conn_log(r->conn, &event);
 }
 
@@ -1908,6 +1915,7 @@ HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     hfsb_buf_free(&r->parts_text);
     hfsb_buf_free(&r->body);
     hfsb_buf_free(&r->fields);
+    hfsb_buf_free(&r->why);
     hfsb_buf_free(&r->out);
     hfsb_buf_free(&r->out_body);
     hfsbi_wipe(r + 1, r->size - sizeof *r);
@@ -2459,6 +2467,8 @@ HFSBI_FN void hfsbi_reply_detail(hfsb_request *r, int status,
     hfsb_json_writer w;
     hfsb_status      st;
     body.alloc = r->conn->server->alloc;
+    if (r->conn->server->on_event && !r->why.len)
+        (void)!hfsb_buf_append(&r->why, error); /* only the log lacks it */
     st = hfsb_buf_printf(&body, "{\"detail\":");
     if (st == HFSB_OK) st = hfsb_buf_append(&body, detail_json);
     if (st == HFSB_OK) st = hfsb_buf_printf(&body, ",\"error\":");
@@ -5758,12 +5768,16 @@ static void hfsbi_fetch_run(hfsbi_task *task) {
         return;
     }
     st = hfsb_file_open(job->files->place, path, &f->fd, &f->info, &job->err);
-    if (st == HFSB_OK && f->info.size == 0) /* empty, or one of /proc */
+    if (st == HFSB_OK && f->info.size == 0) { /* empty, or one of /proc */
         st = hfsb_file_read(job->files->place, path, HFSBI_SIZELESS_MAX,
                             &f->content, NULL, &job->err);
-    if (st != HFSB_OK) hfsbi_file_job_failed(job);
+        /* some of /proc cannot be read at all, such as /proc/self/mem: that is
+           no fault of the disk */
+        if (st == HFSB_IO) job->http = 400;
+    }
+    if (st != HFSB_OK && !job->http) hfsbi_file_job_failed(job);
     else if (f->content.len) job->http = 200;
-    else hfsbi_fetch_decide(f);
+    else if (st == HFSB_OK) hfsbi_fetch_decide(f);
     if ((job->http != 200 && job->http != 206) || f->content.len)
         hfsbi_close(&f->fd);
 }

@@ -17,7 +17,7 @@ typedef struct hfsb_request hfsb_request;
 typedef struct hfsb_server_event {
     const char *what;     /* "request", or what happened: "accept failed" */
     hfsb_str    method, path; /* of a request, as they came: hostile bytes */
-    int         status;
+    int         status;   /* 0: the client went away before its reply */
     long long   duration_ms;
     unsigned long long bytes_in, bytes_out; /* of bodies */
     hfsb_str    peer;     /* address, or "unix" */

@@ -95,6 +95,7 @@ struct hfsb_request {
     void              *gone_user, *eof_user, *drained_user;
     hfsbi_task         task;
     hfsb_buf           fields; /* lines for the reply's head */
+    hfsb_buf           why;    /* it was refused, for the log */
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
     hfsbi_reply_state  reply;

@@ -73,12 +73,16 @@ static void hfsbi_fetch_run(hfsbi_task *task) {
         return;
     }
     st = hfsb_file_open(job->files->place, path, &f->fd, &f->info, &job->err);
-    if (st == HFSB_OK && f->info.size == 0) /* empty, or one of /proc */
+    if (st == HFSB_OK && f->info.size == 0) { /* empty, or one of /proc */
         st = hfsb_file_read(job->files->place, path, HFSBI_SIZELESS_MAX,
                             &f->content, NULL, &job->err);
-    if (st != HFSB_OK) hfsbi_file_job_failed(job);
+        /* some of /proc cannot be read at all, such as /proc/self/mem: that is
+           no fault of the disk */
+        if (st == HFSB_IO) job->http = 400;
+    }
+    if (st != HFSB_OK && !job->http) hfsbi_file_job_failed(job);
     else if (f->content.len) job->http = 200;
-    else hfsbi_fetch_decide(f);
+    else if (st == HFSB_OK) hfsbi_fetch_decide(f);
     if ((job->http != 200 && job->http != 206) || f->content.len)
         hfsbi_close(&f->fd);
 }

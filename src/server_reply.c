@@ -242,6 +242,8 @@ HFSBI_FN void hfsbi_reply_detail(hfsb_request *r, int status,
     hfsb_json_writer w;
     hfsb_status      st;
     body.alloc = r->conn->server->alloc;
+    if (r->conn->server->on_event && !r->why.len)
+        (void)!hfsb_buf_append(&r->why, error); /* only the log lacks it */
     st = hfsb_buf_printf(&body, "{\"detail\":");
     if (st == HFSB_OK) st = hfsb_buf_append(&body, detail_json);
     if (st == HFSB_OK) st = hfsb_buf_printf(&body, ",\"error\":");

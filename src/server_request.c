@@ -42,6 +42,7 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     r->began = hfsbi_loop_now(conn->server->loop);
     r->body_done = raw.len == 0; /* no message of its own: a refusal */
     r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
+    r->why.alloc = *alloc;
     r->out.alloc = r->out_body.alloc = *alloc;
     return r;
 }
@@ -52,9 +53,13 @@ static void hfsbi_request_count(hfsb_request *r) {
     stats->bodies -= r->counted;
     stats->bytes_in += r->body_len;
     stats->bytes_out += r->sent;
-    if (r->status == 0) return;
-    stats->requests++;
-    stats->by_class[r->status / 100 % 6]++;
+    if (r->status) {
+        stats->requests++;
+        stats->by_class[r->status / 100 % 6]++;
+    } else if (hfsb_buf_append(&r->why, HFSB_LIT("The client went away before "
+                                                 "the reply.")) != HFSB_OK) {
+        hfsb_buf_truncate(&r->why, 0); /* the status tells, too */
+    }
     event.what = "request";
     event.method = r->head.method;
     event.path = r->head.path.len ? r->head.path : r->head.target;
@@ -62,6 +67,7 @@ static void hfsbi_request_count(hfsb_request *r) {
     event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
     event.bytes_in = r->body_len;
     event.bytes_out = r->sent;
+    event.detail = hfsb_buf_str(&r->why);
     hfsbi_conn_log(r->conn, &event);
 }
 
@@ -72,6 +78,7 @@ HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     hfsb_buf_free(&r->parts_text);
     hfsb_buf_free(&r->body);
     hfsb_buf_free(&r->fields);
+    hfsb_buf_free(&r->why);
     hfsb_buf_free(&r->out);
     hfsb_buf_free(&r->out_body);
     hfsbi_wipe(r + 1, r->size - sizeof *r);

@@ -20,12 +20,12 @@ typedef struct tc_state {
     size_t          holding, held_ever, gone, eof, ran;
     size_t          events, refused; /* of the log; accept failures */
     int             last_status;
-    char            last_path[64], last_peer[64];
+    char            last_path[64], last_peer[64], last_detail[64];
     char            file[128]; /* that /file sends */
 } tc_state;
 
 static tc_state tc = {PTHREAD_MUTEX_INITIALIZER, {NULL}, 0, 0, 0, 0, 0, 0,
-                      0, 0, "", "", ""};
+                      0, 0, "", "", "", ""};
 
 HFSBI_UNUSED static size_t tc_get(const size_t *value) {
     size_t n;
@@ -59,6 +59,9 @@ HFSBI_UNUSED static void tc_log(void *user, const hfsb_server_event *e) {
              e->path.ptr ? e->path.ptr : "");
     snprintf(tc.last_peer, sizeof tc.last_peer, "%.*s", (int)e->peer.len,
              e->peer.ptr ? e->peer.ptr : "");
+    snprintf(tc.last_detail, sizeof tc.last_detail, "%.*s",
+             e->detail.len < 60 ? (int)e->detail.len : 60,
+             e->detail.ptr ? e->detail.ptr : "");
     pthread_mutex_unlock(&tc.lock);
 }
 

@@ -405,6 +405,26 @@ static void the_log_tells_of_requests(void) {
     ts_hang_up(&c);
 }
 
+static void the_log_tells_why_there_was_no_reply(void) {
+    ts_conn c = ts_connect(&s);
+    size_t  before = tc_get(&tc.events), held = tc_get(&tc.held_ever);
+    T_CHECK(ts_send(&c, HFSB_LIT("GET /none HTTP/1.1\r\nHost: localhost\r\n"
+                                 "\r\n")));
+    T_CHECK(tc_becomes(&tc.events, before + 1));
+    pthread_mutex_lock(&tc.lock);
+    T_CHECK(tc.last_status == 404 && !strcmp(tc.last_detail, "Not Found"));
+    pthread_mutex_unlock(&tc.lock);
+    T_CHECK(ts_send(&c, HFSB_LIT("GET /hold HTTP/1.1\r\nHost: localhost\r\n"
+                                 "\r\n")));
+    T_CHECK(tc_becomes(&tc.held_ever, held + 1));
+    ts_reset(&c);
+    T_CHECK(tc_becomes(&tc.events, before + 2));
+    pthread_mutex_lock(&tc.lock);
+    T_CHECK(tc.last_status == 0 && !strcmp(tc.last_path, "/hold") &&
+            strstr(tc.last_detail, "went away") != NULL);
+    pthread_mutex_unlock(&tc.lock);
+}
+
 int main(void) {
     hfsb_server_opts o = HFSB_INIT;
     tt_begin();
@@ -421,6 +441,7 @@ int main(void) {
     TT_RUN(a_pipeline_waits_behind_a_slow_request);
     TT_RUN(a_refusal_reaches_a_peer_that_sends_first);
     TT_RUN(the_log_tells_of_requests);
+    TT_RUN(the_log_tells_why_there_was_no_reply);
     ts_end(&s, false);
     return TT_END();
 }

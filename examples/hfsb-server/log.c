@@ -5,12 +5,15 @@
 #include "program.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_PATH = 1000 }; /* bytes of a path that are shown */
+/* Bytes of a text that are shown: each may become six, and a line must be
+   shorter than what a pipe takes at once (4096). */
+enum { MAX_TEXT = 500 };
 
 bool write_all(int fd, const char *ptr, size_t n) {
     while (n > 0) {
@@ -40,7 +43,7 @@ static void put_time(hfsb_json_writer *w) {
 static void put_text(hfsb_json_writer *w, const char *key, hfsb_str text) {
     if (text.len == 0) return;
     hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, hfsb_str_slice(text, 0, MAX_PATH));
+    hfsb_json_put_str(w, hfsb_str_slice(text, 0, MAX_TEXT));
 }
 
 static void put_count(hfsb_json_writer *w, const char *key,
@@ -49,9 +52,11 @@ static void put_count(hfsb_json_writer *w, const char *key,
     hfsb_json_put_uint(w, n);
 }
 
-static void put_event(hfsb_json_writer *w, const hfsb_server_event *e) {
+static void put_event(hfsb_json_writer *w, const hfsb_server_event *e,
+                      unsigned long long lost) {
     hfsb_json_put_object(w);
     put_time(w);
+    if (lost) put_count(w, "lines_lost", lost);
     put_text(w, "event", hfsb_cstr(e->what));
     put_text(w, "method", e->method);
     put_text(w, "path", e->path);
@@ -86,14 +91,32 @@ static hfsb_status put_ascii(hfsb_str json, hfsb_buf *out) {
     return st == HFSB_OK ? hfsb_buf_append_byte(out, '\n') : st;
 }
 
+/* False when a line would wait: whoever reads the log does not keep up, or
+   the terminal was stopped. */
+static bool has_room(void) {
+    struct pollfd p;
+    p.fd = 2;
+    p.events = POLLOUT;
+    p.revents = 0;
+    return poll(&p, 1, 0) != 0;
+}
+
+/* A log that no one reads must not stop the server: lines are lost then, and
+   the next one that is written says how many. */
 static void log_json(const hfsb_server_event *event) {
-    hfsb_json_writer w;
-    hfsb_buf         json = HFSB_INIT, line = HFSB_INIT;
+    static unsigned long long lost;
+    hfsb_json_writer          w;
+    hfsb_buf                  json = HFSB_INIT, line = HFSB_INIT;
+    if (!has_room()) {
+        lost++;
+        return;
+    }
     hfsb_json_writer_init(&w, &json, NULL);
-    put_event(&w, event);
+    put_event(&w, event, lost);
     if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
-        put_ascii(hfsb_buf_str(&json), &line) == HFSB_OK)
-        (void)write_all(2, line.ptr, line.len); /* as one write: one line */
+        put_ascii(hfsb_buf_str(&json), &line) == HFSB_OK &&
+        write_all(2, line.ptr, line.len)) /* as one write: one line */
+        lost = 0;
     hfsb_buf_free(&json);
     hfsb_buf_free(&line);
 }

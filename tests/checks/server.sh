@@ -81,7 +81,7 @@ finish() {
         kill -"$s" "$pid"
     done
     # one that does not end is a failure, not a hang
-    (sleep 15; kill -9 "$pid") 2>/dev/null &
+    (sleep 15; kill -9 "$pid") >/dev/null 2>&1 &
     guard=$!
     wait "$pid"
     ended=$?
@@ -348,6 +348,136 @@ else
 fi
 run 'not a socket' 1 sh -c 'exec "$0" --no-auth --listen-fd 5 5</dev/null' \
     "$server"
+
+# ---- who may ask, beyond loopback
+# asked WANT HOST [ORIGIN]: the status of health for that Host
+asked() {
+    want=$1 host=$2
+    shift 2
+    same "Host: $host${1:+, Origin: $1}" "$(curl -s -o /dev/null \
+        -w '%{http_code}' -H "Host: $host" ${1:+-H "Origin: $1"} \
+        "$url/api/health")" "$want"
+}
+start env SANDBOX_API_TOKEN="$token" "$server" --host 0.0.0.0 --port 0
+asked 200 evil.example # the token is the guard
+asked 200 evil.example https://evil.example
+asked 403 evil.example null
+auth=noauth
+call /api/jobs
+same 'without the token, beyond loopback' "$status" 401
+auth=
+finish TERM
+start env SANDBOX_API_TOKEN="$token" SPACE_HOST=me-box.hf.space "$server" \
+    --host 0.0.0.0 --port 0 --allow-host my.name
+asked 200 my.name:443
+asked 200 ME-box.hf.space https://my.name
+asked 200 localhost http://127.0.0.1:3000
+asked 421 evil.example
+asked 421 my.name.evil.example
+asked 403 my.name https://evil.example
+finish TERM
+start "$server" --host 0.0.0.0 --port 0 --no-auth --public \
+    --kill-on-disconnect --max-running 1 --max-waiting 1 --work-dir work
+asked 421 evil.example
+asked 200 localhost
+for type in text/plain application/x-www-form-urlencoded multipart/form-data; do
+    same "a form of another site: $type" "$(curl -s -o /dev/null \
+        -w '%{http_code}' -H "Content-Type: $type" -d '{"command":"touch ran"}' \
+        "$url/api/bash")" 415
+done
+call /api/bash '{"command":"touch ran"}' -H 'Origin: null'
+same 'a request of another site' "$status" 403
+same 'nothing was run' "$([ -e work/ran ] && echo ran)" ''
+rm -f work/pid
+curl -s -m 20 -H "$json" -d '{"command":"echo $$ > pid; sleep 30"}' \
+    "$url/api/bash" > .during &
+first=$!
+until_file work/pid
+curl -s -m 20 -H "$json" -d '{"command":"true"}' "$url/api/bash" > .waits &
+second=$!
+tries=0
+until [ $tries -ge 100 ]; do # the second waits for a place
+    call /api/metrics
+    case $reply in *'hfsb_commands_waiting 1'*) break ;; esac
+    sleep 0.05
+    tries=$((tries + 1))
+done
+call /api/bash '{"command":"touch ran"}'
+has 'too many commands' "$status $reply" '429 {"success":false'
+kill -9 $first
+wait $second
+has 'a command ends with its client' "$(cat .waits)" '"success":true'
+same 'a command ends with its client' "$(alive "$(cat work/pid)")" no
+finish TERM
+
+# ---- a log that no one reads
+mkfifo unread
+exec 9<>unread
+start sh -c 'exec "$0" --port 0 --no-auth --log 2>unread 9>&-' "$server"
+same 'a log that no one reads: still served' "$(limited 10 curl -s \
+    -o /dev/null -w '%{http_code}\n' "$url/api/health?[1-1500]" |
+    grep -c 200)" 1500
+# a reader comes: the next line says what was lost
+(exec cat <&9 > .read) &
+reader=$!
+tries=0
+until grep -q '"lines_lost":[1-9]' .read 2>/dev/null || [ $tries -ge 60 ]; do
+    curl -s -o /dev/null "$url/api/health"
+    sleep 0.05
+    tries=$((tries + 1))
+done
+has 'a log that no one reads: what was lost' "$(grep -c lines_lost .read)" 1
+same 'a log that no one reads: lines are whole' \
+    "$(grep -cv '^{"time":".*}$' .read)" 0
+kill $reader 2>/dev/null
+finish TERM
+exec 9>&-
+same 'a log that no one reads: exit status' $ended 0
+
+# ---- what odd requests leave in memory
+if have python3 && [ "$(id -u)" = 0 ]; then
+    start env SANDBOX_API_TOKEN="$token" "$server" --port 0 \
+        --head-timeout 0.2 --body-timeout 0.2
+    CANARY=$token python3 - "${url##*:}" <<'END'
+import os, socket, sys, time
+token = os.environ["CANARY"]
+field = f"X-Sandbox-Authorization: Bearer {token}\r\n"
+get = f"GET /api/jobs HTTP/1.1\r\nHost: localhost\r\n{field}"
+post = f"POST /api/exists HTTP/1.1\r\nHost: localhost\r\n{field}" \
+    "Content-Type: application/json\r\n"
+whole = post + "Content-Length: 12\r\n\r\n" + '{"path":"x"}'
+odd = [whole * 20, get + f"X: {'x' * 20000}\r\n\r\n",
+       get.replace(field, "") + "A: b\r\n" * 99 + field + "\r\n",
+       get + "no field\r\n\r\n", get.replace(token, token + "x") + "\r\n",
+       get.replace("X-Sandbox-", "") + "\r\n", get.replace("GET", "FOO") +
+       "\r\n", get.replace("1.1", "2.0") + "\r\n", get + field + "\r\n",
+       get.replace("localhost", "evil") + "\r\n",
+       post + "Content-Length: 99999999999\r\n\r\n",
+       post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+       post + "Content-Length: 12\r\n\r\n{", whole + get, get, field * 3,
+       get.replace("Bearer ", "Bearer\r\n ") + "\r\n"]
+for i, text in enumerate(odd + [whole, get + "\r\n"]):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.settimeout(2)
+    if i < len(odd):
+        s.sendall(text.encode())
+    else:  # in small pieces
+        for at in range(0, len(text), 5):
+            s.sendall(text[at:at + 5].encode())
+            time.sleep(0.001)
+    try:
+        s.recv(65536)
+    except OSError:
+        pass
+    s.close()
+END
+    call /api/bash "{\"command\":\"$top/scan \$PPID $half $other\"}"
+    has 'the token in memory after odd requests' "$reply" \
+        'found 0 times in all of it'
+    finish TERM
+else
+    echo 'skipped: needs root and python3 (memory after odd requests)'
+fi
 
 # ---- how it ends
 # ends_during NAME COMMAND SIGNAL...: the reply is in .during
