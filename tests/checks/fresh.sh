@@ -1,7 +1,8 @@
 #!/bin/sh
-# A newcomer's first minute: the project's files in an empty folder, `make`
+# A newcomer's first minutes: the project's files in an empty folder, `make`
 # and `make test`, with nothing in PATH but a compiler, make and the plain
-# POSIX utilities: no git, clang, python, bash.
+# POSIX utilities: no git, clang, python, bash. Others' test data is used when
+# HFSB_TEST_DATA says where it is.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
@@ -22,12 +23,10 @@ for t in sh cc gcc as ld make awk basename cat chmod cmp cp date diff \
 done
 
 cd "$top/hfsb" || exit 1
-unset HFSB_TEST_DATA
 # not `env -i`: a compiler may need its own variables
 PATH=$top/bin
-# what it proves is that it works; the long loops run elsewhere
-HFSB_TEST_QUICK=1 CFLAGS=-O0
-export PATH HFSB_TEST_QUICK CFLAGS
+CFLAGS=-O1 # -O2 takes twice as long to compile, and is used elsewhere
+export PATH CFLAGS
 make > "$top/log" 2>&1 && make test >> "$top/log" 2>&1 && {
     tail -n 1 "$top/log"
     exit 0
