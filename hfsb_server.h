@@ -2043,7 +2043,8 @@ static size_t hfsbi_request_max_body(const hfsb_request *r) {
     const hfsb_route *route = &r->route->set;
     size_t            max = r->conn->server->max_body;
     if (route->max_body) return route->max_body;
-    return route->no_token && max > HFSBI_STRANGER ? HFSBI_STRANGER : max;
+    return route->no_token && max > HFSBI_STRANGER ? (size_t)HFSBI_STRANGER
+                                                   : max;
 }
 
 static bool hfsbi_request_in_pieces(const hfsb_request *r) {

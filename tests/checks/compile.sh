@@ -127,20 +127,18 @@ jobs_for() { # $1: tool
         for u in $uses no_assert two_files modules examples alone; do
             echo "$u:$1:c99"
         done
-        for std in c11 c17 c2x; do
-            for u in declarations implementation; do
-                echo "$u:$1:$std"
-            done
-        done
+        for std in c11 c17 c2x; do echo "implementation:$1:$std"; done
         echo "O2:$1:c99 headers:$1:c99 public_part:$1:c99"
         [ "$1" = clang ] || echo "O3:$1:c99 fortified:$1:gnu17" ;;
-    g++ | clang++)
-        for u in $uses cxx_caller; do echo "$u:$1:c++17"; done
-        echo "implementation:$1:c++20"
-        [ "$1" = clang++ ] || echo "modules:$1:c++17 headers:$1:c++17" ;;
-    tcc)
-        for u in $uses two_files; do echo "$u:$1:c99"; done ;;
-    *)
+    g++)
+        for u in $uses cxx_caller modules headers; do echo "$u:$1:c++17"; done
+        echo "implementation:$1:c++20" ;;
+    clang++)
+        for u in declarations implementation static pure cxx_caller; do
+            echo "$u:$1:c++17"
+        done
+        echo "implementation:$1:c++20" ;;
+    *) # m32, s390x, musl, tcc
         for u in implementation static two_files pure; do
             echo "$u:$1:c99"
         done
