@@ -126,10 +126,12 @@ static void a_repeat_on_its_way_back_hears_of_the_end(void) {
     ts_end(&s, false);
 }
 
-/* Long arguments are looked at outside of the loop, all of it; the command may
-   be over before that is known there. */
+/* Long arguments are looked at outside of the loop, all of it. The command
+   lasts a while: of one that is over at once the arguments are kept until its
+   reply is made. */
 static void a_long_command_is_started_in_a_thread(void) {
-    hfsb_buf  body = long_body("command", "echo done", "description");
+    hfsb_buf  body = long_body("command", "sleep 1; echo done",
+                               "description");
     ts_server s;
     ts_reply  r = HFSB_INIT;
     start_stopping(&s, NULL, 0);
