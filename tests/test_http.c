@@ -1,4 +1,4 @@
-/* test_http.c - HTTP: heads, framing, what is refused, replies. */
+/* test_http.c - HTTP: heads, framing, what is refused. */
 #include "t_http.h"
 
 /* ---- requests ---- */
