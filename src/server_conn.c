@@ -119,6 +119,28 @@ static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
     return true;
 }
 
+/* Hides what waits behind a request that is being answered, or shows it again:
+   its command may look into our memory for the token that is in there. */
+static void hfsbi_conn_hide(hfsbi_conn *conn, bool hide) {
+    uint64_t x;
+    size_t   i;
+    if (hide == (conn->mask != 0)) return;
+    if (hide) {
+        if (!conn->in_len || !conn->request || !conn->request->body_done)
+            return;
+        hfsbi_random(&conn->mask, sizeof conn->mask);
+        conn->mask |= 1;
+    }
+    for (x = conn->mask, i = 0; i < conn->in_len; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        conn->in[i] =
+            (char)((unsigned char)conn->in[i] ^ (unsigned char)(x >> 24));
+    }
+    if (!hide) conn->mask = 0;
+}
+
 /* ---- what a refusal needs ---- */
 
 /* A reply to what is no request, or no whole one. */
@@ -254,6 +276,7 @@ static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
     }
     if (conn->lingering) data.len = 0;
     if (!hfsbi_conn_keep(conn, data)) conn->broken = true;
+    else hfsbi_conn_hide(conn, true);
 }
 
 /* ---- what to wait for, and until when ---- */
@@ -329,6 +352,7 @@ static void hfsbi_conn_ended(hfsbi_conn *conn) {
 
 static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
     if (conn->lingering) return;
+    hfsbi_conn_hide(conn, false);
     if (conn->in_len == 0) {
         hfsbi_conn_feed(conn, bytes);
         /* what is kept is a part of a head, perhaps */
@@ -377,6 +401,7 @@ static void hfsbi_conn_gone(hfsbi_conn *conn) {
 
 /* What waits in its own memory, when it is time for that. */
 static void hfsbi_conn_go_on(hfsbi_conn *conn) {
+    hfsbi_conn_hide(conn, false);
     hfsbi_conn_feed(conn,
                     hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
     hfsbi_conn_settle(conn);

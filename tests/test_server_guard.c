@@ -347,6 +347,8 @@ static void tokens_do_not_stay_in_memory(void) {
         "GET /none HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
         "POST /hello HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n"
         "Content-Length: 100\r\n\r\nhalf",
+        "GET /hold HTTP/1.1\r\n" TC_HEAD "\r\n"
+        "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
     };
     size_t i, cut;
     for (i = 0; i < TT_COUNT(list); i++)
