@@ -18,21 +18,22 @@ FUZZ_SECONDS ?= 60
 # An example is one file, x.c, or x.c and the folder x/. One that needs a
 # library says so in a line like this: /* link: -lcurl */. Where that is
 # missing, it is left out.
+# Two are compiled at a time.
 all:
-	@mkdir -p build
-	@for f in examples/*.c; do \
-	    [ -f "$$f" ] || continue; \
-	    out=build/$$(basename "$$f" .c); \
+	@mkdir -p build; rm -f build/failed; n=0; \
+	for f in examples/*.c; do \
+	    ( out=build/$$(basename "$$f" .c); \
 	    dir=$${f%.c}; [ -d "$$dir" ] || dir=; \
 	    [ ! -f "$$out" ] || \
-	    [ -n "$$(find "$$f" $$dir *.h -newer "$$out")" ] || continue; \
+	    [ -n "$$(find "$$f" $$dir *.h -newer "$$out")" ] || exit 0; \
 	    libs=$$(sed -n 's|^/\* link: \(.*\) \*/$$|\1|p' "$$f"); \
 	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} $$libs -pthread; then \
 	        echo "built $$out"; \
 	    elif [ -n "$$libs" ]; then \
 	        echo "left out $$out: it needs $$libs"; \
-	    else exit 1; fi; \
-	done
+	    else echo "$$f" >> build/failed; fi ) & \
+	    n=$$((n + 1)); [ $$((n % 2)) = 1 ] || wait; \
+	done; wait; [ ! -f build/failed ]
 
 serve: all
 	@exec build/hfsb-server
