@@ -19,13 +19,17 @@ system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
 calm="test_file.c test_file_write.c test_record.c test_check.c
       test_tools_args.c test_tools_files.c test_tools_read.c
       test_server_fields.c test_server_api.c"
-names() { # all, pure, light (pure, and calm of system), or a list of names
-    case $1 in all | pure | light) ;; *) echo "$1"; return ;; esac
+names() { # all, pure, system (the others), light (pure, and calm of system),
+          # or a list of names
+    case $1 in all | pure | light | system) ;; *) echo "$1"; return ;; esac
     for t in $(cd tests && echo test_*.c); do
         kind=pure
         case " $(echo $system) " in *" $t "*) kind=system ;; esac
         case $1:" $(echo $calm) " in light:*" $t "*) kind=pure ;; esac
-        case $1:$kind in all:* | *:pure) ;; *) continue ;; esac
+        case $1:$kind in
+        all:* | system:system | pure:pure | light:pure) ;;
+        *) continue ;;
+        esac
         t=${t#test_}
         echo "${t%.c}"
     done
@@ -62,7 +66,8 @@ way() { # in a subshell of its own
     export JOINED RUN LIMIT
     which=all
     case $1 in
-    no-simd | cxx | split-O3) which=pure ;;
+    cxx | split-O3) which=pure ;;
+    no-simd) which="base utf8 json text text_window hash edit diff http" ;;
     msan) which="base utf8 json json_write number text text_window hash edit
                  edit_calls patch diff path http http_limits http_reply
                  http_write" ;;
@@ -80,6 +85,7 @@ way() { # in a subshell of its own
     portable) which="file file_write file_root file_faults proc proc_end
                      proc_host proc_torture tools_jobs tools_tree
                      server_loop server_poller server_api server_files" ;;
+    gcc-asan) which=system ;; # the pure ones: clang-asan
     clang-asan | musl) which=light ;;
     esac
     case $1 in
@@ -101,7 +107,7 @@ way() { # in a subshell of its own
     portable) # what replaces the features of Linux
         suite gcc "-O1 -g -DHFSBI_PORTABLE -fsanitize=address,undefined
                    -fno-sanitize-recover=all" ;;
-    m32) suite "$M32" "-O2 -g -fsanitize=undefined
+    m32) suite "$M32" "-O1 -g -fsanitize=undefined
                        -fno-sanitize-recover=all" ;;
     s390x)
         have qemu-s390x || { echo "skipped: qemu-s390x not found"; return 77; }
