@@ -341,12 +341,14 @@ static void kill_ends_all_and_each_says_how(void) {
     tt_call(&r, tools, "kill", "");
     TT_OK(&r, "Killed 0 process(es): []");
     unlink("ready");
-    a = tt_start(tools, "bash", NULL, "command=s", "echo begun; sleep 60");
+    unlink("started");
+    a = tt_start(tools, "bash", NULL, "command=s",
+                 "echo begun; echo 1 > started; sleep 60");
     b = tt_start(tools, "bash", NULL, "command=s",
                  "trap 'echo no' TERM; echo 1 > ready; while :; do sleep 0.1; "
                  "done 2>/dev/null");
     launch(tools, "trap 'exit 0' TERM; sleep 60");
-    T_CHECK(tt_pid_in("ready") == 1);
+    T_CHECK(tt_pid_in("ready") == 1 && tt_pid_in("started") == 1);
     tt_call(&r, tools, "kill", "id=j", "null");
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
                             HFSB_LIT("Killed 3 process(es): [")));
