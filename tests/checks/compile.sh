@@ -123,15 +123,24 @@ jobs_for() { # $1: tool
     uses="declarations implementation static twice hooks late no_simd pure
           portable"
     case $1 in
-    gcc | clang)
-        for u in $uses no_assert two_files modules examples alone; do
+    gcc)
+        for u in $uses no_assert two_files modules examples alone O2 O3 \
+            headers public_part; do
             echo "$u:$1:c99"
         done
         for std in c11 c17 c2x; do echo "implementation:$1:$std"; done
-        echo "O2:$1:c99 headers:$1:c99 public_part:$1:c99"
-        [ "$1" = clang ] || echo "O3:$1:c99 fortified:$1:gnu17" ;;
+        echo "fortified:$1:gnu17" ;;
+    clang)
+        for u in declarations implementation static pure portable modules \
+            examples O2 headers public_part; do
+            echo "$u:$1:c99"
+        done
+        for std in c17 c2x; do echo "implementation:$1:$std"; done ;;
     g++)
-        for u in $uses cxx_caller modules headers; do echo "$u:$1:c++17"; done
+        for u in declarations implementation static late pure portable \
+            cxx_caller modules headers; do
+            echo "$u:$1:c++17"
+        done
         echo "implementation:$1:c++20" ;;
     clang++)
         for u in declarations implementation static pure cxx_caller; do

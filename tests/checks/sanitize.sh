@@ -19,6 +19,9 @@ system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
 calm="test_file.c test_file_write.c test_record.c test_check.c
       test_tools_args.c test_tools_files.c test_tools_read.c
       test_server_fields.c test_server_api.c"
+# the modules that touch no OS, as the header joins them
+pure=$(sed -n '/^SOURCES="/,/"$/p' amalgamate.sh | tr ' "' '\n\n' |
+    sed -n 's|^[a-z_0-9]*\.c$|src/&|p')
 names() { # all, pure, system (the others), light (pure, and calm of system),
           # or a list of names
     case $1 in all | pure | light | system) ;; *) echo "$1"; return ;; esac
@@ -62,15 +65,15 @@ threads() {
 }
 
 way() { # in a subshell of its own
-    JOINED='' RUN='' LIMIT=600
-    export JOINED RUN LIMIT
+    JOINED='' RUN='' LIMIT=600 MODULES=''
+    case $1 in no-simd | msan | s390x | aarch64) MODULES=$pure ;; esac
+    export JOINED RUN LIMIT MODULES
     which=all
     case $1 in
     cxx | split-O3) which=pure ;;
     no-simd) which="base utf8 json text text_window hash edit diff http" ;;
-    msan) which="base utf8 json json_write number text text_window hash edit
-                 edit_calls patch diff path http http_limits http_reply
-                 http_write" ;;
+    msan) which="utf8 json json_write number text text_window hash edit
+                 edit_calls patch diff path http http_reply http_write" ;;
     m32) which="json number hash text edit patch file_write record
                 tools_read http server_api" ;;
     s390x | aarch64) which="base utf8 json number hash text text_window edit
@@ -80,8 +83,8 @@ way() { # in a subshell of its own
     tsan) which="check file_root proc_host proc_host_limits tools_host
                  tools_wake tools_jobs tools_once server_loop server_pool server_api
                  server_stream server_files_end" ;;
-    valgrind) which="json text edit file file_write record check proc
-                     tools_args tools_files tools_read http server_api" ;;
+    valgrind) which="json file file_write record check proc tools_args
+                     tools_files tools_read http server_api" ;;
     portable) which="file file_write file_root file_faults proc proc_end
                      proc_host proc_torture tools_jobs tools_tree
                      server_loop server_poller server_api server_files" ;;
