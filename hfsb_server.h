@@ -1701,8 +1701,13 @@ HFSBI_FN void hfsbi_reply_from_thread(hfsb_request *request);
 /* server_guard.c - who may ask: token, Host, Origin. Depends on: hash,
    http. */
 HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
     volatile unsigned char *p = (volatile unsigned char *)ptr;
     while (n--) *p++ = 0;
+#endif
 }
 
 /* ---- names ---- */
