@@ -9,21 +9,23 @@ cd "$(dirname "$0")"
 
 PUBLIC="config.h"                    # before extern "C"
 HEADERS="base.h utf8.h json.h text.h hash.h path.h diff.h edit.h patch.h
-         http.h"
+         http.h url.h"
 SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          json_tree.h json_string.c json_error.c json_keys.c json_parse.c
          json_read.c json_write.c text.c text_filter.c text_window.c hash.c
          path.c match.h diff.c view.c lines.c match.c indent.c compose.c
          screen.c hint.c plan.c edit.c patch_parse.c patch_update.c patch.c
          http_parts.h http_field.c http_target.c http_head.c http_chunk.c
-         http_parse.c http_date.c http_write.c"
+         http_parse.c http_date.c http_write.c url.c"
 # What touches the OS; HFSB_PURE leaves it out.
-OS_HEADERS="file.h proc.h tools.h"
+OS_HEADERS="file.h proc.h tools.h net.h hub.h sandbox.h session.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c
             file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
             proc_spawn.c proc.c proc_run.c record.h record.c check.h
             check_python.c check_shell.c check.c tool.h job.c job_list.c
-            tools.c call.c tool_bash.c tool_read.c tool_write.c tool_patch.c tool_table.c"
+            tools.c call.c tool_bash.c tool_read.c tool_write.c tool_patch.c tool_table.c
+            net_os.h net_parts.h net_cancel.c net_proxy.c net_socket.c net_pool.c net.c
+            fetch.c sse.c sandbox_parts.h"
 # What hfsb_server.h adds to hfsb.h.
 SERVER_HEADERS="server.h"
 SERVER_SOURCES="server_os.h server_loop.h server_loop_parts.h server_poller.c
@@ -34,7 +36,7 @@ SERVER_SOURCES="server_os.h server_loop.h server_loop_parts.h server_poller.c
                 server_metrics.c server_files.h server_files.c
                 server_download.c server_upload.c server_sandbox.c"
 # only these may include <system> headers
-SYSTEM="config.h internal.h os.h server_os.h"
+SYSTEM="config.h internal.h os.h net_os.h server_os.h"
 
 case "${1:-}" in
 '' | --check) ;;

@@ -51,10 +51,16 @@
        EDIT    replace text in a file: nine rungs from exact to re-indented
        PATCH   the "*** Begin Patch" format
        HTTP    messages of HTTP/1.1, read strictly, written safely
+       URL     addresses of http and https
        FILE    read, write whole or not at all, stay beneath a root
        PROC    run a command, lose none of its output, never hang on it
        TOOLS   bash, read, write, edit ... by name and JSON; their
                definitions for a model
+       NET     requests over HTTP, through a transport: the one built in
+               (http), that of hfsb_http_curl.h (https), or your own
+       HUB     the Hugging Face Hub: Spaces, commits, logs, jobs
+       SANDBOX tools on another machine: a Space, or a server anywhere
+       SESSION what an agent holds: tools here or there, plan, scripts
 
    CONVENTIONS
        Strings   hfsb_str is pointer + length, never assumed NUL-terminated.
@@ -73,8 +79,8 @@
 
    COMPILE-TIME OPTIONS (define before the implementation include)
        HFSB_STATIC               make every function static
-       HFSB_PURE                 leave out FILE, PROC and TOOLS (define it for
-                                 the declarations too)
+       HFSB_PURE                 leave out all from FILE on but URL (define it
+                                 for the declarations too)
        HFSB_NO_SIMD              no special instructions, the same results
        HFSB_ASSERT(x)            default: assert(x)
        HFSB_REALLOC, HFSB_FREE   default: realloc, free (define both or neither)
@@ -188,7 +194,17 @@ HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
     X(IO,        "file cannot be used")                                  \
     X(DENIED,    "not permitted")                                        \
     X(FULL,      "no space left")                                        \
-    X(BUSY,      "no resources at the moment")
+    X(BUSY,      "no resources at the moment")                           \
+    X(CONNECT,   "no connection")                                        \
+    X(LOST,      "the connection was lost")                              \
+    X(TIMEOUT,   "timed out")                                            \
+    X(CANCELLED, "cancelled")                                            \
+    X(AUTH,      "token missing or not accepted")                        \
+    X(PAYMENT,   "payment required")                                     \
+    X(CONFLICT,  "in conflict with what is there")                       \
+    X(STALE,     "changed by someone else meanwhile")                    \
+    X(RATE,      "too many requests")                                    \
+    X(REMOTE,    "the other side failed")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,
@@ -1022,6 +1038,38 @@ HFSB_API hfsb_status hfsb_http_put_head_end(hfsb_buf *out);
 /* A chunk; an empty one ends the body. */
 HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 
+/* ---- src/url.h ---- */
+/* ==== URL: addresses of http and https ================================== */
+
+/* The parts of a URL; views of the text it was parsed from. */
+typedef struct hfsb_url {
+    hfsb_str scheme; /* "http" or "https", in whatever case it came */
+    hfsb_str user;   /* in front of "@", not decoded; "" when there is none */
+    hfsb_str host;   /* without the brackets of an IPv6 address */
+    hfsb_str authority; /* host and port as they came, brackets and all,
+                          without user: what a Host field says */
+    hfsb_str target; /* path and query, from the first "/" or "?" on, without
+                          the fragment; may be "" (then "/" is meant) or begin
+                          with "?" (then "/" comes first) */
+    unsigned port;   /* 80 or 443 when none is given */
+    bool     secure; /* https */
+} hfsb_url;
+
+/* HFSB_OK, or HFSB_ARG with a message that says what is wrong: another scheme,
+   no host, a host or port that is none, blanks or control bytes anywhere,
+   bytes above ASCII. *url shows bytes of text. */
+HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
+                                    hfsb_err *err);
+
+/* Appends what `reference` (a Location) means at `base`, as RFC 3986 section
+   5.2 has it, dot segments removed, without a fragment. HFSB_ARG when either
+   cannot be; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+HFSB_API hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference,
+                                      hfsb_buf *out, hfsb_err *err);
+
+/* True when both have the same scheme, host (in any case) and port. */
+HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
+
 #ifndef HFSB_PURE
 
 /* ---- src/file.h ---- */
@@ -1557,6 +1605,773 @@ HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 
 /* True when there is a tool of that name. */
 HFSB_API bool hfsb_tools_has(hfsb_str name);
+
+/* ---- src/net.h ---- */
+/* ==== NET: requests over HTTP, through a transport ====================== */
+
+/* ---- to end what waits, from another thread ---- */
+
+/* A flag that also wakes whoever waits on the network. */
+typedef struct hfsb_cancel hfsb_cancel;
+
+HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
+                                      hfsb_cancel **out, hfsb_err *err);
+/* From any thread, and from a signal handler. Stays set until reset. */
+HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
+HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
+/* NULL is never set. */
+HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
+/* A descriptor that is readable once it is set, for a transport's own poll(),
+   which must not read from it; -1 for NULL. */
+HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
+HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
+
+/* Waits ms milliseconds; false when it was cancelled before. */
+HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
+
+/* ---- the transport interface ---- */
+
+/* One request and where its reply goes. */
+typedef struct hfsb_http_call {
+    hfsb_str               method; /* "GET" */
+    hfsb_str               url;    /* absolute, without user and fragment */
+    const hfsb_http_field *fields; /* besides Host, Content-Length, Connection
+                                      and Transfer-Encoding, which are the
+                                      transport's */
+    size_t                 field_count;
+    hfsb_str body; /* ptr NULL: no body at all; a POST without one sends
+                        Content-Length: 0 */
+    /* or a body in pieces, body_length bytes in all: puts up to room bytes at
+       ptr, *got how many (at least 1). What it gives other than HFSB_OK ends
+       the call with that. */
+    hfsb_status (*body_read)(void *user, char *ptr, size_t room, size_t *got,
+                             hfsb_err *err);
+    unsigned long long body_length;
+    /* The reply: its head (not those of interim replies), then its body in
+       pieces as they arrive, decoded from chunks. False ends the call with
+       HFSB_CANCELLED. Either may be NULL. Views are good during the call. */
+    bool (*on_head)(void *user, int status, const hfsb_http_field *fields,
+                    size_t field_count);
+    bool (*on_body)(void *user, hfsb_str piece);
+    void     *user;
+    long long connect_ms;      /* for a connection, TLS included (0: 30,000) */
+    long long idle_ms;         /* without a byte either way (0: no limit) */
+    long long total_ms;        /* (0: no limit) */
+    const hfsb_cancel *cancel; /* (NULL: none) */
+} hfsb_http_call;
+
+/* What carries requests. The library has one for http (hfsb_net_open), and
+   hfsb_http_curl.h one for https. To write one, perform() is all there is:
+   it makes one request and waits for its reply. It follows no redirect, sends
+   nothing twice that may have reached the peer (a GET or HEAD on a kept
+   connection that turned out closed, without a byte of reply, may be sent
+   again), and may be called by several threads at once.
+
+   HFSB_OK         a whole reply came, whatever its status
+   HFSB_ARG        the URL or a field is not usable
+   HFSB_REFUSED    the transport will not: https without TLS; a certificate
+                   that is not to be trusted
+   HFSB_CONNECT    no connection; nothing was sent
+   HFSB_TIMEOUT    connect_ms, idle_ms or total_ms is over
+   HFSB_LOST       the connection ended, or was reset, before the reply did
+   HFSB_REMOTE     the reply is not HTTP, or breaks its rules
+   HFSB_CANCELLED  cancel was set, or on_head or on_body said so
+   HFSB_NOMEM, HFSB_IO, HFSB_BUSY (no descriptor left)
+   or what body_read gave.
+   *sent is true when a byte of the request may have reached the peer. */
+typedef struct hfsb_transport {
+    hfsb_status (*perform)(void *user, const hfsb_http_call *call, bool *sent,
+                           hfsb_err *err);
+    void (*close)(void *user); /* (NULL: nothing to close) */
+    void *user;
+} hfsb_transport;
+
+/* Ends it, and makes *transport all zero. No call may be under way. */
+HFSB_API void hfsb_transport_close(hfsb_transport *transport);
+
+/* ---- the built-in transport: http over sockets ---- */
+
+typedef struct hfsb_net_opts {
+    bool       no_proxy; /* http_proxy, all_proxy and no_proxy in the
+                            environment are not looked at */
+    size_t     max_kept; /* connections kept for the next call (0: 8) */
+    long long  kept_ms;  /* ... for this long (0: 30,000) */
+    size_t     max_head; /* bytes of a reply's head (0: 64 KiB) */
+    hfsb_alloc alloc;    /* must be usable from the threads that call */
+} hfsb_net_opts;
+
+/* http_proxy, no_proxy and all_proxy (the last two in either case) are read
+   now. https is HFSB_REFUSED with advice. No thread is started; names are
+   looked up by the C library, which connect_ms cannot end early. */
+HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
+                                   hfsb_transport *out, hfsb_err *err);
+
+/* ---- a call with redirects, its reply kept ---- */
+
+typedef struct hfsb_http_reply {
+    int      status; /* 0: none came */
+    bool     sent;   /* of the last request: see hfsb_transport */
+    hfsb_buf url;    /* where the reply came from in the end */
+    hfsb_buf body;   /* what did not go to the call's on_body */
+    hfsb_buf head;   /* private: its fields */
+} hfsb_http_reply;
+
+/* Follows up to 10 redirects: 307 and 308 with method and body (a body_read
+   must not have been asked for anything yet, else HFSB_REMOTE), 303 and what
+   was a POST at 301 and 302 as a GET without body, others as they are. Where
+   scheme, host or port changes, Authorization, X-Sandbox-Authorization,
+   Proxy-Authorization, Cookie and Idempotency-Key are left out from there on;
+   https never leads to http (HFSB_REFUSED).
+   The call's on_head and on_body are given the last reply, and on_body only
+   when its status is 2xx; other bodies, and all without on_body, are kept in
+   reply->body, up to 64 MiB (HFSB_LIMIT) or reply->body.max.
+   *reply is all zero before, or freed by hfsb_http_reply_free(). Results as
+   hfsb_transport, and HFSB_REMOTE for redirects without end. total_ms is for
+   all of it. */
+HFSB_API hfsb_status hfsb_http_send(const hfsb_transport *transport,
+                                    const hfsb_http_call *call,
+                                    hfsb_http_reply *reply, hfsb_err *err);
+
+/* The n-th field (from 0) of that name, in any case; ptr NULL when there is
+   none. Good until the reply is freed. */
+HFSB_API hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply,
+                                        const char *name, size_t n);
+HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
+
+/* ---- server-sent events, as they arrive ---- */
+
+/* Splits a text/event-stream into events. All-zero but for alloc is ready. */
+typedef struct hfsb_sse { /* private, but for the compiler */
+    hfsb_buf line, event, data;
+    bool     after_cr, has_data, started;
+    size_t   max; /* bytes of one event (0: 1 MiB) */
+} hfsb_sse;
+
+/* Calls fn for each event that `piece` completes: its name ("" when it has
+   none) and its data, lines joined by LF. fn's false ends it: HFSB_CANCELLED.
+   HFSB_LIMIT for an event beyond max; HFSB_NOMEM. Comments, ids and retry are
+   left out. */
+HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
+                                   bool (*fn)(void *user, hfsb_str event,
+                                              hfsb_str data),
+                                   void *user);
+HFSB_API void        hfsb_sse_free(hfsb_sse *sse);
+
+/* ---- src/hub.h ---- */
+/* ==== HUB: the Hugging Face Hub: Spaces, commits, logs, jobs ============ */
+
+/* A line for a log; never holds a token or a secret. */
+typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
+
+/* ---- what the environment says ---- */
+
+/* HF_ENDPOINT (or HUGGINGFACE_CO_STAGING), the token (HF_TOKEN,
+   HUGGING_FACE_HUB_TOKEN, then the file HF_TOKEN_PATH, by default
+   $HF_HOME/token; trimmed; empty counts as unset; none with
+   HF_HUB_DISABLE_IMPLICIT_TOKEN), HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE. */
+typedef struct hfsb_hub_env {
+    hfsb_buf endpoint; /* "" when the default is meant */
+    hfsb_buf token;    /* "" when there is none */
+    hfsb_buf origin;   /* HF_HUB_USER_AGENT_ORIGIN */
+    bool     offline;
+} hfsb_hub_env;
+
+/* HFSB_OK also without any; HFSB_NOMEM; HFSB_IO when the token file is there
+   and cannot be read. *env is all zero before. */
+HFSB_API hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err);
+/* Overwrites the token, too. */
+HFSB_API void hfsb_hub_env_free(hfsb_hub_env *env);
+
+/* ---- the Hub ---- */
+
+/* May be used by any number of threads at once. */
+typedef struct hfsb_hub hfsb_hub;
+
+typedef struct hfsb_hub_opts {
+    hfsb_str              endpoint;   /* (empty: https://huggingface.co) */
+    hfsb_str              token;      /* (empty: none is sent) */
+    const hfsb_transport *transport;  /* must stay until close */
+    hfsb_str              user_agent; /* put in front of ours (empty: none) */
+    bool                  offline;    /* every call is HFSB_REFUSED */
+    long long             timeout_ms; /* for one request (0: 60,000) */
+    size_t      tries;       /* of a request that is safe to repeat (0: 5) */
+    long long   delay_ms;    /* before the second try, then twice as much each
+                             time up to eight times (0: 1,000) */
+    long long   max_wait_ms; /* of what Retry-After or RateLimit asks for
+                             (0: 60,000); more is HFSB_RATE at once */
+    hfsb_log_fn log; /* retries, warnings of the Hub (X-HF-Warning, once
+                              a topic) (NULL: none) */
+    void       *user;
+    hfsb_alloc  alloc; /* must be usable from the threads that call */
+} hfsb_hub_opts;
+
+/* HFSB_OK; HFSB_ARG for an endpoint that is no URL, a token with blanks or
+   control bytes, no transport; HFSB_NOMEM. Texts are copied. */
+HFSB_API hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
+                                   hfsb_err *err);
+HFSB_API void        hfsb_hub_close(hfsb_hub *hub);
+
+/* Without a slash at its end; good until close. */
+HFSB_API hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub);
+HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
+
+/* What every call below gives, beside what it says itself:
+   HFSB_AUTH       401: no token, or not a good one
+   HFSB_PAYMENT    402: needs a plan, a payment method or credits
+   HFSB_DENIED     403
+   HFSB_NOT_FOUND  404, and the 401 the Hub gives for a repository that is
+                   not there or not visible
+   HFSB_CONFLICT   409
+   HFSB_STALE      412
+   HFSB_RATE       429, after the waits that are allowed
+   HFSB_ARG        400, 422, or an argument that cannot be right
+   HFSB_REMOTE     5xx, or an answer that is not what the Hub sends (HTML)
+   HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED, HFSB_REFUSED,
+   HFSB_NOMEM      as hfsb_transport
+   The message says what was tried, "HTTP {status}", what the Hub said
+   (X-Error-Message and body; never HTML) and what to do about it.
+   Repeated, with growing waits, are: GET, secrets and variables, pause,
+   restart, preupload, delete (404 at a repeat is done). Not repeated, since
+   it would happen twice: duplicate, create, commit, running a job; after a
+   lost answer these look whether it happened.
+   cancel (may be NULL) ends waits and requests: HFSB_CANCELLED. Ids are
+   "owner/name". A document in `out` is freed by the caller. */
+
+HFSB_API hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
+                                     hfsb_json_doc *out, hfsb_err *err);
+/* Appends the name of the token's owner; asked once, then remembered. */
+HFSB_API hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
+                                   hfsb_buf *out, hfsb_err *err);
+
+/* ---- Spaces ---- */
+
+typedef struct hfsb_hub_pair { /* a secret, a variable, a label */
+    hfsb_str key, value;
+    hfsb_str description; /* (empty: not sent) */
+} hfsb_hub_pair;
+
+typedef struct hfsb_space_spec {
+    hfsb_str             id;         /* of the new Space */
+    bool                 visible;    /* to everyone (default: private) */
+    hfsb_str             hardware;   /* (empty: not sent) */
+    long long            sleep_time; /* seconds (0: not sent; -1: never) */
+    const hfsb_hub_pair *secrets;    /* sent along */
+    size_t               secret_count;
+    const hfsb_hub_pair *variables;
+    size_t               variable_count;
+} hfsb_space_spec;
+
+/* POST /api/spaces/{from}/duplicate. After a lost answer: a Space of that name
+   that is there now was made by us: HFSB_OK. */
+HFSB_API hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                        const hfsb_space_spec *spec,
+                                        const hfsb_cancel     *cancel,
+                                        hfsb_err              *err);
+/* POST /api/repos/create, sdk docker. */
+HFSB_API hfsb_status hfsb_hub_create(hfsb_hub              *hub,
+                                     const hfsb_space_spec *spec,
+                                     const hfsb_cancel *cancel, hfsb_err *err);
+/* HFSB_NOT_FOUND when there is none. */
+HFSB_API hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
+                                     const hfsb_cancel *cancel, hfsb_err *err);
+
+typedef enum hfsb_hub_store {
+    HFSB_HUB_SECRETS,
+    HFSB_HUB_VARIABLES
+} hfsb_hub_store;
+
+HFSB_API hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id,
+                                  hfsb_hub_store       store,
+                                  const hfsb_hub_pair *pair,
+                                  const hfsb_cancel *cancel, hfsb_err *err);
+HFSB_API hfsb_status hfsb_hub_unset(hfsb_hub *hub, hfsb_str id,
+                                    hfsb_hub_store store, hfsb_str key,
+                                    const hfsb_cancel *cancel, hfsb_err *err);
+/* {"KEY": {...}}; of secrets without values. */
+HFSB_API hfsb_status hfsb_hub_stored(hfsb_hub *hub, hfsb_str id,
+                                     hfsb_hub_store     store,
+                                     const hfsb_cancel *cancel,
+                                     hfsb_json_doc *out, hfsb_err *err);
+
+/* Whatever is missing or null in the Hub's answer is "" or 0. */
+typedef struct hfsb_space_runtime {
+    char      stage[32];    /* "RUNNING" */
+    char      hardware[48]; /* that it runs on now */
+    char      requested[48];
+    char      sha[48];    /* of the commit that runs */
+    char      error[256]; /* errorMessage */
+    long long sleep_time; /* gcTimeout, seconds */
+} hfsb_space_runtime;
+
+HFSB_API hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
+                                      const hfsb_cancel  *cancel,
+                                      hfsb_space_runtime *out, hfsb_err *err);
+/* out may be NULL in these. */
+HFSB_API hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
+                                    const hfsb_cancel  *cancel,
+                                    hfsb_space_runtime *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_hub_restart(hfsb_hub *hub, hfsb_str id, bool factory,
+                                      const hfsb_cancel  *cancel,
+                                      hfsb_space_runtime *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_hub_hardware(hfsb_hub *hub, hfsb_str id,
+                                       hfsb_str flavor, long long sleep_time,
+                                       const hfsb_cancel  *cancel,
+                                       hfsb_space_runtime *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_hub_sleep_time(hfsb_hub *hub, hfsb_str id,
+                                         long long           seconds,
+                                         const hfsb_cancel  *cancel,
+                                         hfsb_space_runtime *out,
+                                         hfsb_err           *err);
+
+/* Space info. expand: keys to ask for, "runtime,subdomain" (empty: the Hub's
+   choice); revision empty: none. */
+HFSB_API hfsb_status hfsb_hub_space(hfsb_hub *hub, hfsb_str id,
+                                    hfsb_str revision, hfsb_str expand,
+                                    const hfsb_cancel *cancel,
+                                    hfsb_json_doc *out, hfsb_err *err);
+/* Appends "https://{subdomain}.hf.space": as the Hub says, else by its rule. */
+HFSB_API hfsb_status hfsb_hub_space_url(hfsb_hub *hub, hfsb_str id,
+                                        const hfsb_cancel *cancel,
+                                        hfsb_buf *out, hfsb_err *err);
+
+typedef struct hfsb_space_filter {
+    hfsb_str author, search, sort; /* (empty: not sent) */
+    hfsb_str expand;               /* as above */
+    bool     full;
+    size_t   limit; /* (0: all; else also sent) */
+} hfsb_space_filter;
+
+/* Calls each for every Space, page after page (the token goes to pages of the
+   same origin only); each's false ends it with HFSB_OK. */
+HFSB_API hfsb_status
+hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
+                bool (*each)(void *user, const hfsb_json_value *space),
+                void *user, const hfsb_cancel *cancel, hfsb_err *err);
+
+/* ---- commits ---- */
+
+typedef struct hfsb_commit_file {
+    const char *path;    /* in the repository; "/" and "./" in front do not
+                            count; "..", .git and .cache are HFSB_ARG */
+    hfsb_str    content; /* ptr NULL: the file is deleted; a path that ends in
+                            "/" then is a folder */
+} hfsb_commit_file;
+
+typedef struct hfsb_commit {
+    const hfsb_commit_file *files;
+    size_t                  file_count;
+    hfsb_str                revision; /* (empty: main) */
+    hfsb_str                summary;  /* required */
+    hfsb_str                description;
+    hfsb_str parent; /* refuse (HFSB_STALE) when it is not the head */
+} hfsb_commit;
+
+typedef struct hfsb_commit_done {
+    char oid[48];   /* of the commit, or of the head when nothing changed */
+    bool unchanged; /* every file was there already: no commit was made */
+} hfsb_commit_done;
+
+/* preupload, then commit: all files or none. What is unchanged is left out. A
+   file that the Hub wants in LFS is HFSB_REFUSED. After a lost answer the
+   head tells whether it was made. */
+HFSB_API hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
+                                     const hfsb_commit *commit,
+                                     const hfsb_cancel *cancel,
+                                     hfsb_commit_done *out, hfsb_err *err);
+
+/* ---- logs: of Spaces and of jobs ---- */
+
+typedef struct hfsb_log_opts {
+    bool      follow;  /* to the end; default: what is there now (5 s of
+                           silence end it) */
+    size_t    tail;    /* last lines only (0: all) */
+    long long idle_ms; /* of silence (0: 120,000 when following, else 5,000) */
+    const hfsb_cancel *cancel;
+} hfsb_log_opts;
+
+/* One line, without its LF; timestamp as the Hub gives it, or "". False ends
+   it with HFSB_OK. */
+typedef bool (*hfsb_log_line_fn)(void *user, hfsb_str line,
+                                 hfsb_str timestamp);
+
+/* which: "build" or "run". A stream that breaks while it is followed is opened
+   again, and lines that came already are skipped. */
+HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
+                                         const char          *which,
+                                         const hfsb_log_opts *opts,
+                                         hfsb_log_line_fn fn, void *user,
+                                         hfsb_err *err);
+
+/* ---- jobs ---- */
+
+typedef struct hfsb_job_spec {
+    hfsb_str             space;   /* namespace (empty: the token's owner) */
+    hfsb_str             image;   /* docker image, or a Space's page (empty:
+                                  python:3.12; for a script uv's image) */
+    const hfsb_str      *command; /* words */
+    size_t               command_count;
+    hfsb_str             flavor; /* (empty: cpu-basic) */
+    const hfsb_hub_pair *env;
+    size_t               env_count;
+    const hfsb_hub_pair *secrets;
+    size_t               secret_count;
+    const hfsb_hub_pair *labels;
+    size_t               label_count;
+    hfsb_str timeout; /* "30m", "2h", "90" seconds (empty: not sent) */
+    /* for hfsb_hub_job_script() */
+    hfsb_str        script;    /* a URL, a command, or source text */
+    bool            is_source; /* script is source text */
+    const hfsb_str *args;      /* of the script */
+    size_t          arg_count;
+    const hfsb_str *with; /* packages it needs */
+    size_t          with_count;
+    hfsb_str        python; /* "3.12" (empty: not sent) */
+} hfsb_job_spec;
+
+/* out: the job. HFSB_LIMIT for source text over 90 kB, with advice. After a
+   lost answer nothing is sent again: HFSB_LOST, and the message says that the
+   job may run. */
+HFSB_API hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_json_doc *out, hfsb_err *err);
+/* With uv run: {"uv","run","--with",...,"--python",...,script,args...}; source
+   text goes base64-encoded through a shell, byte for byte. */
+HFSB_API hfsb_status hfsb_hub_job_script(hfsb_hub            *hub,
+                                         const hfsb_job_spec *spec,
+                                         const hfsb_cancel   *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err);
+/* space empty: the token's owner. */
+HFSB_API hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                                  const hfsb_cancel *cancel,
+                                  hfsb_json_doc *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space,
+                                         hfsb_str           id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err);
+HFSB_API hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
+                                   bool (*each)(void                  *user,
+                                                const hfsb_json_value *job),
+                                   void *user, const hfsb_cancel *cancel,
+                                   hfsb_err *err);
+/* Followed, it ends when the job has ended, also one that is still being
+   scheduled at first. */
+HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
+                                       hfsb_str id, const hfsb_log_opts *opts,
+                                       hfsb_log_line_fn fn, void *user,
+                                       hfsb_err *err);
+
+/* "30m" in seconds; 0 when it is no time above 0. */
+HFSB_API long long hfsb_hub_seconds(hfsb_str text);
+
+/* ---- src/sandbox.h ---- */
+/* ==== SANDBOX: tools on another machine ================================= */
+
+/* A sandbox: a Space on the Hub that runs hfsb-server (or the server of the
+   reference), or such a server anywhere. Any number of threads may use one;
+   what deletes or closes it must be the last. */
+typedef struct hfsb_sandbox hfsb_sandbox;
+
+/* Of the handle. */
+typedef struct hfsb_sandbox_opts {
+    hfsb_hub             *hub; /* must stay until close; NULL only for a URL */
+    const hfsb_transport *transport; /* to the sandbox (NULL: that of hub,
+                            which must then have been given to it) */
+    hfsb_str  hub_token;  /* sent to a Space as Authorization, for the edge of
+                            a private one (empty: none) */
+    hfsb_str  api_token;  /* of the server, as X-Sandbox-Authorization (empty:
+                            none; create makes one) */
+    hfsb_str  space_url;  /* takes the place of https://{...}.hf.space (empty:
+                            that of HFSB_SPACE_URL when set) */
+    hfsb_str  work_dir;   /* (empty: "/app"; for a URL: none is sent) */
+    double    timeout;    /* seconds of a command (0: 240) */
+    bool      session;    /* a file must be read before it is changed */
+    size_t    tries;      /* of one call (0: 3) */
+    long long delay_ms;   /* before try n + 1: n times this (0: 3,000) */
+    long long connect_ms; /* (0: 30,000) */
+    long long margin_ms;  /* a call waits this much longer than its command may
+                            take (0: 30,000) */
+    long long wait_ms;    /* for a Space to start (0: 600,000) */
+    long long poll_ms;    /* ... asked at this interval (0: 5,000) */
+    long long api_wait_ms;  /* for its server to answer (0: 180,000; in connect
+                            60,000) */
+    long long api_poll_ms;  /* (0: 3,000) */
+    long long health_ms;    /* for one answer of health (0: 10,000) */
+    hfsb_log_fn        log; /* (NULL: none) */
+    void              *user;
+    const hfsb_cancel *cancel; /* ends create, connect, restart and calls;
+                            must stay until close (NULL: none) */
+    const hfsb_cancel *give_up; /* ends even the deleting of a Space that a
+                            failed or cancelled create left, and delete; must
+                            stay until close (NULL: none) */
+    hfsb_alloc         alloc;  /* must be usable from the threads that call */
+} hfsb_sandbox_opts;
+
+typedef struct hfsb_sandbox_spec {
+    hfsb_str  owner;      /* (empty: the token's owner) */
+    hfsb_str  name;       /* (empty: "sandbox"); "-" and 8 hexadecimal digits
+                           follow */
+    hfsb_str  from;       /* Space to duplicate (empty: burtenshaw/sandbox) */
+    hfsb_str  hardware;   /* (empty: "cpu-basic") */
+    bool      visible;    /* to everyone (default: private) */
+    long long sleep_time; /* seconds (0: not sent) */
+    const hfsb_hub_pair    *secrets; /* set before SANDBOX_API_TOKEN */
+    size_t                  secret_count;
+    const hfsb_commit_file *files; /* of the server: hfsb_space_files of
+                           hfsb_space.h; one commit, which also removes
+                           sandbox_server.py. NULL: the Space stays as it was
+                           duplicated */
+    size_t                  file_count;
+} hfsb_sandbox_spec;
+
+/* Makes a Space, and waits until it runs our commit on the hardware asked for
+   and its server answers (should only that take too long, a warning is logged
+   and it is HFSB_OK). Whatever fails after the Space was made, or a cancel,
+   deletes it again; when that fails too, the message names the Space that is
+   left. HFSB_CANCELLED "Sandbox creation cancelled: {id}"; HFSB_REMOTE "Space
+   failed to start: {stage}. Check {url}" with the end of the build's log;
+   HFSB_TIMEOUT "Space did not start within {n}s. Check {url}"; as the HUB. */
+HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
+                                         const hfsb_sandbox_opts *opts,
+                                         hfsb_sandbox **out, hfsb_err *err);
+
+/* A Space that is there: waits until its server answers. HFSB_TIMEOUT "Sandbox
+   API at {url} not responding after {n}s. ...". HFSB_AUTH at once when it
+   answers but refuses the token. owned: as if this handle had made it, so that
+   it may delete it. */
+HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
+                                          const hfsb_sandbox_opts *opts,
+                                          hfsb_sandbox **out, hfsb_err *err);
+/* A server anywhere: "http://127.0.0.1:7860", with or without "/api". */
+HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
+                                              const hfsb_sandbox_opts *opts,
+                                              hfsb_sandbox           **out,
+                                              hfsb_err                *err);
+
+/* Frees the handle; with delete_owned it deletes the Space that it made first
+   (as hfsb_sandbox_delete()), and gives what that gave. */
+HFSB_API hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox,
+                                        bool delete_owned, hfsb_err *err);
+
+/* ---- what it is; all good until close ---- */
+
+HFSB_API hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox);   /* "" of a
+                                                                    URL */
+HFSB_API hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox); /* its page
+                                       on the Hub; of a URL the URL */
+HFSB_API hfsb_str
+hfsb_sandbox_api(const hfsb_sandbox *sandbox); /* ".../api/" */
+HFSB_API hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox); /* secret:
+                                       of its server */
+HFSB_API bool     hfsb_sandbox_owned(const hfsb_sandbox *sandbox);
+/* True when its server has said that it is hfsb's. */
+HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
+
+/* ---- calls ---- */
+
+/* hfsb_tools_call() on the sandbox, with the same results; arguments are sent
+   as they are, with what the reference's client adds (bash: work_dir, timeout;
+   read: limit). opts->key: one is made when it is empty, so that a lost reply
+   costs nothing: the call is repeated, and runs once. To a server that is not
+   ours only what cannot have run is sent again. opts->on_text: as it is
+   printed, from a server that can stream, else at the end.
+   Besides those of hfsb_tools_call(): HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT,
+   HFSB_CANCELLED (the command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH,
+   HFSB_BUSY (the tries ran out on a Space that is waking up), HFSB_REMOTE; the
+   text of each is in result->error. cancel (NULL: that of the handle). */
+HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
+                                       const hfsb_json_value *arguments,
+                                       const hfsb_call_opts  *opts,
+                                       const hfsb_cancel     *cancel,
+                                       hfsb_tool_result      *result);
+/* Kills every running command there. */
+HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
+                                           hfsb_tool_result *result);
+
+/* ---- files, byte for byte, of any size ---- */
+
+typedef struct hfsb_copy_opts {
+    void (*progress)(void *user, unsigned long long done,
+                     unsigned long long total); /* total 0: not known */
+    void              *user;
+    const hfsb_cancel *cancel; /* (NULL: that of the handle) */
+} hfsb_copy_opts;
+
+/* From this machine (place may be NULL) to a path there, with its mode; whole
+   or not at all. Repeated as calls are. */
+HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox     *sandbox,
+                                         const hfsb_place *place,
+                                         hfsb_str local, hfsb_str remote,
+                                         const hfsb_copy_opts *opts,
+                                         hfsb_err             *err);
+/* The other way; goes on where a lost connection stopped. */
+HFSB_API hfsb_status hfsb_sandbox_download(
+    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_place *place,
+    hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
+/* The content of a file, up to max bytes (0: 64 MiB; HFSB_LIMIT); from a
+   server that is not ours in base64 pieces through bash. */
+HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
+                                      size_t max, const hfsb_cancel *cancel,
+                                      hfsb_buf *out, hfsb_err *err);
+
+/* ---- the Space; HFSB_ARG for a URL ---- */
+
+/* Only what this handle made: HFSB_REFUSED "This Sandbox did not create {id}."
+   A second time: HFSB_OK. */
+HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
+HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
+/* Waits for the server to answer. */
+HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
+                                          hfsb_err *err);
+HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
+                                         hfsb_space_runtime *out,
+                                         hfsb_err           *err);
+
+/* ---- Spaces that were left behind ---- */
+
+typedef struct hfsb_sweep_opts {
+    hfsb_str           owner;  /* (empty: the token's owner) */
+    double             days;   /* not modified for this long (0: 7) */
+    bool               remove; /* default: only told */
+    size_t             max;    /* deleted at most (0: 20) */
+    const hfsb_cancel *cancel;
+} hfsb_sweep_opts;
+
+typedef struct hfsb_sweep_item {
+    hfsb_str    id;
+    hfsb_str    modified; /* as the Hub gives it */
+    double      days;
+    bool        removed;
+    hfsb_status status;  /* of the delete */
+    const char *message; /* "" when it is fine */
+} hfsb_sweep_item;
+
+/* Looks through the owner's Spaces for our own by name, sandbox-[0-9a-f]{8},
+   that are older than that; each is called for every one found (false ends
+   it). */
+HFSB_API hfsb_status
+hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
+                   bool (*each)(void *user, const hfsb_sweep_item *item),
+                   void *user, hfsb_err *err);
+
+/* ---- src/session.h ---- */
+/* ==== SESSION: what an agent holds ====================================== */
+
+/* ---- where the tools work ---- */
+
+typedef enum hfsb_runtime {
+    HFSB_RUNTIME_LOCAL,  /* on this machine; no sandbox_create */
+    HFSB_RUNTIME_SANDBOX /* on a Space; sandbox_create is offered */
+} hfsb_runtime;
+
+/* "local" or "sandbox"; else HFSB_ARG with a message that lists the two. */
+HFSB_API hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
+                                       hfsb_err *err);
+/* For a start-up line: "local filesystem" or "HF sandbox". */
+HFSB_API const char *hfsb_runtime_text(hfsb_runtime runtime);
+
+/* True for ids that begin with ollama/, vllm/, lm_studio/ or llamacpp/, go on
+   behind it and hold no white space. */
+HFSB_API bool hfsb_model_is_local(hfsb_str model);
+/* A token of the Hub is needed unless model and runtime are both local. */
+HFSB_API bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local);
+
+/* ---- a session ---- */
+
+/* Any number of threads may call one, but for close. */
+typedef struct hfsb_session hfsb_session;
+
+typedef struct hfsb_session_opts {
+    hfsb_runtime           runtime;
+    hfsb_str               model; /* its id, for the question of the token */
+    bool                   model_local; /* it is local whatever its id */
+    const hfsb_tools_opts *tools; /* of the local runtime (NULL: the defaults);
+                                 session is set in any case */
+    hfsb_hub              *hub; /* must stay until close; needed where a token
+                                 is (else HFSB_AUTH, with what to set) */
+    hfsb_str hub_token;         /* given to the sandbox as its secret HF_TOKEN
+                                 and to its edge; copied */
+    const hfsb_sandbox_opts *sandbox; /* of the sandbox runtime (NULL: the
+                                 defaults); hub, hub_token, session, cancel
+                                 are the session's */
+    const hfsb_sandbox_spec *spec; /* of the sandbox that is preloaded (NULL:
+                                 the defaults), also owner, from, files of
+                                 later ones; copied, but for the files */
+    bool        no_preload;        /* the first tool call makes the sandbox */
+    hfsb_log_fn log;               /* called from the preload's thread, too */
+    void       *user;
+    hfsb_alloc  alloc; /* must be usable from all of these threads */
+} hfsb_session_opts;
+
+/* In the sandbox runtime a thread is started that makes a private cpu-basic
+   Space. HFSB_OK; HFSB_AUTH when a token is needed and there is none; as
+   hfsb_tools_open(). */
+HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
+                                       hfsb_session **out, hfsb_err *err);
+
+/* Cancels a preload under way (which takes 30 s at most), deletes the Spaces
+   that it made, each in three tries with 1 s and 2 s between, and frees it
+   all. What could not be deleted is named in *err: HFSB_REMOTE or the like,
+   but the session is gone in any case. */
+HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
+
+HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
+
+/* Waits until the preloaded sandbox can be used; of a local one HFSB_OK at
+   once. Gives what made it fail, as the first call would. */
+HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
+                                             const hfsb_cancel *cancel,
+                                             hfsb_err          *err);
+
+/* One tool call of a model: the tools of the runtime, plan_tool and, in the
+   sandbox runtime, sandbox_create. As hfsb_tools_call() and
+   hfsb_sandbox_call(); waits for the preload first. cancel may be NULL. */
+HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
+                                       const hfsb_json_value *arguments,
+                                       const hfsb_call_opts  *opts,
+                                       const hfsb_cancel     *cancel,
+                                       hfsb_tool_result      *result);
+/* The same with arguments as JSON text. */
+HFSB_API hfsb_status hfsb_session_call_text(hfsb_session *session,
+                                            hfsb_str name, hfsb_str arguments,
+                                            const hfsb_call_opts *opts,
+                                            const hfsb_cancel    *cancel,
+                                            hfsb_tool_result     *result);
+
+/* Appends the definitions of its tools as a JSON array. */
+HFSB_API hfsb_status hfsb_session_define(const hfsb_session *session,
+                                         hfsb_tools_format   format,
+                                         hfsb_buf *out, hfsb_err *err);
+
+/* The sandbox it uses now, or NULL; good until sandbox_create replaces it or
+   the session is closed. */
+HFSB_API hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session);
+
+/* ---- scripts for jobs ---- */
+
+/* What a job is to be given for `script`: for a path the text of that file in
+   the sandbox (on this machine in the local runtime), byte for byte; else
+   script itself. *kind is how it was classified; a path becomes
+   HFSB_SCRIPT_INLINE once read. A file that cannot be read is an error, never
+   taken as a command; text over 90 kB is HFSB_LIMIT with advice. Appends to
+   *out. */
+HFSB_API hfsb_status hfsb_session_script(hfsb_session      *session,
+                                         hfsb_str           script,
+                                         hfsb_script_kind  *kind,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_buf *out, hfsb_err *err);
+
+/* ---- the plan ---- */
+
+/* Appends the plan as JSON: [{"id":...,"content":...,"status":...}]. */
+HFSB_API hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
+                                       hfsb_err *err);
+
+/* Tell it of each turn of the model: whether it called tools. When it did not
+   and the plan has open items, a reminder is appended to *out, to be sent as
+   the next user message (behind the model's own text); twice in a row at most.
+   True when there is one; false also without memory. */
+HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
+                                  hfsb_buf *out);
 
 #endif /* HFSB_PURE */
 
@@ -13172,6 +13987,243 @@ hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
     return hfsbi_http_put(out, parts, 3);
 }
 
+/* ---- src/url.c ---- */
+/* url.c - addresses of http and https. Depends on: base, http_field,
+   http_target. */
+enum { HFSBI_URL_MAX_HOST = 255 };
+
+/* ---- parsing ---- */
+
+static hfsb_status hfsbi_url_fail(hfsb_err *err, hfsb_str text, const char *at,
+                                  const char *what) {
+    return hfsbi_fail(err, HFSB_ARG, (size_t)(at - text.ptr),
+                      "This is no usable URL: %s", what);
+}
+
+/* Of the first of these bytes, or the end. */
+static size_t hfsbi_url_until(hfsb_str s, const char *stops) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (s.ptr[i] && strchr(stops, s.ptr[i])) break;
+    return i;
+}
+
+/* The first byte that no URL has; NULL when all are fine. */
+static const char *hfsbi_url_bad_byte(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c <= ' ' || c >= 0x7F) return s.ptr + i;
+    }
+    return NULL;
+}
+
+/* "name:password" as RFC 3986 has it, so that no second "@" and no "\" can
+   make another reader see another host. */
+static bool hfsbi_url_user_ok(hfsb_str user) {
+    size_t i;
+    for (i = 0; i < user.len; i++)
+        if (!(hfsbi_http_class(user.ptr[i]) & HFSBI_HTTP_NAME) &&
+            user.ptr[i] != ':' && user.ptr[i] != '%')
+            return false;
+    return true;
+}
+
+static bool hfsbi_url_port(hfsb_str digits, bool secure, unsigned *port) {
+    size_t i;
+    *port = secure ? 443 : 80;
+    if (!digits.len) return true;
+    *port = 0;
+    for (i = 0; i < digits.len; i++)
+        *port = *port * 10 + (unsigned)(digits.ptr[i] - '0');
+    return *port > 0 && *port <= 65535;
+}
+
+/* url->authority into host and port. */
+static hfsb_status hfsbi_url_place(hfsb_str text, hfsb_url *url,
+                                   hfsb_err *err) {
+    hfsb_str a = url->authority;
+    size_t   end, from = 0;
+    if (!hfsbi_http_host_ok(a, false))
+        return hfsbi_url_fail(err, text, a.ptr,
+                              "its host or port is none. Expected "
+                              "http://host, http://host:port or "
+                              "http://[IPv6 address]:port.");
+    if (a.len && *a.ptr == '[') {
+        end = hfsb_str_find_byte(a, ']');
+        url->host = hfsb_str_slice(a, 1, end);
+        from = end + 1;
+    } else {
+        url->host = hfsb_str_slice(a, 0, hfsb_str_find_byte(a, ':'));
+        from = url->host.len;
+    }
+    if (!url->host.len || url->host.len > HFSBI_URL_MAX_HOST)
+        return hfsbi_url_fail(err, text, a.ptr,
+                              url->host.len ? "its host is too long."
+                                            : "it names no host.");
+    if (hfsb_str_find_byte(url->host, '%') != HFSB_NPOS)
+        return hfsbi_url_fail(err, text, a.ptr,
+                              "its host has a \"%\", which no name has.");
+    if (!hfsbi_url_port(hfsb_str_slice(a, from + 1, a.len), url->secure,
+                        &url->port))
+        return hfsbi_url_fail(err, text, a.ptr + from,
+                              "its port is not one of 1 to 65535.");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
+    const char *bad = hfsbi_url_bad_byte(text);
+    hfsb_str    rest;
+    size_t      colon = hfsb_str_find_byte(text, ':'), at;
+    memset(url, 0, sizeof *url);
+    if (!text.ptr) text.ptr = "";
+    if (bad)
+        return hfsbi_url_fail(err, text, bad,
+                              "it holds a blank, a control byte or one that "
+                              "is not ASCII. Write such a byte as %XX.");
+    url->scheme = hfsb_str_slice(text, 0, colon);
+    url->secure = hfsbi_http_is(url->scheme, "https");
+    if (colon == HFSB_NPOS ||
+        (!url->secure && !hfsbi_http_is(url->scheme, "http")))
+        return hfsbi_url_fail(err, text, text.ptr,
+                              "it does not begin with http:// or https://.");
+    rest = hfsb_str_slice(text, colon + 1, text.len);
+    if (!hfsb_str_starts(rest, hfsb_str_make("//", 2)))
+        return hfsbi_url_fail(err, text, rest.ptr,
+                              "\"//\" and a host are missing behind the "
+                              "scheme.");
+    rest = hfsb_str_slice(rest, 2, rest.len);
+    url->authority = hfsb_str_slice(rest, 0, hfsbi_url_until(rest, "/?#"));
+    url->target = hfsb_str_slice(rest, url->authority.len, rest.len);
+    url->target =
+        hfsb_str_slice(url->target, 0, hfsb_str_find_byte(url->target, '#'));
+    at = hfsb_str_find_byte(url->authority, '@');
+    if (at != HFSB_NPOS) {
+        url->user = hfsb_str_slice(url->authority, 0, at);
+        if (!hfsbi_url_user_ok(url->user))
+            return hfsbi_url_fail(err, text, url->user.ptr,
+                                  "what stands in front of \"@\" must be "
+                                  "written with %XX.");
+        url->authority =
+            hfsb_str_slice(url->authority, at + 1, url->authority.len);
+    }
+    return hfsbi_url_place(text, url, err);
+}
+
+/* ---- references ---- */
+
+/* The parts of RFC 3986 section 3; `has` tells absent from empty. */
+typedef struct hfsbi_url_parts {
+    hfsb_str scheme, authority, path, query;
+    bool     has_authority, has_query;
+} hfsbi_url_parts;
+
+static size_t hfsbi_url_scheme_length(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = hfsbi_lower(s.ptr[i]);
+        if (c >= 'a' && c <= 'z') continue;
+        if (i && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'))
+            continue;
+        return i && c == ':' ? i : 0;
+    }
+    return 0;
+}
+
+static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
+    hfsbi_url_parts p = HFSB_INIT;
+    size_t          n = hfsbi_url_scheme_length(s);
+    s = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '#'));
+    p.scheme = hfsb_str_slice(s, 0, n);
+    if (n) s = hfsb_str_slice(s, n + 1, s.len);
+    p.has_authority = hfsb_str_starts(s, hfsb_str_make("//", 2));
+    if (p.has_authority) {
+        s = hfsb_str_slice(s, 2, s.len);
+        p.authority = hfsb_str_slice(s, 0, hfsbi_url_until(s, "/?"));
+        s = hfsb_str_slice(s, p.authority.len, s.len);
+    }
+    p.path = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '?'));
+    p.has_query = p.path.len < s.len;
+    p.query = hfsb_str_slice(s, p.path.len + 1, s.len);
+    return p;
+}
+
+/* Takes the dot segments out of what out holds from `from` on, which is empty
+   or begins with "/": section 5.2.4, in place. */
+static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
+    size_t at = from, to = from;
+    while (at < out->len) { /* at a "/" */
+        size_t   end = at + 1;
+        hfsb_str segment;
+        while (end < out->len && out->ptr[end] != '/') end++;
+        segment = hfsb_str_make(out->ptr + at + 1, end - at - 1);
+        if (hfsb_str_equal(segment, hfsb_str_make(".", 1)) ||
+            hfsb_str_equal(segment, hfsb_str_make("..", 2))) {
+            if (segment.len == 2)
+                while (to > from && out->ptr[--to] != '/') continue;
+            if (end == out->len) out->ptr[to++] = '/';
+        } else {
+            memmove(out->ptr + to, out->ptr + at, end - at);
+            to += end - at;
+        }
+        at = end;
+    }
+    hfsb_buf_truncate(out, to);
+}
+
+/* The path of the reference, where it has no authority of its own. */
+static void hfsbi_url_put_path(hfsbi_sink *sink, const hfsbi_url_parts *base,
+                               const hfsbi_url_parts *ref) {
+    size_t i = base->path.len;
+    if (!ref->path.len) {
+        hfsbi_put(sink, base->path);
+        return;
+    }
+    if (*ref->path.ptr != '/') { /* instead of the last segment */
+        while (i && base->path.ptr[i - 1] != '/') i--;
+        hfsbi_put(sink, hfsb_str_slice(base->path, 0, i));
+        if (!base->path.len) hfsbi_put_byte(sink, '/');
+    }
+    hfsbi_put(sink, ref->path);
+}
+
+hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
+                             hfsb_err *err) {
+    hfsbi_url_parts b = hfsbi_url_split(base), r = hfsbi_url_split(reference);
+    hfsbi_sink      sink = hfsbi_sink_begin(out);
+    bool            own = r.scheme.len || r.has_authority;
+    hfsb_url        url;
+    size_t          path_at;
+    hfsb_status     st = hfsb_url_parse(base, &url, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_put(&sink, r.scheme.len ? r.scheme : b.scheme);
+    hfsbi_put(&sink, hfsb_str_make(":", 1));
+    if (r.has_authority || !own) hfsbi_put(&sink, hfsb_str_make("//", 2));
+    hfsbi_put(&sink, own ? r.authority : b.authority);
+    path_at = out->len;
+    if (own) hfsbi_put(&sink, r.path);
+    else hfsbi_url_put_path(&sink, &b, &r);
+    /* an empty reference, or one of a query alone, keeps the path as it is */
+    if (sink.status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
+        out->ptr[path_at] == '/')
+        hfsbi_url_remove_dots(out, path_at);
+    if (r.has_query || (!own && !r.path.len && b.has_query)) {
+        hfsbi_put_byte(&sink, '?');
+        hfsbi_put(&sink, r.has_query ? r.query : b.query);
+    }
+    st = hfsbi_sink_end(&sink);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "URL");
+    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len),
+                        &url, err);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, sink.mark);
+    return st;
+}
+
+bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
+    return a->secure == b->secure && a->port == b->port &&
+           hfsb_http_same(a->host, b->host);
+}
+
 #ifndef HFSB_PURE
 
 /* ---- src/os.h ---- */
@@ -13298,6 +14350,15 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
 /* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
    -1 with errno. */
 HFSBI_FN int hfsbi_unnamed_file(const char *dir);
+
+/* ---- secrets ---- */
+
+/* Overwrites memory in a way the compiler keeps. */
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
+
+/* Fills out with n random bytes that nobody can guess, for keys; false when
+   the system has no source of them. */
+HFSBI_FN bool hfsbi_random_key(void *out, size_t n);
 
 /* ---- src/os.c ---- */
 /* os.c - the calls to the system that several modules need. Depends on: base.
@@ -13591,6 +14652,50 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
     }
     if (fd >= 0) (void)unlink(name);
     return hfsbi_above_standard(fd);
+}
+
+/* ---- secrets ---- */
+
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
+}
+
+/* From the device of that name, when it is one: a file that someone put in
+   its place in a container is no source. */
+static bool hfsbi_random_device(unsigned char *bytes, size_t n) {
+    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
+    while (ok && n) {
+        ssize_t part = hfsbi_read(fd, bytes, n);
+        ok = part > 0;
+        if (!ok) break;
+        bytes += part;
+        n -= (size_t)part;
+    }
+    hfsbi_close(&fd);
+    return ok;
+}
+
+HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    if (n) memset(bytes, 0, n); /* memory checkers do not see the call */
+#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
+    while (n) {
+        long part = syscall(SYS_getrandom, bytes, n, 0u);
+        if (part < 0 && errno == EINTR) continue;
+        if (part <= 0) break; /* an old kernel, or a filter against it */
+        bytes += part;
+        n -= (size_t)part;
+    }
+#endif
+    return !n || hfsbi_random_device(bytes, n);
 }
 
 /* ---- src/file_place.h ---- */
@@ -21568,6 +22673,1638 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definitions");
 }
+
+/* ---- src/net_os.h ---- */
+/* The operating system as the client's network sees it, beyond os.h: sockets
+   and the lookup of names. Never part of the public header. */
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* Where a send cannot ask for it, the socket does (SO_NOSIGPIPE), or what
+   sends is guarded (hfsbi_signal_guard). */
+#ifdef MSG_NOSIGNAL
+#define HFSBI_NET_SEND_FLAGS MSG_NOSIGNAL
+#else
+#define HFSBI_NET_SEND_FLAGS 0
+#endif
+
+/* ---- src/net_parts.h ---- */
+/* Private to the net*.c files: what waits, where connections lead, and those
+   that are kept. */
+
+struct hfsb_cancel {
+    hfsb_alloc alloc;
+    int        fds[2]; /* hfsbi_wake_open() */
+};
+
+/* ---- waiting ---- */
+
+/* A time on hfsb_clock_ms() that never comes. */
+#define HFSBI_NET_FOREVER 0x3FFFFFFFFFFFFFFFll
+
+/* From now until then, as poll() takes it: never 0 before `until`, and never
+   longer than it can tell. */
+HFSBI_FN int hfsbi_net_poll_ms(long long until);
+
+/* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
+   POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_net_wait(int fd, short events, long long until,
+                                    const hfsb_cancel *cancel, short *ready);
+
+/* ---- proxies ---- */
+
+typedef struct hfsbi_proxy {
+    hfsb_buf    text;   /* of the variable; url shows its bytes */
+    hfsb_buf    login;  /* of Proxy-Authorization; "": none */
+    hfsb_buf    except; /* of no_proxy */
+    const char *name;   /* of the variable; NULL: there is no proxy */
+    bool        usable;
+    hfsb_url    url;
+} hfsbi_proxy;
+
+/* Reads the environment. HFSB_OK, also where what it says is not usable;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
+                                      hfsb_err *err);
+HFSBI_FN void        hfsbi_proxy_free(hfsbi_proxy *proxy);
+
+/* Whether requests to that place go through the proxy. */
+HFSBI_FN bool hfsbi_proxy_serves(const hfsbi_proxy *proxy,
+                                 const hfsb_url    *url);
+
+/* One of a list like no_proxy has it names this place: "*", a name (and all
+   below it), an address, each with or without a port. */
+HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host, unsigned port);
+
+/* ---- connections ---- */
+
+#define HFSBI_LINK_HOST 256 /* with the NUL */
+
+/* A connection, and what a call on it needs: kept together, since a call on a
+   kept connection needs no memory then. */
+typedef struct hfsbi_link {
+    struct hfsbi_link *next; /* of those that are kept */
+    hfsb_alloc         alloc;
+    int                fd;                    /* -1: not connected */
+    char               host[HFSBI_LINK_HOST]; /* in lower case */
+    unsigned           port;
+    long               pid;   /* of the process that connected */
+    long long          until; /* when it is too old, once it is kept */
+    hfsb_buf           out;   /* the head of the request, pieces of the body */
+    char              *in;    /* room bytes: what came and is not read yet */
+    size_t             room, have;
+    hfsb_http_field   *fields;
+    size_t             max_fields;
+} hfsbi_link;
+
+/* How long connecting may take. */
+typedef struct hfsbi_connect {
+    long long          ms;    /* that it may take in all, for the message */
+    long long          until; /* on the clock */
+    const hfsb_cancel *cancel;
+} hfsbi_connect;
+
+/* HFSB_OK, or as perform() has it, with nothing left open. */
+HFSBI_FN hfsb_status hfsbi_link_connect(hfsbi_link          *link,
+                                        const hfsbi_connect *how,
+                                        hfsb_err            *err);
+
+/* True when the peer has neither closed it nor sent anything. */
+HFSBI_FN bool hfsbi_link_quiet(const hfsbi_link *link);
+
+/* sendmsg() of up to two views; as send() has it, never a signal. */
+HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b);
+
+/* The words for an errno of the network. */
+HFSBI_FN const char *hfsbi_net_text(int code);
+
+/* ---- the pool ---- */
+
+typedef struct hfsbi_net {
+    hfsb_alloc       alloc;
+    hfsb_http_limits limits; /* of replies */
+    hfsbi_proxy      proxy;
+    pthread_mutex_t  lock; /* of what follows */
+    hfsbi_link      *kept; /* the one used last comes first */
+    size_t           count, max_kept;
+    long long        kept_ms;
+} hfsbi_net;
+
+/* One that leads there: a kept one (*kept), or a new one that is not connected
+   yet. fresh: only such a one. NULL without memory. */
+HFSBI_FN hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
+                                     unsigned port, bool fresh, bool *kept);
+/* For the next call, at most for `ms`. */
+HFSBI_FN void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms);
+HFSBI_FN void hfsbi_link_close(hfsbi_link *link);
+/* Closes all. */
+HFSBI_FN void hfsbi_pool_clear(hfsbi_net *net);
+
+/* ---- src/net_cancel.c ---- */
+/* net_cancel.c - to end what waits, from another thread. Depends on: os. */
+/* The flag is the pipe itself: what waits polls it, and asking is a poll()
+   that does not wait. So there is nothing to keep in step, and set() is fit
+   for a signal handler. */
+
+hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
+                             hfsb_err *err) {
+    hfsb_alloc   hook = HFSB_INIT;
+    hfsb_cancel *cancel;
+    *out = NULL;
+    if (alloc) hook = *alloc;
+    cancel = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof *cancel);
+    if (!cancel) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
+    cancel->alloc = hook;
+    cancel->fds[0] = cancel->fds[1] = -1;
+    if (!hfsbi_wake_open(cancel->fds)) {
+        int code = errno;
+        hfsb_cancel_close(cancel);
+        return hfsbi_fail_os(err, code, "Cannot make a cancel flag");
+    }
+    *out = cancel;
+    return hfsbi_ok(err);
+}
+
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    if (cancel) hfsbi_wake_write(cancel->fds[1]);
+}
+
+void hfsb_cancel_reset(hfsb_cancel *cancel) {
+    if (cancel) hfsbi_wake_drain(cancel->fds[0]);
+}
+
+bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
+    return !hfsb_cancel_wait(cancel, 0);
+}
+
+int hfsb_cancel_fd(const hfsb_cancel *cancel) {
+    return cancel ? cancel->fds[0] : -1;
+}
+
+void hfsb_cancel_close(hfsb_cancel *cancel) {
+    hfsb_alloc hook;
+    if (!cancel) return;
+    hook = cancel->alloc;
+    hfsbi_close(&cancel->fds[0]);
+    hfsbi_close(&cancel->fds[1]);
+    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
+}
+
+bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
+    long long     now = hfsb_clock_ms(), until;
+    struct pollfd fd;
+    int           n;
+    if (!cancel && ms <= 0) return true;
+    if (ms < 0) ms = 0;
+    until = ms < HFSBI_NET_FOREVER - now ? now + ms : HFSBI_NET_FOREVER;
+    fd.fd = hfsb_cancel_fd(cancel);
+    fd.events = POLLIN;
+    do {
+        fd.revents = 0;
+        n = poll(&fd, 1, hfsbi_net_poll_ms(until));
+        if (n > 0) return false;
+    } while ((n < 0 && errno == EINTR) || hfsb_clock_ms() < until);
+    return true;
+}
+
+/* ---- src/net_proxy.c ---- */
+/* net_proxy.c - proxies, as the environment names them. Depends on: url, hash,
+   http_target. */
+/* A variable that is set and not empty. */
+static const char *hfsbi_proxy_variable(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* "name:password" of the URL, decoded and coded as Basic has it. */
+static hfsb_status hfsbi_proxy_login(hfsbi_proxy *proxy) {
+    hfsb_buf    plain = HFSB_INIT;
+    hfsb_status st;
+    plain.alloc = proxy->login.alloc;
+    st = hfsb_http_decode(proxy->url.user, &plain, NULL);
+    if (st == HFSB_OK && hfsb_str_find_byte(proxy->url.user, ':') == HFSB_NPOS)
+        st = hfsb_buf_append_byte(&plain, ':');
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&proxy->login, hfsb_str_make("Basic ", 6));
+    if (st == HFSB_OK)
+        st = hfsb_base64_encode(hfsb_buf_str(&plain), &proxy->login);
+    hfsb_buf_free(&plain);
+    return st;
+}
+
+/* The URL of the proxy in proxy->text, "http://" in front where it has no
+   scheme. One that is not usable is kept as such: to go around it would be
+   worse than to refuse. */
+static hfsb_status hfsbi_proxy_parse(hfsbi_proxy *proxy, const char *value) {
+    hfsb_str    text = hfsbi_trim(hfsb_cstr(value));
+    hfsb_status st = HFSB_OK;
+    if (hfsb_str_find(text, hfsb_str_make("://", 3)) == HFSB_NPOS)
+        st = hfsb_buf_append(&proxy->text, hfsb_str_make("http://", 7));
+    if (st == HFSB_OK) st = hfsb_buf_append(&proxy->text, text);
+    if (st != HFSB_OK) return st;
+    proxy->usable = hfsb_url_parse(hfsb_buf_str(&proxy->text), &proxy->url,
+                                   NULL) == HFSB_OK &&
+                    !proxy->url.secure;
+    if (!proxy->usable || !proxy->url.user.len) return HFSB_OK;
+    st = hfsbi_proxy_login(proxy);
+    if (st == HFSB_SYNTAX) proxy->usable = false;
+    return st == HFSB_SYNTAX ? HFSB_OK : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
+                                      hfsb_err *err) {
+    /* HTTP_PROXY is left out: in a CGI program it is a field of whoever made
+       the request. */
+    static const char *const names[] = {"http_proxy", "all_proxy",
+                                        "ALL_PROXY"};
+    const char              *value = NULL, *except;
+    hfsb_status              st = HFSB_OK;
+    size_t                   i;
+    memset(proxy, 0, sizeof *proxy);
+    proxy->text.alloc = proxy->login.alloc = proxy->except.alloc = alloc;
+    for (i = 0; i < sizeof names / sizeof *names && !value; i++) {
+        value = hfsbi_proxy_variable(names[i]);
+        proxy->name = value ? names[i] : NULL;
+    }
+    if (!value) return HFSB_OK;
+    except = hfsbi_proxy_variable("no_proxy");
+    if (!except) except = hfsbi_proxy_variable("NO_PROXY");
+    st = hfsbi_proxy_parse(proxy, value);
+    if (st == HFSB_OK) st = hfsb_buf_append(&proxy->except, hfsb_cstr(except));
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "proxy settings");
+}
+
+HFSBI_FN void hfsbi_proxy_free(hfsbi_proxy *proxy) {
+    hfsb_buf_free(&proxy->text);
+    hfsb_buf_free(&proxy->login);
+    hfsb_buf_free(&proxy->except);
+}
+
+/* ---- what goes around it ---- */
+
+static hfsb_str hfsbi_proxy_without_dot(hfsb_str host) {
+    if (host.len && host.ptr[host.len - 1] == '.') host.len--;
+    return host;
+}
+
+/* Takes ":port" from the end of an entry; 0: it has none. An IPv6 address has
+   more than one colon, and brackets when a port follows. */
+static unsigned hfsbi_proxy_take_port(hfsb_str *entry) {
+    size_t   i = entry->len;
+    unsigned port = 0, scale = 1;
+    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') {
+        if (scale > 10000) return 0;
+        port += scale * (unsigned)(entry->ptr[--i] - '0');
+        scale *= 10;
+    }
+    if (!i || i == entry->len || entry->ptr[i - 1] != ':') return 0;
+    if (hfsb_str_count_byte(*entry, ':') > 1 &&
+        (i < 2 || entry->ptr[i - 2] != ']'))
+        return 0;
+    *entry = hfsb_str_slice(*entry, 0, i - 1);
+    return port;
+}
+
+static bool hfsbi_proxy_entry_fits(hfsb_str entry, hfsb_str host,
+                                   unsigned port) {
+    unsigned only;
+    if (entry.len == 1 && *entry.ptr == '*') return true;
+    only = hfsbi_proxy_take_port(&entry);
+    if (only && only != port) return false;
+    if (entry.len > 1 && *entry.ptr == '[' && entry.ptr[entry.len - 1] == ']')
+        entry = hfsb_str_slice(entry, 1, entry.len - 1);
+    if (entry.len && *entry.ptr == '*')
+        entry = hfsb_str_slice(entry, 1, entry.len);
+    if (entry.len && *entry.ptr == '.')
+        entry = hfsb_str_slice(entry, 1, entry.len);
+    entry = hfsbi_proxy_without_dot(entry);
+    if (!entry.len || entry.len > host.len) return false;
+    if (!hfsb_http_same(hfsb_str_slice(host, host.len - entry.len, host.len),
+                        entry))
+        return false;
+    return entry.len == host.len || host.ptr[host.len - entry.len - 1] == '.';
+}
+
+HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host,
+                                  unsigned port) {
+    size_t at = 0, end;
+    host = hfsbi_proxy_without_dot(host);
+    for (; at < list.len; at = end + 1) {
+        for (end = at; end < list.len && list.ptr[end] != ',' &&
+                       list.ptr[end] != ' ' && list.ptr[end] != '\t';)
+            end++;
+        if (hfsbi_proxy_entry_fits(hfsb_str_slice(list, at, end), host, port))
+            return true;
+    }
+    return false;
+}
+
+HFSBI_FN bool hfsbi_proxy_serves(const hfsbi_proxy *proxy,
+                                 const hfsb_url    *url) {
+    return proxy->name && !hfsbi_proxy_excepts(hfsb_buf_str(&proxy->except),
+                                               url->host, url->port);
+}
+
+/* ---- src/net_socket.c ---- */
+/* net_socket.c - waiting, connecting and sending. Depends on: os, net_cancel.
+ */
+/* ---- errors ---- */
+
+HFSBI_FN const char *hfsbi_net_text(int code) {
+    switch (code) {
+    case ECONNREFUSED: return "connection refused";
+    case ECONNRESET: return "connection reset by the peer";
+    case ECONNABORTED: return "connection aborted";
+    case EPIPE: return "connection closed by the peer";
+    case ETIMEDOUT: return "the peer does not answer";
+    case EHOSTUNREACH: return "no route to the host";
+    case EHOSTDOWN: return "the host is down";
+    case ENETUNREACH: return "the network cannot be reached";
+    case ENETDOWN: return "the network is down";
+    case EADDRNOTAVAIL: return "no address to connect from";
+    case EAFNOSUPPORT: return "this kind of address is not supported here";
+    default: return hfsbi_os_text(code);
+    }
+}
+
+/* What getaddrinfo() says, in English whatever the locale. */
+static const char *hfsbi_lookup_text(int code) {
+    switch (code) {
+    case EAI_NONAME: return "no such name";
+    case EAI_AGAIN: return "the name cannot be looked up at the moment";
+    case EAI_FAIL: return "the lookup of the name failed";
+    default: return "the name has no address that can be used";
+    }
+}
+
+/* ---- waiting ---- */
+
+HFSBI_FN int hfsbi_net_poll_ms(long long until) {
+    long long left = until - hfsb_clock_ms();
+    if (left <= 0) return 0;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+HFSBI_FN hfsb_status hfsbi_net_wait(int fd, short events, long long until,
+                                    const hfsb_cancel *cancel, short *ready) {
+    struct pollfd fds[2];
+    *ready = 0;
+    fds[0].fd = fd;
+    fds[0].events = events;
+    fds[1].fd = hfsb_cancel_fd(cancel);
+    fds[1].events = POLLIN;
+    for (;;) {
+        int ms = hfsbi_net_poll_ms(until), n;
+        fds[0].revents = fds[1].revents = 0;
+        n = poll(fds, cancel ? 2 : 1, ms);
+        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
+        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
+        if (n > 0) {
+            *ready = fds[0].revents;
+            return HFSB_OK;
+        }
+        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+    }
+}
+
+/* ---- connecting ---- */
+
+static int hfsbi_socket_open(const struct addrinfo *a) {
+    int fd, one = 1;
+#ifdef HFSBI_LINUX
+    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                a->ai_protocol);
+    fd = hfsbi_above_standard(fd);
+#else
+    fd = hfsbi_above_standard(
+        socket(a->ai_family, a->ai_socktype, a->ai_protocol));
+    if (fd >= 0 &&
+        (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd)))
+        hfsbi_close(&fd);
+#endif
+    if (fd < 0) return -1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+#ifdef SO_NOSIGPIPE
+    (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#endif
+    return fd;
+}
+
+/* A port nobody listens on can be given to the very socket that connects to
+   it, which then talks to itself. */
+static bool hfsbi_socket_is_its_own_peer(int fd) {
+    struct sockaddr_storage here, there;
+    socklen_t               a = sizeof here, b = sizeof there;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    return getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
+           getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
+           a == b && !memcmp(&here, &there, a);
+}
+
+/* 0 or an errno, once a connect() under way is decided. */
+static int hfsbi_socket_outcome(int fd) {
+    int       code = 0;
+    socklen_t len = sizeof code;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0) return errno;
+    return code;
+}
+
+/* One address: HFSB_OK with *fd; HFSB_CONNECT with *code; HFSB_TIMEOUT,
+   HFSB_CANCELLED; HFSB_BUSY, HFSB_NOMEM, HFSB_IO with *code. */
+static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
+                                        long long              until,
+                                        const hfsb_cancel *cancel, int *fd,
+                                        int *code) {
+    hfsb_status st = HFSB_OK;
+    short       ready;
+    *fd = hfsbi_socket_open(a);
+    *code = errno;
+    if (*fd < 0) {
+        st = hfsbi_os_status(*code);
+        return st == HFSB_BUSY || st == HFSB_NOMEM ? st : HFSB_CONNECT;
+    }
+    *code = 0;
+    if (connect(*fd, a->ai_addr, a->ai_addrlen) != 0) {
+        *code = errno;
+        if (*code == EINPROGRESS || *code == EINTR) {
+            st = hfsbi_net_wait(*fd, POLLOUT, until, cancel, &ready);
+            *code = st == HFSB_OK ? hfsbi_socket_outcome(*fd) : 0;
+        }
+    }
+    if (st == HFSB_OK && !*code && hfsbi_socket_is_its_own_peer(*fd))
+        *code = ECONNREFUSED;
+    if (st == HFSB_OK && *code) st = HFSB_CONNECT;
+    if (st != HFSB_OK) hfsbi_close(fd);
+    return st;
+}
+
+static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
+                                     struct addrinfo **list, hfsb_err *err) {
+    struct addrinfo hints;
+    char            port[8];
+    int             code;
+    memset(&hints, 0, sizeof hints);
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    (void)snprintf(port, sizeof port, "%u", link->port % 65536);
+    code = getaddrinfo(link->host, port, &hints, list);
+    if (code) { /* no address in numbers: a name */
+        hints.ai_flags = AI_NUMERICSERV;
+        code = getaddrinfo(link->host, port, &hints, list);
+    }
+    if (!code) return HFSB_OK;
+    *list = NULL;
+    if (code == EAI_MEMORY)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "lookup of a name");
+    if (code == EAI_SYSTEM && hfsbi_os_status(errno) == HFSB_BUSY)
+        return hfsbi_fail_os(err, errno, "Cannot look up %s", link->host);
+    return hfsbi_fail(err, HFSB_CONNECT, 0, "No connection to %s:%u: %s.",
+                      link->host, link->port, hfsbi_lookup_text(code));
+}
+
+static hfsb_status hfsbi_connect_failed(const hfsbi_link    *link,
+                                        const hfsbi_connect *how,
+                                        hfsb_status st, int code,
+                                        hfsb_err *err) {
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
+                          link->host, link->port);
+    if (st == HFSB_TIMEOUT)
+        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
+                          link->host, link->port, how->ms);
+    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
+                      link->port, hfsbi_net_text(code));
+}
+
+HFSBI_FN hfsb_status hfsbi_link_connect(hfsbi_link          *link,
+                                        const hfsbi_connect *how,
+                                        hfsb_err            *err) {
+    struct addrinfo *list = NULL, *a;
+    hfsb_status      st = hfsbi_link_lookup(link, &list, err);
+    int              code = 0, left = 0;
+    if (st != HFSB_OK) return st;
+    for (a = list; a; a = a->ai_next) left++;
+    st = HFSB_CONNECT;
+    for (a = list; a; a = a->ai_next, left--) {
+        /* one that never answers must not use up the time of the others */
+        long long now = hfsb_clock_ms(), until = how->until;
+        if (left > 1 && until > now) until = now + (until - now) / left;
+        st = hfsbi_socket_connect(a, until, how->cancel, &link->fd, &code);
+        if (st != HFSB_CONNECT && (st != HFSB_TIMEOUT || left == 1)) break;
+    }
+    freeaddrinfo(list);
+    if (st == HFSB_OK) {
+        link->pid = (long)getpid();
+        return hfsbi_ok(err);
+    }
+    return hfsbi_connect_failed(link, how, st, code, err);
+}
+
+/* ---- talking ---- */
+
+HFSBI_FN bool hfsbi_link_quiet(const hfsbi_link *link) {
+    char    byte;
+    ssize_t n;
+    do n = recv(link->fd, &byte, 1, MSG_PEEK);
+    while (n < 0 && errno == EINTR);
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
+    struct iovec  v[2];
+    struct msghdr m;
+    ssize_t       n;
+#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
+    hfsbi_signal_guard guard;
+    hfsbi_signal_guard_begin(&guard);
+#endif
+    memset(&m, 0, sizeof m);
+    v[0].iov_base = (void *)(uintptr_t)a.ptr;
+    v[0].iov_len = a.len;
+    v[1].iov_base = (void *)(uintptr_t)b.ptr;
+    v[1].iov_len = b.len;
+    m.msg_iov = a.len ? v : v + 1;
+    m.msg_iovlen = a.len && b.len ? 2 : 1;
+    do n = sendmsg(link->fd, &m, HFSBI_NET_SEND_FLAGS);
+    while (n < 0 && errno == EINTR);
+#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
+    hfsbi_signal_guard_end(&guard);
+#endif
+    return n;
+}
+
+/* ---- src/net_pool.c ---- */
+/* net_pool.c - connections that are kept for the next call. Depends on:
+   net_socket. */
+enum {
+    HFSBI_LINK_ROOM = 65536,   /* bytes that are read at once */
+    HFSBI_LINK_MAX_OUT = 65536 /* what a kept one may hold for its next head */
+};
+
+/* ---- one connection ---- */
+
+HFSBI_FN void hfsbi_link_close(hfsbi_link *link) {
+    hfsb_alloc alloc;
+    if (!link) return;
+    alloc = link->alloc;
+    hfsbi_close(&link->fd);
+    hfsb_buf_free(&link->out);
+    hfsbi_array_free(&alloc, link->in, link->room, 1);
+    hfsbi_array_free(&alloc, link->fields, link->max_fields,
+                     sizeof *link->fields);
+    hfsbi_array_free(&alloc, link, 1, sizeof *link);
+}
+
+static hfsbi_link *hfsbi_link_make(const hfsbi_net *net, hfsb_str host,
+                                   unsigned port) {
+    hfsbi_link *link = (hfsbi_link *)hfsbi_array(&net->alloc, 1, sizeof *link);
+    size_t      i;
+    if (!link) return NULL;
+    memset(link, 0, sizeof *link);
+    link->alloc = link->out.alloc = net->alloc;
+    link->fd = -1;
+    link->port = port;
+    for (i = 0; i < host.len && i + 1 < sizeof link->host; i++)
+        link->host[i] = hfsbi_lower(host.ptr[i]);
+    link->room = net->limits.max_head > HFSBI_LINK_ROOM ? net->limits.max_head
+                                                        : HFSBI_LINK_ROOM;
+    link->max_fields = net->limits.max_fields;
+    link->in = (char *)hfsbi_array(&net->alloc, link->room, 1);
+    link->fields = (hfsb_http_field *)hfsbi_array(
+        &net->alloc, link->max_fields, sizeof *link->fields);
+    if (link->in && link->fields) return link;
+    if (!link->in) link->room = 0;
+    if (!link->fields) link->max_fields = 0;
+    hfsbi_link_close(link);
+    return NULL;
+}
+
+/* ---- all of them; the lock is held only to change the list, never while
+   something is closed or looked at ---- */
+
+static void hfsbi_pool_close_all(hfsbi_link *list) {
+    while (list) {
+        hfsbi_link *next = list->next;
+        hfsbi_link_close(list);
+        list = next;
+    }
+}
+
+/* Takes out those that are too old, and the first that leads to the place;
+   both are put in front of the lists. */
+static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
+                            hfsbi_link **found, hfsbi_link **old) {
+    hfsbi_link **at = &net->kept, *link;
+    long long    now = hfsb_clock_ms();
+    long         pid = (long)getpid();
+    while ((link = *at) != NULL) {
+        bool fits = !*found && link->port == port &&
+                    hfsb_http_same(hfsb_cstr(link->host), host);
+        bool stale = link->until <= now || link->pid != pid;
+        if (!fits && !stale) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        net->count--;
+        link->next = stale ? *old : NULL;
+        *(stale ? old : found) = link;
+    }
+}
+
+HFSBI_FN hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
+                                     unsigned port, bool fresh, bool *kept) {
+    *kept = false;
+    while (!fresh) {
+        hfsbi_link *found = NULL, *old = NULL;
+        (void)pthread_mutex_lock(&net->lock);
+        hfsbi_pool_sort(net, host, port, &found, &old);
+        (void)pthread_mutex_unlock(&net->lock);
+        hfsbi_pool_close_all(old);
+        if (!found) break;
+        *kept = hfsbi_link_quiet(found);
+        if (*kept) return found;
+        hfsbi_link_close(found);
+    }
+    return hfsbi_link_make(net, host, port);
+}
+
+HFSBI_FN void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
+    hfsbi_link **last, *old = NULL;
+    link->until = hfsb_clock_ms() + (ms < net->kept_ms ? ms : net->kept_ms);
+    link->have = 0;
+    if (link->out.cap > HFSBI_LINK_MAX_OUT) hfsb_buf_free(&link->out);
+    (void)pthread_mutex_lock(&net->lock);
+    link->next = net->kept;
+    net->kept = link;
+    if (net->count++ == net->max_kept) {
+        for (last = &net->kept; (*last)->next;) last = &(*last)->next;
+        old = *last;
+        *last = NULL;
+        net->count--;
+    }
+    (void)pthread_mutex_unlock(&net->lock);
+    hfsbi_pool_close_all(old);
+}
+
+HFSBI_FN void hfsbi_pool_clear(hfsbi_net *net) {
+    hfsbi_pool_close_all(net->kept);
+    net->kept = NULL;
+    net->count = 0;
+}
+
+/* ---- src/net.c ---- */
+/* net.c - the built-in transport: one request over a socket, and its reply.
+   Depends on: http, url, net_cancel, net_proxy, net_socket, net_pool. */
+enum {
+    HFSBI_NET_PIECE = 65536,      /* bytes asked of body_read at once */
+    HFSBI_NET_MAX_INTERIM = 1000, /* replies before the reply */
+    HFSBI_NET_MAX_HEAD = 16777216
+};
+
+/* One request and its reply on one connection. */
+typedef struct hfsbi_exchange {
+    hfsbi_net            *net;
+    const hfsb_http_call *call;
+    hfsb_err             *err;
+    hfsbi_link           *link;
+    hfsb_http_parser      parser;
+    long long             total_at; /* on the clock; or HFSBI_NET_FOREVER */
+    long long             moved;    /* when a byte came or went */
+    /* the request */
+    hfsb_str           out, body; /* of the head or a piece; of call->body */
+    unsigned long long to_ask;    /* of body_read */
+    bool               asked;     /* body_read */
+    bool               sent;      /* a byte of it */
+    bool               stopped;   /* no more of it is sent, ... */
+    int stop_code; /* ... since sending failed, so an errno or 0 */
+    /* the reply */
+    bool      came;     /* a byte of it */
+    bool      over;     /* it is whole */
+    bool      answered; /* its head has come, not only interim ones */
+    bool      until_close, keep;
+    int       interim;
+    long long keep_ms;
+} hfsbi_exchange;
+
+/* ---- the request ---- */
+
+/* Fields that frame a message, or say whom it is for. */
+static bool hfsbi_net_owns(hfsb_str name) {
+    static const char *const own[] = {"Host", "Content-Length", "Connection",
+                                      "Transfer-Encoding"};
+    size_t                   i;
+    for (i = 0; i < sizeof own / sizeof *own; i++)
+        if (hfsb_http_same(name, hfsb_cstr(own[i]))) return true;
+    return false;
+}
+
+static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
+                                        bool *login) {
+    const hfsb_http_call *call = x->call;
+    size_t                i;
+    for (i = 0; i < call->field_count; i++) {
+        hfsb_str    name = call->fields[i].name;
+        hfsb_status st = HFSB_ARG;
+        if (!hfsbi_net_owns(name))
+            st = hfsb_http_put_field(out, name, call->fields[i].value);
+        if (hfsb_http_same(name, hfsb_cstr("Proxy-Authorization")))
+            *login = true;
+        if (st == HFSB_OK) continue;
+        if (st != HFSB_ARG) return hfsbi_fail_status(x->err, st, "request");
+        hfsbi_fail(x->err, HFSB_ARG, i, "The field ");
+        hfsbi_err_quote(x->err, name, 60);
+        hfsbi_err_add(x->err, hfsbi_net_owns(name)
+                                  ? " is set by the transport."
+                                  : " cannot be sent: its name is none, or "
+                                    "its value holds a control byte.");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
+}
+
+/* Absolute for a proxy, else path and query. */
+static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
+                                      const hfsb_url *url, bool proxied,
+                                      hfsb_buf *out) {
+    hfsb_buf    target = HFSB_INIT;
+    hfsbi_sink  sink = hfsbi_sink_begin(&target);
+    hfsb_status st;
+    bool        slash = !url->target.len || *url->target.ptr != '/';
+    if (!proxied && !slash)
+        return hfsb_http_put_request(out, x->call->method, url->target);
+    target.alloc = out->alloc;
+    if (proxied) {
+        hfsbi_put(&sink, hfsb_str_make("http://", 7));
+        hfsbi_put(&sink, url->authority);
+    }
+    if (slash) hfsbi_put_byte(&sink, '/');
+    hfsbi_put(&sink, url->target);
+    st = hfsbi_sink_end(&sink);
+    if (st == HFSB_OK)
+        st =
+            hfsb_http_put_request(out, x->call->method, hfsb_buf_str(&target));
+    hfsb_buf_free(&target);
+    return st;
+}
+
+static bool hfsbi_net_is(hfsb_str method, const char *name) {
+    return hfsb_str_equal(method, hfsb_cstr(name));
+}
+
+/* How long the body is; false when the request has none, and says nothing. */
+static bool hfsbi_net_body_length(const hfsb_http_call *call,
+                                  unsigned long long   *length) {
+    *length = call->body_read ? call->body_length : call->body.len;
+    return call->body_read || call->body.ptr ||
+           hfsbi_net_is(call->method, "POST") ||
+           hfsbi_net_is(call->method, "PUT") ||
+           hfsbi_net_is(call->method, "PATCH");
+}
+
+/* The whole head, in link->out. */
+static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
+                                      bool proxied) {
+    hfsb_buf          *out = &x->link->out;
+    const hfsb_buf    *login = &x->net->proxy.login;
+    hfsb_str           host = url->authority;
+    unsigned long long length;
+    bool               has_login = false;
+    hfsb_status        st;
+    hfsb_buf_truncate(out, 0);
+    st = hfsbi_net_put_line(x, url, proxied, out);
+    if (st == HFSB_ARG)
+        return hfsbi_fail(x->err, st, 0, "The method is none.");
+    if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" is host */
+    if (st == HFSB_OK)
+        st = hfsb_http_put_field(out, hfsb_str_make("Host", 4), host);
+    if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
+    st = hfsbi_net_put_fields(x, out, &has_login);
+    if (st != HFSB_OK) return st;
+    if (proxied && login->len && !has_login)
+        st = hfsb_http_put_field(out, hfsb_cstr("Proxy-Authorization"),
+                                 hfsb_buf_str(login));
+    if (st == HFSB_OK && hfsbi_net_body_length(x->call, &length))
+        st = hfsb_buf_printf(out, "Content-Length: %llu\r\n", length);
+    if (st == HFSB_OK) st = hfsb_http_put_head_end(out);
+    return st == HFSB_OK ? st : hfsbi_fail_status(x->err, st, "request");
+}
+
+/* ---- sending ---- */
+
+static hfsb_status hfsbi_net_lost(hfsbi_exchange *x, int code) {
+    if (!code) code = x->stop_code;
+    return hfsbi_fail(
+        x->err, HFSB_LOST, 0, "The connection to %s:%u ended %s%s%s.",
+        x->link->host, x->link->port,
+        x->came ? "in the middle of its reply" : "before a reply came",
+        code ? ": " : "", code ? hfsbi_net_text(code) : "");
+}
+
+static bool hfsbi_net_has_more(const hfsbi_exchange *x) {
+    return !x->stopped && (x->out.len || x->body.len || x->to_ask);
+}
+
+/* The next piece of the body into link->out, which is sent. */
+static hfsb_status hfsbi_net_ask(hfsbi_exchange *x) {
+    hfsb_buf   *out = &x->link->out;
+    size_t      room = HFSBI_NET_PIECE, got = 0;
+    hfsb_status st;
+    hfsb_buf_truncate(out, 0);
+    st = hfsb_buf_reserve(out, room);
+    if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
+    if (room > x->to_ask) room = (size_t)x->to_ask;
+    x->asked = true;
+    if (x->err) hfsbi_ok(x->err);
+    st = x->call->body_read(x->call->user, out->ptr, room, &got, x->err);
+    if (st != HFSB_OK) return st;
+    if (!got || got > room)
+        return hfsbi_fail(x->err, HFSB_ARG, 0,
+                          "body_read gave %zu bytes, of 1 to %zu.", got, room);
+    x->to_ask -= got;
+    x->out = hfsb_str_make(out->ptr, got);
+    return HFSB_OK;
+}
+
+/* As much as the socket takes, or one piece. That the peer closed does not end
+   the call: one that refuses a body answers first and closes then. */
+static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
+    hfsb_status st = HFSB_OK;
+    ssize_t     n;
+    size_t      done;
+    if (!hfsbi_net_has_more(x)) return HFSB_OK;
+    if (!x->out.len && !x->body.len) st = hfsbi_net_ask(x);
+    if (st != HFSB_OK) return st;
+    n = hfsbi_link_send(x->link, x->out, x->body);
+    if (n < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return HFSB_OK;
+        if (errno != EPIPE && errno != ECONNRESET)
+            return hfsbi_net_lost(x, errno);
+        x->stop_code = errno;
+        x->stopped = true;
+        return HFSB_OK;
+    }
+    x->sent = x->sent || n > 0;
+    x->moved = hfsb_clock_ms();
+    done = (size_t)n < x->out.len ? (size_t)n : x->out.len;
+    x->out = hfsb_str_slice(x->out, done, x->out.len);
+    x->body = hfsb_str_slice(x->body, (size_t)n - done, x->body.len);
+    return HFSB_OK;
+}
+
+/* ---- the reply ---- */
+
+/* "Keep-Alive: timeout=5": what is left of it, less a second for the way. */
+static long long hfsbi_net_keep_ms(const hfsb_http_head *head) {
+    hfsb_str  value = hfsb_http_field_find(head, "Keep-Alive");
+    size_t    at = hfsb_str_find(value, hfsb_str_make("timeout=", 8));
+    long long seconds = 0;
+    if (at == HFSB_NPOS) return HFSBI_NET_FOREVER;
+    for (at += 8; at < value.len && seconds < 100000 && value.ptr[at] >= '0' &&
+                  value.ptr[at] <= '9';
+         at++)
+        seconds = seconds * 10 + (value.ptr[at] - '0');
+    return seconds * 1000 - 1000;
+}
+
+static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
+                                  const hfsb_http_head *head) {
+    if (head->status < 200 && head->status != 101) {
+        if (++x->interim > HFSBI_NET_MAX_INTERIM)
+            return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                              "%s sends interim replies without end.",
+                              x->link->host);
+        return HFSB_OK;
+    }
+    x->answered = true;
+    x->until_close = head->body == HFSB_HTTP_UNTIL_CLOSE;
+    x->keep = head->keep_alive && !x->until_close && head->status != 101;
+    x->keep_ms = hfsbi_net_keep_ms(head);
+    /* what is refused needs no body; what is not may still be waiting for it */
+    if (hfsbi_net_has_more(x) && head->status >= 300) x->stopped = true;
+    if (x->call->on_head && !x->call->on_head(x->call->user, head->status,
+                                              head->fields, head->field_count))
+        return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
+                          "Cancelled at the head of the reply.");
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_net_bad(hfsbi_exchange *x, const hfsb_err *why) {
+    return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                      "The reply of %s is not to be understood: %s",
+                      x->link->host, why->msg);
+}
+
+static hfsb_status hfsbi_net_event(hfsbi_exchange *x, hfsb_http_event event,
+                                   const hfsb_http_head *head, hfsb_str piece,
+                                   const hfsb_err *why) {
+    if (event == HFSB_HTTP_BAD) return hfsbi_net_bad(x, why);
+    if (event == HFSB_HTTP_HEAD) return hfsbi_net_head(x, head);
+    if (event == HFSB_HTTP_END) x->over = x->answered;
+    if (event == HFSB_HTTP_BODY && x->call->on_body &&
+        !x->call->on_body(x->call->user, piece))
+        return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
+                          "Cancelled in the body of the reply.");
+    return HFSB_OK;
+}
+
+/* Reads what link->in holds, and moves what is left to its beginning. */
+static hfsb_status hfsbi_net_read(hfsbi_exchange *x) {
+    hfsbi_link *link = x->link;
+    hfsb_status st = HFSB_OK;
+    size_t      at = 0, used = 0;
+    while (!x->over && st == HFSB_OK) {
+        hfsb_http_head  head;
+        hfsb_str        piece = HFSB_INIT;
+        hfsb_err        why;
+        hfsb_http_event event = hfsb_http_next(
+            &x->parser, hfsb_str_make(link->in + at, link->have - at),
+            link->fields, link->max_fields, &head, &piece, &used, &why);
+        at += used;
+        if (event == HFSB_HTTP_MORE) break;
+        st = hfsbi_net_event(x, event, &head, piece, &why);
+    }
+    if (at) memmove(link->in, link->in + at, link->have - at);
+    link->have -= at;
+    if (st == HFSB_OK && !x->over && link->have == link->room)
+        return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                          "%s sends a line that is too long.", link->host);
+    return st;
+}
+
+static hfsb_status hfsbi_net_receive(hfsbi_exchange *x) {
+    hfsbi_link *link = x->link;
+    ssize_t     n;
+    hfsb_status st;
+    do n = recv(link->fd, link->in + link->have, link->room - link->have, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return HFSB_OK;
+    if (n < 0) return hfsbi_net_lost(x, errno);
+    if (n == 0) {
+        x->keep = false;
+        x->over =
+            x->answered && x->until_close && hfsb_http_parser_end(&x->parser);
+        return x->over ? HFSB_OK : hfsbi_net_lost(x, 0);
+    }
+    x->came = true;
+    link->have += (size_t)n;
+    st = hfsbi_net_read(x);
+    x->moved = hfsb_clock_ms(); /* the caller's own time does not count */
+    return st;
+}
+
+/* ---- both ---- */
+
+static hfsb_status hfsbi_net_too_late(const hfsbi_exchange *x,
+                                      hfsb_status           st) {
+    const hfsb_http_call *call = x->call;
+    const char           *host = x->link->host;
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(x->err, st, 0, "The call to %s was cancelled.",
+                          host);
+    if (st != HFSB_TIMEOUT)
+        return hfsbi_fail(x->err, st, 0, "Cannot wait for %s.", host);
+    if (hfsb_clock_ms() >= x->total_at)
+        return hfsbi_fail(x->err, st, 0,
+                          "The call to %s was not over after %lld ms.", host,
+                          call->total_ms);
+    return hfsbi_fail(x->err, st, 0, "Nothing came from %s for %lld ms.", host,
+                      call->idle_ms);
+}
+
+/* One wait, and what it brought. */
+static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
+    long long   until = x->total_at, idle = x->call->idle_ms;
+    bool        more = hfsbi_net_has_more(x);
+    short       ready;
+    hfsb_status st;
+    if (idle > 0 && idle < until - x->moved) until = x->moved + idle;
+    st = hfsbi_net_wait(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
+                        until, x->call->cancel, &ready);
+    if (st != HFSB_OK) return hfsbi_net_too_late(x, st);
+    /* a peer that never stops must not outlive the time of the call */
+    if (hfsb_clock_ms() >= x->total_at)
+        return hfsbi_net_too_late(x, HFSB_TIMEOUT);
+    if (ready & ~POLLOUT) st = hfsbi_net_receive(x);
+    if (st == HFSB_OK && !x->over && (ready & POLLOUT)) st = hfsbi_net_send(x);
+    return st;
+}
+
+static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
+    hfsb_status st;
+    x->out = hfsb_buf_str(&x->link->out);
+    if (x->call->body_read) x->to_ask = x->call->body_length;
+    else x->body = x->call->body;
+    x->moved = hfsb_clock_ms();
+    hfsb_http_parser_init_reply(&x->parser, &x->net->limits);
+    hfsb_http_parser_begin_reply(&x->parser, x->call->method);
+    st = hfsbi_net_send(x);
+    while (st == HFSB_OK && !x->over) st = hfsbi_net_turn(x);
+    return st;
+}
+
+/* ---- a call ---- */
+
+static hfsb_status hfsbi_net_connect(hfsbi_exchange *x) {
+    hfsbi_connect how;
+    long long     now = hfsb_clock_ms();
+    how.ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
+    how.until = how.ms < x->total_at - now ? now + how.ms : x->total_at;
+    if (how.until == x->total_at && x->call->total_ms > 0)
+        how.ms = x->call->total_ms;
+    how.cancel = x->call->cancel;
+    return hfsbi_link_connect(x->link, &how, x->err);
+}
+
+/* One try on one connection, kept or fresh. *again: it turned out to be
+   closed, and the request may be made on a fresh one. */
+static hfsb_status hfsbi_net_try(hfsbi_exchange *x, const hfsb_url *url,
+                                 bool proxied, bool fresh, bool *again) {
+    const hfsb_url *to = proxied ? &x->net->proxy.url : url;
+    hfsb_str        method = x->call->method;
+    hfsb_status     st;
+    bool            kept;
+    *again = false;
+    x->link = hfsbi_pool_take(x->net, to->host, to->port, fresh, &kept);
+    if (!x->link) return hfsbi_fail_status(x->err, HFSB_NOMEM, "connection");
+    st = hfsbi_net_put_head(x, url, proxied);
+    if (st == HFSB_OK && hfsb_cancel_is_set(x->call->cancel))
+        st = hfsbi_net_too_late(x, HFSB_CANCELLED);
+    if (st == HFSB_OK && !kept) st = hfsbi_net_connect(x);
+    if (st == HFSB_OK) st = hfsbi_net_exchange(x);
+    *again = st == HFSB_LOST && kept && !x->came && !x->asked &&
+             (!x->sent || hfsbi_net_is(method, "GET") ||
+              hfsbi_net_is(method, "HEAD"));
+    if (st == HFSB_OK && x->keep && !x->link->have && !hfsbi_net_has_more(x) &&
+        !x->stopped && x->keep_ms > 0)
+        hfsbi_pool_keep(x->net, x->link, x->keep_ms);
+    else hfsbi_link_close(x->link);
+    return st;
+}
+
+/* Whom the call is for, and whether it can be made. */
+static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
+                                   const hfsb_http_call *call, hfsb_url *url,
+                                   bool *proxied, hfsb_err *err) {
+    hfsb_status st = hfsb_url_parse(call->url, url, err);
+    if (st != HFSB_OK) return st;
+    if (url->user.ptr)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The URL holds a user's name: send it in a field "
+                          "Authorization.");
+    if (url->secure)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "https needs TLS, which the built-in transport does "
+                          "not have: use the one of hfsb_http_curl.h "
+                          "(needs libcurl).");
+    if ((call->body_read && call->body.ptr) ||
+        hfsbi_net_is(call->method, "CONNECT"))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          call->body.ptr ? "Both body and body_read are given."
+                                         : "CONNECT is not for this.");
+    *proxied = hfsbi_proxy_serves(&net->proxy, url);
+    if (*proxied && !net->proxy.usable)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The proxy in the environment (%s) cannot be used: "
+                          "only http://[user:password@]host[:port] can.",
+                          net->proxy.name);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
+                                     bool *sent, hfsb_err *err) {
+    hfsbi_net  *net = (hfsbi_net *)user;
+    hfsb_url    url;
+    bool        proxied = false, again = true;
+    long long   total_at = HFSBI_NET_FOREVER;
+    int         tries;
+    hfsb_status st = hfsbi_net_check(net, call, &url, &proxied, err);
+    *sent = false;
+    if (st != HFSB_OK) return st;
+    if (call->total_ms > 0 &&
+        call->total_ms < HFSBI_NET_FOREVER - hfsb_clock_ms())
+        total_at = hfsb_clock_ms() + call->total_ms;
+    for (tries = 0; tries < 2 && again; tries++) {
+        hfsbi_exchange x = HFSB_INIT;
+        x.net = net;
+        x.call = call;
+        x.err = err;
+        x.total_at = total_at;
+        st = hfsbi_net_try(&x, &url, proxied, tries > 0, &again);
+        if (st == HFSB_CONNECT && *sent) /* "nothing was sent" is not true */
+            st = hfsbi_fail(err, HFSB_LOST, 0,
+                            "A kept connection to %.*s was closed, and there "
+                            "is no other.",
+                            (int)url.host.len, url.host.ptr);
+        *sent = *sent || x.sent;
+    }
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- the transport ---- */
+
+static void hfsbi_net_close(void *user) {
+    hfsbi_net *net = (hfsbi_net *)user;
+    hfsb_alloc alloc = net->alloc;
+    hfsbi_pool_clear(net);
+    hfsbi_proxy_free(&net->proxy);
+    (void)pthread_mutex_destroy(&net->lock);
+    hfsbi_array_free(&alloc, net, 1, sizeof *net);
+}
+
+static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
+    size_t max = opts->max_head ? opts->max_head : 65536;
+    net->alloc = opts->alloc;
+    net->max_kept = opts->max_kept ? opts->max_kept : 8;
+    net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
+    net->limits.max_head = max < HFSBI_NET_MAX_HEAD ? max : HFSBI_NET_MAX_HEAD;
+    net->limits.max_fields = 1000;
+    net->limits.max_chunk_line = 4096;
+}
+
+hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
+                          hfsb_err *err) {
+    hfsb_net_opts none = HFSB_INIT;
+    hfsbi_net    *net;
+    hfsb_status   st = HFSB_OK;
+    if (!opts) opts = &none;
+    memset(out, 0, sizeof *out);
+    net = (hfsbi_net *)hfsbi_array(&opts->alloc, 1, sizeof *net);
+    if (!net) return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
+    memset(net, 0, sizeof *net);
+    hfsbi_net_set(net, opts);
+    if (pthread_mutex_init(&net->lock, NULL) != 0) {
+        hfsbi_array_free(&opts->alloc, net, 1, sizeof *net);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
+    }
+    if (!opts->no_proxy) st = hfsbi_proxy_read(&net->proxy, opts->alloc, err);
+    if (st != HFSB_OK) {
+        hfsbi_net_close(net);
+        return st;
+    }
+    out->perform = hfsbi_net_perform;
+    out->close = hfsbi_net_close;
+    out->user = net;
+    return hfsbi_ok(err);
+}
+
+void hfsb_transport_close(hfsb_transport *transport) {
+    if (transport->close) transport->close(transport->user);
+    memset(transport, 0, sizeof *transport);
+}
+
+/* ---- src/fetch.c ---- */
+/* fetch.c - a call with redirects, its reply kept. Depends on: http, url, a
+   transport. */
+enum {
+    HFSBI_FOLLOW_MAX = 10,
+    HFSBI_FOLLOW_MAX_BODY = 67108864, /* kept */
+    HFSBI_FOLLOW_MAX_WASTE = 262144   /* of a redirect's own body */
+};
+
+/* A call that follows redirects. */
+typedef struct hfsbi_follow {
+    const hfsb_transport *transport;
+    const hfsb_http_call *call; /* as it was given */
+    hfsb_http_reply      *reply;
+    hfsb_err             *err;
+    hfsb_http_call        now;    /* the one under way */
+    hfsb_http_field      *fields; /* of it */
+    hfsb_buf              location;
+    long long             until; /* on the clock, with total_ms */
+    int                   hops;
+    int                   status;
+    bool                  moved; /* the reply is a redirect */
+    bool                  asked; /* body_read, for anything */
+    size_t                waste;
+    hfsb_status           fault; /* why a callback of ours ended the call */
+} hfsbi_follow;
+
+/* ---- the fields of a reply: for each two sizes, then name and value ---- */
+
+static hfsb_status hfsbi_reply_put_field(hfsb_buf *head, hfsb_str name,
+                                         hfsb_str value) {
+    hfsbi_sink sink = hfsbi_sink_begin(head);
+    size_t     sizes[2], i;
+    sizes[0] = name.len;
+    sizes[1] = value.len;
+    hfsbi_put(&sink, hfsb_str_make((const char *)sizes, sizeof sizes));
+    hfsbi_put(&sink, name);
+    for (i = 0; i < value.len; i++) /* a fold counts as blanks */
+        hfsbi_put_byte(&sink, value.ptr[i] == '\r' || value.ptr[i] == '\n'
+                                  ? ' '
+                                  : value.ptr[i]);
+    return hfsbi_sink_end(&sink);
+}
+
+hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply, const char *name,
+                               size_t n) {
+    hfsb_str rest = hfsb_buf_str(&reply->head), none = HFSB_INIT;
+    size_t   sizes[2];
+    while (rest.len >= sizeof sizes) {
+        hfsb_str found, value;
+        memcpy(sizes, rest.ptr, sizeof sizes);
+        rest = hfsb_str_slice(rest, sizeof sizes, rest.len);
+        found = hfsb_str_slice(rest, 0, sizes[0]);
+        rest = hfsb_str_slice(rest, sizes[0], rest.len);
+        value = hfsb_str_slice(rest, 0, sizes[1]);
+        rest = hfsb_str_slice(rest, sizes[1], rest.len);
+        if (hfsb_http_same(found, hfsb_cstr(name)) && n-- == 0) return value;
+    }
+    return none;
+}
+
+void hfsb_http_reply_free(hfsb_http_reply *reply) {
+    hfsb_buf_free(&reply->url);
+    hfsb_buf_free(&reply->body);
+    hfsb_buf_free(&reply->head);
+    reply->status = 0;
+    reply->sent = false;
+}
+
+/* ---- one reply ---- */
+
+static bool hfsbi_follow_is_redirect(int status) {
+    return status == 301 || status == 302 || status == 303 || status == 307 ||
+           status == 308;
+}
+
+static bool hfsbi_follow_keep_head(hfsbi_follow          *f,
+                                   const hfsb_http_field *fields,
+                                   size_t                 count) {
+    size_t i;
+    f->reply->status = f->status;
+    hfsb_buf_truncate(&f->reply->head, 0);
+    for (i = 0; i < count && f->fault == HFSB_OK; i++)
+        f->fault = hfsbi_reply_put_field(&f->reply->head, fields[i].name,
+                                         fields[i].value);
+    return f->fault == HFSB_OK;
+}
+
+static bool hfsbi_follow_head(void *user, int status,
+                              const hfsb_http_field *fields, size_t count) {
+    hfsbi_follow *f = (hfsbi_follow *)user;
+    size_t        i;
+    f->status = status;
+    f->moved = false;
+    hfsb_buf_truncate(&f->location, 0);
+    for (i = 0; hfsbi_follow_is_redirect(status) && i < count; i++)
+        if (!f->moved &&
+            hfsb_http_same(fields[i].name, hfsb_str_make("Location", 8))) {
+            f->fault = hfsb_buf_append(&f->location, fields[i].value);
+            f->moved = true;
+        }
+    if (!hfsbi_follow_keep_head(f, fields, count)) return false;
+    if (f->moved || !f->call->on_head) return true;
+    return f->call->on_head(f->call->user, status, fields, count);
+}
+
+static bool hfsbi_follow_body(void *user, hfsb_str piece) {
+    hfsbi_follow *f = (hfsbi_follow *)user;
+    if (f->moved) { /* a little of it is read for the connection's sake */
+        f->waste += piece.len;
+        return f->waste <= HFSBI_FOLLOW_MAX_WASTE;
+    }
+    if (f->call->on_body && f->status / 100 == 2)
+        return f->call->on_body(f->call->user, piece);
+    f->fault = hfsb_buf_append(&f->reply->body, piece);
+    return f->fault == HFSB_OK;
+}
+
+static hfsb_status hfsbi_follow_read(void *user, char *ptr, size_t room,
+                                     size_t *got, hfsb_err *err) {
+    hfsbi_follow *f = (hfsbi_follow *)user;
+    f->asked = true;
+    return f->call->body_read(f->call->user, ptr, room, got, err);
+}
+
+/* ---- from one to the next ---- */
+
+/* What only the first host may know, and what one call alone may carry. */
+static bool hfsbi_follow_is_secret(hfsb_str name) {
+    static const char *const secret[] = {
+        "Authorization", "X-Sandbox-Authorization", "Proxy-Authorization",
+        "Cookie", "Idempotency-Key"};
+    size_t i;
+    for (i = 0; i < sizeof secret / sizeof *secret; i++)
+        if (hfsb_http_same(name, hfsb_cstr(secret[i]))) return true;
+    return false;
+}
+
+static bool hfsbi_follow_is_of_body(hfsb_str name) {
+    return name.len > 8 && hfsb_http_same(hfsb_str_slice(name, 0, 8),
+                                          hfsb_str_make("Content-", 8));
+}
+
+/* Leaves out the fields that fn names. */
+static void hfsbi_follow_drop(hfsbi_follow *f, bool (*fn)(hfsb_str name)) {
+    size_t i, n = 0;
+    for (i = 0; i < f->now.field_count; i++)
+        if (!fn(f->fields[i].name)) f->fields[n++] = f->fields[i];
+    f->now.field_count = n;
+}
+
+/* 303, and a POST that 301 or 302 answers, go on as a GET. */
+static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
+    hfsb_str post = hfsb_str_make("POST", 4), head = hfsb_str_make("HEAD", 4);
+    bool     get = f->status == 303 && !hfsb_str_equal(f->now.method, head);
+    if ((f->status == 301 || f->status == 302) &&
+        hfsb_str_equal(f->now.method, post))
+        get = true;
+    if (get) {
+        f->now.method = hfsb_str_make("GET", 3);
+        f->now.body = hfsb_str_make(NULL, 0);
+        f->now.body_read = NULL;
+        f->now.body_length = 0;
+        hfsbi_follow_drop(f, hfsbi_follow_is_of_body);
+    } else if (f->now.body_read && f->asked) {
+        return hfsbi_fail(f->err, HFSB_REMOTE, 0,
+                          "The server redirects with status %d a body that "
+                          "was sent in part already and cannot be sent again.",
+                          f->status);
+    }
+    return HFSB_OK;
+}
+
+/* The next URL, into reply->url. */
+static hfsb_status hfsbi_follow_target(hfsbi_follow *f) {
+    hfsb_buf    next = HFSB_INIT;
+    hfsb_url    from, to;
+    hfsb_err    why;
+    hfsb_status st;
+    next.alloc = f->reply->url.alloc;
+    st = hfsb_url_resolve(hfsb_buf_str(&f->reply->url),
+                          hfsb_buf_str(&f->location), &next, &why);
+    if (st == HFSB_OK) st = hfsb_url_parse(hfsb_buf_str(&next), &to, &why);
+    if (st == HFSB_ARG)
+        hfsbi_fail(f->err, HFSB_REMOTE, 0,
+                   "The server redirects to an address that cannot be used. "
+                   "%s",
+                   why.msg);
+    else if (st != HFSB_OK) hfsbi_fail_status(f->err, st, "redirect");
+    if (st == HFSB_ARG) st = HFSB_REMOTE;
+    if (st == HFSB_OK) /* it was parsed before */
+        st = hfsb_url_parse(hfsb_buf_str(&f->reply->url), &from, f->err);
+    if (st == HFSB_OK && from.secure && !to.secure)
+        st = hfsbi_fail(f->err, HFSB_REFUSED, 0,
+                        "The server redirects from https to http.");
+    if (st == HFSB_OK && to.user.ptr)
+        st = hfsbi_fail(f->err, HFSB_REMOTE, 0,
+                        "The server redirects to an address with a user's "
+                        "name in it.");
+    if (st != HFSB_OK) {
+        hfsb_buf_free(&next);
+        return st;
+    }
+    if (!hfsb_url_same_origin(&from, &to))
+        hfsbi_follow_drop(f, hfsbi_follow_is_secret);
+    next.max = f->reply->url.max;
+    hfsb_buf_free(&f->reply->url);
+    f->reply->url = next;
+    return HFSB_OK;
+}
+
+/* The call as it is after this redirect. */
+static hfsb_status hfsbi_follow_next(hfsbi_follow *f) {
+    hfsb_status st;
+    if (++f->hops > HFSBI_FOLLOW_MAX)
+        return hfsbi_fail(f->err, HFSB_REMOTE, 0,
+                          "The server redirects without end: %d redirects "
+                          "were followed.",
+                          HFSBI_FOLLOW_MAX);
+    st = hfsbi_follow_method(f);
+    if (st == HFSB_OK) st = hfsbi_follow_target(f);
+    if (st != HFSB_OK || f->call->total_ms <= 0) return st;
+    f->now.total_ms = f->until - hfsb_clock_ms();
+    if (f->now.total_ms <= 0)
+        st = hfsbi_fail(f->err, HFSB_TIMEOUT, 0,
+                        "The call was not over after %lld ms.",
+                        f->call->total_ms);
+    return st;
+}
+
+/* ---- all of them ---- */
+
+static hfsb_status hfsbi_follow_once(hfsbi_follow *f) {
+    hfsb_status st;
+    f->now.url = hfsb_buf_str(&f->reply->url);
+    f->status = 0;
+    f->waste = 0;
+    f->fault = HFSB_OK;
+    f->moved = false;
+    f->reply->sent = false;
+    f->reply->status = 0;
+    hfsb_buf_truncate(&f->reply->head, 0);
+    st = f->transport->perform(f->transport->user, &f->now, &f->reply->sent,
+                               f->err);
+    if (f->fault == HFSB_LIMIT)
+        return hfsbi_fail(f->err, HFSB_LIMIT, 0,
+                          "The reply is larger than %zu bytes.",
+                          f->reply->body.max);
+    if (f->fault != HFSB_OK)
+        return hfsbi_fail_status(f->err, f->fault, "reply");
+    /* the rest of a redirect's body was not worth waiting for */
+    if (st == HFSB_CANCELLED && f->moved && f->waste > HFSBI_FOLLOW_MAX_WASTE)
+        st = HFSB_OK;
+    return st;
+}
+
+static hfsb_status hfsbi_follow_begin(hfsbi_follow         *f,
+                                      const hfsb_http_call *call,
+                                      hfsb_http_reply      *reply) {
+    const hfsb_alloc *alloc = &reply->body.alloc;
+    f->call = call;
+    f->now = *call;
+    f->reply = reply;
+    f->until = hfsb_clock_ms() + call->total_ms;
+    f->location.alloc = *alloc;
+    if (!reply->url.alloc.fn) reply->url.alloc = *alloc;
+    if (!reply->head.alloc.fn) reply->head.alloc = *alloc;
+    if (!reply->body.max) reply->body.max = HFSBI_FOLLOW_MAX_BODY;
+    reply->status = 0;
+    reply->sent = false;
+    hfsb_buf_truncate(&reply->url, 0);
+    hfsb_buf_truncate(&reply->body, 0);
+    f->now.user = f;
+    f->now.on_head = hfsbi_follow_head;
+    f->now.on_body = hfsbi_follow_body;
+    if (call->body_read) f->now.body_read = hfsbi_follow_read;
+    f->fields = (hfsb_http_field *)hfsbi_array(alloc, call->field_count,
+                                               sizeof *f->fields);
+    if (!f->fields) return hfsbi_fail_status(f->err, HFSB_NOMEM, "request");
+    if (call->field_count)
+        memcpy(f->fields, call->fields, call->field_count * sizeof *f->fields);
+    f->now.fields = f->fields;
+    if (hfsb_buf_append(&reply->url, call->url) == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(f->err, HFSB_NOMEM, "request");
+}
+
+hfsb_status hfsb_http_send(const hfsb_transport *transport,
+                           const hfsb_http_call *call, hfsb_http_reply *reply,
+                           hfsb_err *err) {
+    hfsbi_follow f = HFSB_INIT;
+    hfsb_status  st;
+    f.transport = transport;
+    f.err = err;
+    st = hfsbi_follow_begin(&f, call, reply);
+    while (st == HFSB_OK) {
+        st = hfsbi_follow_once(&f);
+        if (st != HFSB_OK || !f.moved) break;
+        st = hfsbi_follow_next(&f);
+    }
+    hfsbi_array_free(&reply->body.alloc, f.fields, call->field_count,
+                     sizeof *f.fields);
+    hfsb_buf_free(&f.location);
+    return st;
+}
+
+/* ---- src/sse.c ---- */
+/* sse.c - server-sent events, as they arrive. Depends on: base. */
+typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
+
+/* Appends where the event stays within its limit, as does a line of it. */
+static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+    size_t max = sse->max ? sse->max : (size_t)1 << 20;
+    size_t held = to == &sse->line ? to->len : sse->event.len + sse->data.len;
+    if (s.len > max || held > max - s.len) return HFSB_LIMIT;
+    return hfsb_buf_append(to, s);
+}
+
+static hfsb_status hfsbi_sse_dispatch(hfsb_sse *sse, hfsbi_sse_fn *fn,
+                                      void *user) {
+    bool go = !sse->has_data ||
+              fn(user, hfsb_buf_str(&sse->event), hfsb_buf_str(&sse->data));
+    sse->has_data = false;
+    hfsb_buf_truncate(&sse->event, 0);
+    hfsb_buf_truncate(&sse->data, 0);
+    return go ? HFSB_OK : HFSB_CANCELLED;
+}
+
+/* A whole line, without its end. */
+static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
+                                  hfsbi_sse_fn *fn, void *user) {
+    size_t      colon = hfsb_str_find_byte(line, ':');
+    hfsb_str    name = hfsb_str_slice(line, 0, colon), value;
+    hfsb_status st = HFSB_OK;
+    if (!line.len) return hfsbi_sse_dispatch(sse, fn, user);
+    value = hfsb_str_slice(line, name.len + 1, line.len);
+    if (value.len && *value.ptr == ' ')
+        value = hfsb_str_slice(value, 1, value.len);
+    if (hfsb_str_equal(name, hfsb_str_make("data", 4))) {
+        if (sse->has_data)
+            st = hfsbi_sse_add(sse, &sse->data, hfsb_str_make("\n", 1));
+        if (st == HFSB_OK) st = hfsbi_sse_add(sse, &sse->data, value);
+        if (st == HFSB_OK) sse->has_data = true;
+    } else if (hfsb_str_equal(name, hfsb_str_make("event", 5))) {
+        hfsb_buf_truncate(&sse->event, 0);
+        st = hfsbi_sse_add(sse, &sse->event, value);
+    }
+    return st;
+}
+
+/* The end of a line has come: `rest` is what the piece has of it. */
+static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
+                                      hfsbi_sse_fn *fn, void *user) {
+    hfsb_str    line = rest;
+    hfsb_status st = HFSB_OK;
+    if (sse->line.len) {
+        st = hfsbi_sse_add(sse, &sse->line, rest);
+        line = hfsb_buf_str(&sse->line);
+    }
+    if (st != HFSB_OK) return st;
+    if (!sse->started &&
+        hfsb_str_starts(line, hfsb_str_make("\xEF\xBB\xBF", 3)))
+        line = hfsb_str_slice(line, 3, line.len);
+    sse->started = true;
+    st = hfsbi_sse_line(sse, line, fn, user);
+    hfsb_buf_truncate(&sse->line, 0);
+    return st;
+}
+
+hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
+                          bool (*fn)(void *user, hfsb_str event,
+                                     hfsb_str data),
+                          void *user) {
+    size_t      at = 0, end;
+    hfsb_status st;
+    if (!sse->event.alloc.fn) sse->event.alloc = sse->line.alloc;
+    if (!sse->data.alloc.fn) sse->data.alloc = sse->line.alloc;
+    while (at < piece.len) {
+        if (sse->after_cr && piece.ptr[at] == '\n') at++;
+        sse->after_cr = false;
+        end = at;
+        while (end < piece.len && piece.ptr[end] != '\n' &&
+               piece.ptr[end] != '\r')
+            end++;
+        if (end == piece.len)
+            return hfsbi_sse_add(sse, &sse->line,
+                                 hfsb_str_slice(piece, at, end));
+        sse->after_cr = piece.ptr[end] == '\r';
+        st = hfsbi_sse_line_end(sse, hfsb_str_slice(piece, at, end), fn, user);
+        if (st != HFSB_OK) return st;
+        at = end + 1;
+    }
+    return HFSB_OK;
+}
+
+void hfsb_sse_free(hfsb_sse *sse) {
+    hfsb_buf_free(&sse->line);
+    hfsb_buf_free(&sse->event);
+    hfsb_buf_free(&sse->data);
+    sse->after_cr = sse->has_data = sse->started = false;
+}
+
+/* ---- src/sandbox_parts.h ---- */
+/* The inside of a sandbox handle. Private to sandbox_*.c. */
+
+struct hfsb_sandbox {
+    /* what does not change once it is made */
+    hfsb_sandbox_opts o; /* its texts are in the buffers below; defaults are
+                            filled in */
+    hfsb_transport    transport;     /* not ours to close */
+    hfsb_buf          id, page, api; /* api: "https://.../api/" */
+    hfsb_buf          hub_token, api_token, work_dir, space_url;
+    bool              is_url, owned;
+
+    pthread_mutex_t lock; /* what follows belongs to it */
+    bool            deleted;
+    bool            ours;         /* the server has said X-Hfsb */
+    char            instance[64]; /* of that */
+    hfsb_buf        seen; /* cleaned absolute paths that were read or written,
+                             a NUL behind each */
+};
+
+/* ---- sandbox_handle.c ---- */
+
+/* A handle for id (or is_url: a server at `api`), all options copied and
+   resolved, nothing asked of anyone yet. */
+HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
+                                       hfsb_str id, hfsb_str url, bool owned,
+                                       hfsb_sandbox **out, hfsb_err *err);
+/* Frees it, secrets overwritten. */
+HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
+/* One line to the log, when there is one. */
+HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
+                                const char *format, ...) HFSBI_PRINTF(2, 3);
+/* Asks for health until it answers 200; wait_ms in all. HFSB_OK, HFSB_TIMEOUT,
+   HFSB_CANCELLED, HFSB_AUTH. */
+HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *sandbox,
+                                        long long wait_ms, hfsb_err *err);
+
+/* ---- sandbox_request.c ---- */
+
+/* One request to the server, both tokens added; what X-Hfsb says is noted.
+   The call's url is set here to api + `path` (which may have a query); its
+   fields are sent besides. Results as hfsb_http_send(). */
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply *reply, hfsb_err *err);
 
 #endif /* HFSB_PURE */
 

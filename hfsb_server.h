@@ -251,7 +251,7 @@ HFSB_API void hfsb_reply_abort(hfsb_request *request);
 
 /* ---- the sandbox ---- */
 
-typedef struct hfsb_sandbox_opts {
+typedef struct hfsb_server_sandbox_opts {
     const hfsb_tools_opts *tools; /* (NULL: the defaults; timeout 0 is 120 s
                                      here) */
     bool      kill_on_disconnect; /* a command ends when its client is gone,
@@ -259,13 +259,13 @@ typedef struct hfsb_sandbox_opts {
     long long beat_ms; /* after this, and at this interval, a reply that takes
                           long sends a blank (0: 10,000); half the command's
                           timeout when that is less */
-} hfsb_sandbox_opts;
+} hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
    tools, /api/jobs, /api/files, /api/metrics. Once a server. opts may be
    NULL. As hfsb_tools_open(), and HFSB_ARG. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
-                                             const hfsb_sandbox_opts *opts,
+                                             const hfsb_server_sandbox_opts *opts,
                                              hfsb_err                *err);
 
 #ifdef __cplusplus
@@ -1638,8 +1638,6 @@ typedef enum hfsbi_guard {
 /* Looks for the token in a head and wipes it there. */
 HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
                                        hfsb_http_head    *head);
-/* Overwrites memory in a way the compiler keeps. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* ---- server_listen.c ---- */
 
@@ -1700,16 +1698,6 @@ HFSBI_FN void hfsbi_reply_from_thread(hfsb_request *request);
 /* ---- src/server_guard.c ---- */
 /* server_guard.c - who may ask: token, Host, Origin. Depends on: hash,
    http. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
-#if defined(__GNUC__) && !defined(__TINYC__)
-    if (n) memset(ptr, 0, n);
-    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
-#else
-    volatile unsigned char *p = (volatile unsigned char *)ptr;
-    while (n--) *p++ = 0;
-#endif
-}
-
 /* ---- names ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
@@ -6314,7 +6302,7 @@ static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
 
 /* Without routes; NULL with *err. */
 static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
-                                        const hfsb_sandbox_opts *opts,
+                                        const hfsb_server_sandbox_opts *opts,
                                         hfsb_err                *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsb_tools_opts   o = HFSB_INIT;
@@ -6349,9 +6337,9 @@ static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
 }
 
 hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
-                                    const hfsb_sandbox_opts *opts,
+                                    const hfsb_server_sandbox_opts *opts,
                                     hfsb_err                *err) {
-    hfsb_sandbox_opts none = HFSB_INIT;
+    hfsb_server_sandbox_opts none = HFSB_INIT;
     hfsb_err          why = HFSB_INIT;
     hfsbi_sandbox    *box;
     hfsb_status       st;

@@ -52,7 +52,17 @@ HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
     X(IO,        "file cannot be used")                                  \
     X(DENIED,    "not permitted")                                        \
     X(FULL,      "no space left")                                        \
-    X(BUSY,      "no resources at the moment")
+    X(BUSY,      "no resources at the moment")                           \
+    X(CONNECT,   "no connection")                                        \
+    X(LOST,      "the connection was lost")                              \
+    X(TIMEOUT,   "timed out")                                            \
+    X(CANCELLED, "cancelled")                                            \
+    X(AUTH,      "token missing or not accepted")                        \
+    X(PAYMENT,   "payment required")                                     \
+    X(CONFLICT,  "in conflict with what is there")                       \
+    X(STALE,     "changed by someone else meanwhile")                    \
+    X(RATE,      "too many requests")                                    \
+    X(REMOTE,    "the other side failed")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,

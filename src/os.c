@@ -292,3 +292,47 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
     if (fd >= 0) (void)unlink(name);
     return hfsbi_above_standard(fd);
 }
+
+/* ---- secrets ---- */
+
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
+}
+
+/* From the device of that name, when it is one: a file that someone put in
+   its place in a container is no source. */
+static bool hfsbi_random_device(unsigned char *bytes, size_t n) {
+    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
+    while (ok && n) {
+        ssize_t part = hfsbi_read(fd, bytes, n);
+        ok = part > 0;
+        if (!ok) break;
+        bytes += part;
+        n -= (size_t)part;
+    }
+    hfsbi_close(&fd);
+    return ok;
+}
+
+HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    if (n) memset(bytes, 0, n); /* memory checkers do not see the call */
+#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
+    while (n) {
+        long part = syscall(SYS_getrandom, bytes, n, 0u);
+        if (part < 0 && errno == EINTR) continue;
+        if (part <= 0) break; /* an old kernel, or a filter against it */
+        bytes += part;
+        n -= (size_t)part;
+    }
+#endif
+    return !n || hfsbi_random_device(bytes, n);
+}

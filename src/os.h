@@ -127,3 +127,12 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
 /* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
    -1 with errno. */
 HFSBI_FN int hfsbi_unnamed_file(const char *dir);
+
+/* ---- secrets ---- */
+
+/* Overwrites memory in a way the compiler keeps. */
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
+
+/* Fills out with n random bytes that nobody can guess, for keys; false when
+   the system has no source of them. */
+HFSBI_FN bool hfsbi_random_key(void *out, size_t n);

@@ -189,7 +189,7 @@ HFSB_API void hfsb_reply_abort(hfsb_request *request);
 
 /* ---- the sandbox ---- */
 
-typedef struct hfsb_sandbox_opts {
+typedef struct hfsb_server_sandbox_opts {
     const hfsb_tools_opts *tools; /* (NULL: the defaults; timeout 0 is 120 s
                                      here) */
     bool      kill_on_disconnect; /* a command ends when its client is gone,
@@ -197,11 +197,11 @@ typedef struct hfsb_sandbox_opts {
     long long beat_ms; /* after this, and at this interval, a reply that takes
                           long sends a blank (0: 10,000); half the command's
                           timeout when that is less */
-} hfsb_sandbox_opts;
+} hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
    tools, /api/jobs, /api/files, /api/metrics. Once a server. opts may be
    NULL. As hfsb_tools_open(), and HFSB_ARG. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
-                                             const hfsb_sandbox_opts *opts,
+                                             const hfsb_server_sandbox_opts *opts,
                                              hfsb_err                *err);

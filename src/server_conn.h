@@ -166,8 +166,6 @@ typedef enum hfsbi_guard {
 /* Looks for the token in a head and wipes it there. */
 HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
                                        hfsb_http_head    *head);
-/* Overwrites memory in a way the compiler keeps. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* ---- server_listen.c ---- */
 

@@ -2,16 +2,6 @@
    http. */
 #include "server_conn.h"
 
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
-#if defined(__GNUC__) && !defined(__TINYC__)
-    if (n) memset(ptr, 0, n);
-    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
-#else
-    volatile unsigned char *p = (volatile unsigned char *)ptr;
-    while (n--) *p++ = 0;
-#endif
-}
-
 /* ---- names ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything

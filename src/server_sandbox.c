@@ -92,7 +92,7 @@ static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
 
 /* Without routes; NULL with *err. */
 static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
-                                        const hfsb_sandbox_opts *opts,
+                                        const hfsb_server_sandbox_opts *opts,
                                         hfsb_err                *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsb_tools_opts   o = HFSB_INIT;
@@ -127,9 +127,9 @@ static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
 }
 
 hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
-                                    const hfsb_sandbox_opts *opts,
+                                    const hfsb_server_sandbox_opts *opts,
                                     hfsb_err                *err) {
-    hfsb_sandbox_opts none = HFSB_INIT;
+    hfsb_server_sandbox_opts none = HFSB_INIT;
     hfsb_err          why = HFSB_INIT;
     hfsbi_sandbox    *box;
     hfsb_status       st;

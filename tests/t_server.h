@@ -58,7 +58,7 @@ HFSBI_UNUSED static void ts_run(ts_server *s) {
 
 /* Opens one with the endpoints of the sandbox, and runs it. */
 HFSBI_UNUSED static void ts_start(ts_server *s, const hfsb_server_opts *opts,
-                                  const hfsb_sandbox_opts *box) {
+                                  const hfsb_server_sandbox_opts *box) {
     hfsb_err err = HFSB_INIT;
     ts_open(s, opts);
     if (hfsb_server_add_sandbox(s->server, box, &err) != HFSB_OK) {

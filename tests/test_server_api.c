@@ -328,7 +328,7 @@ static void a_key_that_is_too_long_is_refused(void) {
 
 static void too_many_commands_are_told_to_come_back(void) {
     hfsb_tools_opts   tools = HFSB_INIT;
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_conn           c[2];
     ts_reply          r = HFSB_INIT;
@@ -360,7 +360,7 @@ static void the_sandbox_is_added_once(void) {
     ts_server         s;
     hfsb_err          err = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_open(&s, NULL);
     tools.work_dir = HFSB_LIT("/nowhere/at/all");
     box.tools = &tools;

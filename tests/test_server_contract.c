@@ -296,7 +296,7 @@ static const char *const odd_fields[] = {
 /* No request, however odd, is answered by 500 or not at all; what is refused
    has its words; what is done has its result. */
 static void odd_requests_never_give_500(void) {
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     ts_server         s;
     ts_reply          r = HFSB_INIT;
@@ -416,7 +416,7 @@ static void a_reader_that_was_cut_off_goes_on(void) {
 
 /* Nothing was done, so the key is free for what comes then. */
 static void a_refused_call_does_not_use_up_its_key(void) {
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     ts_server         s;
     ts_conn           c[2];

@@ -108,7 +108,7 @@ static void no_spelling_leads_out_of_the_root(void) {
         {"in/f%00", 400},
         {"in/f%0", 400},
     };
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     ts_server         s;
     ts_reply          r = HFSB_INIT;

@@ -114,7 +114,7 @@ static hfsb_status slow_check(void *user, hfsb_str path, hfsb_str content,
 static void a_repeat_joins_a_write_under_way(void) {
     hfsb_tools_check  check = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_conn           c[2];
     ts_reply          r = HFSB_INIT;
@@ -160,7 +160,7 @@ static void a_repeat_joins_a_write_under_way(void) {
 /* ---- replies that stay alive ---- */
 
 static void a_long_command_beats(void) {
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_conn           c;
     ts_reply          r = HFSB_INIT;
@@ -209,7 +209,7 @@ static void a_timeout_of_two_seconds_beats_after_one(void) {
 }
 
 static void a_late_reply_to_http_1_0_ends_with_the_connection(void) {
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_conn           c;
     ts_reply          r = HFSB_INIT;
@@ -258,7 +258,7 @@ static bool dies_with_its_client(const ts_server *s, const char *more,
 }
 
 static void a_command_goes_on_without_its_client_unless_told(void) {
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_start(&s, NULL, NULL);
     T_CHECK(!dies_with_its_client(&s, "", true));
@@ -325,7 +325,7 @@ static void a_repeat_keeps_the_command_alive(void) {
 static void a_call(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_server_opts  o = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     hfsb_server      *server = NULL;
     unsigned          port = 0;
     (void)heap;

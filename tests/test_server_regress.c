@@ -58,7 +58,7 @@ static void *stopping_fn(void *user, void *ptr, size_t old_size,
 static void start_stopping(ts_server *s, const hfsb_tools_opts *tools,
                            long long stop_ms) {
     hfsb_server_opts  opts = HFSB_INIT;
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     opts.stop_ms = stop_ms;
     opts.alloc = tt_alloc();
     opts.alloc.fn = stopping_fn;

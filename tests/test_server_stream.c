@@ -155,7 +155,7 @@ static void text_comes_while_the_command_runs(void) {
 }
 
 static void a_silent_command_sends_comments(void) {
-    hfsb_sandbox_opts box = HFSB_INIT;
+    hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_reply          r = HFSB_INIT;
     box.beat_ms = 100;

@@ -16,10 +16,12 @@ mkdir -p "$logs"
 : > "$logs/results"
 all_begin=$(seconds)
 
-show() { # the part of a log that tells: what follows a FAIL, and the end
-    grep -A 8 '^FAIL' "$1" | head -n 60
+show() { # the part of a log that tells: the FAIL lines, what tests/run shows
+         # of the programs that failed, and the end
+    grep -A 3 '^FAIL' "$1" | grep -v '^ok ' | head -n 40
+    sed -n '/^====/,$p' "$1" | grep -v '^ok ' | head -n 60
     echo ...
-    tail -n 30 "$1"
+    tail -n 20 "$1"
 }
 
 item() { # NAME COMMAND...
