@@ -15,25 +15,31 @@ CC           ?= cc
 CFLAGS       ?= -O2
 FUZZ_SECONDS ?= 60
 
-# An example is one file, x.c, or x.c and the folder x/. One that needs a
-# library says so in a line like this: /* link: -lcurl */. Where that is
-# missing, it is left out.
-# Two are compiled at a time.
-all:
+# An example is one file, x.c, or x.c and the folder x/. Those that can use
+# libcurl (HFSB_WITH_CURL) are built with it where pkg-config finds it; those
+# that make Spaces include build/hfsb_space.h. Two are compiled at a time.
+all: build/hfsb_space.h
 	@mkdir -p build; rm -f build/failed; n=0; \
+	curl=$$(pkg-config --cflags --libs libcurl 2>/dev/null) && \
+	    curl="-DHFSB_WITH_CURL $$curl"; \
 	for f in examples/*.c; do \
 	    ( out=build/$$(basename "$$f" .c); \
 	    dir=$${f%.c}; [ -d "$$dir" ] || dir=; \
 	    [ ! -f "$$out" ] || \
-	    [ -n "$$(find "$$f" $$dir *.h -newer "$$out")" ] || exit 0; \
-	    libs=$$(sed -n 's|^/\* link: \(.*\) \*/$$|\1|p' "$$f"); \
-	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} $$libs -pthread; then \
-	        echo "built $$out"; \
-	    elif [ -n "$$libs" ]; then \
-	        echo "left out $$out: it needs $$libs"; \
+	    [ -n "$$(find "$$f" $$dir *.h build/*.h -newer "$$out")" ] || exit 0; \
+	    grep -rq HFSB_WITH_CURL "$$f" $$dir || curl=; \
+	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} \
+	        $$curl -pthread; then \
+	        echo "built $$out$${curl:+ with libcurl}"; \
 	    else echo "$$f" >> build/failed; fi ) & \
 	    n=$$((n + 1)); [ $$((n % 2)) = 1 ] || wait; \
 	done; wait; [ ! -f build/failed ]
+
+# The server's sources, for the Spaces that hfsb makes; quick when nothing
+# has changed.
+build/hfsb_space.h: hfsb.h hfsb_server.h Makefile amalgamate.sh \
+                    examples/hfsb-server.c examples/space/Dockerfile
+	@mkdir -p build && sh amalgamate.sh --space $@
 
 serve: all
 	@exec build/hfsb-server

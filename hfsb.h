@@ -2100,9 +2100,9 @@ typedef struct hfsb_sandbox_opts {
     void              *user;
     const hfsb_cancel *cancel; /* ends create, connect, restart and calls;
                             must stay until close (NULL: none) */
-    const hfsb_cancel *give_up; /* ends even the deleting of a Space that a
-                            failed or cancelled create left, and delete; must
-                            stay until close (NULL: none) */
+    const hfsb_cancel *give_up; /* ends even the deleting of a Space, by delete
+                            or by a create that failed, which cancel does not;
+                            must stay until close (NULL: none) */
     hfsb_alloc         alloc;  /* must be usable from the threads that call */
 } hfsb_sandbox_opts;
 
@@ -2281,8 +2281,8 @@ HFSB_API bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local);
 typedef struct hfsb_session hfsb_session;
 
 typedef struct hfsb_session_opts {
-    hfsb_runtime           runtime;
     hfsb_str               model; /* its id, for the question of the token */
+    hfsb_runtime           runtime;
     bool                   model_local; /* it is local whatever its id */
     const hfsb_tools_opts *tools; /* of the local runtime (NULL: the defaults);
                                  session is set in any case */
@@ -2292,39 +2292,52 @@ typedef struct hfsb_session_opts {
                                  and to its edge; copied */
     const hfsb_sandbox_opts *sandbox; /* of the sandbox runtime (NULL: the
                                  defaults); hub, hub_token, session, cancel
-                                 are the session's */
+                                 and give_up are the session's, and so is log
+                                 when it has none */
     const hfsb_sandbox_spec *spec; /* of the sandbox that is preloaded (NULL:
-                                 the defaults), also owner, from, files of
-                                 later ones; copied, but for the files */
+                                 the defaults); of later ones all but hardware
+                                 and sleep_time; copied, but for the files */
     bool        no_preload;        /* the first tool call makes the sandbox */
+    long long   close_ms;          /* see close (0: 30,000) */
     hfsb_log_fn log;               /* called from the preload's thread, too */
     void       *user;
     hfsb_alloc  alloc; /* must be usable from all of these threads */
 } hfsb_session_opts;
 
 /* In the sandbox runtime a thread is started that makes a private cpu-basic
-   Space. HFSB_OK; HFSB_AUTH when a token is needed and there is none; as
+   Space; those that sandbox_create asks for are made by a thread, too, one at
+   a time. HFSB_OK; HFSB_AUTH when a token is needed and there is none; as
    hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
-/* Cancels a preload under way (which takes 30 s at most), deletes the Spaces
-   that it made, each in three tries with 1 s and 2 s between, and frees it
-   all. What could not be deleted is named in *err: HFSB_REMOTE or the like,
-   but the session is gone in any case. */
+/* Cancels a preload under way and waits for it, close_ms at most (then what it
+   does is broken off), deletes the Spaces that it made, each in three tries
+   with 1 s and 2 s between (a third and two thirds of the sandbox's delay_ms),
+   and frees it all. What could not be deleted is named in *err: HFSB_REMOTE or
+   the like, but the session is gone in any case. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
 
-/* Waits until the preloaded sandbox can be used; of a local one HFSB_OK at
-   once. Gives what made it fail, as the first call would. */
+/* Waits until the preloaded sandbox can be used, and starts it if need be; of
+   a local one HFSB_OK at once. Gives what made it fail, as every call does
+   until sandbox_create has made one. HFSB_CANCELLED ends only the waiting. */
 HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
                                              const hfsb_cancel *cancel,
                                              hfsb_err          *err);
 
 /* One tool call of a model: the tools of the runtime, plan_tool and, in the
    sandbox runtime, sandbox_create. As hfsb_tools_call() and
-   hfsb_sandbox_call(); waits for the preload first. cancel may be NULL. */
+   hfsb_sandbox_call(); waits first for a sandbox that is being made. cancel
+   may be NULL; it ends the waiting, a sandbox_create (whose Space is deleted)
+   and a command: here its processes are killed and what it printed is in the
+   result, in a sandbox it goes on.
+
+   sandbox_create makes a Space with other hardware or with trackio's values in
+   the place of the one that was preloaded, which stays in use when that fails.
+   Otherwise it is deleted, as soon as the last call that uses it is done. One
+   that sandbox_create made stays. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
@@ -2500,6 +2513,11 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* ---- path ---- */
+
+/* True when there is white space in s, as Python sees it. */
+HFSBI_FN bool hfsbi_has_space(hfsb_str s);
 
 /* ---- hash ---- */
 
@@ -6893,6 +6911,10 @@ static hfsbi_spaces hfsbi_find_spaces(hfsb_str s) {
         i += n;
     }
     return found;
+}
+
+HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
+    return hfsbi_find_spaces(s).any;
 }
 
 /* Schemes are the same in any case (RFC 3986, 3.1). */
@@ -14360,6 +14382,17 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
    the system has no source of them. */
 HFSBI_FN bool hfsbi_random_key(void *out, size_t n);
 
+/* ---- threads ---- */
+
+/* Waits for cond, ms milliseconds at most; may return earlier. A clock that is
+   set meanwhile can make it longer or shorter: keep ms small. */
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms);
+
+/* Starts a thread that no signal is delivered to; 0 or an errno. */
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+                                void *(*fn)(void *user), void *user);
+
 /* ---- src/os.c ---- */
 /* os.c - the calls to the system that several modules need. Depends on: base.
  */
@@ -14696,6 +14729,39 @@ HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
     }
 #endif
     return !n || hfsbi_random_device(bytes, n);
+}
+
+/* ---- threads ---- */
+
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms) {
+    struct timespec at = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(cond, lock, &at);
+}
+
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+                                void *(*fn)(void *user), void *user) {
+    pthread_attr_t attr;
+    sigset_t       all, old;
+    int            rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+#ifdef PTHREAD_STACK_MIN
+    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
+#endif
+    (void)pthread_attr_setstacksize(&attr, stack);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, &attr, fn, user);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc;
 }
 
 /* ---- src/file_place.h ---- */
@@ -19534,8 +19600,9 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 /* Does what can be done without waiting, whoever drives. Under the lock. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
 
-/* Every key of object must be one of `known` (blanks between) and come once;
-   one that is not known becomes a note, or with opts.strict an error. */
+/* object must be one, or absent; each of its keys must be one of `known`
+   (blanks between) and come once; one that is not known becomes a note, or
+   with opts.strict an error. Of call only opts and notes are looked at. */
 HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
                                       const char *known, hfsb_err *err);
@@ -19550,6 +19617,8 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 /* One row of the table of tools. */
 typedef struct hfsbi_tool {
     const char   *name, *title, *description;
+    const char   *elsewhere;   /* description of the same tool on another
+                                  machine (NULL: as it is) */
     const char   *schema;      /* JSON text */
     const char   *annotations; /* of MCP, JSON text */
     const char   *keys;        /* all that are known, blanks between */
@@ -19559,6 +19628,21 @@ typedef struct hfsbi_tool {
 
 /* The tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Words of schemas and hints; all is JSON as it stands. */
+#define HFSBI_OBJECT(required, properties)                                \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
+    required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words)                                     \
+    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
+#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
+
+/* Appends the definitions of all tools, on this machine or another, and of
+   those in `more`, as a JSON array. */
+HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
+                                        const hfsbi_tool *more, size_t count,
+                                        hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err);
 
 /* ---- results ---- */
 
@@ -19573,6 +19657,21 @@ HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
 /* A failure with the message of *err; HFSB_NOMEM goes through. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err);
+
+/* A result for a call that could not be made: the sentence of *err (may be
+   NULL), or the words for the status. */
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err);
+
+/* Makes *result all zero, on alloc, and parses the text of a call's arguments;
+   what is wrong with it is in the result. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
+                                           const hfsb_alloc *alloc,
+                                           hfsb_json_doc    *doc,
+                                           hfsb_tool_result *result);
+
+/* A tool's name that is none: HFSB_NOT_FOUND "Unknown tool: {name}". */
+HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
 /* Members of the added keys. */
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
@@ -20386,17 +20485,9 @@ static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
 /* Under the lock: waits for the driver, a second at most, so that no clock
    that is set can hold anyone up. */
 static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
-    struct timespec at = HFSB_INIT;
-    long long       ms = 1000, left = until - hfsb_clock_ms();
+    long long ms = 1000, left = until - hfsb_clock_ms();
     if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
-    (void)clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += (time_t)(ms / 1000);
-    at.tv_nsec += (long)(ms % 1000) * 1000000L;
-    if (at.tv_nsec >= 1000000000L) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000L;
-    }
-    (void)pthread_cond_timedwait(&tools->changed, &tools->lock, &at);
+    hfsbi_cond_wait_ms(&tools->changed, &tools->lock, ms);
 }
 
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
@@ -20606,8 +20697,8 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 /* The words for a status that has no sentence of its own. A result must say
    something even without memory: then the buffer stays empty and the status
    has to do. */
-static void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                const hfsb_err *err) {
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err) {
     result->success = false;
     if (result->error.len == 0 &&
         hfsb_buf_append(
@@ -20656,9 +20747,14 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
                                       const char *known, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_json_type type = hfsb_json_type_of(object);
     hfsb_status    st = HFSB_OK;
     hfsb_err       name;
     size_t         ignored = 0;
+    if (object && type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The arguments must be a JSON object, not %s.",
+                          hfsb_json_type_name(type));
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         bool unknown = !hfsbi_is_word(known, it.key);
         if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
@@ -20843,22 +20939,17 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
 }
 
+HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
+    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
+    hfsbi_err_quote(err, name, 80);
+    return HFSB_NOT_FOUND;
+}
+
 static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
-    hfsb_json_type    type = hfsb_json_type_of(call->arguments);
     hfsb_err          err = HFSB_INIT;
-    hfsb_status       st;
-    if (!tool) {
-        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
-        hfsbi_err_quote(&err, name, 80);
-        st = HFSB_NOT_FOUND;
-    } else if (call->arguments && type != HFSB_JSON_OBJECT) {
-        st = hfsbi_fail(&err, HFSB_ARG, 0,
-                        "The arguments must be a JSON object, not %s.",
-                        hfsb_json_type_name(type));
-    } else {
-        st = hfsbi_call_run(call, tool, &err);
-    }
+    hfsb_status       st = tool ? hfsbi_call_run(call, tool, &err)
+                                : hfsbi_tool_unknown(name, &err);
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
     if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
@@ -20991,23 +21082,31 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
+                                           const hfsb_alloc *alloc,
+                                           hfsb_json_doc    *doc,
+                                           hfsb_tool_result *result) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT;
+    hfsb_status          st;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = *alloc;
+    result->extra.alloc = doc->alloc = *alloc;
+    how.unique_keys = true;
+    st = hfsb_json_parse(text, &how, doc, &err);
+    if (st == HFSB_OK) return st;
+    hfsbi_result_status(result, st, &err);
+    return st == HFSB_NOMEM ? st : HFSB_ARG;
+}
+
 hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
                                  hfsb_str              arguments,
                                  const hfsb_call_opts *opts,
                                  hfsb_tool_result     *result) {
-    hfsb_json_parse_opts how = HFSB_INIT;
-    hfsb_json_doc        doc = HFSB_INIT;
-    hfsb_err             err = HFSB_INIT;
-    hfsb_status          st;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = tools->alloc;
-    result->extra.alloc = doc.alloc = tools->alloc;
-    how.unique_keys = true;
-    st = hfsb_json_parse(arguments, &how, &doc, &err);
-    if (st != HFSB_OK) {
-        hfsbi_result_status(result, st, &err);
-        return st == HFSB_NOMEM ? st : HFSB_ARG;
-    }
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &tools->alloc, &doc, result);
+    if (st != HFSB_OK) return st;
     st = hfsb_tools_call(tools, name, doc.root, opts, result);
     hfsb_json_free(&doc);
     return st;
@@ -22465,13 +22564,6 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
 /* The words are for a model and are paid for in every request: short, exact.
    All definitions together stay under 6,000 bytes in any format (tested). */
 
-#define HFSBI_OBJECT(required, properties)                              \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
-    required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words)                                  \
-    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
-#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
-
 #define HFSBI_EDIT_KEYS                                                  \
     HFSBI_PLAIN("old_str", "string") ","                                 \
     HFSBI_PLAIN("new_str", "string") ","                                 \
@@ -22486,15 +22578,20 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
 #define HFSBI_CHANGES "{\"destructiveHint\":true,\"openWorldHint\":false}"
 #define HFSBI_RUNS    "{\"destructiveHint\":true}"
 
+#define HFSBI_BASH_WORDS                                                  \
+    " and return what it printed, stdout before stderr. To read, write "  \
+    "and change files prefer the tools read, write, edit over cat, sed, " \
+    "echo. Chain dependent commands with &&. Each call is a new shell: "  \
+    "cd does not carry over. No terminal; stdin is empty unless given. "  \
+    "Long output is cut in the middle and saved to a file that the "      \
+    "reply names. For servers and long jobs use background, not &, and "  \
+    "poll with bash_output."
+
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",
-     "Run a command with /bin/sh, which no root confines, and return what it "
-     "printed, stdout before stderr. To read, write and change files prefer the tools read, write, "
-     "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
-     "is a new shell: cd does not carry over. No terminal; stdin is empty "
-     "unless given. Long output is cut in the middle "
-     "and saved to a file that the reply names. For servers and long jobs "
-     "use background, not &, and poll with bash_output.",
+     "Run a command with /bin/sh, which no root confines," HFSBI_BASH_WORDS,
+     "Run a command with /bin/sh in the sandbox, a machine of its own,"
+     HFSBI_BASH_WORDS,
      HFSBI_OBJECT(
          "\"command\"",
          HFSBI_PLAIN("command", "string") ","
@@ -22519,6 +22616,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Output of a background job since offset, whether it still runs, and "
      "its exit code. Pass next_offset of the reply as the next offset; an "
      "unfinished last line comes again.",
+     NULL,
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
@@ -22529,6 +22627,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash_input", "Input for a job",
      "Send text to the standard input of a background job; include the "
      "newline.",
+     NULL,
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_PLAIN("text", "string") ","
@@ -22538,12 +22637,14 @@ static const hfsbi_tool hfsbi_tool_table[] = {
     {"kill", "Kill jobs",
      "End a job and all processes it started; without id every command and "
      "job that runs.",
+     NULL,
      HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
      hfsbi_tool_kill},
 
     {"read", "Read a file",
      "Read lines of a text file; each is preceded by its number and a tab. "
      "Read a file before you change it. Long lines are cut.",
+     NULL,
      HFSBI_OBJECT("\"path\"",
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_TYPE("offset", "integer",
@@ -22557,6 +22658,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Write a whole file, making its directories. Replaces what is there: "
      "read an existing file first, and prefer edit to change parts of it. "
      "The reply warns of syntax errors.",
+     NULL,
      HFSBI_OBJECT("\"path\",\"content\"",
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_PLAIN("content", "string") ","
@@ -22571,6 +22673,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "blanks and indentation are forgiven when the place is clear. mode "
      "append_after or prepend_before inserts new_str beside old_str. Write "
      "new_str in full, never with ... for code left out.",
+     NULL,
      HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
                   HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
      HFSBI_CHANGES,
@@ -22580,6 +22683,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Make several edits to one file that you have read, all or none. Each "
      "is found in the file as it is before the call; they must not overlap. "
      "Keys as in edit.",
+     NULL,
      HFSBI_OBJECT(
          "\"path\",\"edits\"",
          HFSBI_PLAIN("path", "string") ","
@@ -22600,11 +22704,13 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "File: p (then *** Move to: q if wanted), the latter with hunks of "
      "lines that begin with a blank, - or +, each after a line @@ that may "
      "name the enclosing function.",
+     NULL,
      HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
      HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
 
     {"exists", "Whether a path exists",
      "true or false: is there a file or directory?",
+     NULL,
      HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
      "path", false, hfsbi_tool_exists},
 };
@@ -22645,33 +22751,45 @@ bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
 
 /* All words of the table are JSON as they stand: no quotes, no backslashes
    (the tests parse what comes out). */
-static void hfsbi_put_tool(const hfsbi_tool *t, hfsb_tools_format format,
-                           hfsbi_sink *sink) {
+static void hfsbi_put_tool(const hfsbi_tool *t, bool elsewhere,
+                           hfsb_tools_format format, hfsbi_sink *sink) {
     bool wrapped = format == HFSB_TOOLS_OPENAI;
     bool mcp = format == HFSB_TOOLS_MCP;
     if (wrapped) hfsbi_putf(sink, "{\"type\":\"function\",\"function\":");
     hfsbi_putf(sink, "{\"name\":\"%s\"", t->name);
     if (mcp) hfsbi_putf(sink, ",\"title\":\"%s\"", t->title);
-    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s", t->description,
+    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s",
+               elsewhere && t->elsewhere ? t->elsewhere : t->description,
                hfsbi_formats[format].schema_key, t->schema);
     if (mcp) hfsbi_putf(sink, ",\"annotations\":%s", t->annotations);
     hfsbi_put(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }
 
-hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
-                              hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
+                                        const hfsbi_tool *more, size_t count,
+                                        hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err) {
     hfsbi_sink  sink = hfsbi_sink_begin(out);
     hfsb_status st;
     size_t      i;
     hfsbi_put_byte(&sink, '[');
     for (i = 0; i < HFSBI_TOOL_COUNT; i++) {
         if (i) hfsbi_put_byte(&sink, ',');
-        hfsbi_put_tool(&hfsbi_tool_table[i], format, &sink);
+        hfsbi_put_tool(&hfsbi_tool_table[i], elsewhere, format, &sink);
+    }
+    for (i = 0; i < count; i++) {
+        hfsbi_put_byte(&sink, ',');
+        hfsbi_put_tool(&more[i], elsewhere, format, &sink);
     }
     hfsbi_put_byte(&sink, ']');
     st = hfsbi_sink_end(&sink);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
+hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
+                              hfsb_err *err) {
+    return hfsbi_tools_define(false, NULL, 0, format, out, err);
 }
 
 /* ---- src/net_os.h ---- */
@@ -23823,6 +23941,8 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->alloc = opts->alloc;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
+    if (net->kept_ms > HFSBI_NET_FOREVER / 2)
+        net->kept_ms = HFSBI_NET_FOREVER / 2;
     net->limits.max_head = max < HFSBI_NET_MAX_HEAD ? max : HFSBI_NET_MAX_HEAD;
     net->limits.max_fields = 1000;
     net->limits.max_chunk_line = 4096;
@@ -24122,7 +24242,11 @@ static hfsb_status hfsbi_follow_begin(hfsbi_follow         *f,
     f->call = call;
     f->now = *call;
     f->reply = reply;
-    f->until = hfsb_clock_ms() + call->total_ms;
+    f->until = hfsb_clock_ms();
+    if (call->total_ms > 0)
+        f->until = call->total_ms < LLONG_MAX - f->until
+                       ? f->until + call->total_ms
+                       : LLONG_MAX;
     f->location.alloc = *alloc;
     if (!reply->url.alloc.fn) reply->url.alloc = *alloc;
     if (!reply->head.alloc.fn) reply->head.alloc = *alloc;
@@ -24260,6 +24384,3098 @@ void hfsb_sse_free(hfsb_sse *sse) {
     sse->after_cr = sse->has_data = sse->started = false;
 }
 
+/* ---- src/sha1.h ---- */
+/* Private: sha1, by which git names what it holds. Good for nothing else:
+   collisions can be made. */
+
+#define HFSBI_SHA1_HEX 41 /* with the NUL */
+
+/* sha1 of a followed by b, in lower-case hexadecimal. */
+HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
+
+/* The name git gives to a file with that content. */
+HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]);
+
+/* ---- src/sha1.c ---- */
+/* sha1.c - sha1 (RFC 3174) and git's names of files. Depends on: base. */
+typedef struct hfsbi_sha1 {
+    uint32_t      state[5];
+    unsigned char block[64];
+    size_t        used; /* of block */
+    uint64_t      total;
+} hfsbi_sha1;
+
+static uint32_t hfsbi_sha1_rol(uint32_t x, unsigned n) {
+    return x << n | x >> (32 - n);
+}
+
+static uint32_t hfsbi_sha1_mix(size_t round, uint32_t b, uint32_t c,
+                               uint32_t d) {
+    if (round < 20) return ((b & c) | (~b & d)) + 0x5A827999u;
+    if (round < 40) return (b ^ c ^ d) + 0x6ED9EBA1u;
+    if (round < 60) return ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDCu;
+    return (b ^ c ^ d) + 0xCA62C1D6u;
+}
+
+static void hfsbi_sha1_block(hfsbi_sha1 *sha) {
+    const unsigned char *p = sha->block;
+    uint32_t             w[80], s[5], t;
+    size_t               i;
+    for (i = 0; i < 16; i++, p += 4)
+        w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+               (uint32_t)p[2] << 8 | p[3];
+    for (; i < 80; i++)
+        w[i] = hfsbi_sha1_rol(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+    memcpy(s, sha->state, sizeof s);
+    for (i = 0; i < 80; i++) {
+        t = hfsbi_sha1_rol(s[0], 5) + hfsbi_sha1_mix(i, s[1], s[2], s[3]) +
+            s[4] + w[i];
+        s[4] = s[3];
+        s[3] = s[2];
+        s[2] = hfsbi_sha1_rol(s[1], 30);
+        s[1] = s[0];
+        s[0] = t;
+    }
+    for (i = 0; i < 5; i++) sha->state[i] += s[i];
+    sha->used = 0;
+}
+
+static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
+    sha->total += s.len;
+    while (s.len) {
+        size_t n = sizeof sha->block - sha->used;
+        if (n > s.len) n = s.len;
+        memcpy(sha->block + sha->used, s.ptr, n);
+        sha->used += n;
+        s = hfsb_str_slice(s, n, s.len);
+        if (sha->used == sizeof sha->block) hfsbi_sha1_block(sha);
+    }
+}
+
+static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
+    uint64_t bits = sha->total * 8;
+    size_t   i;
+    sha->block[sha->used++] = 0x80;
+    if (sha->used > 56) {
+        memset(sha->block + sha->used, 0, sizeof sha->block - sha->used);
+        hfsbi_sha1_block(sha);
+    }
+    memset(sha->block + sha->used, 0, 56 - sha->used);
+    for (i = 0; i < 8; i++)
+        sha->block[56 + i] = (unsigned char)(bits >> (56 - 8 * i));
+    hfsbi_sha1_block(sha);
+    for (i = 0; i < 5; i++)
+        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha->state[i]);
+}
+
+HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
+                             char hex[HFSBI_SHA1_HEX]) {
+    static const uint32_t start[5] = {0x67452301u, 0xEFCDAB89u, 0x98BADCFEu,
+                                      0x10325476u, 0xC3D2E1F0u};
+    hfsbi_sha1            sha;
+    memset(&sha, 0, sizeof sha);
+    memcpy(sha.state, start, sizeof start);
+    hfsbi_sha1_write(&sha, a);
+    hfsbi_sha1_write(&sha, b);
+    hfsbi_sha1_finish(&sha, hex);
+}
+
+HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
+    char head[32];
+    int  n = snprintf(head, sizeof head, "blob %zu", content.len);
+    hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
+}
+
+/* ---- src/hub_parts.h ---- */
+/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport(). */
+
+struct hfsb_hub {
+    /* what does not change once it is open */
+    const hfsb_transport *transport;
+    hfsb_buf              endpoint;      /* without a slash at its end */
+    hfsb_buf              authorization; /* "Bearer ...", or "" */
+    hfsb_buf              agent;
+    bool                  offline;
+    long long             timeout_ms, delay_ms, max_wait_ms;
+    size_t                tries;
+    hfsb_log_fn           log;
+    void                 *user;
+    hfsb_alloc            alloc;
+
+    pthread_mutex_t lock;   /* what follows belongs to it */
+    hfsb_buf        owner;  /* of the token, once it was asked for */
+    hfsb_buf        topics; /* of warnings that were told, an LF behind each */
+};
+
+/* One request, its repeats and what came of them. */
+typedef struct hfsbi_hub_request {
+    const char *method;
+    char        what[320]; /* "Could not {what}: ..." */
+    hfsb_buf    target;    /* "/api/...", or a whole URL */
+    hfsb_buf    body;
+    bool        has_body;
+    const char *content_type; /* (NULL: application/json) */
+    bool        repeat;       /* safe to send again */
+    bool        gone_is_done; /* 404 at a repeat is HFSB_OK */
+    /* never shown, should the Hub echo one; beside the token */
+    const hfsb_hub_pair *secrets;
+    size_t               secret_count;
+    hfsb_json_doc       *out; /* the answer must be JSON: it goes here */
+    const hfsb_cancel   *cancel;
+    /* a stream in place of an answer: no limit but idle_ms */
+    bool (*on_body)(void *user, hfsb_str piece);
+    void     *user;
+    long long idle_ms;
+
+    /* what came of it */
+    hfsb_http_reply reply;
+    bool            opened;   /* the head of a 2xx reply came */
+    bool            again;    /* of the last try: another one may help */
+    bool            unclear;  /* of any try: it may have happened, though the
+                                 Hub did not say so */
+    long long       asked_ms; /* to wait, as the Hub says; -1: it does not */
+} hfsbi_hub_request;
+
+/* ---- hub_request.c ---- */
+
+/* Begins a request; end it with hfsbi_hub_end() in any case, which overwrites
+   its body. */
+HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
+                              const char *method, const hfsb_cancel *cancel,
+                              const char *what, ...) HFSBI_PRINTF(5, 6);
+HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request);
+
+/* Sends it once: HFSB_OK for 2xx, else as hub.h says. */
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_err *err);
+/* Sends it, again where that is safe and may help. */
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_err *err);
+/* Milliseconds before try n + 1. */
+HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
+/* Waits that long, or as the Hub asked for, log told; false: cancelled, *err filled. */
+HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
+                             size_t n, hfsb_err *err);
+
+/* Sends what *w wrote into the request's body. */
+HFSBI_FN hfsb_status hfsbi_hub_send_json(hfsb_hub          *hub,
+                                         hfsbi_hub_request *request,
+                                         hfsb_json_writer *w, hfsb_err *err);
+
+/* GETs page after page of arrays and calls each for every item, until it says
+   false or `limit` (0: none) were told. */
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     size_t limit,
+                                     bool (*each)(void                  *user,
+                                                  const hfsb_json_value *item),
+                                     void *user, hfsb_err *err);
+
+/* ---- hub_error.c ---- */
+
+/* The reply's status is not 2xx: what that means, in *err. */
+HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
+                                       const hfsbi_hub_request *request,
+                                       hfsb_err                *err);
+/* A whole reply that cannot be understood. */
+HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsbi_hub_request *request,
+                                   const char *problem, hfsb_err *err);
+/* What the Hub says about waiting: milliseconds, or -1. */
+HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply);
+/* Appends text with the token and the request's secrets taken out. */
+HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
+                                      const hfsbi_hub_request *request,
+                                      hfsb_str text, hfsb_buf *out);
+
+/* ---- hub_jobs.c ---- */
+
+/* Makes the target of a request about a job, which is {rest} of it, and adds
+   its id to what. */
+HFSBI_FN hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
+                                          hfsbi_hub_request *request,
+                                          hfsb_str space, hfsb_str id,
+                                          const char *rest, hfsb_err *err);
+
+/* ---- hub.c ---- */
+
+/* For the sandboxes of a hub. */
+HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
+/* One line to the log, when there is one. */
+HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* True the first time it is asked about that topic. */
+HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic);
+/* Overwrites and frees. */
+HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b);
+
+/* ---- pieces of JSON ---- */
+
+HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
+                            hfsb_str value);
+/* [{"key":..,"value":..}], nothing for none. */
+HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
+                                 const hfsb_hub_pair *pairs, size_t count);
+/* Copies a string of at most size - 1 bytes, "" for anything else; what is
+   longer is cut at a character's border. */
+HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
+                             size_t size);
+/* A name for a secret or variable: a letter, then letters, digits and "_",
+   at least `least` in all. */
+HFSBI_FN hfsb_status hfsbi_hub_check_key(hfsb_str key, size_t least,
+                                         hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
+                                          size_t count, size_t least,
+                                          hfsb_err *err);
+
+/* ---- src/hub_env.c ---- */
+/* hub_env.c - what the environment says about the Hub. Depends on: file. */
+/* An empty variable counts as unset. */
+static hfsb_str hfsbi_env_get(const char *name) {
+    return hfsb_cstr(getenv(name));
+}
+
+/* 1, ON, YES or TRUE, in any case. */
+static bool hfsbi_env_is_true(const char *name) {
+    hfsb_str value = hfsbi_env_get(name);
+    return hfsb_http_same(value, HFSB_LIT("1")) ||
+           hfsb_http_same(value, HFSB_LIT("on")) ||
+           hfsb_http_same(value, HFSB_LIT("yes")) ||
+           hfsb_http_same(value, HFSB_LIT("true"));
+}
+
+/* ---- paths with "~" and variables in them ---- */
+
+static bool hfsbi_env_is_name(char c) {
+    char l = hfsbi_lower(c);
+    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* text begins with "$": puts the value of the variable there, or the text
+   itself when there is none, as Python does. Gives the bytes taken. */
+static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
+    char     name[256];
+    bool     braces = text.len > 1 && text.ptr[1] == '{';
+    size_t   from = braces ? 2 : 1, to = from, end;
+    hfsb_str value = HFSB_INIT;
+    if (braces) to = hfsb_str_find_byte(text, '}');
+    else
+        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
+    if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
+        hfsbi_put_byte(sink, '$');
+        return 1;
+    }
+    end = to + (braces ? 1 : 0);
+    memcpy(name, text.ptr + from, to - from);
+    name[to - from] = '\0';
+    if (getenv(name)) value = hfsbi_env_get(name);
+    else value = hfsb_str_slice(text, 0, end);
+    hfsbi_put(sink, value);
+    return end;
+}
+
+static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
+    hfsb_str   home = hfsbi_env_get("HOME");
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
+                     hfsb_str_starts(text, HFSB_LIT("~/")))) {
+        hfsbi_put(&sink, home);
+        text = hfsb_str_slice(text, 1, text.len);
+    }
+    while (text.len) {
+        size_t n = 1;
+        if (*text.ptr == '$') n = hfsbi_env_variable(&sink, text);
+        else hfsbi_put_byte(&sink, *text.ptr);
+        text = hfsb_str_slice(text, n, text.len);
+    }
+    return hfsbi_sink_end(&sink);
+}
+
+/* ---- the token ---- */
+
+/* Appends it without line breaks, and without white space around it. */
+static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     i, from = 0;
+    while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
+    while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
+        raw.len--;
+    for (i = from; i < raw.len; i++)
+        if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
+            hfsbi_put_byte(&sink, raw.ptr[i]);
+    return hfsbi_sink_end(&sink);
+}
+
+/* Where the file with the token is; *path stays empty when that is nowhere. */
+static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
+    hfsb_str    file = hfsbi_env_get("HF_TOKEN_PATH");
+    hfsb_str    home = hfsbi_env_get("HF_HOME");
+    hfsb_str    cache = hfsbi_env_get("XDG_CACHE_HOME");
+    hfsb_status status;
+    if (file.len) return hfsbi_env_expand(file, path);
+    if (home.len) status = hfsbi_env_expand(home, path);
+    else {
+        if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
+        if (!cache.len) cache = HFSB_LIT("~/.cache");
+        status = hfsbi_env_expand(cache, path);
+        if (status == HFSB_OK)
+            status = hfsb_buf_append(path, HFSB_LIT("/huggingface"));
+    }
+    if (status != HFSB_OK) return status;
+    return hfsb_buf_append(path, HFSB_LIT("/token"));
+}
+
+enum { HFSBI_ENV_TOKEN_FILE = 65536 };
+
+static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
+    hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status status;
+    path.alloc = raw.alloc = out->alloc;
+    status = hfsbi_env_token_path(&path);
+    if (status == HFSB_OK && path.len) {
+        status = hfsb_file_read(NULL, hfsb_buf_str(&path),
+                                HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
+        if (status == HFSB_NOT_FOUND) status = HFSB_OK;
+        else if (status != HFSB_OK && status != HFSB_NOMEM)
+            status = hfsbi_fail(err, HFSB_IO, 0,
+                                "The file with the Hub's token cannot be "
+                                "read: %s",
+                                why.msg);
+    }
+    if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
+    if (status == HFSB_NOMEM)
+        hfsbi_fail_status(err, status, "The Hub's token");
+    hfsb_buf_free(&path);
+    hfsbi_hub_wipe(&raw);
+    return status;
+}
+
+static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
+    hfsb_status status;
+    if (hfsbi_env_is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return HFSB_OK;
+    status = hfsbi_env_clean(hfsbi_env_get("HF_TOKEN"), out);
+    if (status == HFSB_OK && !out->len)
+        status = hfsbi_env_clean(hfsbi_env_get("HUGGING_FACE_HUB_TOKEN"), out);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, "The Hub's token");
+    if (out->len) return HFSB_OK;
+    return hfsbi_env_token_file(out, err);
+}
+
+/* ---- all of it ---- */
+
+hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
+    hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
+    hfsb_status status;
+    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
+    if (!endpoint.len && hfsbi_env_is_true("HUGGINGFACE_CO_STAGING"))
+        endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
+    env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
+                   hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
+    status = hfsb_buf_append(&env->endpoint, endpoint);
+    if (status == HFSB_OK)
+        status = hfsb_buf_append(&env->origin,
+                                 hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    if (status != HFSB_OK)
+        hfsbi_fail_status(err, status, "The Hub's environment");
+    else status = hfsbi_env_token(&env->token, err);
+    if (status == HFSB_OK) return hfsbi_ok(err);
+    hfsb_hub_env_free(env);
+    return status;
+}
+
+void hfsb_hub_env_free(hfsb_hub_env *env) {
+    hfsb_buf_free(&env->endpoint);
+    hfsbi_hub_wipe(&env->token);
+    hfsb_buf_free(&env->origin);
+    env->offline = false;
+}
+
+/* ---- src/hub_error.c ---- */
+/* hub_error.c - what an answer of the Hub that is no success means, in words
+   that help. Depends on: http, net, json. */
+/* ---- secrets stay out ---- */
+
+/* The secret that begins at p, the longest when there are several; 0: none.
+   What is shorter than this could be any word. */
+enum { HFSBI_HUB_SECRET_LEAST = 4 };
+
+static size_t hfsbi_hub_secret_at(const hfsb_hub          *hub,
+                                  const hfsbi_hub_request *request,
+                                  hfsb_str                 rest) {
+    const hfsb_str token =
+        hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
+    size_t i, longest = 0;
+    if (token.len >= HFSBI_HUB_SECRET_LEAST && hfsb_str_starts(rest, token))
+        longest = token.len;
+    for (i = 0; i < request->secret_count; i++) {
+        hfsb_str secret = request->secrets[i].value;
+        if (secret.len >= HFSBI_HUB_SECRET_LEAST && secret.len > longest &&
+            hfsb_str_starts(rest, secret))
+            longest = secret.len;
+    }
+    return longest;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
+                                      const hfsbi_hub_request *request,
+                                      hfsb_str text, hfsb_buf *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    while (text.len) {
+        size_t n = hfsbi_hub_secret_at(hub, request, text);
+        if (n) hfsbi_put(&sink, HFSB_LIT("[secret]"));
+        else hfsbi_put_byte(&sink, *text.ptr);
+        text = hfsb_str_slice(text, n ? n : 1, text.len);
+    }
+    return hfsbi_sink_end(&sink);
+}
+
+/* ---- what the Hub said ---- */
+
+enum {
+    HFSBI_HUB_SAID = 2000
+}; /* bytes looked at: a message has room for
+                                   less */
+
+static bool hfsbi_hub_is_html(hfsb_str text) {
+    while (text.len && (*text.ptr == ' ' || *text.ptr == '\n' ||
+                        *text.ptr == '\r' || *text.ptr == '\t'))
+        text = hfsb_str_slice(text, 1, text.len);
+    return hfsb_str_starts(text, HFSB_LIT("<")) ||
+           hfsb_str_find(text, HFSB_LIT("<html")) != HFSB_NPOS ||
+           hfsb_str_find(text, HFSB_LIT("<!DOCTYPE")) != HFSB_NPOS;
+}
+
+/* Adds what is no page and was not said yet. */
+static hfsb_status hfsbi_hub_add(hfsb_buf *said, hfsb_str text) {
+    hfsbi_sink sink;
+    text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_SAID));
+    if (!text.len || hfsbi_hub_is_html(text) ||
+        hfsb_str_find(hfsb_buf_str(said), text) != HFSB_NPOS)
+        return HFSB_OK;
+    sink = hfsbi_sink_begin(said);
+    if (said->len) hfsbi_put(&sink, HFSB_LIT("; "));
+    hfsbi_put(&sink, text);
+    return hfsbi_sink_end(&sink);
+}
+
+/* A string, or those of an array; of objects their "message". */
+static hfsb_status hfsbi_hub_add_value(hfsb_buf              *said,
+                                       const hfsb_json_value *value) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_status    status = hfsbi_hub_add(said, hfsb_json_str(value, none));
+    hfsb_json_iter it;
+    if (hfsb_json_type_of(value) == HFSB_JSON_OBJECT)
+        return hfsbi_hub_add(
+            said, hfsb_json_str(hfsb_json_get(value, "message"), none));
+    if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY) return status;
+    it = hfsb_json_begin(value);
+    while (status == HFSB_OK && said->len < HFSBI_HUB_SAID &&
+           hfsb_json_next(&it)) {
+        const hfsb_json_value *item = it.value;
+        if (hfsb_json_type_of(item) == HFSB_JSON_OBJECT)
+            item = hfsb_json_get(item, "message");
+        status = hfsbi_hub_add(said, hfsb_json_str(item, none));
+    }
+    return status;
+}
+
+static hfsb_status hfsbi_hub_add_body(const hfsb_http_reply *reply,
+                                      const hfsb_alloc      *alloc,
+                                      hfsb_buf              *said) {
+    static const char *const keys[] = {"error", "errors", "error_description",
+                                       "message", "detail"};
+    hfsb_json_doc            doc = HFSB_INIT;
+    hfsb_str                 body = hfsb_buf_str(&reply->body), type;
+    hfsb_status              status;
+    size_t                   i;
+    doc.alloc = *alloc;
+    status = hfsb_json_parse(body, NULL, &doc, NULL);
+    if (status == HFSB_NOMEM) return status;
+    if (status != HFSB_OK) {
+        type = hfsb_http_reply_field(reply, "Content-Type", 0);
+        if (!hfsb_http_same(hfsb_str_slice(type, 0, 10),
+                            HFSB_LIT("text/plain")))
+            return HFSB_OK;
+        return hfsbi_hub_add(said, body);
+    }
+    for (i = 0; i < sizeof keys / sizeof *keys && status == HFSB_OK; i++)
+        status = hfsbi_hub_add_value(said, hfsb_json_get(doc.root, keys[i]));
+    hfsb_json_free(&doc);
+    return status;
+}
+
+/* X-Error-Message and the body's words, each once. */
+static hfsb_status hfsbi_hub_said(const hfsbi_hub_request *request,
+                                  hfsb_buf                *said) {
+    const hfsb_http_reply *reply = &request->reply;
+    hfsb_status            status = hfsbi_hub_add(
+                   said, hfsb_http_reply_field(reply, "X-Error-Message", 0));
+    if (status != HFSB_OK) return status;
+    return hfsbi_hub_add_body(reply, &said->alloc, said);
+}
+
+/* ---- waiting ---- */
+
+/* Digits of at most nine places behind `name` in a list of parameters; -1. */
+static long long hfsbi_hub_parameter(hfsb_str item, const char *name) {
+    long long value = -1;
+    while (item.len) {
+        size_t   end = hfsb_str_find_byte(item, ';'), i;
+        hfsb_str part = hfsbi_trim(hfsb_str_slice(item, 0, end));
+        item = hfsb_str_slice(item, end == HFSB_NPOS ? item.len : end + 1,
+                              item.len);
+        if (!hfsb_str_starts(part, hfsb_cstr(name))) continue;
+        part = hfsb_str_slice(part, strlen(name), part.len);
+        if (!part.len || part.len > 9) return -1;
+        value = 0;
+        for (i = 0; i < part.len; i++) {
+            if (part.ptr[i] < '0' || part.ptr[i] > '9') return -1;
+            value = value * 10 + (part.ptr[i] - '0');
+        }
+    }
+    return value;
+}
+
+/* RateLimit comes with every reply: only r=0 explains this one. A second more
+   than asked for, since theirs are whole ones. */
+HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply) {
+    hfsb_str  rest = hfsb_http_reply_field(reply, "RateLimit", 0), item;
+    long long seconds = -1, t;
+    while (reply->status == 429 && hfsbi_http_list_next(&rest, &item))
+        if (hfsbi_hub_parameter(item, "r=") == 0) {
+            t = hfsbi_hub_parameter(item, "t=");
+            if (t > seconds) seconds = t;
+        }
+    if (seconds < 0)
+        seconds = hfsbi_hub_parameter(
+            hfsb_http_reply_field(reply, "Retry-After", 0), "");
+    return seconds < 0 ? -1 : (seconds + 1) * 1000;
+}
+
+/* ---- what it means ---- */
+
+/* The Hub does not tell those who may not see a repository that it is there:
+   it says 401 then, but for a token that is none. */
+static bool hfsbi_hub_hidden(const hfsb_hub          *hub,
+                             const hfsbi_hub_request *request, hfsb_str said) {
+    const hfsb_str spaces = HFSB_LIT("/api/spaces/");
+    hfsb_str       target = hfsb_buf_str(&request->target);
+    return hfsb_hub_has_token(hub) && hfsb_str_starts(target, spaces) &&
+           hfsb_str_find(
+               said,
+               HFSB_LIT("Invalid credentials in Authorization header")) ==
+               HFSB_NPOS;
+}
+
+static hfsb_status hfsbi_hub_meaning(const hfsb_hub          *hub,
+                                     const hfsbi_hub_request *request,
+                                     hfsb_str                 said) {
+    hfsb_str code = hfsb_http_reply_field(&request->reply, "X-Error-Code", 0);
+    int      status = request->reply.status;
+    if (hfsb_str_equal(code, HFSB_LIT("RepoNotFound")) ||
+        hfsb_str_equal(code, HFSB_LIT("RevisionNotFound")) ||
+        hfsb_str_equal(code, HFSB_LIT("EntryNotFound")))
+        return HFSB_NOT_FOUND;
+    if (hfsb_str_equal(code, HFSB_LIT("GatedRepo")) ||
+        hfsb_str_equal(said, HFSB_LIT("Access to this resource is disabled.")))
+        return HFSB_DENIED;
+    switch (status) {
+    case 401:
+        return hfsbi_hub_hidden(hub, request, said) ? HFSB_NOT_FOUND
+                                                    : HFSB_AUTH;
+    case 402: return HFSB_PAYMENT;
+    case 403: return HFSB_DENIED;
+    case 404:
+    case 410: return HFSB_NOT_FOUND;
+    case 409: return HFSB_CONFLICT;
+    case 412: return HFSB_STALE;
+    case 429: return HFSB_RATE;
+    case 400:
+    case 413:
+    case 414:
+    case 416:
+    case 422: return HFSB_ARG;
+    default: return HFSB_REMOTE;
+    }
+}
+
+/* ---- what to do about it ---- */
+
+static void hfsbi_hub_advise_token(const hfsb_hub *hub, hfsb_err *err) {
+    if (hfsb_hub_has_token(hub))
+        hfsbi_err_add(err,
+                      " The Hub does not take this token: make a new one at "
+                      "%s/settings/tokens and set HF_TOKEN.",
+                      hub->endpoint.ptr);
+    else
+        hfsbi_err_add(err,
+                      " No token was sent: make one at %s/settings/tokens and "
+                      "set HF_TOKEN.",
+                      hub->endpoint.ptr);
+}
+
+static void hfsbi_hub_advise_wait(const hfsb_hub          *hub,
+                                  const hfsbi_hub_request *request,
+                                  hfsb_err                *err) {
+    if (request->asked_ms > hub->max_wait_ms)
+        hfsbi_err_add(err,
+                      " Too many requests: the Hub asks to wait %lld s, which "
+                      "is longer than this waits (%lld s). Try again then.",
+                      request->asked_ms / 1000, hub->max_wait_ms / 1000);
+    else
+        hfsbi_err_add(err, " Too many requests: wait some minutes and try "
+                           "again.");
+}
+
+static void hfsbi_hub_advise(const hfsb_hub          *hub,
+                             const hfsbi_hub_request *request,
+                             hfsb_status code, hfsb_err *err) {
+    switch (code) {
+    case HFSB_AUTH: hfsbi_hub_advise_token(hub, err); return;
+    case HFSB_RATE: hfsbi_hub_advise_wait(hub, request, err); return;
+    case HFSB_PAYMENT:
+        hfsbi_err_add(err,
+                      " This needs a paid plan, a payment method or credits: "
+                      "see %s/settings/billing.",
+                      hub->endpoint.ptr);
+        return;
+    case HFSB_DENIED:
+        hfsbi_err_add(err, " The token must have the right to write there, "
+                           "and the account what the Hub asks for.");
+        return;
+    case HFSB_NOT_FOUND:
+        hfsbi_err_add(err, " It is not there, or this token may not see it: "
+                           "check the name and what the token may do.");
+        return;
+    case HFSB_CONFLICT:
+        hfsbi_err_add(err, " It is there already, or something else is being "
+                           "done to it: take another name, or try again.");
+        return;
+    case HFSB_STALE:
+        hfsbi_err_add(err, " Someone else has changed it meanwhile: look at "
+                           "the newest state and try again.");
+        return;
+    case HFSB_ARG:
+        hfsbi_err_add(err, " The Hub does not take the request as it is.");
+        return;
+    default:
+        hfsbi_err_add(err,
+                      " The Hub has trouble, or it is not the Hub that "
+                      "answers at %s: try again later.",
+                      hub->endpoint.ptr);
+    }
+}
+
+/* For those who ask the Hub's people about it. */
+static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
+    static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
+                                        "X-Amz-Cf-Id"};
+    hfsb_str                 id = HFSB_INIT;
+    size_t                   i;
+    for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
+        id = hfsb_http_reply_field(&request->reply, names[i], 0);
+    if (!id.len) return;
+    hfsbi_err_add(err, " (request ");
+    hfsbi_err_quote(err, id, 120);
+    hfsbi_err_add(err, ")");
+}
+
+static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
+                                     const hfsbi_hub_request *request,
+                                     hfsb_str said, hfsb_err *err) {
+    hfsb_status code = hfsbi_hub_meaning(hub, request, said);
+    (void)hfsbi_fail(err, code, 0, "Could not %s: HTTP %d", request->what,
+                     request->reply.status);
+    if (said.len) {
+        hfsbi_err_add(err, ": ");
+        hfsbi_err_quote(err, said, 600);
+    } else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
+        hfsbi_err_add(err, " and a page of HTML");
+    if (!hfsb_str_ends(said, HFSB_LIT("."))) hfsbi_err_add(err, ".");
+    hfsbi_hub_advise(hub, request, code, err);
+    hfsbi_hub_add_id(request, err);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
+                                       const hfsbi_hub_request *request,
+                                       hfsb_err                *err) {
+    hfsb_buf    raw = HFSB_INIT, said = HFSB_INIT;
+    hfsb_status status;
+    raw.alloc = said.alloc = hub->alloc;
+    status = hfsbi_hub_said(request, &raw);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_redact(hub, request, hfsb_buf_str(&raw), &said);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_explain(hub, request, hfsb_buf_str(&said), err);
+    else status = hfsbi_fail_status(err, status, request->what);
+    hfsbi_hub_wipe(&raw);
+    hfsb_buf_free(&said);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsbi_hub_request *request,
+                                   const char *problem, hfsb_err *err) {
+    (void)hfsbi_fail(err, HFSB_REMOTE, 0, "Could not %s: HTTP %d, but %s.",
+                     request->what, request->reply.status, problem);
+    hfsbi_hub_add_id(request, err);
+    return HFSB_REMOTE;
+}
+
+/* ---- src/hub_request.c ---- */
+/* hub_request.c - one request to the Hub: its fields, its repeats, its pages.
+   Depends on: url, http, net, json, hub_error. */
+/* ---- begin and end ---- */
+
+HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
+                              const char *method, const hfsb_cancel *cancel,
+                              const char *what, ...) {
+    va_list ap;
+    memset(request, 0, sizeof *request);
+    request->method = method;
+    request->cancel = cancel;
+    request->asked_ms = -1;
+    request->target.alloc = request->body.alloc = hub->alloc;
+    va_start(ap, what);
+    (void)vsnprintf(request->what, sizeof request->what, what, ap);
+    va_end(ap);
+}
+
+HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request) {
+    hfsb_buf_free(&request->target);
+    hfsbi_hub_wipe(&request->body);
+    hfsb_http_reply_free(&request->reply);
+}
+
+/* ---- one try ---- */
+
+static bool hfsbi_hub_head(void *user, int status,
+                           const hfsb_http_field *fields, size_t count) {
+    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
+    size_t             i;
+    request->opened = status >= 200 && status <= 299;
+    if (!request->on_body) return true;
+    for (i = 0; i < count; i++) /* a page is no stream */
+        if (hfsbi_http_is(fields[i].name, "content-type") &&
+            hfsb_http_same(hfsb_str_slice(fields[i].value, 0, 9),
+                           HFSB_LIT("text/html")))
+            request->opened = false;
+    return true;
+}
+
+static bool hfsbi_hub_piece(void *user, hfsb_str piece) {
+    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
+    return !request->opened || request->on_body(request->user, piece);
+}
+
+/* Random, as RFC 9562 section 5.4 has it. */
+static void hfsbi_hub_uuid(char out[37]) {
+    unsigned char b[16];
+    size_t        i, at = 0;
+    hfsbi_random(b, sizeof b);
+    b[6] = (unsigned char)((b[6] & 0x0Fu) | 0x40u);
+    b[8] = (unsigned char)((b[8] & 0x3Fu) | 0x80u);
+    for (i = 0; i < sizeof b; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) out[at++] = '-';
+        (void)snprintf(out + at, 3, "%02x", (unsigned)b[i]);
+        at += 2;
+    }
+}
+
+/* Where the request goes. The token is for the Hub alone. */
+static hfsb_status hfsbi_hub_url(const hfsb_hub          *hub,
+                                 const hfsbi_hub_request *request,
+                                 hfsb_buf *url, bool *ours) {
+    hfsb_str   target = hfsb_buf_str(&request->target);
+    hfsb_url   there, here;
+    hfsbi_sink sink = hfsbi_sink_begin(url);
+    *ours = hfsb_str_starts(target, HFSB_LIT("/"));
+    if (*ours) hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
+    hfsbi_put(&sink, target);
+    if (!*ours)
+        *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
+                hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &here, NULL) ==
+                    HFSB_OK &&
+                hfsb_url_same_origin(&there, &here);
+    return hfsbi_sink_end(&sink);
+}
+
+enum { HFSBI_HUB_FIELDS = 5 };
+
+static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
+                            const char *name, hfsb_str value) {
+    fields[call->field_count].name = hfsb_cstr(name);
+    fields[call->field_count++].value = value;
+}
+
+static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
+                           hfsb_str url, hfsb_http_call *call) {
+    call->method = hfsb_cstr(request->method);
+    call->url = url;
+    call->on_head = hfsbi_hub_head;
+    call->user = request;
+    call->cancel = request->cancel;
+    if (request->on_body) {
+        call->on_body = hfsbi_hub_piece;
+        call->idle_ms = request->idle_ms;
+    } else call->total_ms = hub->timeout_ms;
+    if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
+    if (request->has_body) {
+        call->body = hfsb_buf_str(&request->body);
+        if (!call->body.ptr) call->body.ptr = "";
+    }
+}
+
+/* Warnings of the Hub, once a topic: "topic; message". */
+static void hfsbi_hub_warn(hfsb_hub *hub, const hfsbi_hub_request *request) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str value;
+    size_t   n, at;
+    text.alloc = hub->alloc;
+    for (n = 0; hub->log && n < 32; n++) {
+        value = hfsb_http_reply_field(&request->reply, "X-HF-Warning", n);
+        if (!value.ptr) break;
+        at = hfsb_str_find_byte(value, ';');
+        if (!hfsbi_hub_first(hub, hfsbi_trim(hfsb_str_slice(value, 0, at))))
+            continue;
+        if (at != HFSB_NPOS) value = hfsb_str_slice(value, at + 1, value.len);
+        hfsb_buf_truncate(&text, 0);
+        if (hfsbi_hub_redact(hub, request, hfsbi_trim(value), &text) ==
+            HFSB_OK)
+            hfsbi_hub_log(hub, "The Hub warns: %s", text.len ? text.ptr : "");
+    }
+    hfsbi_hub_wipe(&text);
+}
+
+/* No whole reply came. */
+static hfsb_status hfsbi_hub_unheard(const hfsb_hub    *hub,
+                                     hfsbi_hub_request *request,
+                                     hfsb_status status, const hfsb_err *why,
+                                     hfsb_err *err) {
+    bool broken =
+        status == HFSB_LOST || status == HFSB_TIMEOUT || status == HFSB_REMOTE;
+    bool sent = request->reply.sent;
+    request->again = status == HFSB_CONNECT || (broken && !sent) ||
+                     (broken && request->repeat);
+    if (sent && (broken || status == HFSB_CANCELLED)) request->unclear = true;
+    (void)hfsbi_fail(err, status, 0, "Could not %s: %s", request->what,
+                     why->msg[0] ? why->msg : hfsb_status_text(status));
+    if (status == HFSB_CONNECT)
+        hfsbi_err_add(err, " Is there a network, and is %s right?",
+                      hub->endpoint.ptr);
+    return status;
+}
+
+/* Nothing has happened at these, so they may be sent again in any case. */
+static bool hfsbi_hub_harmless(const hfsbi_hub_request *request) {
+    const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
+    int            status = request->reply.status;
+    return status == 429 ||
+           (status == 409 && hfsb_str_find(hfsb_buf_str(&request->reply.body),
+                                           busy) != HFSB_NPOS);
+}
+
+static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   hfsb_err *err) {
+    int  status = request->reply.status;
+    bool trouble = status == 408 || status == 500 || status == 502 ||
+                   status == 503 || status == 504;
+    hfsb_status code;
+    hfsbi_hub_warn(hub, request);
+    if (status >= 200 && status <= 299) {
+        if (request->on_body && !request->opened) {
+            request->again = true;
+            return hfsbi_hub_odd(request, "with a page of HTML", err);
+        }
+        if (!request->out) return hfsbi_ok(err);
+        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
+                               request->out, err);
+        if (code == HFSB_OK) return hfsbi_ok(err);
+        if (code == HFSB_NOMEM) return code;
+        request->again = request->repeat;
+        request->unclear = true;
+        return hfsbi_hub_odd(request, "what came is not JSON", err);
+    }
+    request->asked_ms = hfsbi_hub_asked(&request->reply);
+    request->again =
+        hfsbi_hub_harmless(request) || (trouble && request->repeat);
+    if (request->asked_ms > hub->max_wait_ms) request->again = false;
+    if (status >= 500 || status == 408) request->unclear = true;
+    return hfsbi_hub_refused(hub, request, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_field fields[HFSBI_HUB_FIELDS];
+    hfsb_buf        url = HFSB_INIT;
+    hfsb_err        why = HFSB_INIT;
+    char            uuid[37];
+    hfsb_status     status;
+    bool            ours;
+    request->again = request->opened = false;
+    request->asked_ms = -1;
+    if (hub->offline)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "Could not %s: offline (HF_HUB_OFFLINE).",
+                          request->what);
+    url.alloc = hub->alloc;
+    status = hfsbi_hub_url(hub, request, &url, &ours);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    hfsbi_hub_uuid(uuid);
+    hfsbi_hub_call(hub, request, hfsb_buf_str(&url), &call);
+    call.fields = fields;
+    hfsbi_hub_field(&call, fields, "Accept", HFSB_LIT("*/*"));
+    if (request->has_body)
+        hfsbi_hub_field(&call, fields, "Content-Type",
+                        hfsb_cstr(request->content_type ? request->content_type
+                                                        : "application/json"));
+    hfsbi_hub_field(&call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
+    if (ours && hub->authorization.len)
+        hfsbi_hub_field(&call, fields, "Authorization",
+                        hfsb_buf_str(&hub->authorization));
+    hfsbi_hub_field(&call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+    hfsb_http_reply_free(&request->reply);
+    request->reply.url.alloc = request->reply.body.alloc =
+        request->reply.head.alloc = hub->alloc;
+    status = hfsb_http_send(hub->transport, &call, &request->reply, &why);
+    if (status == HFSB_OK) status = hfsbi_hub_heard(hub, request, err);
+    else status = hfsbi_hub_unheard(hub, request, status, &why, err);
+    hfsb_buf_free(&url);
+    return status;
+}
+
+/* ---- repeats ---- */
+
+HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n) {
+    long long ms = hub->delay_ms, most = hub->delay_ms * 8;
+    while (n-- > 1 && ms < most) ms *= 2;
+    return ms;
+}
+
+HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
+                             size_t n, hfsb_err *err) {
+    long long ms = hfsbi_hub_delay(hub, n);
+    int       status = request->reply.status;
+    char      why[32];
+    if (request->asked_ms >= 0) ms = request->asked_ms;
+    if (!status) (void)snprintf(why, sizeof why, "no answer");
+    else if (request->opened) (void)snprintf(why, sizeof why, "to its end");
+    else (void)snprintf(why, sizeof why, "HTTP %d", status);
+    hfsbi_hub_log(hub, "Could not %s (%s): trying again in %lld.%lld s.",
+                  request->what, why, ms / 1000, ms % 1000 / 100);
+    if (hfsb_cancel_wait(request->cancel, ms)) return true;
+    (void)hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled: could not %s.",
+                     request->what);
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_err *err) {
+    hfsb_status status;
+    size_t      n;
+    for (n = 1;; n++) {
+        bool before = request->unclear;
+        status = hfsbi_hub_once(hub, request, err);
+        if (status == HFSB_NOT_FOUND && request->gone_is_done && before)
+            return hfsbi_ok(err);
+        if (status == HFSB_OK || !request->again || n >= hub->tries)
+            return status;
+        if (!hfsbi_hub_wait(hub, request, n, err)) return HFSB_CANCELLED;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_send_json(hfsb_hub          *hub,
+                                         hfsbi_hub_request *request,
+                                         hfsb_json_writer *w, hfsb_err *err) {
+    hfsb_status status = hfsb_json_writer_finish(w, err);
+    request->has_body = true;
+    if (status == HFSB_OK) status = hfsbi_hub_send(hub, request, err);
+    return status;
+}
+
+/* ---- pages ---- */
+
+/* The address in <...> of the link whose rel is next; "" when there is none.
+ */
+static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
+    hfsb_str none = HFSB_INIT;
+    size_t   n;
+    for (n = 0; n < 8; n++) {
+        hfsb_str rest = hfsb_http_reply_field(reply, "Link", n);
+        if (!rest.ptr) return none;
+        while (rest.len) {
+            size_t   from = hfsb_str_find_byte(rest, '<');
+            size_t   to = hfsb_str_find_byte(rest, '>'), end;
+            hfsb_str link, parameters;
+            if (from == HFSB_NPOS || to == HFSB_NPOS || to < from) break;
+            link = hfsb_str_slice(rest, from + 1, to);
+            rest = hfsb_str_slice(rest, to + 1, rest.len);
+            end = hfsb_str_find_byte(rest, '<'); /* of the next one */
+            parameters = hfsb_str_slice(rest, 0, end);
+            if (hfsb_str_find(parameters, HFSB_LIT("rel=\"next\"")) !=
+                    HFSB_NPOS ||
+                hfsb_str_find(parameters, HFSB_LIT("rel=next")) != HFSB_NPOS)
+                return link;
+        }
+    }
+    return none;
+}
+
+/* The Hub gives its public addresses, whatever it was reached by. */
+static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
+                                    hfsbi_hub_request *request, hfsb_str link,
+                                    hfsb_err *err) {
+    const hfsb_str public_url = HFSB_LIT("https://huggingface.co/");
+    hfsb_buf       next = HFSB_INIT;
+    hfsb_status    status;
+    next.alloc = hub->alloc;
+    if (hfsb_str_starts(link, public_url)) {
+        hfsbi_sink sink = hfsbi_sink_begin(&next);
+        hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
+        hfsbi_put(&sink, hfsb_str_slice(link, public_url.len - 1, link.len));
+        status = hfsbi_sink_end(&sink);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    } else
+        status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
+                                  &next, err);
+    if (status == HFSB_ARG) status = HFSB_REMOTE;
+    if (status == HFSB_OK &&
+        hfsb_str_equal(hfsb_buf_str(&next), hfsb_buf_str(&request->target)))
+        status = hfsbi_hub_odd(request, "the next page is the same one", err);
+    if (status != HFSB_OK) {
+        hfsb_buf_free(&next);
+        return status;
+    }
+    hfsb_buf_free(&request->target);
+    request->target = next;
+    return HFSB_OK;
+}
+
+/* One page; *left is how many more are wanted, *more whether to go on. */
+static hfsb_status
+hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
+               bool (*each)(void *user, const hfsb_json_value *item),
+               void *user, bool *more, hfsb_err *err) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_status    status;
+    doc.alloc = hub->alloc;
+    request->out = &doc;
+    *more = false;
+    status = hfsbi_hub_send(hub, request, err);
+    request->out = NULL;
+    if (status != HFSB_OK) return status;
+    if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
+        status = hfsbi_hub_odd(request, "what came is not a list", err);
+    *more = status == HFSB_OK;
+    it = hfsb_json_begin(doc.root);
+    while (*more && hfsb_json_next(&it)) {
+        *more = each(user, it.value);
+        if (--*left == 0) *more = false;
+    }
+    hfsb_json_free(&doc);
+    return status;
+}
+
+enum { HFSBI_HUB_PAGES = 10000 };
+
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     size_t limit,
+                                     bool (*each)(void                  *user,
+                                                  const hfsb_json_value *item),
+                                     void *user, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      left = limit ? limit : HFSB_NPOS, page;
+    bool        more = true;
+    hfsb_str    link;
+    request->repeat = true;
+    for (page = 0; more && page < HFSBI_HUB_PAGES; page++) {
+        status = hfsbi_hub_page(hub, request, &left, each, user, &more, err);
+        if (!more) break;
+        link = hfsbi_hub_next_link(&request->reply);
+        if (!link.len) break;
+        status = hfsbi_hub_follow(hub, request, link, err);
+        more = status == HFSB_OK;
+    }
+    return status;
+}
+
+/* ---- src/hub.c ---- */
+/* hub.c - the handle of the Hub, and what all its calls share. Depends on:
+   url, net, json. */
+/* ---- open and close ---- */
+
+HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
+    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
+    hfsb_buf_free(b);
+}
+
+/* What may stand in a field without quoting: no blank, no control byte. */
+static bool hfsbi_hub_is_plain(hfsb_str s, bool blanks) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c > '~' || c < (blanks ? ' ' : '!')) return false;
+    }
+    return true;
+}
+
+static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
+    hfsb_url url;
+    if (!opts || !opts->transport || !opts->transport->perform)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The Hub needs a transport: hfsb_net_open() gives "
+                          "one for http, hfsb_http_curl.h one for https.");
+    if (!hfsbi_hub_is_plain(opts->token, false))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The Hub's token has a blank, a line break or a "
+                          "byte that is not ASCII in it. Set HF_TOKEN to the "
+                          "token alone.");
+    if (!hfsbi_hub_is_plain(opts->user_agent, true))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "user_agent has a control byte or a byte that is "
+                          "not ASCII in it.");
+    if (!opts->endpoint.len) return HFSB_OK;
+    if (hfsb_url_parse(opts->endpoint, &url, err) != HFSB_OK) {
+        hfsbi_err_add(err, " (HF_ENDPOINT)");
+        return HFSB_ARG;
+    }
+    if (url.user.len || hfsb_str_find_byte(opts->endpoint, '?') != HFSB_NPOS ||
+        hfsb_str_find_byte(opts->endpoint, '#') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The Hub's endpoint must be an address like "
+                          "https://huggingface.co, without a user, \"?\" or "
+                          "\"#\" (HF_ENDPOINT).");
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_hub_fill(hfsb_hub *hub, const hfsb_hub_opts *opts) {
+    hfsb_str   endpoint = opts->endpoint;
+    hfsbi_sink sink;
+    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
+    if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
+    sink = hfsbi_sink_begin(&hub->endpoint);
+    hfsbi_put(&sink, endpoint);
+    if (hfsbi_sink_end(&sink) != HFSB_OK) return HFSB_NOMEM;
+    sink = hfsbi_sink_begin(&hub->authorization);
+    if (opts->token.len) hfsbi_put(&sink, HFSB_LIT("Bearer "));
+    hfsbi_put(&sink, opts->token);
+    if (hfsbi_sink_end(&sink) != HFSB_OK) return HFSB_NOMEM;
+    sink = hfsbi_sink_begin(&hub->agent);
+    hfsbi_put(&sink, opts->user_agent);
+    if (opts->user_agent.len) hfsbi_put(&sink, HFSB_LIT("; "));
+    hfsbi_put(&sink, HFSB_LIT("hfsb/" HFSB_VERSION));
+    return hfsbi_sink_end(&sink);
+}
+
+hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
+                          hfsb_err *err) {
+    hfsb_hub   *hub;
+    hfsb_status status = hfsbi_hub_check(opts, err);
+    *out = NULL;
+    if (status != HFSB_OK) return status;
+    hub = (hfsb_hub *)hfsbi_array(&opts->alloc, 1, sizeof *hub);
+    if (!hub) return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
+    memset(hub, 0, sizeof *hub);
+    hub->alloc = opts->alloc;
+    if (pthread_mutex_init(&hub->lock, NULL) != 0) {
+        hfsbi_array_free(&opts->alloc, hub, 1, sizeof *hub);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
+    }
+    hub->endpoint.alloc = hub->authorization.alloc = hub->agent.alloc =
+        hub->owner.alloc = hub->topics.alloc = opts->alloc;
+    hub->topics.max = 16384;
+    hub->transport = opts->transport;
+    hub->offline = opts->offline;
+    hub->timeout_ms = opts->timeout_ms > 0 ? opts->timeout_ms : 60000;
+    hub->delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
+    hub->max_wait_ms = opts->max_wait_ms > 0 ? opts->max_wait_ms : 60000;
+    hub->tries = opts->tries ? opts->tries : 5;
+    hub->log = opts->log;
+    hub->user = opts->user;
+    if (hfsbi_hub_fill(hub, opts) != HFSB_OK) {
+        hfsb_hub_close(hub);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
+    }
+    *out = hub;
+    return hfsbi_ok(err);
+}
+
+void hfsb_hub_close(hfsb_hub *hub) {
+    hfsb_alloc alloc;
+    if (!hub) return;
+    alloc = hub->alloc;
+    hfsb_buf_free(&hub->endpoint);
+    hfsbi_hub_wipe(&hub->authorization);
+    hfsb_buf_free(&hub->agent);
+    hfsb_buf_free(&hub->owner);
+    hfsb_buf_free(&hub->topics);
+    pthread_mutex_destroy(&hub->lock);
+    hfsbi_array_free(&alloc, hub, 1, sizeof *hub);
+}
+
+hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub) {
+    return hfsb_buf_str(&hub->endpoint);
+}
+
+bool hfsb_hub_has_token(const hfsb_hub *hub) {
+    return hub->authorization.len != 0;
+}
+
+HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub) {
+    return hub->transport;
+}
+
+/* ---- its log ---- */
+
+HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
+    char    line[1024];
+    int     n;
+    va_list ap;
+    if (!hub->log) return;
+    va_start(ap, format);
+    n = vsnprintf(line, sizeof line, format, ap);
+    va_end(ap);
+    if (n < 0) return;
+    if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
+    hub->log(hub->user, hfsb_str_make(line, (size_t)n));
+}
+
+/* Without memory a warning is told again: no harm. */
+HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
+    hfsb_str rest;
+    bool     told = false;
+    pthread_mutex_lock(&hub->lock);
+    rest = hfsb_buf_str(&hub->topics);
+    while (rest.len && !told) {
+        size_t end = hfsb_str_find_byte(rest, '\n');
+        told = hfsb_str_equal(hfsb_str_slice(rest, 0, end), topic);
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    }
+    if (!told) {
+        hfsbi_sink sink = hfsbi_sink_begin(&hub->topics);
+        hfsbi_put(&sink, topic);
+        hfsbi_put_byte(&sink, '\n');
+        (void)hfsbi_sink_end(&sink);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return !told;
+}
+
+/* ---- who we are ---- */
+
+hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
+                            hfsb_json_doc *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    hfsbi_hub_begin(hub, &request, "GET", cancel,
+                    "ask the Hub whose token this is");
+    request.repeat = true;
+    request.out = out;
+    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/whoami-v2"));
+    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    else status = hfsbi_fail_status(err, status, "Hub");
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+static hfsb_status
+hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_str       name;
+    hfsb_status    status;
+    if (!hfsb_hub_has_token(hub))
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "No token, so there is no owner to ask the Hub "
+                          "for: set HF_TOKEN (make one at %s/settings/tokens)"
+                          ", or name the owner.",
+                          hub->endpoint.ptr);
+    doc.alloc = hub->alloc;
+    status = hfsb_hub_whoami(hub, cancel, &doc, err);
+    if (status != HFSB_OK) return status;
+    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), none);
+    if (!name.len)
+        status = hfsbi_fail(err, HFSB_REMOTE, 0,
+                            "The Hub's answer to whoami has no name.");
+    else {
+        pthread_mutex_lock(&hub->lock);
+        if (!hub->owner.len) status = hfsb_buf_append(&hub->owner, name);
+        pthread_mutex_unlock(&hub->lock);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, "whoami");
+    }
+    hfsb_json_free(&doc);
+    return status;
+}
+
+hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
+                          hfsb_buf *out, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    bool        known;
+    pthread_mutex_lock(&hub->lock);
+    known = hub->owner.len != 0;
+    pthread_mutex_unlock(&hub->lock);
+    if (!known) status = hfsbi_hub_ask_owner(hub, cancel, err);
+    if (status != HFSB_OK) return status;
+    /* once set it does not change */
+    status = hfsb_buf_append(out, hfsb_buf_str(&hub->owner));
+    if (status != HFSB_OK) return hfsbi_fail_status(err, status, "whoami");
+    return hfsbi_ok(err);
+}
+
+/* ---- pieces of JSON ---- */
+
+HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
+                            hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
+                                 const hfsb_hub_pair *pairs, size_t count) {
+    size_t i;
+    if (!count) return;
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_array(w);
+    for (i = 0; i < count; i++) {
+        hfsb_json_put_object(w);
+        hfsbi_hub_put(w, "key", pairs[i].key);
+        hfsbi_hub_put(w, "value", pairs[i].value);
+        if (pairs[i].description.len)
+            hfsbi_hub_put(w, "description", pairs[i].description);
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
+                             size_t size) {
+    hfsb_str text = hfsb_json_str(value, hfsb_str_make("", 0));
+    size_t   n = text.len;
+    if (n >= size) {
+        n = size - 1;
+        while (n > 0 && ((unsigned char)text.ptr[n] & 0xC0u) == 0x80u) n--;
+    }
+    if (n) memcpy(out, text.ptr, n);
+    out[n] = '\0';
+}
+
+static bool hfsbi_hub_is_letter(char c) {
+    char l = hfsbi_lower(c);
+    return l >= 'a' && l <= 'z';
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_check_key(hfsb_str key, size_t least,
+                                         hfsb_err *err) {
+    size_t i;
+    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
+    for (i = 1; ok && i < key.len; i++)
+        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
+             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
+    if (ok) return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
+    hfsbi_err_quote(err, key, 60);
+    hfsbi_err_add(err,
+                  "\" is not a name the Hub takes: it must be a letter, then "
+                  "letters, digits and \"_\"%s.",
+                  least > 1 ? ", two at least" : "");
+    return HFSB_ARG;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
+                                          size_t count, size_t least,
+                                          hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      i;
+    for (i = 0; i < count && status == HFSB_OK; i++)
+        status = hfsbi_hub_check_key(pairs[i].key, least, err);
+    return status;
+}
+
+/* ---- src/hub_space.c ---- */
+/* hub_space.c - Spaces: made, set, paused, looked at, listed, deleted. Depends
+   on: path, http, json, hub_request. */
+/* A request about a Space: its target is /api/spaces/{id}{rest}. The id is
+   checked before anything is sent. */
+static hfsb_status
+hfsbi_space_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
+                  const char *method, const char *verb, hfsb_str id,
+                  const char *rest, const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsb_status status = hfsb_space_check(id, err);
+    hfsbi_hub_begin(hub, request, method, cancel, "%s %.*s", verb,
+                    (int)(id.len < 150 ? id.len : 150), id.ptr);
+    if (status != HFSB_OK) return status;
+    status = hfsb_buf_printf(&request->target, "/api/spaces/%.*s%s",
+                             (int)id.len, id.ptr, rest);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    return status;
+}
+
+/* ---- made and deleted ---- */
+
+static void hfsbi_space_put(hfsb_json_writer *w, const hfsb_space_spec *spec) {
+    if (spec->hardware.len) hfsbi_hub_put(w, "hardware", spec->hardware);
+    if (spec->sleep_time) {
+        hfsb_json_put_key(w, HFSB_LIT("sleepTimeSeconds"));
+        hfsb_json_put_int(w, spec->sleep_time);
+    }
+    hfsbi_hub_put_list(w, "secrets", spec->secrets, spec->secret_count);
+    hfsbi_hub_put_list(w, "variables", spec->variables, spec->variable_count);
+}
+
+static void hfsbi_space_put_visibility(hfsb_json_writer      *w,
+                                       const hfsb_space_spec *spec) {
+    hfsbi_hub_put(w, "visibility",
+                  spec->visible ? HFSB_LIT("public") : HFSB_LIT("private"));
+}
+
+static hfsb_status hfsbi_space_check_spec(const hfsb_space_spec *spec,
+                                          hfsb_err              *err) {
+    hfsb_status status = hfsb_space_check(spec->id, err);
+    if (status == HFSB_OK)
+        status =
+            hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_check_keys(spec->variables, spec->variable_count, 1,
+                                      err);
+    return status;
+}
+
+/* The request may have been carried out, but no one said so: is it there now?
+   A new Space is not seen at once, so it is looked for as often as a request
+   is tried. *err is what the request gave, and stays when it is not there. */
+static hfsb_status hfsbi_space_look(hfsb_hub *hub, hfsb_str id,
+                                    hfsb_status        status,
+                                    const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_request look;
+    hfsb_err          why = HFSB_INIT;
+    hfsb_status       found = HFSB_NOT_FOUND;
+    size_t            n;
+    if (hfsbi_space_begin(hub, &look, "GET", "see whether there is", id, "",
+                          cancel, &why) == HFSB_OK) {
+        look.repeat = true;
+        for (n = 1; found == HFSB_NOT_FOUND; n++) {
+            found = hfsbi_hub_send(hub, &look, &why);
+            if (found != HFSB_NOT_FOUND || n >= hub->tries ||
+                !hfsbi_hub_wait(hub, &look, n, &why))
+                break;
+        }
+    }
+    hfsbi_hub_end(&look);
+    if (found == HFSB_OK) {
+        hfsbi_hub_log(hub, "The Hub's answer was lost, but %.*s was made.",
+                      (int)id.len, id.ptr);
+        return hfsbi_ok(err);
+    }
+    if (found == HFSB_NOT_FOUND)
+        hfsbi_err_add(err, " There is no %.*s now, as far as one can see.",
+                      (int)id.len, id.ptr);
+    else
+        hfsbi_err_add(err, " Whether %.*s was made is not known.", (int)id.len,
+                      id.ptr);
+    return status;
+}
+
+static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_json_writer      *w,
+                                    const hfsb_space_spec *spec,
+                                    hfsb_err              *err) {
+    hfsb_err    own = HFSB_INIT; /* looking adds to the message */
+    hfsb_status status;
+    request->secrets = spec->secrets;
+    request->secret_count = spec->secret_count;
+    status = hfsbi_hub_send_json(hub, request, w, &own);
+    if (status != HFSB_OK && request->unclear && status != HFSB_CANCELLED &&
+        status != HFSB_NOMEM)
+        status =
+            hfsbi_space_look(hub, spec->id, status, request->cancel, &own);
+    if (err) *err = own;
+    return status;
+}
+
+hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                               const hfsb_space_spec *spec,
+                               const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status;
+    status = hfsbi_space_begin(hub, &request, "POST", "duplicate", from,
+                               "/duplicate", cancel, err);
+    if (status == HFSB_OK) status = hfsbi_space_check_spec(spec, err);
+    if (status == HFSB_OK) {
+        (void)snprintf(request.what, sizeof request.what,
+                       "duplicate %.*s as %.*s", (int)from.len, from.ptr,
+                       (int)spec->id.len, spec->id.ptr);
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_hub_put(&w, "repository", spec->id);
+        hfsbi_space_put_visibility(&w, spec);
+        hfsbi_space_put(&w, spec);
+        hfsb_json_put_end(&w);
+        status = hfsbi_space_make(hub, &request, &w, spec, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* "owner/name" as the calls under /api/repos have it. */
+static void hfsbi_space_put_name(hfsb_json_writer *w, hfsb_str id) {
+    size_t slash = hfsb_str_find_byte(id, '/');
+    hfsbi_hub_put(w, "name", hfsb_str_slice(id, slash + 1, id.len));
+    hfsbi_hub_put(w, "organization", hfsb_str_slice(id, 0, slash));
+}
+
+hfsb_status hfsb_hub_create(hfsb_hub *hub, const hfsb_space_spec *spec,
+                            const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status = hfsbi_space_check_spec(spec, err);
+    if (status != HFSB_OK) return status;
+    hfsbi_hub_begin(hub, &request, "POST", cancel, "create %.*s",
+                    (int)spec->id.len, spec->id.ptr);
+    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/repos/create"));
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    else {
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_space_put_name(&w, spec->id);
+        hfsbi_space_put_visibility(&w, spec);
+        hfsbi_hub_put(&w, "type", HFSB_LIT("space"));
+        hfsbi_hub_put(&w, "sdk", HFSB_LIT("docker"));
+        hfsbi_space_put(&w, spec);
+        hfsb_json_put_end(&w);
+        status = hfsbi_space_make(hub, &request, &w, spec, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
+                            const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status = hfsb_space_check(id, err);
+    if (status != HFSB_OK) return status;
+    hfsbi_hub_begin(hub, &request, "DELETE", cancel, "delete %.*s",
+                    (int)id.len, id.ptr);
+    request.repeat = request.gone_is_done = true;
+    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/repos/delete"));
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    else {
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_space_put_name(&w, id);
+        hfsbi_hub_put(&w, "type", HFSB_LIT("space"));
+        hfsb_json_put_end(&w);
+        status = hfsbi_hub_send_json(hub, &request, &w, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- secrets and variables ---- */
+
+static const char *hfsbi_space_store(hfsb_hub_store store) {
+    return store == HFSB_HUB_SECRETS ? "/secrets" : "/variables";
+}
+
+/* pair->value.ptr NULL and no description: the key alone. */
+static hfsb_status
+hfsbi_space_store_send(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
+                       const char *method, const hfsb_hub_pair *pair,
+                       const hfsb_cancel *cancel, hfsb_err *err) {
+    bool              set = method[0] == 'P';
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    char              verb[128];
+    hfsb_status       status = hfsbi_hub_check_key(pair->key, 1, err);
+    if (status != HFSB_OK) return status;
+    (void)snprintf(
+        verb, sizeof verb, "%s the %s %.*s of", set ? "set" : "remove",
+        store == HFSB_HUB_SECRETS ? "secret" : "variable",
+        (int)(pair->key.len < 80 ? pair->key.len : 80), pair->key.ptr);
+    status = hfsbi_space_begin(hub, &request, method, verb, id,
+                               hfsbi_space_store(store), cancel, err);
+    if (status == HFSB_OK) {
+        request.repeat = true;
+        request.secrets = pair;
+        request.secret_count = set ? 1 : 0;
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_hub_put(&w, "key", pair->key);
+        if (set) hfsbi_hub_put(&w, "value", pair->value);
+        if (set && pair->description.len)
+            hfsbi_hub_put(&w, "description", pair->description);
+        hfsb_json_put_end(&w);
+        status = hfsbi_hub_send_json(hub, &request, &w, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
+                         const hfsb_hub_pair *pair, const hfsb_cancel *cancel,
+                         hfsb_err *err) {
+    return hfsbi_space_store_send(hub, id, store, "POST", pair, cancel, err);
+}
+
+hfsb_status hfsb_hub_unset(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
+                           hfsb_str key, const hfsb_cancel *cancel,
+                           hfsb_err *err) {
+    hfsb_hub_pair pair = HFSB_INIT;
+    pair.key = key;
+    return hfsbi_space_store_send(hub, id, store, "DELETE", &pair, cancel,
+                                  err);
+}
+
+/* ---- looking ---- */
+
+static hfsb_status hfsbi_space_get(hfsb_hub *hub, hfsb_str id,
+                                   const char *verb, const char *rest,
+                                   const hfsb_cancel *cancel,
+                                   hfsb_json_doc *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    status =
+        hfsbi_space_begin(hub, &request, "GET", verb, id, rest, cancel, err);
+    request.repeat = true;
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_stored(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
+                            const hfsb_cancel *cancel, hfsb_json_doc *out,
+                            hfsb_err *err) {
+    return hfsbi_space_get(hub, id,
+                           store == HFSB_HUB_SECRETS ? "list the secrets of"
+                                                     : "list the variables of",
+                           hfsbi_space_store(store), cancel, out, err);
+}
+
+static void hfsbi_space_runtime_read(const hfsb_json_value *root,
+                                     hfsb_space_runtime    *out) {
+    const hfsb_json_value *hardware = hfsb_json_get(root, "hardware");
+    memset(out, 0, sizeof *out);
+    hfsbi_hub_copy(hfsb_json_get(root, "stage"), out->stage,
+                   sizeof out->stage);
+    hfsbi_hub_copy(hfsb_json_get(hardware, "current"), out->hardware,
+                   sizeof out->hardware);
+    hfsbi_hub_copy(hfsb_json_get(hardware, "requested"), out->requested,
+                   sizeof out->requested);
+    hfsbi_hub_copy(hfsb_json_get(root, "sha"), out->sha, sizeof out->sha);
+    hfsbi_hub_copy(hfsb_json_get(root, "errorMessage"), out->error,
+                   sizeof out->error);
+    out->sleep_time = hfsb_json_int(hfsb_json_get(root, "gcTimeout"), 0);
+}
+
+/* Sends it; the answer is a runtime, of which only the stage must be there.
+   The request is ended. */
+static hfsb_status hfsbi_space_runtime_send(hfsb_hub           *hub,
+                                            hfsbi_hub_request  *request,
+                                            hfsb_space_runtime *out,
+                                            hfsb_err           *err) {
+    hfsb_json_doc      doc = HFSB_INIT;
+    hfsb_space_runtime runtime = HFSB_INIT;
+    hfsb_status        status;
+    doc.alloc = hub->alloc;
+    request->repeat = true;
+    if (out) request->out = &doc;
+    status = hfsbi_hub_send(hub, request, err);
+    if (status == HFSB_OK && out) {
+        hfsbi_space_runtime_read(doc.root, &runtime);
+        if (!runtime.stage[0])
+            status = hfsbi_hub_odd(request, "the answer has no stage", err);
+        else *out = runtime;
+    }
+    hfsb_json_free(&doc);
+    hfsbi_hub_end(request);
+    return status;
+}
+
+hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
+                             const hfsb_cancel  *cancel,
+                             hfsb_space_runtime *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    status = hfsbi_space_begin(hub, &request, "GET", "see the state of", id,
+                               "/runtime", cancel, err);
+    if (status == HFSB_OK)
+        return hfsbi_space_runtime_send(hub, &request, out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
+                           const hfsb_cancel *cancel, hfsb_space_runtime *out,
+                           hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    status = hfsbi_space_begin(hub, &request, "POST", "pause", id, "/pause",
+                               cancel, err);
+    if (status == HFSB_OK)
+        return hfsbi_space_runtime_send(hub, &request, out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_restart(hfsb_hub *hub, hfsb_str id, bool factory,
+                             const hfsb_cancel  *cancel,
+                             hfsb_space_runtime *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    status = hfsbi_space_begin(hub, &request, "POST", "restart", id,
+                               factory ? "/restart?factory=true" : "/restart",
+                               cancel, err);
+    if (status == HFSB_OK)
+        return hfsbi_space_runtime_send(hub, &request, out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* A body of one object with a number in it, behind what was written. */
+static hfsb_status hfsbi_space_number(hfsb_json_writer *w, const char *key,
+                                      long long number, hfsb_err *err) {
+    if (number) {
+        hfsb_json_put_key(w, hfsb_cstr(key));
+        hfsb_json_put_int(w, number);
+    }
+    hfsb_json_put_end(w);
+    return hfsb_json_writer_finish(w, err);
+}
+
+hfsb_status hfsb_hub_hardware(hfsb_hub *hub, hfsb_str id, hfsb_str flavor,
+                              long long sleep_time, const hfsb_cancel *cancel,
+                              hfsb_space_runtime *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status;
+    status = hfsbi_space_begin(hub, &request, "POST", "set the hardware of",
+                               id, "/hardware", cancel, err);
+    if (status == HFSB_OK) {
+        request.has_body = true;
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_hub_put(&w, "flavor", flavor);
+        status = hfsbi_space_number(&w, "sleepTimeSeconds", sleep_time, err);
+    }
+    if (status == HFSB_OK)
+        return hfsbi_space_runtime_send(hub, &request, out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_sleep_time(hfsb_hub *hub, hfsb_str id, long long seconds,
+                                const hfsb_cancel  *cancel,
+                                hfsb_space_runtime *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status;
+    if (seconds < -1 || seconds == 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A sleep time is seconds above 0, or -1 for never; "
+                          "%lld is neither.",
+                          seconds);
+    status = hfsbi_space_begin(hub, &request, "POST", "set the sleep time of",
+                               id, "/sleeptime", cancel, err);
+    if (status == HFSB_OK) {
+        request.has_body = true;
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        status = hfsbi_space_number(&w, "seconds", seconds, err);
+    }
+    if (status == HFSB_OK)
+        return hfsbi_space_runtime_send(hub, &request, out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- info, address, lists ---- */
+
+/* Appends "key=value", percent-encoded, with "?" or "&" in front; nothing for
+   an empty value. */
+static hfsb_status hfsbi_space_query(hfsb_buf *target, const char *key,
+                                     hfsb_str value) {
+    bool more = hfsb_str_find_byte(hfsb_buf_str(target), '?') != HFSB_NPOS;
+    hfsb_status status;
+    if (!value.len) return HFSB_OK;
+    status = hfsb_buf_printf(target, "%c%s=", more ? '&' : '?', key);
+    if (status != HFSB_OK) return status;
+    return hfsb_http_encode(value, false, target);
+}
+
+/* expand=a&expand=b for "a,b". */
+static hfsb_status hfsbi_space_expand(hfsb_buf *target, hfsb_str expand) {
+    hfsb_status status = HFSB_OK;
+    while (expand.len && status == HFSB_OK) {
+        size_t end = hfsb_str_find_byte(expand, ',');
+        status = hfsbi_space_query(target, "expand",
+                                   hfsbi_trim(hfsb_str_slice(expand, 0, end)));
+        expand = hfsb_str_slice(
+            expand, end == HFSB_NPOS ? expand.len : end + 1, expand.len);
+    }
+    return status;
+}
+
+hfsb_status hfsb_hub_space(hfsb_hub *hub, hfsb_str id, hfsb_str revision,
+                           hfsb_str expand, const hfsb_cancel *cancel,
+                           hfsb_json_doc *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    status = hfsbi_space_begin(hub, &request, "GET", "look at", id,
+                               revision.len ? "/revision/" : "", cancel, err);
+    if (status == HFSB_OK) {
+        status = hfsb_http_encode(revision, false, &request.target);
+        if (status == HFSB_OK)
+            status = hfsbi_space_expand(&request.target, expand);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    request.repeat = true;
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* One label of a host name: a token is sent to what it names. */
+static bool hfsbi_space_is_label(hfsb_str s) {
+    size_t i;
+    if (!s.len || s.len > 63) return false;
+    for (i = 0; i < s.len; i++)
+        if (!((s.ptr[i] >= 'a' && s.ptr[i] <= 'z') ||
+              (s.ptr[i] >= '0' && s.ptr[i] <= '9') || s.ptr[i] == '-'))
+            return false;
+    return true;
+}
+
+hfsb_status hfsb_hub_space_url(hfsb_hub *hub, hfsb_str id,
+                               const hfsb_cancel *cancel, hfsb_buf *out,
+                               hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      label = HFSB_INIT;
+    size_t        mark = out->len;
+    hfsb_status   status;
+    doc.alloc = hub->alloc;
+    status = hfsb_hub_space(hub, id, label, HFSB_LIT("subdomain"), cancel,
+                            &doc, err);
+    if (status == HFSB_CANCELLED || status == HFSB_NOMEM || status == HFSB_ARG)
+        return status;
+    label = hfsb_json_str(hfsb_json_get(doc.root, "subdomain"), label);
+    if (hfsbi_space_is_label(label)) {
+        status = hfsb_buf_printf(out, "https://%.*s.hf.space", (int)label.len,
+                                 label.ptr);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, "Space");
+    } else {
+        status = hfsb_buf_append(out, HFSB_LIT("https://"));
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, "Space");
+        else status = hfsb_space_host(id, out, err);
+        if (status != HFSB_OK) hfsb_buf_truncate(out, mark);
+    }
+    hfsb_json_free(&doc);
+    return status == HFSB_OK ? hfsbi_ok(err) : status;
+}
+
+static hfsb_status hfsbi_space_filter(const hfsb_space_filter *filter,
+                                      hfsb_buf                *target) {
+    char        limit[24];
+    hfsb_status status = hfsb_buf_append(target, HFSB_LIT("/api/spaces"));
+    if (!filter) return status;
+    (void)snprintf(limit, sizeof limit, "%zu", filter->limit);
+    if (status == HFSB_OK)
+        status = hfsbi_space_query(target, "author", filter->author);
+    if (status == HFSB_OK)
+        status = hfsbi_space_query(target, "search", filter->search);
+    if (status == HFSB_OK)
+        status = hfsbi_space_query(target, "sort", filter->sort);
+    if (status == HFSB_OK && filter->limit)
+        status = hfsbi_space_query(target, "limit", hfsb_cstr(limit));
+    if (status == HFSB_OK && filter->full)
+        status = hfsbi_space_query(target, "full", HFSB_LIT("true"));
+    if (status == HFSB_OK) status = hfsbi_space_expand(target, filter->expand);
+    return status;
+}
+
+hfsb_status
+hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
+                bool (*each)(void *user, const hfsb_json_value *space),
+                void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    hfsbi_hub_begin(hub, &request, "GET", cancel, "list Spaces");
+    status = hfsbi_space_filter(filter, &request.target);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    else
+        status = hfsbi_hub_pages(hub, &request, filter ? filter->limit : 0,
+                                 each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- src/hub_commit.c ---- */
+/* hub_commit.c - a commit of small files: what has changed, all at once.
+   Depends on: json, hash, sha1, path, hub_request. */
+/* One file on its way. */
+typedef struct hfsbi_commit_item {
+    hfsb_str path;    /* cleaned */
+    hfsb_str content; /* ptr NULL: deleted */
+    bool     skip;    /* unchanged, or the Hub ignores it */
+    bool     same;    /* ... because it is unchanged */
+    bool     known;   /* the Hub has answered for it */
+} hfsbi_commit_item;
+
+typedef struct hfsbi_committing {
+    hfsb_hub          *hub;
+    hfsb_str           id;
+    const hfsb_commit *commit;
+    hfsb_str           revision;
+    const hfsb_cancel *cancel;
+    hfsbi_commit_item *items;
+    size_t             count;
+    char               head[48]; /* before it, as far as the Hub says */
+} hfsbi_committing;
+
+/* ---- paths ---- */
+
+static hfsb_status hfsbi_commit_bad_path(hfsb_str path, const char *why,
+                                         hfsb_err *err) {
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "Cannot commit \"");
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, "\": %s.", why);
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_commit_check_part(hfsb_str path, hfsb_str part,
+                                           hfsb_err *err) {
+    if (hfsb_str_equal(part, HFSB_LIT("..")) ||
+        hfsb_str_equal(part, HFSB_LIT(".")) || !part.len)
+        return hfsbi_commit_bad_path(
+            path, "a path in a repository has no \"..\", \".\" or \"//\"",
+            err);
+    if (hfsb_http_same(part, HFSB_LIT(".git")) ||
+        hfsb_str_equal(part, HFSB_LIT(".cache")))
+        return hfsbi_commit_bad_path(
+            path, ".git and .cache cannot be part of a repository", err);
+    return HFSB_OK;
+}
+
+/* The path as the Hub is told it: a view of the caller's. */
+static hfsb_status hfsbi_commit_path(const hfsb_commit_file *file,
+                                     hfsb_str *out, hfsb_err *err) {
+    hfsb_str    path = hfsb_cstr(file->path), rest;
+    hfsb_status status = HFSB_OK;
+    size_t      i;
+    while (hfsb_str_starts(path, HFSB_LIT("/")) ||
+           hfsb_str_starts(path, HFSB_LIT("./")))
+        path = hfsb_str_slice(path, *path.ptr == '/' ? 1 : 2, path.len);
+    rest = path;
+    if (!file->content.ptr && hfsb_str_ends(path, HFSB_LIT("/"))) rest.len--;
+    for (i = 0; i < path.len; i++)
+        if ((unsigned char)path.ptr[i] < ' ' || path.ptr[i] == 0x7F)
+            return hfsbi_commit_bad_path(path, "it has a control byte in it",
+                                         err);
+    do {
+        size_t end = hfsb_str_find_byte(rest, '/');
+        status = hfsbi_commit_check_part(hfsb_cstr(file->path),
+                                         hfsb_str_slice(rest, 0, end), err);
+        if (end == HFSB_NPOS) break;
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    } while (status == HFSB_OK);
+    *out = path;
+    return status;
+}
+
+static hfsb_status hfsbi_commit_items(hfsbi_committing *c, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      i, n = c->commit->file_count;
+    if (!n || !c->commit->summary.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A commit needs files and a summary.");
+    c->items =
+        (hfsbi_commit_item *)hfsbi_array(&c->hub->alloc, n, sizeof *c->items);
+    if (!c->items) return hfsbi_fail_status(err, HFSB_NOMEM, "Commit");
+    memset(c->items, 0, n * sizeof *c->items);
+    c->count = n;
+    for (i = 0; i < n && status == HFSB_OK; i++) {
+        c->items[i].content = c->commit->files[i].content;
+        status =
+            hfsbi_commit_path(&c->commit->files[i], &c->items[i].path, err);
+    }
+    return status;
+}
+
+/* ---- requests ---- */
+
+static hfsb_status hfsbi_commit_begin(const hfsbi_committing *c,
+                                      hfsbi_hub_request      *request,
+                                      const char *method, const char *part,
+                                      const char *what, hfsb_err *err) {
+    hfsb_status status;
+    hfsbi_hub_begin(c->hub, request, method, c->cancel, "%s %.*s", what,
+                    (int)c->id.len, c->id.ptr);
+    status = hfsb_buf_printf(&request->target, "/api/spaces/%.*s/%s/",
+                             (int)c->id.len, c->id.ptr, part);
+    if (status == HFSB_OK)
+        status = hfsb_http_encode(c->revision, false, &request->target);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    return status;
+}
+
+/* The metadata of a README.md are looked at first: a mistake in them would
+   only show as a Space that does not build. */
+static hfsb_status hfsbi_commit_readme(const hfsbi_committing *c,
+                                       hfsb_str text, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_json_doc     doc = HFSB_INIT;
+    hfsb_status       status;
+    hfsb_json_iter    it;
+    doc.alloc = c->hub->alloc;
+    hfsbi_hub_begin(c->hub, &request, "POST", c->cancel,
+                    "have the metadata of README.md checked");
+    request.repeat = true;
+    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/validate-yaml"));
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    else {
+        hfsb_json_writer_init(&w, &request.body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_hub_put(&w, "content", text);
+        hfsbi_hub_put(&w, "repoType", HFSB_LIT("space"));
+        hfsb_json_put_end(&w);
+        status = hfsbi_hub_send_json(c->hub, &request, &w, err);
+    }
+    if (status == HFSB_OK && c->hub->log &&
+        hfsb_json_parse(hfsb_buf_str(&request.reply.body), NULL, &doc, NULL) ==
+            HFSB_OK) {
+        it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
+        while (hfsb_json_next(&it)) {
+            hfsb_str said = hfsb_json_str(hfsb_json_get(it.value, "message"),
+                                          hfsb_cstr(""));
+            hfsbi_hub_log(c->hub, "README.md: %.*s",
+                          (int)(said.len < 500 ? said.len : 500), said.ptr);
+        }
+        hfsb_json_free(&doc);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- preupload: what the Hub wants of each file ---- */
+
+enum { HFSBI_COMMIT_AT_ONCE = 256, HFSBI_COMMIT_SAMPLE = 512 };
+
+static hfsb_status hfsbi_commit_ask(const hfsbi_committing *c, size_t from,
+                                    size_t to, hfsbi_hub_request *request,
+                                    hfsb_err *err) {
+    hfsb_buf         sample = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      status = HFSB_OK;
+    hfsb_str         ignore = HFSB_INIT;
+    size_t           i;
+    sample.alloc = c->hub->alloc;
+    hfsb_json_writer_init(&w, &request->body, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_key(&w, HFSB_LIT("files"));
+    hfsb_json_put_array(&w);
+    for (i = from; i < to && status == HFSB_OK; i++) {
+        const hfsbi_commit_item *item = &c->items[i];
+        if (!item->content.ptr) continue;
+        hfsb_buf_truncate(&sample, 0);
+        status = hfsb_base64_encode(
+            hfsb_str_slice(item->content, 0, HFSBI_COMMIT_SAMPLE), &sample);
+        hfsb_json_put_object(&w);
+        hfsbi_hub_put(&w, "path", item->path);
+        hfsbi_hub_put(&w, "sample", hfsb_buf_str(&sample));
+        hfsb_json_put_key(&w, HFSB_LIT("size"));
+        hfsb_json_put_uint(&w, item->content.len);
+        hfsb_json_put_end(&w);
+    }
+    hfsb_json_put_end(&w);
+    for (i = 0; i < c->count; i++)
+        if (hfsb_str_equal(c->items[i].path, HFSB_LIT(".gitignore")))
+            ignore = c->items[i].content;
+    if (ignore.ptr) hfsbi_hub_put(&w, "gitIgnore", ignore);
+    hfsb_json_put_end(&w);
+    hfsb_buf_free(&sample);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    return hfsbi_hub_send_json(c->hub, request, &w, err);
+}
+
+static hfsb_status hfsbi_commit_wants(hfsbi_commit_item     *item,
+                                      const hfsb_json_value *file,
+                                      hfsb_err              *err) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_str mode = hfsb_json_str(hfsb_json_get(file, "uploadMode"), none);
+    hfsb_str oid = hfsb_json_str(hfsb_json_get(file, "oid"), none);
+    char     own[HFSBI_SHA1_HEX];
+    bool     lfs = hfsb_str_equal(mode, HFSB_LIT("lfs"));
+    if (!lfs && !hfsb_str_equal(mode, HFSB_LIT("regular")))
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub's answer to preupload has no uploadMode "
+                          "that is known.");
+    item->known = true;
+    item->skip = hfsb_json_bool(hfsb_json_get(file, "shouldIgnore"), false);
+    if (item->skip) return HFSB_OK;
+    if (lfs && item->content.len) {
+        (void)hfsbi_fail(err, HFSB_REFUSED, 0, "The Hub wants \"");
+        hfsbi_err_quote(err, item->path, 200);
+        hfsbi_err_add(err, "\" in LFS (it is large or not text), which is not "
+                           "supported here. Leave it out, or upload it with "
+                           "another client.");
+        return HFSB_REFUSED;
+    }
+    hfsbi_git_blob(item->content, own);
+    item->same = item->skip = hfsb_str_equal(oid, hfsb_cstr(own));
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_commit_answer(hfsbi_committing      *c,
+                                       const hfsb_json_value *root,
+                                       size_t from, size_t to, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(root, "files"));
+    hfsb_status    status = HFSB_OK;
+    size_t         i, at = from;
+    hfsbi_hub_copy(hfsb_json_get(root, "commitOid"), c->head, sizeof c->head);
+    while (status == HFSB_OK && hfsb_json_next(&it)) {
+        hfsb_str path = hfsb_json_str(hfsb_json_get(it.value, "path"),
+                                      hfsb_str_make("", 0));
+        for (i = from; i < to; i++, at++) { /* mostly in order */
+            hfsbi_commit_item *item =
+                &c->items[at >= to ? at - (to - from) : at];
+            if (!item->content.ptr || !hfsb_str_equal(item->path, path))
+                continue;
+            status = hfsbi_commit_wants(item, it.value, err);
+            break;
+        }
+        at = at >= to ? at - (to - from) : at;
+    }
+    for (i = from; i < to && status == HFSB_OK; i++)
+        if (c->items[i].content.ptr && !c->items[i].known) {
+            status = hfsbi_fail(err, HFSB_REMOTE, 0,
+                                "The Hub's answer to preupload says nothing "
+                                "about \"");
+            hfsbi_err_quote(err, c->items[i].path, 200);
+            hfsbi_err_add(err, "\".");
+        }
+    return status;
+}
+
+static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      from, to, i, n;
+    for (i = 0; i < c->count; i++) c->items[i].known = false;
+    for (from = 0; from < c->count && status == HFSB_OK; from = to) {
+        hfsbi_hub_request request;
+        hfsb_json_doc     doc = HFSB_INIT;
+        for (n = 0, to = from; to < c->count && n < HFSBI_COMMIT_AT_ONCE; to++)
+            n += c->items[to].content.ptr ? 1 : 0;
+        if (!n) break;
+        doc.alloc = c->hub->alloc;
+        status = hfsbi_commit_begin(c, &request, "POST", "preupload",
+                                    "prepare a commit to", err);
+        request.repeat = true;
+        request.out = &doc;
+        if (status == HFSB_OK)
+            status = hfsbi_commit_ask(c, from, to, &request, err);
+        if (status == HFSB_OK)
+            status = hfsbi_commit_answer(c, doc.root, from, to, err);
+        hfsb_json_free(&doc);
+        hfsbi_hub_end(&request);
+    }
+    return status;
+}
+
+/* ---- the commit itself: a JSON object a line ---- */
+
+/* "text" in JSON. */
+static void hfsbi_commit_quote(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_json_writer w;
+    if (sink->status != HFSB_OK) return;
+    hfsb_json_writer_init(&w, sink->buf, NULL);
+    hfsb_json_put_str(&w, text);
+    sink->status = hfsb_json_writer_finish(&w, NULL);
+}
+
+static void hfsbi_commit_put_header(hfsbi_sink        *sink,
+                                    const hfsb_commit *commit,
+                                    hfsb_str           parent) {
+    hfsbi_put(sink, HFSB_LIT("{\"key\": \"header\", \"value\": "
+                             "{\"summary\": "));
+    hfsbi_commit_quote(sink, commit->summary);
+    hfsbi_put(sink, HFSB_LIT(", \"description\": "));
+    hfsbi_commit_quote(sink, commit->description);
+    if (parent.len) {
+        hfsbi_put(sink, HFSB_LIT(", \"parentCommit\": "));
+        hfsbi_commit_quote(sink, parent);
+    }
+    hfsbi_put(sink, HFSB_LIT("}}\n"));
+}
+
+static void hfsbi_commit_put_item(hfsbi_sink              *sink,
+                                  const hfsbi_commit_item *item) {
+    if (item->skip) return;
+    if (!item->content.ptr) {
+        hfsbi_put(sink, hfsb_str_ends(item->path, HFSB_LIT("/"))
+                            ? HFSB_LIT("{\"key\": \"deletedFolder\"")
+                            : HFSB_LIT("{\"key\": \"deletedFile\""));
+        hfsbi_put(sink, HFSB_LIT(", \"value\": {\"path\": "));
+        hfsbi_commit_quote(sink, item->path);
+        hfsbi_put(sink, HFSB_LIT("}}\n"));
+        return;
+    }
+    hfsbi_put(sink, HFSB_LIT("{\"key\": \"file\", \"value\": "
+                             "{\"content\": \""));
+    if (sink->status == HFSB_OK)
+        sink->status = hfsb_base64_encode(item->content, sink->buf);
+    hfsbi_put(sink, HFSB_LIT("\", \"path\": "));
+    hfsbi_commit_quote(sink, item->path);
+    hfsbi_put(sink, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
+}
+
+/* Sends it once. *unclear: it may have been made all the same. */
+static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
+                                     hfsb_commit_done *out, bool *unclear,
+                                     hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_doc     doc = HFSB_INIT;
+    hfsbi_sink        sink;
+    hfsb_status       status;
+    size_t            i;
+    doc.alloc = c->hub->alloc;
+    status =
+        hfsbi_commit_begin(c, &request, "POST", "commit", "commit to", err);
+    if (status == HFSB_OK) {
+        request.has_body = true;
+        request.content_type = "application/x-ndjson";
+        sink = hfsbi_sink_begin(&request.body);
+        hfsbi_commit_put_header(&sink, c->commit, parent);
+        for (i = 0; i < c->count; i++)
+            hfsbi_commit_put_item(&sink, &c->items[i]);
+        status = hfsbi_sink_end(&sink);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK) status = hfsbi_hub_send(c->hub, &request, err);
+    *unclear = request.unclear;
+    if (status == HFSB_OK && hfsb_json_parse(hfsb_buf_str(&request.reply.body),
+                                             NULL, &doc, NULL) == HFSB_OK) {
+        if (!hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
+            status = hfsbi_hub_odd(&request, "it says that it failed", err);
+        hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
+                       sizeof out->oid);
+        hfsb_json_free(&doc);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* The newest commit of the revision. */
+static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
+                                     hfsb_commit_done *out, hfsb_err *err) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    const hfsb_str none = HFSB_INIT;
+    hfsb_status    status;
+    doc.alloc = c->hub->alloc;
+    status =
+        hfsb_hub_space(c->hub, c->id, c->revision, none, c->cancel, &doc, err);
+    if (status != HFSB_OK) return status;
+    hfsbi_hub_copy(hfsb_json_get(doc.root, "sha"), out->oid, sizeof out->oid);
+    hfsb_json_free(&doc);
+    return HFSB_OK;
+}
+
+/* ---- lost answers ---- */
+
+/* True when nothing is left to do; deletions: of those, too. */
+static bool hfsbi_commit_all(const hfsbi_committing *c, bool deletions) {
+    size_t i;
+    for (i = 0; i < c->count; i++)
+        if (!c->items[i].skip && (c->items[i].content.ptr || deletions))
+            return false;
+    return true;
+}
+
+/* The answer was lost: how do things stand? *moved: there is another commit
+   than before; *made: and all files are as they should be. */
+static hfsb_status hfsbi_commit_look(hfsbi_committing *c,
+                                     hfsb_commit_done *out, bool *moved,
+                                     bool *made, hfsb_err *err) {
+    char        before[sizeof c->head];
+    hfsb_status status;
+    memcpy(before, c->head, sizeof before);
+    c->head[0] = '\0';
+    status = hfsbi_commit_preupload(c, err);
+    if (status == HFSB_OK && !c->head[0]) {
+        status = hfsbi_commit_head(c, out, err);
+        memcpy(c->head, out->oid, sizeof c->head);
+    }
+    *moved = c->head[0] && strcmp(before, c->head) != 0;
+    *made = *moved && hfsbi_commit_all(c, false);
+    memcpy(out->oid, c->head, sizeof out->oid);
+    return status;
+}
+
+/* What became of it, told at the end of *err. True: send it again, which can
+   not make it twice, since the Hub takes it on top of the old head only. */
+static bool hfsbi_commit_unsure(hfsbi_committing *c, size_t n,
+                                hfsb_commit_done *out, hfsb_status *status,
+                                hfsb_err *err) {
+    hfsb_err why = HFSB_INIT;
+    bool     moved, made;
+    if (hfsbi_commit_look(c, out, &moved, &made, &why) != HFSB_OK) {
+        hfsbi_err_add(err, " Whether the commit was made is not known.");
+        return false;
+    }
+    if (made) {
+        hfsbi_hub_log(c->hub,
+                      "The Hub's answer was lost, but the commit %s "
+                      "was made.",
+                      out->oid);
+        *status = hfsbi_ok(err);
+        return false;
+    }
+    hfsbi_err_add(err, " The commit was not made.");
+    if (moved || !c->head[0] || n >= c->hub->tries) return false;
+    if (hfsb_cancel_wait(c->cancel, hfsbi_hub_delay(c->hub, n))) return true;
+    *status = hfsbi_fail(err, HFSB_CANCELLED, 0,
+                         "Cancelled: the commit to %.*s was not made.",
+                         (int)c->id.len, c->id.ptr);
+    return false;
+}
+
+static hfsb_status hfsbi_commit_make(hfsbi_committing *c,
+                                     hfsb_commit_done *out, hfsb_err *err) {
+    hfsb_str    parent = c->commit->parent;
+    hfsb_status status = HFSB_OK;
+    bool        unclear = false;
+    size_t      n;
+    if (!c->head[0]) { /* nothing but deletions */
+        status = hfsbi_commit_head(c, out, err);
+        memcpy(c->head, out->oid, sizeof c->head);
+    }
+    for (n = 1; status == HFSB_OK; n++) {
+        status = hfsbi_commit_send(c, parent, out, &unclear, err);
+        if (status == HFSB_STALE && n > 1) unclear = true;
+        if (status == HFSB_OK || !unclear || status == HFSB_CANCELLED ||
+            status == HFSB_NOMEM ||
+            !hfsbi_commit_unsure(c, n, out, &status, err))
+            return status;
+        status = HFSB_OK;
+        if (!parent.len) parent = hfsb_cstr(c->head);
+    }
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static hfsb_status hfsbi_commit_run(hfsbi_committing *c, hfsb_commit_done *out,
+                                    hfsb_err *err) {
+    hfsb_status status = hfsbi_commit_items(c, err);
+    size_t      i;
+    for (i = 0; i < c->count && status == HFSB_OK; i++)
+        if (c->items[i].content.ptr &&
+            hfsb_str_equal(c->items[i].path, HFSB_LIT("README.md")))
+            status = hfsbi_commit_readme(c, c->items[i].content, err);
+    if (status == HFSB_OK) status = hfsbi_commit_preupload(c, err);
+    if (status != HFSB_OK) return status;
+    out->unchanged = hfsbi_commit_all(c, true);
+    if (!out->unchanged) status = hfsbi_commit_make(c, out, err);
+    if (status == HFSB_OK && (out->unchanged || !out->oid[0]))
+        status = hfsbi_commit_head(c, out, err);
+    return status;
+}
+
+hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
+                            const hfsb_commit *commit,
+                            const hfsb_cancel *cancel, hfsb_commit_done *out,
+                            hfsb_err *err) {
+    hfsbi_committing c = HFSB_INIT;
+    hfsb_err         own = HFSB_INIT; /* what is added must have a place */
+    hfsb_status      status = hfsb_space_check(id, err);
+    memset(out, 0, sizeof *out);
+    if (status != HFSB_OK) return status;
+    c.hub = hub;
+    c.id = id;
+    c.commit = commit;
+    c.cancel = cancel;
+    c.revision = commit->revision.len ? commit->revision : HFSB_LIT("main");
+    status = hfsbi_commit_run(&c, out, &own);
+    hfsbi_array_free(&hub->alloc, c.items, c.count, sizeof *c.items);
+    if (status != HFSB_OK) memset(out, 0, sizeof *out);
+    if (err) *err = own;
+    return status == HFSB_OK ? hfsbi_ok(err) : status;
+}
+
+/* ---- src/hub_logs.c ---- */
+/* hub_logs.c - log streams of Spaces and jobs. Depends on: net (sse), json,
+   hub_request. */
+/* What is carried from one connection to the next. A reconnect gives the log
+   from its start again, so what was told is counted. After ?tail=N the count
+   says nothing, and the time of the last line told decides. */
+typedef struct hfsbi_log_reader {
+    hfsb_hub            *hub;
+    const hfsb_log_opts *opts;
+    hfsb_log_line_fn     fn;
+    void                *user;
+    hfsb_sse             sse;
+    bool                 of_job;
+    bool                 ended;    /* fn said so */
+    bool                 by_time;  /* skip by time, not by count */
+    bool                 new_ones; /* since the last look */
+    size_t               told;     /* events, of all connections */
+    size_t               at;       /* events of this connection */
+    char                 time[64]; /* of the last event told */
+    size_t               at_time;  /* events told with that time */
+    size_t               seen;     /* ... skipped in this connection */
+    hfsb_status          status;   /* of what went wrong in a callback */
+} hfsbi_log_reader;
+
+/* ---- events ---- */
+
+/* Was it told before the connection broke? */
+static bool hfsbi_log_old(hfsbi_log_reader *reader, hfsb_str time) {
+    int order;
+    if (!reader->by_time) return reader->at <= reader->told;
+    if (!time.len || time.len >= sizeof reader->time) return false;
+    order = strncmp(time.ptr, reader->time, time.len);
+    if (order == 0 && reader->time[time.len]) order = -1;
+    if (order != 0) return order < 0;
+    return reader->seen++ < reader->at_time;
+}
+
+static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
+    if (!reader->by_time) reader->told = reader->at;
+    if (!time.len || time.len >= sizeof reader->time) return;
+    if (hfsb_str_equal(time, hfsb_cstr(reader->time))) {
+        reader->at_time++;
+        return;
+    }
+    memcpy(reader->time, time.ptr, time.len);
+    reader->time[time.len] = '\0';
+    reader->at_time = 1;
+    reader->seen = 1; /* this one: the next of that time is new */
+}
+
+/* Tells text line by line. */
+static bool hfsbi_log_tell(hfsbi_log_reader *reader, hfsb_str text,
+                           hfsb_str time) {
+    if (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
+    do {
+        size_t   end = hfsb_str_find_byte(text, '\n');
+        hfsb_str line = hfsb_str_slice(text, 0, end);
+        if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+        if (!reader->fn(reader->user, line, time)) return false;
+        if (end == HFSB_NPOS) break;
+        text = hfsb_str_slice(text, end + 1, text.len);
+    } while (true);
+    return true;
+}
+
+/* One entry: {"data":"text\n","timestamp":"..."}. */
+static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
+    const hfsb_str started = HFSB_LIT("===== Job started");
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_str       text, time;
+    doc.alloc = reader->hub->alloc;
+    if (hfsb_json_parse(json, NULL, &doc, NULL) == HFSB_NOMEM) {
+        reader->status = HFSB_NOMEM;
+        return false;
+    }
+    text = hfsb_json_str(hfsb_json_get(doc.root, "data"), none);
+    time = hfsb_json_str(hfsb_json_get(doc.root, "timestamp"), none);
+    reader->at++;
+    if (!hfsbi_log_old(reader, time)) {
+        hfsbi_log_note(reader, time);
+        reader->new_ones = true;
+        if (hfsb_json_type_of(hfsb_json_get(doc.root, "data")) ==
+                HFSB_JSON_STRING &&
+            !(reader->of_job && hfsb_str_starts(text, started)))
+            reader->ended = !hfsbi_log_tell(reader, text, time);
+    }
+    hfsb_json_free(&doc);
+    return !reader->ended;
+}
+
+/* One event. Each line of its data that is an object is an entry, should an
+   empty line be missing between two; anything else only keeps the connection
+   alive. */
+static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
+    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
+    bool              go = true;
+    (void)name;
+    while (data.len && go) {
+        size_t   end = hfsb_str_find_byte(data, '\n');
+        hfsb_str line = hfsb_str_slice(data, 0, end);
+        if (hfsb_str_starts(line, HFSB_LIT("{")))
+            go = hfsbi_log_entry(reader, line);
+        data = hfsb_str_slice(data, end == HFSB_NPOS ? data.len : end + 1,
+                              data.len);
+    }
+    return go;
+}
+
+static bool hfsbi_log_piece(void *user, hfsb_str piece) {
+    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
+    hfsb_status       status =
+        hfsb_sse_feed(&reader->sse, piece, hfsbi_log_event, reader);
+    if (status == HFSB_OK) return true;
+    if (status != HFSB_CANCELLED) reader->status = status;
+    return false;
+}
+
+/* ---- connections ---- */
+
+static void hfsbi_log_connect(hfsbi_log_reader *reader) {
+    hfsb_sse_free(&reader->sse);
+    memset(&reader->sse, 0, sizeof reader->sse);
+    reader->sse.line.alloc = reader->sse.event.alloc = reader->sse.data.alloc =
+        reader->hub->alloc;
+    reader->at = reader->seen = 0;
+    reader->new_ones = false;
+}
+
+/* The stream until it ends, one way or the other. */
+static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
+                                  hfsbi_hub_request *request, hfsb_err *err) {
+    hfsb_status status;
+    hfsbi_log_connect(reader);
+    status = hfsbi_hub_once(reader->hub, request, err);
+    if (status == HFSB_OK) /* the last event may lack its empty line */
+        (void)hfsbi_log_piece(reader, HFSB_LIT("\n\n"));
+    if (reader->ended) return hfsbi_ok(err);
+    if (reader->status != HFSB_OK)
+        return hfsbi_fail_status(err, reader->status, request->what);
+    if (status == HFSB_TIMEOUT && request->opened && !reader->opts->follow)
+        return hfsbi_ok(err); /* silence: that is all there is now */
+    return status;
+}
+
+/* ---- jobs end ---- */
+
+static bool hfsbi_log_is_final(hfsb_str stage) {
+    static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
+                                        "ERROR",     "DELETED",  "DELETING",
+                                        "STOPPED",   "PAUSED"};
+    size_t                   i;
+    for (i = 0; i < sizeof final / sizeof *final; i++)
+        if (hfsb_str_equal(stage, hfsb_cstr(final[i]))) return true;
+    return false;
+}
+
+/* Has the job ended? One that waits to be run has not. */
+static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
+                                       hfsb_str space, hfsb_str id,
+                                       bool *ended, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status;
+    doc.alloc = reader->hub->alloc;
+    status =
+        hfsb_hub_job(reader->hub, space, id, reader->opts->cancel, &doc, err);
+    if (status != HFSB_OK) return status;
+    *ended = hfsbi_log_is_final(hfsb_json_str(
+        hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"),
+        hfsb_str_make("", 0)));
+    hfsb_json_free(&doc);
+    return HFSB_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Cuts "?tail=N" off and goes by time from here on. */
+static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
+                                hfsbi_hub_request *request) {
+    size_t at = hfsb_str_find_byte(hfsb_buf_str(&request->target), '?');
+    if (at == HFSB_NPOS || !reader->told) return;
+    hfsb_buf_truncate(&request->target, at);
+    reader->by_time = true;
+}
+
+/* job empty: the log of a Space, which ends with its stream. */
+static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
+                                    hfsbi_hub_request *request, hfsb_str space,
+                                    hfsb_str job, hfsb_err *err) {
+    size_t      failures = 0, quiet = 0;
+    hfsb_status status;
+    bool        ended = true;
+    for (;;) {
+        status = hfsbi_log_once(reader, request, err);
+        if (reader->ended || reader->status != HFSB_OK) return status;
+        if (reader->new_ones) failures = quiet = 0;
+        if (status == HFSB_OK) {
+            if (!job.len || !reader->opts->follow) return status;
+            status = hfsbi_log_job_ended(reader, space, job, &ended, err);
+            if (status != HFSB_OK) return status;
+            if (ended) return hfsbi_ok(err);
+        } else {
+            /* a stream that broke is worth another try whatever was sent */
+            bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
+            if (!request->again && !broken) return status;
+            if (++failures >= reader->hub->tries) return status;
+        }
+        hfsbi_log_drop_tail(reader, request);
+        if (!hfsbi_hub_wait(reader->hub, request, ++quiet, err))
+            return HFSB_CANCELLED;
+    }
+}
+
+static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
+                                 const hfsb_log_opts *opts, hfsb_str space,
+                                 hfsb_str job, hfsb_log_line_fn fn, void *user,
+                                 hfsb_err *err) {
+    hfsbi_log_reader reader = HFSB_INIT;
+    hfsb_status      status = HFSB_OK;
+    reader.hub = hub;
+    reader.opts = opts;
+    reader.fn = fn;
+    reader.user = user;
+    reader.of_job = job.len != 0;
+    request->repeat = true;
+    request->on_body = hfsbi_log_piece;
+    request->user = &reader;
+    request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
+                       : opts->follow    ? 120000
+                                         : 5000;
+    if (opts->tail)
+        status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    else status = hfsbi_log_follow(&reader, request, space, job, err);
+    hfsb_sse_free(&reader.sse);
+    return status;
+}
+
+hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id, const char *which,
+                                const hfsb_log_opts *opts, hfsb_log_line_fn fn,
+                                void *user, hfsb_err *err) {
+    const hfsb_log_opts defaults = HFSB_INIT;
+    const hfsb_str      none = HFSB_INIT;
+    hfsbi_hub_request   request;
+    hfsb_status         status = hfsb_space_check(id, err);
+    if (status != HFSB_OK) return status;
+    if (!which || (strcmp(which, "build") != 0 && strcmp(which, "run") != 0))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A Space has two logs, \"build\" and \"run\".");
+    if (!opts) opts = &defaults;
+    hfsbi_hub_begin(hub, &request, "GET", opts->cancel,
+                    "read the %s log of %.*s", which, (int)id.len, id.ptr);
+    status = hfsb_buf_printf(&request.target, "/api/spaces/%.*s/logs/%s",
+                             (int)id.len, id.ptr, which);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    else
+        status = hfsbi_log_run(hub, &request, opts, none, none, fn, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
+                              void *user, hfsb_err *err) {
+    const hfsb_log_opts defaults = HFSB_INIT;
+    hfsbi_hub_request   request;
+    hfsb_status         status;
+    if (!opts) opts = &defaults;
+    hfsbi_hub_begin(hub, &request, "GET", opts->cancel, "read the log of job");
+    status = hfsbi_hub_job_target(hub, &request, space, id, "/logs", err);
+    if (status == HFSB_OK)
+        status = hfsbi_log_run(hub, &request, opts, space, id, fn, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- src/hub_jobs.c ---- */
+/* hub_jobs.c - jobs: run, looked at, listed, cancelled. Depends on: json,
+   hash, hub_request. */
+/* ---- names ---- */
+
+/* Ids and namespaces stand in a target as they are. */
+static hfsb_status hfsbi_job_check_name(hfsb_str name, const char *what,
+                                        hfsb_err *err) {
+    size_t i;
+    bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
+    for (i = 0; ok && i < name.len; i++) {
+        char l = hfsbi_lower(name.ptr[i]);
+        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
+             l == '_' || l == '.';
+    }
+    if (ok) return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
+    hfsbi_err_quote(err, name, 100);
+    hfsbi_err_add(err, "\" is not the %s.", what);
+    return HFSB_ARG;
+}
+
+/* Appends /api/jobs/{space}; whose jobs they are is asked for when space is
+   empty. */
+static hfsb_status hfsbi_job_space(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   hfsb_str space, hfsb_err *err) {
+    hfsb_status status;
+    if (space.len) {
+        status =
+            hfsbi_job_check_name(space, "name of a user or organisation", err);
+        if (status != HFSB_OK) return status;
+    }
+    status = hfsb_buf_append(&request->target, HFSB_LIT("/api/jobs/"));
+    if (status == HFSB_OK && space.len)
+        status = hfsb_buf_append(&request->target, space);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    if (space.len) return HFSB_OK;
+    return hfsb_hub_user(hub, request->cancel, &request->target, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
+                                          hfsbi_hub_request *request,
+                                          hfsb_str space, hfsb_str id,
+                                          const char *rest, hfsb_err *err) {
+    hfsb_status status = hfsbi_job_check_name(id, "id of a job", err);
+    size_t      n = strlen(request->what);
+    if (status != HFSB_OK) return status;
+    (void)snprintf(request->what + n, sizeof request->what - n, " %.*s",
+                   (int)id.len, id.ptr);
+    status = hfsbi_job_space(hub, request, space, err);
+    if (status != HFSB_OK) return status;
+    status = hfsb_buf_printf(&request->target, "/%.*s%s", (int)id.len, id.ptr,
+                             rest);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    return status;
+}
+
+/* ---- what a job is to do ---- */
+
+/* "30m" and the like. int(float * factor), as the Hub's own client has it. */
+long long hfsb_hub_seconds(hfsb_str text) {
+    double value = 0, unit = 1, place = 1;
+    bool   point = false, digits = false;
+    size_t i;
+    if (text.len) switch (text.ptr[text.len - 1]) {
+        case 'd': unit = 86400; break;
+        case 'h': unit = 3600; break;
+        case 'm': unit = 60; break;
+        case 's': break;
+        default: text.len++; /* a number alone */
+        }
+    else return 0;
+    text.len--;
+    for (i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == '.' && !point) point = true;
+        else if (c >= '0' && c <= '9' && i < 16) {
+            value = value * 10 + (c - '0');
+            place *= point ? 10 : 1;
+            digits = true;
+        } else return 0;
+    }
+    value = value / place * unit;
+    return digits && value < 1e12 ? (long long)value : 0;
+}
+
+static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
+                                        hfsb_err            *err) {
+    hfsb_status status =
+        hfsbi_hub_check_keys(spec->env, spec->env_count, 2, err);
+    size_t i;
+    if (status == HFSB_OK)
+        status =
+            hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
+    for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
+        if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
+            spec->labels[i].value.len > 100)
+            status = hfsbi_fail(err, HFSB_ARG, 0,
+                                "A job's label has a name, and name and "
+                                "value are 100 characters at most.");
+    if (status == HFSB_OK && spec->timeout.len &&
+        hfsb_hub_seconds(spec->timeout) <= 0) {
+        status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
+        hfsbi_err_quote(err, spec->timeout, 40);
+        hfsbi_err_add(err, "\" is not a time for a job: give seconds, or a "
+                           "number with s, m, h or d behind it (\"30m\").");
+    }
+    return status;
+}
+
+static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
+                              const hfsb_hub_pair *pairs, size_t count) {
+    size_t i;
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_object(w);
+    for (i = 0; i < count; i++) {
+        hfsb_json_put_key(w, pairs[i].key);
+        hfsb_json_put_str(w, pairs[i].value);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* The page of a Space stands for the Space. */
+static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
+    static const char *const pages[] = {
+        "https://huggingface.co/spaces/", "https://hf.co/spaces/",
+        "huggingface.co/spaces/", "hf.co/spaces/"};
+    size_t i;
+    for (i = 0; i < sizeof pages / sizeof *pages; i++) {
+        hfsb_str page = hfsb_cstr(pages[i]);
+        if (!hfsb_str_starts(image, page)) continue;
+        hfsbi_hub_put(w, "spaceId",
+                      hfsb_str_slice(image, page.len, image.len));
+        return;
+    }
+    hfsbi_hub_put(w, "dockerImage", image);
+}
+
+/* Everything behind the command. */
+static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
+                               hfsb_str image) {
+    hfsb_json_put_key(w, HFSB_LIT("arguments"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_end(w);
+    hfsbi_job_put_map(w, "environment", spec->env, spec->env_count);
+    hfsbi_hub_put(w, "flavor",
+                  spec->flavor.len ? spec->flavor : HFSB_LIT("cpu-basic"));
+    if (spec->secret_count)
+        hfsbi_job_put_map(w, "secrets", spec->secrets, spec->secret_count);
+    if (spec->timeout.len) {
+        hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
+        hfsb_json_put_int(w, hfsb_hub_seconds(spec->timeout));
+    }
+    if (spec->label_count)
+        hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
+    hfsbi_job_put_image(w, spec->image.len ? spec->image : image);
+    hfsb_json_put_end(w);
+}
+
+/* ---- running ---- */
+
+/* Begins a request to run a job, its body up to the command's first word. */
+static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   const hfsb_job_spec *spec,
+                                   const hfsb_cancel   *cancel,
+                                   hfsb_json_writer *w, hfsb_err *err) {
+    hfsb_status status = hfsbi_job_check_spec(spec, err);
+    hfsbi_hub_begin(hub, request, "POST", cancel, "run a job");
+    if (status == HFSB_OK)
+        status = hfsbi_job_space(hub, request, spec->space, err);
+    if (status != HFSB_OK) return status;
+    request->secrets = spec->secrets;
+    request->secret_count = spec->secret_count;
+    hfsb_json_writer_init(w, &request->body, NULL);
+    hfsb_json_put_object(w);
+    hfsb_json_put_key(w, HFSB_LIT("command"));
+    hfsb_json_put_array(w);
+    return HFSB_OK;
+}
+
+/* Sends it, once: a second time would be a second job. */
+static hfsb_status hfsbi_job_send(hfsb_hub *hub, hfsbi_hub_request *request,
+                                  hfsb_json_writer *w, hfsb_json_doc *out,
+                                  hfsb_err *err) {
+    hfsb_status status;
+    request->out = out;
+    status = hfsbi_hub_send_json(hub, request, w, err);
+    if (status != HFSB_OK && request->unclear)
+        hfsbi_err_add(err, " The job may run all the same: look at the list "
+                           "of jobs before you run it again.");
+    return status;
+}
+
+hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
+                             const hfsb_cancel *cancel, hfsb_json_doc *out,
+                             hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status;
+    size_t            i;
+    if (!spec->command_count)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
+    status = hfsbi_job_begin(hub, &request, spec, cancel, &w, err);
+    if (status == HFSB_OK) {
+        for (i = 0; i < spec->command_count; i++)
+            hfsb_json_put_str(&w, spec->command[i]);
+        hfsb_json_put_end(&w);
+        hfsbi_job_put_rest(&w, spec, HFSB_LIT("python:3.12"));
+        status = hfsbi_job_send(hub, &request, &w, out, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- scripts ---- */
+
+/* " word", quoted for a shell where it must be. */
+static void hfsbi_job_quote(hfsbi_sink *sink, hfsb_str word) {
+    size_t i;
+    bool   plain = word.len > 0;
+    for (i = 0; plain && i < word.len; i++) {
+        char l = hfsbi_lower(word.ptr[i]);
+        plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
+                (l && strchr("@%+=:,./-_", l));
+    }
+    hfsbi_put_byte(sink, ' ');
+    if (plain) {
+        hfsbi_put(sink, word);
+        return;
+    }
+    hfsbi_put_byte(sink, '\'');
+    for (i = 0; i < word.len; i++)
+        if (word.ptr[i] == '\'') hfsbi_put(sink, HFSB_LIT("'\"'\"'"));
+        else hfsbi_put_byte(sink, word.ptr[i]);
+    hfsbi_put_byte(sink, '\'');
+}
+
+/* "uv run --with a -p 3.12 {script} args" for a shell; script is put as it is.
+ */
+static void hfsbi_job_put_line(hfsbi_sink *sink, const hfsb_job_spec *spec,
+                               hfsb_str script) {
+    size_t i;
+    hfsbi_put(sink, HFSB_LIT("uv run"));
+    for (i = 0; i < spec->with_count; i++) {
+        hfsbi_put(sink, HFSB_LIT(" --with"));
+        hfsbi_job_quote(sink, spec->with[i]);
+    }
+    if (spec->python.len) {
+        hfsbi_put(sink, HFSB_LIT(" -p"));
+        hfsbi_job_quote(sink, spec->python);
+    }
+    hfsbi_put_byte(sink, ' ');
+    hfsbi_put(sink, script);
+    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(sink, spec->args[i]);
+}
+
+/* What a shell must do: the text decoded into uv, or a line of command. */
+static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
+    hfsbi_sink sink = hfsbi_sink_begin(line);
+    if (!spec->is_source) {
+        hfsbi_job_put_line(&sink, spec, spec->script);
+        return hfsbi_sink_end(&sink);
+    }
+    hfsbi_put(&sink, HFSB_LIT("echo \""));
+    if (sink.status == HFSB_OK)
+        sink.status = hfsb_base64_encode(spec->script, line);
+    hfsbi_put(&sink, HFSB_LIT("\" | base64 -d | "));
+    hfsbi_job_put_line(&sink, spec, HFSB_LIT("-"));
+    return hfsbi_sink_end(&sink);
+}
+
+/* A command of several words needs a shell to take it apart; what is one word
+   (a URL, a path, a program) does not. */
+static bool hfsbi_job_is_line(hfsb_str script) {
+    size_t i;
+    if (hfsb_script_classify(script) != HFSB_SCRIPT_COMMAND) return false;
+    for (i = 0; i < script.len; i++)
+        if (script.ptr[i] == ' ' || script.ptr[i] == '\t') return true;
+    return false;
+}
+
+static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
+                                        const hfsb_job_spec *spec,
+                                        const hfsb_alloc    *alloc) {
+    hfsb_buf    line = HFSB_INIT;
+    hfsb_status status = HFSB_OK;
+    size_t      i;
+    if (spec->is_source || hfsbi_job_is_line(spec->script)) {
+        line.alloc = *alloc;
+        status = hfsbi_job_shell(spec, &line);
+        hfsb_json_put_str(w, HFSB_LIT("/bin/sh"));
+        hfsb_json_put_str(w, HFSB_LIT("-lc"));
+        hfsb_json_put_str(w, hfsb_buf_str(&line));
+        hfsb_buf_free(&line);
+        return status;
+    }
+    hfsb_json_put_str(w, HFSB_LIT("uv"));
+    hfsb_json_put_str(w, HFSB_LIT("run"));
+    for (i = 0; i < spec->with_count; i++) {
+        hfsb_json_put_str(w, HFSB_LIT("--with"));
+        hfsb_json_put_str(w, spec->with[i]);
+    }
+    if (spec->python.len) {
+        hfsb_json_put_str(w, HFSB_LIT("--python"));
+        hfsb_json_put_str(w, spec->python);
+    }
+    hfsb_json_put_str(w, spec->script);
+    for (i = 0; i < spec->arg_count; i++) hfsb_json_put_str(w, spec->args[i]);
+    return HFSB_OK;
+}
+
+enum { HFSBI_JOB_SOURCE = 90000 };
+
+hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
+                                const hfsb_cancel *cancel, hfsb_json_doc *out,
+                                hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status;
+    if (!spec->script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
+    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
+        return hfsbi_fail(
+            err, HFSB_LIMIT, 0,
+            "The script has %zu bytes; %d is what fits into the arguments of "
+            "a job. Put it into a file of a repository on the Hub (a Space "
+            "will do) and give its URL "
+            "(https://huggingface.co/.../resolve/main/script.py), or have a "
+            "short script fetch the rest.",
+            spec->script.len, (int)HFSBI_JOB_SOURCE);
+    status = hfsbi_job_begin(hub, &request, spec, cancel, &w, err);
+    if (status == HFSB_OK) {
+        status = hfsbi_job_put_script(&w, spec, &hub->alloc);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK) {
+        hfsb_json_put_end(&w);
+        hfsbi_job_put_rest(
+            &w, spec, HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"));
+        status = hfsbi_job_send(hub, &request, &w, out, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- the others ---- */
+
+static hfsb_status hfsbi_job_call(hfsb_hub *hub, const char *method,
+                                  const char *what, hfsb_str space,
+                                  hfsb_str id, const char *rest,
+                                  const hfsb_cancel *cancel,
+                                  hfsb_json_doc *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    hfsbi_hub_begin(hub, &request, method, cancel, "%s", what);
+    request.repeat = true;
+    request.out = out;
+    status = hfsbi_hub_job_target(hub, &request, space, id, rest, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                         const hfsb_cancel *cancel, hfsb_json_doc *out,
+                         hfsb_err *err) {
+    return hfsbi_job_call(hub, "GET", "look at job", space, id, "", cancel,
+                          out, err);
+}
+
+hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                                const hfsb_cancel *cancel, hfsb_json_doc *out,
+                                hfsb_err *err) {
+    return hfsbi_job_call(hub, "POST", "cancel job", space, id, "/cancel",
+                          cancel, out, err);
+}
+
+hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
+                          bool (*each)(void *user, const hfsb_json_value *job),
+                          void *user, const hfsb_cancel *cancel,
+                          hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status;
+    hfsbi_hub_begin(hub, &request, "GET", cancel, "list jobs");
+    status = hfsbi_job_space(hub, &request, space, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(hub, &request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
 /* ---- src/sandbox_parts.h ---- */
 /* The inside of a sandbox handle. Private to sandbox_*.c. */
 
@@ -24297,6 +27513,56 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *sandbox,
                                         long long wait_ms, hfsb_err *err);
 
+/* The same for a server that was just started: one that refuses the token, or
+   is the instance `before` (may be ""), is what ran there until now, and is
+   waited for to go. Never HFSB_AUTH. */
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
+                                            long long     wait_ms,
+                                            const char   *before,
+                                            hfsb_err     *err);
+/* Asks the Hub for the address of a Space whose name does not tell it. */
+HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
+                                          hfsb_err     *err);
+/* "600" or "0.25": milliseconds as seconds, for messages. */
+#define HFSBI_SECONDS 24 /* with the NUL */
+HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
+
+/* ---- sandbox_start.c ---- */
+
+/* How long is waited for a Space that was just duplicated and is not visible
+   everywhere yet. All zero at first. */
+typedef struct hfsbi_patience {
+    long long until;
+    size_t    waits;
+} hfsbi_patience;
+
+/* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
+   it has been a minute, HFSB_CANCELLED. */
+HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *sandbox,
+                                            hfsbi_patience     *patience);
+/* Takes the tokens and what was given as a secret out of a text. */
+HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
+                                  const hfsb_sandbox_spec *spec, char *text);
+/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
+   spec. *seen becomes true once the Hub has told of it. */
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err);
+
+/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
+   Space that it made and could not delete. */
+HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
+                                        const hfsb_sandbox_opts *opts,
+                                        hfsb_buf *left, hfsb_sandbox **out,
+                                        hfsb_err *err);
+
+/* ---- sandbox_sweep.c ---- */
+
+/* "2025-03-07T12:24:18.657Z" (0 to 9 digits behind the point, a zone) as
+   seconds since 1970; false when it is none. */
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
+
 /* ---- sandbox_request.c ---- */
 
 /* One request to the server, both tokens added; what X-Hfsb says is noted.
@@ -24305,6 +27571,4472 @@ HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
                                         const hfsb_http_call *call,
                                         hfsb_http_reply *reply, hfsb_err *err);
+
+/* ---- src/sandbox_call.h ---- */
+/* A call on its way to a sandbox and back. Private to sandbox_*.c. */
+
+/* What a command prints, as the events of its reply bring it. */
+typedef struct hfsbi_remote_text {
+    hfsb_sse           sse;
+    bool               streams;  /* this reply is a stream of events */
+    bool               used;     /* one has begun, in this try or before */
+    unsigned long long shown[2]; /* bytes of each stream */
+    hfsb_buf           errors;   /* what was shown of stderr */
+    hfsb_buf           plain;    /* a reply that is no stream after all */
+    hfsb_buf           result;   /* the event that ends it */
+    bool               ended;
+    hfsb_status        status; /* of our own part in it */
+} hfsbi_remote_text;
+
+typedef struct hfsbi_remote {
+    hfsb_sandbox      *sandbox;
+    const hfsbi_tool  *tool;
+    const hfsb_cancel *cancel;
+    hfsb_call_opts     opts;
+    hfsb_buf           body;    /* JSON */
+    double             timeout; /* seconds it may take */
+    char               key[256];
+    bool               harmless; /* may run any number of times */
+
+    /* the tries */
+    bool again;        /* it may be tried again */
+    bool may_have_run; /* one of them may have reached the server */
+    bool trusted;      /* ... which knows keys, and is this instance: */
+    char instance[sizeof((hfsb_sandbox *)0)->instance];
+
+    hfsbi_remote_text text;
+    int               status; /* of HTTP */
+    hfsb_json_doc     doc;    /* the reply */
+} hfsbi_remote;
+
+/* ---- sandbox_request.c ---- */
+
+/* True when url, where a reply came from, is of the sandbox's own origin. */
+HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
+                                     hfsb_str            url);
+
+/* ---- sandbox_try.c: sending it until there is a reply ---- */
+
+/* A call of a tool that exists, without arguments yet. */
+HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
+                                const hfsbi_tool  *tool,
+                                const hfsb_cancel *cancel);
+HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r);
+
+/* Sends r->body as often as it takes and is allowed: HFSB_OK with r->status
+   and r->doc; else *err says what a result shall say. */
+HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
+
+/* ---- sandbox_stream.c: text while it is printed ---- */
+
+/* The callbacks of a call whose reply may be a stream; user is the
+   hfsbi_remote. */
+HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
+                                   const hfsb_http_field *fields,
+                                   size_t                 field_count);
+HFSBI_FN bool hfsbi_remote_on_body(void *user, hfsb_str piece);
+
+/* Shows what was not shown yet, once the reply is there. */
+HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output);
+
+/* ---- sandbox_arguments.c ---- */
+
+/* Writes r->body, with what the reference's client adds, and sets the time
+   it may take. */
+HFSBI_FN hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_err              *err);
+
+/* ---- sandbox_seen.c: a file is read before it is changed ---- */
+
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
+
+/* False when the call is refused here; *result tells why, or *st why not even
+   that. */
+HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments,
+                               hfsb_tool_result *result, hfsb_status *st,
+                               hfsb_err *err);
+/* A call went well: notes the files that were read or written by it. */
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments);
+
+/* ---- sandbox_call.c ---- */
+
+/* Makes *result of the reply. */
+HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err);
+/* The status for one of HTTP that is not 200. */
+HFSBI_FN hfsb_status hfsbi_remote_status(int http);
+
+/* ---- src/sandbox_request.c ---- */
+/* sandbox_request.c - one request to a sandbox's server, with its tokens.
+   Depends on: http, url, net. */
+/* ---- what the server says of itself ---- */
+
+/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
+   we could compare later. */
+static hfsb_str hfsbi_sandbox_said(hfsb_str value) {
+    const hfsb_str name = HFSB_LIT("instance=");
+    size_t         at = hfsb_str_find(value, name), end;
+    hfsb_str       id;
+    if (at == HFSB_NPOS) return hfsb_str_make("", 0);
+    id = hfsb_str_slice(value, at + name.len, value.len);
+    end = hfsb_str_find_byte(id, ';');
+    id = hfsbi_trim(hfsb_str_slice(id, 0, end));
+    if (id.len >= sizeof((hfsb_sandbox *)0)->instance) id.len = 0;
+    return id;
+}
+
+/* Only what the address we asked says counts: one that it redirected us to
+   was sent no key, and is not who answers the next time. */
+HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
+                                     hfsb_str            url) {
+    hfsb_url here, there;
+    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
+               HFSB_OK &&
+           hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
+           hfsb_url_same_origin(&here, &there);
+}
+
+static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
+                               const hfsb_http_reply *reply) {
+    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
+    hfsb_str id = hfsbi_sandbox_said(said);
+    if (!id.len || !hfsbi_sandbox_is_there(sandbox, hfsb_buf_str(&reply->url)))
+        return;
+    pthread_mutex_lock(&sandbox->lock);
+    memcpy(sandbox->instance, id.ptr, id.len);
+    sandbox->instance[id.len] = '\0';
+    sandbox->ours = true;
+    pthread_mutex_unlock(&sandbox->lock);
+}
+
+/* ---- its tokens ---- */
+
+/* The Hub's token is for the Hub and the edge of its Spaces, whatever server
+   the caller points us to. */
+static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
+    const hfsb_str domain = HFSB_LIT(".hf.space");
+    hfsb_url       url;
+    if (!sandbox->is_url) return true;
+    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
+               HFSB_OK &&
+           url.secure && url.host.len > domain.len &&
+           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
+                                         url.host.len),
+                          domain);
+}
+
+static hfsb_status hfsbi_bearer(hfsb_buf *out, const hfsb_buf *token) {
+    if (!token->len) return HFSB_OK;
+    return hfsb_buf_printf(out, "Bearer %s", token->ptr);
+}
+
+static void hfsbi_bearer_free(hfsb_buf *bearer) {
+    if (bearer->ptr) hfsbi_wipe(bearer->ptr, bearer->len);
+    hfsb_buf_free(bearer);
+}
+
+/* ---- the request ---- */
+
+typedef struct hfsbi_sandbox_message {
+    hfsb_buf         url, hub, api; /* the last two are secret */
+    hfsb_http_field *fields;
+    size_t           room, count;
+} hfsbi_sandbox_message;
+
+static void hfsbi_sandbox_message_free(const hfsb_sandbox    *sandbox,
+                                       hfsbi_sandbox_message *m) {
+    hfsb_buf_free(&m->url);
+    hfsbi_bearer_free(&m->hub);
+    hfsbi_bearer_free(&m->api);
+    if (m->fields)
+        hfsbi_array_free(&sandbox->o.alloc, m->fields, m->room,
+                         sizeof *m->fields);
+}
+
+static void hfsbi_sandbox_message_add(hfsbi_sandbox_message *m, hfsb_str name,
+                                      const hfsb_buf *value) {
+    if (!value->len) return;
+    m->fields[m->count].name = name;
+    m->fields[m->count++].value = hfsb_buf_str(value);
+}
+
+static hfsb_status hfsbi_sandbox_message_make(const hfsb_sandbox    *sandbox,
+                                              hfsb_str               path,
+                                              const hfsb_http_call  *call,
+                                              hfsbi_sandbox_message *m) {
+    hfsb_status st;
+    memset(m, 0, sizeof *m);
+    m->url.alloc = m->hub.alloc = m->api.alloc = sandbox->o.alloc;
+    m->room = call->field_count + 2;
+    m->fields = (hfsb_http_field *)hfsbi_array(&sandbox->o.alloc, m->room,
+                                               sizeof *m->fields);
+    if (!m->fields) return HFSB_NOMEM;
+    st = hfsb_buf_append(&m->url, hfsb_buf_str(&sandbox->api));
+    if (st == HFSB_OK) st = hfsb_buf_append(&m->url, path);
+    if (st == HFSB_OK && hfsbi_sandbox_at_edge(sandbox))
+        st = hfsbi_bearer(&m->hub, &sandbox->hub_token);
+    if (st == HFSB_OK) st = hfsbi_bearer(&m->api, &sandbox->api_token);
+    if (st != HFSB_OK) return st;
+    if (call->field_count)
+        memcpy(m->fields, call->fields,
+               call->field_count * sizeof *call->fields);
+    m->count = call->field_count;
+    hfsbi_sandbox_message_add(m, HFSB_LIT("Authorization"), &m->hub);
+    hfsbi_sandbox_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), &m->api);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply      *reply,
+                                        hfsb_err             *err) {
+    hfsbi_sandbox_message m;
+    hfsb_http_call        c = *call;
+    hfsb_status st = hfsbi_sandbox_message_make(sandbox, path, call, &m);
+    if (st == HFSB_OK) {
+        c.url = hfsb_buf_str(&m.url);
+        c.fields = m.fields;
+        c.field_count = m.count;
+        if (!c.connect_ms) c.connect_ms = sandbox->o.connect_ms;
+        reply->url.alloc = reply->body.alloc = sandbox->o.alloc;
+        reply->head.alloc = sandbox->o.alloc;
+        st = hfsb_http_send(&sandbox->transport, &c, reply, err);
+        if (reply->status) hfsbi_sandbox_note(sandbox, reply);
+    } else {
+        (void)hfsbi_fail_status(err, st, "Request");
+    }
+    hfsbi_sandbox_message_free(sandbox, &m);
+    return st;
+}
+
+/* ---- src/sandbox_arguments.c ---- */
+/* sandbox_arguments.c - the body of a call, as the reference's client writes
+   it. Depends on: json, tools. */
+enum {
+    HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
+    HFSBI_REMOTE_LINES = 2000,   /* that are read when nothing is said */
+    HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
+    HFSBI_REMOTE_FIRST = 6
+};
+
+/* The keys that come first, in this order. */
+typedef struct hfsbi_remote_order {
+    const char *tool;
+    const char *keys[HFSBI_REMOTE_FIRST];
+} hfsbi_remote_order;
+
+static const hfsbi_remote_order *hfsbi_remote_first(const hfsbi_remote *r) {
+    static const hfsbi_remote_order list[] = {
+        {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
+        {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
+        {"write", {"path", "content", NULL, NULL, NULL, NULL}},
+        {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
+        {"", {NULL, NULL, NULL, NULL, NULL, NULL}}};
+    const hfsbi_remote_order *at = list;
+    while (at->keys[0] && strcmp(at->tool, r->tool->name) != 0) at++;
+    return at;
+}
+
+/* What the caller says, NULL when that is nothing. */
+static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
+                                                 const char            *key) {
+    const hfsb_json_value *value = hfsb_json_get(args, key);
+    return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
+}
+
+static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
+
+/* ---- time ---- */
+
+static bool hfsbi_remote_stays(const hfsb_json_value *args) {
+    bool stays = false;
+    (void)hfsb_json_arg_bool(args, "background", false, &stays, NULL);
+    return stays;
+}
+
+/* How long the tool may take. */
+static double hfsbi_remote_seconds(const hfsbi_remote    *r,
+                                   const hfsb_json_value *args) {
+    double    seconds = 0;
+    long long wait_ms = 0;
+    if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
+    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_stays(args))
+        (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
+    if (hfsbi_remote_is(r, "bash_output"))
+        (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
+    if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
+    if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
+    return seconds > HFSBI_REMOTE_SECONDS ? (double)HFSBI_REMOTE_SECONDS
+                                          : seconds;
+}
+
+/* In the background a command has no time limit unless it is asked for. A
+   server that is not ours sets none itself: no more than the longest is
+   sent to it. */
+static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+                                     const hfsb_json_value *args) {
+    const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
+    double                 seconds = 0;
+    bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
+                                      NULL) == HFSB_OK;
+    bool none = !given || (known && !(seconds < 0 || seconds > 0));
+    if (none && hfsbi_remote_stays(args)) return;
+    hfsb_json_put_key(w, HFSB_LIT("timeout"));
+    if (!none && (r->trusted || seconds <= HFSBI_REMOTE_SECONDS))
+        hfsb_json_put_value(w, given);
+    else if ((double)(long long)r->timeout >= r->timeout)
+        hfsb_json_put_int(w, (long long)r->timeout);
+    else hfsb_json_put_double(w, r->timeout);
+}
+
+/* ---- the other keys ---- */
+
+static void hfsbi_put_remote_limit(hfsb_json_writer      *w,
+                                   const hfsb_json_value *args) {
+    const hfsb_json_value *limit = hfsb_json_get(args, "limit");
+    hfsb_json_put_key(w, HFSB_LIT("limit"));
+    if (limit || hfsbi_remote_given(args, "offset"))
+        hfsb_json_put_value(w, limit); /* null: all that follow */
+    else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
+}
+
+static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
+                                      const hfsb_json_value *given) {
+    hfsb_str own = hfsb_buf_str(&r->sandbox->work_dir);
+    bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
+                           hfsb_json_str(given, own).len == 0);
+    if (none && !own.len) return;
+    hfsb_json_put_key(w, HFSB_LIT("work_dir"));
+    if (none) hfsb_json_put_str(w, own);
+    else hfsb_json_put_value(w, given);
+}
+
+/* One of the keys that come first: as it is given, or what the reference's
+   client adds; a required one that is missing is for the server to tell. */
+static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
+                                   const hfsb_json_value *args,
+                                   const char            *key) {
+    const hfsb_json_value *given = hfsbi_remote_given(args, key);
+    if (strcmp(key, "timeout") == 0) hfsbi_put_remote_timeout(w, r, args);
+    else if (strcmp(key, "work_dir") == 0)
+        hfsbi_put_remote_work_dir(w, r, given);
+    else if (strcmp(key, "limit") == 0) hfsbi_put_remote_limit(w, args);
+    else if (!given && strcmp(key, "replace_all") == 0)
+        hfsbi_put_member_bool(w, key, false);
+    else if (!given && strcmp(key, "mode") == 0)
+        hfsbi_put_member_str(w, key, HFSB_LIT("replace"));
+    else if (hfsb_json_get(args, key) || strcmp(key, "offset") == 0) {
+        hfsb_json_put_key(w, hfsb_cstr(key));
+        hfsb_json_put_value(w, given);
+    }
+}
+
+/* How a reply is sent is for us to say, not for the caller. */
+static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
+                                    const hfsbi_remote_order *order,
+                                    hfsb_str                  key) {
+    size_t i;
+    for (i = 0; order->keys[i]; i++)
+        if (hfsb_str_equal(key, hfsb_cstr(order->keys[i]))) return true;
+    return hfsbi_remote_is(r, "bash") &&
+           hfsb_str_equal(key, HFSB_LIT("stream"));
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_err              *err) {
+    const hfsbi_remote_order *order = hfsbi_remote_first(r);
+    hfsb_json_iter            it = hfsb_json_begin(arguments);
+    hfsb_json_writer          w;
+    size_t                    i;
+    r->timeout = hfsbi_remote_seconds(r, arguments);
+    hfsb_json_writer_init(&w, &r->body, NULL);
+    hfsb_json_put_object(&w);
+    for (i = 0; order->keys[i]; i++)
+        hfsbi_put_remote_first(&w, r, arguments, order->keys[i]);
+    while (hfsb_json_next(&it)) {
+        if (hfsbi_remote_is_own_key(r, order, it.key)) continue;
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
+    /* a stream that breaks is not the end of its command */
+    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+        !hfsb_json_get(arguments, "on_disconnect"))
+        hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* ---- src/sandbox_seen.c ---- */
+/* sandbox_seen.c - a session reads a file before it changes it. Depends on:
+   path, patch, sandbox_try. */
+/* ---- the files that were read or written ---- */
+
+/* As the server would find it: joined with the work directory, cleaned. */
+static hfsb_status hfsbi_sandbox_resolve(const hfsb_sandbox *sandbox,
+                                         hfsb_str path, hfsb_buf *out) {
+    out->alloc = sandbox->o.alloc;
+    return hfsb_path_join(hfsb_buf_str(&sandbox->work_dir), path, out);
+}
+
+/* Under the lock. */
+static bool hfsbi_sandbox_listed(const hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_str rest = hfsb_buf_str(&sandbox->seen);
+    while (rest.len) {
+        size_t end = hfsb_str_find_byte(rest, '\0');
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), path)) return true;
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    }
+    return false;
+}
+
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_buf   clean = HFSB_INIT;
+    hfsbi_sink sink;
+    if (!sandbox->o.session || !path.len ||
+        hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return;
+    /* without memory it must be read again */
+    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
+        pthread_mutex_lock(&sandbox->lock);
+        sink = hfsbi_sink_begin(&sandbox->seen);
+        if (!hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean))) {
+            hfsbi_put(&sink, hfsb_buf_str(&clean));
+            hfsbi_put_byte(&sink, '\0');
+        }
+        (void)hfsbi_sink_end(&sink);
+        pthread_mutex_unlock(&sandbox->lock);
+    }
+    hfsb_buf_free(&clean);
+}
+
+static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_buf clean = HFSB_INIT;
+    bool     seen = false;
+    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
+        pthread_mutex_lock(&sandbox->lock);
+        seen = hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean));
+        pthread_mutex_unlock(&sandbox->lock);
+    }
+    hfsb_buf_free(&clean);
+    return seen;
+}
+
+/* ---- patches ---- */
+
+/* The sections of a patch, one after the other. A patch that cannot be read
+   has none more: the server says what is wrong with it. */
+typedef struct hfsbi_remote_patch {
+    hfsbi_patch_text text;
+    size_t           line;
+    bool             open;
+} hfsbi_remote_patch;
+
+static hfsb_status hfsbi_remote_patch_open(const hfsbi_remote    *r,
+                                           const hfsb_json_value *arguments,
+                                           hfsbi_remote_patch    *p) {
+    hfsb_str    patch = HFSB_LIT("");
+    hfsb_status st;
+    memset(p, 0, sizeof *p);
+    (void)hfsb_json_arg_str(arguments, "patch", false, &patch, NULL);
+    st = hfsbi_patch_open(&r->sandbox->o.alloc, patch, &p->text, NULL);
+    p->open = st == HFSB_OK;
+    p->line = p->text.first;
+    return st == HFSB_NOMEM ? st : HFSB_OK;
+}
+
+static bool hfsbi_remote_patch_next(hfsbi_remote_patch *p,
+                                    hfsbi_section      *section) {
+    return p->open && p->line < p->text.last &&
+           hfsbi_patch_section(&p->text, &p->line, section, NULL) == HFSB_OK;
+}
+
+static void hfsbi_remote_patch_close(const hfsbi_remote *r,
+                                     hfsbi_remote_patch *p) {
+    if (p->open) hfsbi_lines_free(&r->sandbox->o.alloc, &p->text.lines);
+}
+
+/* True when an earlier section of the same patch made that file. */
+static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
+                                    size_t before) {
+    hfsbi_remote_patch again = *p;
+    hfsbi_section      s;
+    again.line = p->text.first;
+    while (again.line < before && hfsbi_remote_patch_next(&again, &s))
+        if (hfsb_str_equal(s.kind == HFSB_PATCH_ADD ? s.path : s.new_path,
+                           path))
+            return again.line <= before;
+    return false;
+}
+
+/* The first file that a patch changes though it was not read; "" when there
+   is none. Shows the patch's bytes. */
+static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_str              *path) {
+    hfsbi_remote_patch p;
+    hfsbi_section      s;
+    size_t             before;
+    hfsb_status        st = hfsbi_remote_patch_open(r, arguments, &p);
+    path->len = 0;
+    before = p.line;
+    while (!path->len && hfsbi_remote_patch_next(&p, &s)) {
+        if (s.kind != HFSB_PATCH_ADD &&
+            !hfsbi_sandbox_has_seen(r->sandbox, s.path) &&
+            !hfsbi_remote_patch_made(&p, s.path, before))
+            *path = s.path;
+        before = p.line;
+    }
+    hfsbi_remote_patch_close(r, &p);
+    return st;
+}
+
+static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
+                                   const hfsb_json_value *arguments) {
+    hfsbi_remote_patch p;
+    hfsbi_section      s;
+    (void)hfsbi_remote_patch_open(r, arguments, &p);
+    while (hfsbi_remote_patch_next(&p, &s))
+        if (s.kind != HFSB_PATCH_DELETE)
+            hfsbi_sandbox_saw(r->sandbox,
+                              s.new_path.len ? s.new_path : s.path);
+    hfsbi_remote_patch_close(r, &p);
+}
+
+/* ---- whether a call may be made ---- */
+
+static bool hfsbi_remote_called(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
+
+/* Replacing a text by itself is a slip; inserting it beside itself is not. */
+static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
+    const hfsb_str none = HFSB_INIT;
+    hfsb_str       mode =
+        hfsb_json_str(hfsb_json_get(arguments, "mode"), HFSB_LIT("replace"));
+    hfsb_str old_str =
+        hfsb_json_str(hfsb_json_get(arguments, "old_str"), none);
+    hfsb_str new_str =
+        hfsb_json_str(hfsb_json_get(arguments, "new_str"), none);
+    return old_str.ptr && new_str.ptr && hfsb_str_equal(old_str, new_str) &&
+           hfsb_str_starts(mode, HFSB_LIT("replace"));
+}
+
+/* Asks whether the file is there. */
+static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
+                                       bool *exists, hfsb_err *err) {
+    const hfsb_str   none = HFSB_LIT("");
+    hfsbi_remote     ask;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    hfsbi_remote_init(&ask, r->sandbox, hfsbi_tool_find(HFSB_LIT("exists")),
+                      r->cancel);
+    hfsb_json_writer_init(&w, &ask.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "path", path);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, err);
+    *exists = st == HFSB_OK && ask.status == 200 &&
+              hfsb_json_bool(hfsb_json_get(ask.doc.root, "success"), true) &&
+              hfsb_str_equal(
+                  hfsb_json_str(hfsb_json_get(ask.doc.root, "output"), none),
+                  HFSB_LIT("true"));
+    hfsbi_remote_free(&ask);
+    return st;
+}
+
+static hfsb_status hfsbi_remote_may_write(hfsbi_remote *r, hfsb_str path,
+                                          hfsb_tool_result *result, bool *may,
+                                          hfsb_err *err) {
+    bool        exists = false;
+    hfsb_status st = HFSB_OK;
+    *may = hfsbi_sandbox_has_seen(r->sandbox, path);
+    if (*may) return st;
+    st = hfsbi_remote_exists(r, path, &exists, err);
+    *may = st == HFSB_OK && !exists;
+    if (st != HFSB_OK || *may) return st;
+    return hfsbi_result_fail(result,
+                             "File %.*s exists but has not been read this "
+                             "session. Read it first, or use sandbox_edit for "
+                             "targeted changes.",
+                             (int)path.len, path.ptr);
+}
+
+HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments,
+                               hfsb_tool_result *result, hfsb_status *st,
+                               hfsb_err *err) {
+    bool     may = true, edit = hfsbi_remote_called(r, "edit");
+    hfsb_str path = HFSB_LIT("");
+    *st = HFSB_OK;
+    if (edit && hfsbi_remote_is_idle_edit(arguments)) {
+        *st = hfsbi_result_fail(result, "old_str and new_str are identical.");
+        return false;
+    }
+    if (!r->sandbox->o.session) return true;
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    if (hfsbi_remote_called(r, "write") && path.len) {
+        *st = hfsbi_remote_may_write(r, path, result, &may, err);
+        return may;
+    }
+    if (hfsbi_remote_called(r, "apply_patch"))
+        *st = hfsbi_remote_patch_blind(r, arguments, &path);
+    else if ((!edit && !hfsbi_remote_called(r, "multi_edit")) ||
+             hfsbi_sandbox_has_seen(r->sandbox, path))
+        return true;
+    if (*st != HFSB_OK) return false;
+    if (!path.len) return true;
+    *st = hfsbi_result_fail(
+        result, "File %.*s has not been read this session. Read it first.",
+        (int)path.len, path.ptr);
+    return false;
+}
+
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments) {
+    hfsb_str path = HFSB_LIT("");
+    if (!r->sandbox->o.session) return;
+    if (hfsbi_remote_called(r, "apply_patch")) {
+        hfsbi_remote_patch_saw(r, arguments);
+    } else if (hfsbi_remote_called(r, "read") ||
+               hfsbi_remote_called(r, "write")) {
+        (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+        hfsbi_sandbox_saw(r->sandbox, path);
+    }
+}
+
+/* ---- src/sandbox_stream.c ---- */
+/* sandbox_stream.c - what a command prints, shown while it runs. Depends on:
+   sse, json, sandbox_try. */
+enum {
+    HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
+    HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
+    HFSBI_STREAM_REST = 16 << 20   /* that are shown after a break */
+};
+
+/* ---- events ---- */
+
+static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
+                              hfsb_str text) {
+    if (text.len) r->opts.on_text(r->opts.user, stream, text);
+}
+
+/* {"offset":0,"text":"..."} */
+static void hfsbi_remote_piece(hfsbi_remote *r, hfsb_proc_stream stream,
+                               const hfsb_json_value *piece) {
+    hfsbi_remote_text *t = &r->text;
+    hfsb_str text = hfsb_json_str(hfsb_json_get(piece, "text"), HFSB_LIT(""));
+    t->shown[stream] =
+        hfsb_json_uint(hfsb_json_get(piece, "offset"), t->shown[stream]) +
+        text.len;
+    /* without memory it may be shown again after a break */
+    if (stream == HFSB_PROC_STDERR) (void)!hfsb_buf_append(&t->errors, text);
+    hfsbi_remote_show(r, stream, text);
+}
+
+/* {"stream":"stdout","from":5,"to":70000}: we were too slow. */
+static void hfsbi_remote_gap(hfsbi_remote *r, const hfsb_json_value *gap) {
+    hfsb_str name =
+        hfsb_json_str(hfsb_json_get(gap, "stream"), HFSB_LIT("stdout"));
+    bool               is_error = hfsb_str_equal(name, HFSB_LIT("stderr"));
+    hfsb_proc_stream   stream = is_error ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT;
+    unsigned long long from = hfsb_json_uint(hfsb_json_get(gap, "from"), 0);
+    unsigned long long to = hfsb_json_uint(hfsb_json_get(gap, "to"), from);
+    char               line[96];
+    if (to <= from) return;
+    r->text.shown[stream] = to;
+    (void)snprintf(line, sizeof line, "\n(%llu bytes are not shown)\n",
+                   to - from);
+    hfsbi_remote_show(r, stream, hfsb_cstr(line));
+}
+
+static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
+    hfsbi_remote      *r = (hfsbi_remote *)user;
+    hfsbi_remote_text *t = &r->text;
+    hfsb_json_doc      doc = HFSB_INIT;
+    if (hfsb_str_equal(event, HFSB_LIT("result"))) {
+        hfsb_buf_truncate(&t->result, 0);
+        t->status = hfsb_buf_append(&t->result, data);
+        t->ended = t->status == HFSB_OK;
+        return t->ended;
+    }
+    doc.alloc = r->sandbox->o.alloc;
+    t->status = hfsb_json_parse(data, NULL, &doc, NULL);
+    if (t->status != HFSB_OK) return t->status == HFSB_SYNTAX;
+    if (hfsb_str_equal(event, HFSB_LIT("stdout")))
+        hfsbi_remote_piece(r, HFSB_PROC_STDOUT, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
+        hfsbi_remote_piece(r, HFSB_PROC_STDERR, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("gap")))
+        hfsbi_remote_gap(r, doc.root);
+    hfsb_json_free(&doc);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
+                                   const hfsb_http_field *fields,
+                                   size_t                 field_count) {
+    hfsbi_remote  *r = (hfsbi_remote *)user;
+    const hfsb_str type = HFSB_LIT("text/event-stream");
+    size_t         i;
+    (void)status;
+    for (i = 0; i < field_count; i++)
+        if (hfsb_http_same(fields[i].name, HFSB_LIT("Content-Type")) &&
+            hfsb_http_same(hfsb_str_slice(fields[i].value, 0, type.len), type))
+            r->text.streams = r->text.used = true;
+    r->text.errors.max = HFSBI_STREAM_ERRORS;
+    r->text.sse.max = HFSBI_STREAM_EVENT;
+    return true;
+}
+
+HFSBI_FN bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
+    hfsbi_remote *r = (hfsbi_remote *)user;
+    hfsb_status   st;
+    if (!r->text.streams) {
+        r->text.status = hfsb_buf_append(&r->text.plain, piece);
+        return r->text.status == HFSB_OK;
+    }
+    st = hfsb_sse_feed(&r->text.sse, piece, hfsbi_remote_on_event, r);
+    if (st != HFSB_OK && st != HFSB_CANCELLED) r->text.status = st;
+    return st == HFSB_OK;
+}
+
+/* ---- after a break ---- */
+
+/* What the command has printed from offset on; *next is where that ends. */
+static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
+                                       unsigned long long  offset,
+                                       unsigned long long *next,
+                                       hfsb_buf           *out) {
+    hfsbi_remote     ask;
+    hfsb_json_writer w;
+    hfsb_err         err;
+    hfsb_status      st;
+    hfsbi_remote_init(&ask, r->sandbox,
+                      hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
+    hfsb_json_writer_init(&w, &ask.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_key(&w, HFSB_LIT("offset"));
+    hfsb_json_put_uint(&w, offset);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, &err);
+    *next = hfsb_json_uint(hfsb_json_get(ask.doc.root, "next_offset"), offset);
+    if (st == HFSB_OK && ask.status == 200)
+        st = hfsb_buf_append(
+            out, hfsb_json_str(hfsb_json_get(ask.doc.root, "output"),
+                               HFSB_LIT("")));
+    hfsbi_remote_free(&ask);
+    return st;
+}
+
+/* The log of a command that has ended: stdout, then stderr. What was shown of
+   stderr is in the middle of the rest, and is taken out. */
+static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
+    hfsb_str errors = hfsb_buf_str(&r->text.errors);
+    size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
+    if (at == HFSB_NPOS) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
+        return;
+    }
+    hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
+    hfsbi_remote_show(r, HFSB_PROC_STDERR,
+                      hfsb_str_slice(log, at + errors.len, log.len));
+}
+
+HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
+    hfsb_str id =
+        hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
+    unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
+    hfsb_buf           log = HFSB_INIT;
+    if (!r->opts.on_text || r->text.ended) return;
+    if (!r->text.used || !id.len) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
+        return;
+    }
+    log.alloc = r->sandbox->o.alloc;
+    log.max = HFSBI_STREAM_REST;
+    while (hfsbi_remote_output(r, id, offset, &next, &log) == HFSB_OK &&
+           next > offset)
+        offset = next;
+    hfsbi_remote_show_log(r, hfsb_buf_str(&log));
+    hfsb_buf_free(&log);
+}
+
+/* ---- src/sandbox_try.c ---- */
+/* sandbox_try.c - a call is sent until there is a reply, and runs once.
+   Depends on: sandbox_request, sandbox_stream, json. */
+/*  What may be sent again:
+
+                          ours, with a key   ours, harmless   not ours
+    nothing was sent            yes               yes            yes
+    a wake-up page              yes               yes            yes
+    it may have run        to the same            yes            no
+                             instance
+
+    The key makes a repeat join the first one. Only the instance that got it
+    knows it: before a repeat health is asked who is there. */
+
+enum { HFSBI_REMOTE_PREVIEW = 200 }; /* characters of a page in a message */
+
+/* ---- the call ---- */
+
+/* Tools that change nothing, and kill, which may as well ask twice. */
+static bool hfsbi_remote_harmless(const char *tool) {
+    static const char *const list[] = {"read", "exists", "bash_output",
+                                       "kill"};
+    size_t                   i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (strcmp(list[i], tool) == 0) return true;
+    return false;
+}
+
+static void hfsbi_remote_make_key(hfsbi_remote *r) {
+    unsigned char bytes[16];
+    size_t        i;
+    hfsbi_random(bytes, sizeof bytes);
+    for (i = 0; i < sizeof bytes; i++)
+        (void)snprintf(r->key + 2 * i, 3, "%02x", bytes[i]);
+}
+
+HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
+                                const hfsbi_tool  *tool,
+                                const hfsb_cancel *cancel) {
+    const hfsb_alloc alloc = sandbox->o.alloc;
+    memset(r, 0, sizeof *r);
+    r->sandbox = sandbox;
+    r->tool = tool;
+    r->cancel = cancel;
+    r->timeout = sandbox->o.timeout;
+    r->harmless = hfsbi_remote_harmless(tool->name);
+    r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
+    r->text.plain.alloc = r->text.result.alloc = alloc;
+    r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;
+    r->text.sse.data.alloc = alloc;
+    pthread_mutex_lock(&sandbox->lock);
+    r->trusted = sandbox->ours;
+    memcpy(r->instance, sandbox->instance, sizeof r->instance);
+    pthread_mutex_unlock(&sandbox->lock);
+    if (tool->keyed || strcmp(tool->name, "bash") == 0)
+        hfsbi_remote_make_key(r);
+}
+
+HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r) {
+    hfsb_buf_free(&r->body);
+    hfsb_buf_free(&r->text.errors);
+    hfsb_buf_free(&r->text.plain);
+    hfsb_buf_free(&r->text.result);
+    hfsb_sse_free(&r->text.sse);
+    hfsb_json_free(&r->doc);
+}
+
+/* ---- one try ---- */
+
+/* It may have run: whether it may be sent again all the same. */
+static void hfsbi_remote_ran(hfsbi_remote *r) {
+    r->may_have_run = true;
+    r->again = r->trusted && (r->harmless || r->key[0]);
+}
+
+static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
+                                         bool sent, hfsb_err *err) {
+    char     seconds[HFSBI_SECONDS];
+    hfsb_err why = *err;
+    r->again = false;
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled.%s",
+                          sent ? " What was begun there goes on." : "");
+    if (st == HFSB_CONNECT ||
+        (!sent && (st == HFSB_TIMEOUT || st == HFSB_LOST))) {
+        r->again = true; /* the words for it come at the end */
+        return HFSB_CONNECT;
+    }
+    if (st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
+        st != HFSB_IO)
+        return st;
+    if (sent) hfsbi_remote_ran(r);
+    if (st == HFSB_TIMEOUT) {
+        hfsbi_seconds_text((long long)(r->timeout * 1000.0), seconds);
+        return hfsbi_fail(err, st, 0, "Timeout after %ss", seconds);
+    }
+    return hfsbi_fail(err, st, 0,
+                      "The connection to the sandbox was lost before its "
+                      "reply was there (%s).%s",
+                      why.msg,
+                      r->harmless ? ""
+                                  : " The call may have run: look before you "
+                                    "repeat it.");
+}
+
+/* A page of the Hub's edge while a Space wakes up: the call went no further.
+   A gateway that had no good answer (502, 504), and a server that failed
+   (500), have been asked. */
+static bool hfsbi_is_wake_page(int status) {
+    return (status >= 200 && status < 300) || status == 404 || status == 429 ||
+           status == 503;
+}
+
+static void hfsbi_remote_preview(hfsb_str page, hfsb_err *err) {
+    size_t pos = 0, shown = 0;
+    while (pos < page.len && shown++ < HFSBI_REMOTE_PREVIEW) {
+        unsigned long code;
+        char          bytes[4];
+        pos += hfsb_utf8_step(page, pos, &code, NULL);
+        if (!code) code = ' ';
+        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
+    }
+    if (!page.len) hfsbi_err_add(err, "(empty)");
+}
+
+static hfsb_status hfsbi_remote_page(hfsbi_remote *r, hfsb_str page,
+                                     hfsb_err *err) {
+    bool        waking = hfsbi_is_wake_page(r->status);
+    hfsb_status st = waking ? HFSB_BUSY : HFSB_REMOTE;
+    if (r->status == 401 || r->status == 403) st = HFSB_AUTH;
+    r->again = waking;
+    if (!waking && r->status >= 500) hfsbi_remote_ran(r);
+    hfsbi_fail(err, st, 0,
+               "Sandbox returned non-JSON response (HTTP %d): ", r->status);
+    hfsbi_remote_preview(page, err);
+    return st;
+}
+
+/* A whole reply came. */
+static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_err              *err) {
+    hfsb_str    body = hfsb_buf_str(&reply->body);
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    r->status = reply->status;
+    if (r->text.streams && !r->text.ended) {
+        hfsbi_fail(&why, HFSB_LOST, 0, "it ended without a result");
+        *err = why;
+        return hfsbi_remote_no_reply(r, HFSB_LOST, true, err);
+    }
+    if (r->text.streams) body = hfsb_buf_str(&r->text.result);
+    else if (r->text.plain.len) body = hfsb_buf_str(&r->text.plain);
+    st = hfsb_json_parse(body, NULL, &r->doc, &why);
+    if (st == HFSB_OK) return HFSB_OK;
+    if (st == HFSB_SYNTAX) return hfsbi_remote_page(r, body, err);
+    return hfsbi_fail(err, st, 0, "%s: the call may have run.", why.msg);
+}
+
+static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
+                                  hfsb_http_field field[3]) {
+    size_t n = 0;
+    field[n].name = HFSB_LIT("Content-Type");
+    field[n++].value = HFSB_LIT("application/json");
+    if (r->key[0]) {
+        field[n].name = HFSB_LIT("Idempotency-Key");
+        field[n++].value = hfsb_cstr(r->key);
+    }
+    if (stream) {
+        field[n].name = HFSB_LIT("Accept");
+        field[n++].value = HFSB_LIT("text/event-stream, application/json");
+    }
+    return n;
+}
+
+/* A repeat joins a command whose text went to the first: it gets the result
+   alone, and is not asked for more. */
+static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
+    return r->opts.on_text && r->trusted && !r->may_have_run &&
+           strcmp(r->tool->name, "bash") == 0;
+}
+
+static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_http_field field[3];
+    hfsb_status     st;
+    bool            stream = hfsbi_remote_may_stream(r);
+    call.method = HFSB_LIT("POST");
+    call.body = hfsb_buf_str(&r->body);
+    call.fields = field;
+    call.field_count = hfsbi_remote_fields(r, stream, field);
+    call.total_ms = (long long)(r->timeout * 1000.0) + r->sandbox->o.margin_ms;
+    call.cancel = r->cancel;
+    call.user = r;
+    if (stream) {
+        call.on_head = hfsbi_remote_on_head;
+        call.on_body = hfsbi_remote_on_body;
+    }
+    r->text.streams = r->text.ended = false;
+    r->text.status = HFSB_OK;
+    hfsb_buf_truncate(&r->text.plain, 0);
+    hfsb_sse_free(&r->text.sse);
+    st = hfsbi_sandbox_send(r->sandbox, hfsb_cstr(r->tool->name), &call,
+                            &reply, err);
+    if (reply.url.len &&
+        !hfsbi_sandbox_is_there(r->sandbox, hfsb_buf_str(&reply.url)))
+        r->trusted = false; /* redirected to one who got no key */
+    if (st == HFSB_CANCELLED && r->text.status != HFSB_OK)
+        st = hfsbi_fail_status(err, r->text.status, "Reading a stream");
+    st = st == HFSB_OK ? hfsbi_remote_read(r, &reply, err)
+                       : hfsbi_remote_no_reply(r, st, reply.sent, err);
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+/* ---- who is there ---- */
+
+/* The instance that answers health; false when none does. */
+static bool hfsbi_remote_who(hfsbi_remote *r, char *instance, size_t room) {
+    hfsb_sandbox   *s = r->sandbox;
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    call.method = HFSB_LIT("GET");
+    call.total_ms = s->o.health_ms;
+    call.cancel = r->cancel;
+    st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, NULL);
+    if (st == HFSB_OK && reply.status == 200 &&
+        hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr) {
+        pthread_mutex_lock(&s->lock);
+        (void)snprintf(instance, room, "%s", s->instance);
+        pthread_mutex_unlock(&s->lock);
+    } else {
+        st = HFSB_LOST;
+    }
+    hfsb_http_reply_free(&reply);
+    return st == HFSB_OK;
+}
+
+/* Before a repeat of what may have run. HFSB_BUSY: no one answers yet. */
+static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
+    char instance[sizeof r->instance];
+    if (!r->may_have_run) return HFSB_OK;
+    if (!hfsbi_remote_who(r, instance, sizeof instance)) return HFSB_BUSY;
+    if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
+    r->again = false;
+    return hfsbi_fail(err, HFSB_LOST, 0,
+                      "The sandbox's server was started anew while this call "
+                      "was under way. It may have run or not, and is not sent "
+                      "again: look before you repeat it.");
+}
+
+/* ---- all tries ---- */
+
+static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
+    hfsb_sandbox      *s = r->sandbox;
+    hfsb_space_runtime runtime = HFSB_INIT;
+    hfsb_err           why = *err;
+    const char        *stage = why.msg;
+    if (!s->is_url) {
+        (void)hfsb_sandbox_status(s, &runtime, NULL);
+        stage = runtime.stage[0] ? runtime.stage : "unknown";
+    }
+    return hfsbi_fail(err, HFSB_CONNECT, 0,
+                      "Cannot connect to sandbox. Is %s running? Status: %s",
+                      s->is_url ? s->page.ptr : s->id.ptr, stage);
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
+    const hfsb_sandbox_opts *o = &r->sandbox->o;
+    hfsb_status              st = HFSB_OK, same;
+    size_t                   n;
+    for (n = 0; n < o->tries; n++) {
+        if (n > 0 && !hfsb_cancel_wait(r->cancel, o->delay_ms * (long long)n))
+            return hfsbi_remote_no_reply(r, HFSB_CANCELLED, r->may_have_run,
+                                         err);
+        same = n > 0 ? hfsbi_remote_same(r, err) : HFSB_OK;
+        if (same == HFSB_BUSY) continue; /* *err says how the last one went */
+        st = same == HFSB_OK ? hfsbi_remote_try(r, err) : same;
+        if (st == HFSB_OK || !r->again) break;
+    }
+    return st == HFSB_CONNECT ? hfsbi_remote_unreachable(r, err) : st;
+}
+
+/* ---- src/sandbox_call.c ---- */
+/* sandbox_call.c - a tool on another machine: from its arguments to its
+   result. Depends on: call, sandbox_arguments, sandbox_seen, sandbox_try. */
+/* ---- the result ---- */
+
+HFSBI_FN hfsb_status hfsbi_remote_status(int http) {
+    switch (http) {
+    case 400:
+    case 415:
+    case 422: return HFSB_ARG;
+    case 401:
+    case 403: return HFSB_AUTH;
+    case 404:
+    case 405: return HFSB_NOT_FOUND;
+    case 409: return HFSB_REFUSED;
+    case 413:
+    case 429: return HFSB_LIMIT;
+    case 503: return HFSB_BUSY;
+    case 507: return HFSB_FULL;
+    default: return HFSB_REMOTE;
+    }
+}
+
+/* A string, or the JSON text of what stands there instead. */
+static hfsb_status hfsbi_remote_string(const hfsb_json_value *root,
+                                       const char *key, hfsb_buf *out) {
+    const hfsb_json_value *value = hfsb_json_get(root, key);
+    hfsb_json_type         type = hfsb_json_type_of(value);
+    if (type == HFSB_JSON_NULL) return HFSB_OK;
+    if (type != HFSB_JSON_STRING)
+        return hfsb_json_write(value, NULL, out, NULL);
+    return hfsb_buf_append(out, hfsb_json_str(value, HFSB_LIT("")));
+}
+
+/* All keys but the three that every reply has. */
+static hfsb_status hfsbi_remote_extra(const hfsb_json_value *root,
+                                      hfsb_buf              *out) {
+    hfsb_json_iter   it = hfsb_json_begin(root);
+    hfsb_json_writer w;
+    size_t           count = 0;
+    hfsb_status      st;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    while (hfsb_json_next(&it)) {
+        if (hfsb_str_equal(it.key, HFSB_LIT("success")) ||
+            hfsb_str_equal(it.key, HFSB_LIT("output")) ||
+            hfsb_str_equal(it.key, HFSB_LIT("error")))
+            continue;
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+        count++;
+    }
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    if (st == HFSB_OK && !count) hfsb_buf_truncate(out, 0);
+    return st;
+}
+
+/* A reply that is not 200. */
+static hfsb_status hfsbi_remote_failed(hfsbi_remote     *r,
+                                       hfsb_tool_result *result) {
+    hfsb_str error =
+        hfsb_json_str(hfsb_json_get(r->doc.root, "error"), HFSB_LIT(""));
+    hfsb_status st;
+    st = error.len ? hfsb_buf_append(&result->error, error)
+                   : hfsb_buf_printf(&result->error, "HTTP %d", r->status);
+    return st == HFSB_OK ? hfsbi_remote_status(r->status) : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err) {
+    const hfsb_json_value *root = r->doc.root;
+    const hfsb_json_value *success = hfsb_json_get(root, "success");
+    hfsb_status            st;
+    if (r->status != 200) return hfsbi_remote_failed(r, result);
+    if (hfsb_json_type_of(root) != HFSB_JSON_OBJECT)
+        return hfsbi_fail(
+            err, HFSB_REMOTE, 0,
+            "Sandbox returned JSON that is no object (HTTP 200): "
+            "%s.",
+            hfsb_json_type_name(hfsb_json_type_of(root)));
+    st = hfsbi_remote_string(root, "output", &result->output);
+    if (st == HFSB_OK) st = hfsbi_remote_string(root, "error", &result->error);
+    if (st == HFSB_OK) st = hfsbi_remote_extra(root, &result->extra);
+    result->success =
+        st == HFSB_OK && hfsb_json_bool(success, success == NULL);
+    if (st == HFSB_OK && !result->success && !result->error.len)
+        st = hfsb_buf_printf(&result->error, "Unknown error");
+    return st;
+}
+
+/* ---- the call ---- */
+
+/* What needs no server to be told. */
+static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
+                                      const hfsb_json_value *arguments,
+                                      const hfsb_call_opts  *opts,
+                                      const hfsb_alloc *alloc, hfsb_err *err) {
+    hfsb_json_type type = hfsb_json_type_of(arguments);
+    hfsb_call      call;
+    hfsb_status    st;
+    if (!tool) {
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
+        hfsbi_err_quote(err, name, 80);
+        return HFSB_NOT_FOUND;
+    }
+    if (arguments && type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The arguments must be a JSON object, not %s.",
+                          hfsb_json_type_name(type));
+    if (opts->key.len >= sizeof((hfsbi_remote *)0)->key ||
+        hfsb_str_find_byte(opts->key, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The key of a call must have at most %d bytes and "
+                          "no NUL.",
+                          (int)sizeof((hfsbi_remote *)0)->key - 1);
+    memset(&call, 0, sizeof call);
+    call.opts = *opts;
+    call.notes.alloc = *alloc;
+    st = hfsbi_check_keys(&call, arguments, tool->keys, err);
+    hfsb_buf_free(&call.notes); /* the server notes the same */
+    return st;
+}
+
+static hfsb_status hfsbi_remote_run(hfsbi_remote          *r,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_status st;
+    if (!hfsbi_remote_may(r, arguments, result, &st, err)) return st;
+    st = hfsbi_remote_arguments(r, arguments, err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(r, err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
+    if (st != HFSB_OK) return st;
+    if (strcmp(r->tool->name, "bash") == 0)
+        hfsbi_remote_show_rest(r, hfsb_buf_str(&result->output));
+    if (result->success) hfsbi_remote_saw(r, arguments);
+    return st;
+}
+
+static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
+                                     const hfsb_json_value *arguments,
+                                     const hfsb_call_opts  *opts,
+                                     const hfsb_cancel     *cancel,
+                                     hfsb_tool_result      *result) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_call_opts    none = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsbi_remote      r;
+    hfsb_status       st;
+    if (!opts) opts = &none;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = sandbox->o.alloc;
+    result->extra.alloc = sandbox->o.alloc;
+    st = hfsbi_remote_check(tool, name, arguments, opts, &sandbox->o.alloc,
+                            &err);
+    if (st == HFSB_OK) {
+        hfsbi_remote_init(&r, sandbox, tool, cancel);
+        r.opts = *opts;
+        if (r.key[0] && opts->key.len) {
+            memcpy(r.key, opts->key.ptr, opts->key.len);
+            r.key[opts->key.len] = '\0';
+        }
+        st = hfsbi_remote_run(&r, arguments, result, &err);
+        hfsbi_remote_free(&r);
+    }
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    return st;
+}
+
+hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
+                              const hfsb_json_value *arguments,
+                              const hfsb_call_opts  *opts,
+                              const hfsb_cancel     *cancel,
+                              hfsb_tool_result      *result) {
+    if (!cancel) cancel = sandbox->o.cancel;
+    return hfsbi_remote_call(sandbox, name, arguments, opts, cancel, result);
+}
+
+/* Not by the handle's cancel: this is what one does once it is set. */
+hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
+                                  hfsb_tool_result *result) {
+    return hfsbi_remote_call(sandbox, HFSB_LIT("kill"), NULL, NULL, NULL,
+                             result);
+}
+
+/* ---- src/sandbox_files.c ---- */
+/* sandbox_files.c - files to and from a sandbox, byte for byte. Depends on:
+   file, hash, http, sandbox_try. */
+enum {
+    HFSBI_COPY_PIECE = 18000, /* bytes a command prints as base64: what a
+                                 reply shows without leaving some out */
+    HFSBI_COPY_SMALL = 64 << 20,
+    HFSBI_COPY_TAG = 128
+};
+
+/* ---- what both directions share ---- */
+
+typedef struct hfsbi_copy {
+    hfsb_sandbox      *sandbox;
+    hfsb_copy_opts     opts;
+    const hfsb_cancel *cancel;
+    hfsb_buf           path; /* "files?path=..." */
+    hfsb_str           remote;
+} hfsbi_copy;
+
+static hfsb_status hfsbi_copy_init(hfsbi_copy *c, hfsb_sandbox *sandbox,
+                                   hfsb_str remote, const hfsb_copy_opts *opts,
+                                   hfsb_err *err) {
+    hfsb_status st;
+    memset(c, 0, sizeof *c);
+    c->sandbox = sandbox;
+    if (opts) c->opts = *opts;
+    c->cancel = c->opts.cancel ? c->opts.cancel : sandbox->o.cancel;
+    c->remote = remote;
+    c->path.alloc = sandbox->o.alloc;
+    if (!remote.len || hfsb_str_find_byte(remote, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The path in the sandbox must not be empty and have "
+                          "no NUL.");
+    st = hfsb_buf_append(&c->path, HFSB_LIT("files?path="));
+    if (st == HFSB_OK) st = hfsb_http_encode(remote, false, &c->path);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Path");
+}
+
+static void hfsbi_copy_progress(const hfsbi_copy *c, unsigned long long done,
+                                unsigned long long total) {
+    if (c->opts.progress) c->opts.progress(c->opts.user, done, total);
+}
+
+/* The status for a refusal of /api/files. */
+static hfsb_status hfsbi_copy_status(int http) {
+    if (http == 400 || http == 412) return HFSB_REFUSED;
+    if (http == 403) return HFSB_DENIED;
+    return hfsbi_remote_status(http);
+}
+
+/* Who answered a request for /api/files. */
+typedef enum hfsbi_copy_who {
+    HFSBI_COPY_OURS,    /* hfsb-server */
+    HFSBI_COPY_FOREIGN, /* a server that has no such thing */
+    HFSBI_COPY_PAGE     /* none yet: a page of something on the way */
+} hfsbi_copy_who;
+
+/* HFSB_OK for a success of ours; else *err says what the reply does. */
+static hfsb_status hfsbi_copy_judge(const hfsbi_copy      *c,
+                                    const hfsb_http_reply *reply,
+                                    hfsbi_copy_who *who, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      said;
+    hfsb_status   st, parsed;
+    *who = HFSBI_COPY_OURS;
+    if (hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr && reply->status < 300)
+        return HFSB_OK;
+    doc.alloc = c->sandbox->o.alloc;
+    parsed = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
+    if (parsed == HFSB_NOMEM) return hfsbi_fail_status(err, parsed, "Reply");
+    said = hfsb_json_str(hfsb_json_get(doc.root, "error"), HFSB_LIT(""));
+    if (parsed != HFSB_OK) *who = HFSBI_COPY_PAGE;
+    else if (!hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr &&
+             (reply->status < 300 || reply->status == 404 ||
+              reply->status == 405))
+        *who = HFSBI_COPY_FOREIGN;
+    st = parsed == HFSB_OK ? hfsbi_copy_status(reply->status) : HFSB_BUSY;
+    if (parsed != HFSB_OK)
+        hfsbi_fail(err, st, 0, "Sandbox returned non-JSON response (HTTP %d)",
+                   reply->status);
+    else if (said.len) hfsbi_fail(err, st, 0, "%.*s", (int)said.len, said.ptr);
+    else hfsbi_fail(err, st, 0, "HTTP %d", reply->status);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* Whether another try may help. All that is done here may be done twice. */
+static bool hfsbi_copy_may_repeat(hfsb_status st) {
+    return st == HFSB_CONNECT || st == HFSB_LOST || st == HFSB_TIMEOUT ||
+           st == HFSB_REMOTE;
+}
+
+/* Waits before try n + 1; false when there is none. */
+static bool hfsbi_copy_wait(const hfsbi_copy *c, size_t n, hfsb_status *st,
+                            hfsb_err *err) {
+    const hfsb_sandbox_opts *o = &c->sandbox->o;
+    if (n >= o->tries) return false;
+    if (hfsb_cancel_wait(c->cancel, o->delay_ms * (long long)n)) return true;
+    *st = hfsbi_fail_status(err, HFSB_CANCELLED, "Copying");
+    return false;
+}
+
+/* ---- up ---- */
+
+typedef struct hfsbi_send_file {
+    hfsbi_copy         copy;
+    int                fd;
+    hfsb_file_info     info;
+    hfsb_buf           content; /* of a file without a size */
+    unsigned long long done;
+} hfsbi_send_file;
+
+static hfsb_status hfsbi_send_read(void *user, char *ptr, size_t room,
+                                   size_t *got, hfsb_err *err) {
+    hfsbi_send_file   *f = (hfsbi_send_file *)user;
+    unsigned long long left = f->info.size - f->done;
+    ssize_t            n;
+    if (room > left) room = (size_t)left;
+    n = hfsbi_read_file(f->fd, ptr, room);
+    if (n < 0) return hfsbi_fail_os(err, errno, "The file cannot be read");
+    if (n == 0)
+        return hfsbi_fail(err, HFSB_IO, 0,
+                          "The file became shorter while it was sent; the one "
+                          "in the sandbox is as it was.");
+    *got = (size_t)n;
+    f->done += *got;
+    hfsbi_copy_progress(&f->copy, f->done, f->info.size);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_send_try(hfsbi_send_file *f, bool *again,
+                                  hfsb_err *err) {
+    static const hfsb_http_field type = {{"Content-Type", 12},
+                                         {"application/octet-stream", 24}};
+    hfsb_http_call               call = HFSB_INIT;
+    hfsb_http_reply              reply = HFSB_INIT;
+    hfsbi_copy_who               who = HFSBI_COPY_OURS;
+    hfsb_status                  st;
+    *again = false;
+    f->done = 0;
+    if (f->fd >= 0 && lseek(f->fd, 0, SEEK_SET) != 0)
+        return hfsbi_fail_os(err, errno, "The file cannot be read");
+    call.method = HFSB_LIT("PUT");
+    call.fields = &type;
+    call.field_count = 1;
+    call.idle_ms = f->copy.sandbox->o.margin_ms;
+    call.cancel = f->copy.cancel;
+    call.user = f;
+    if (f->info.size) {
+        call.body_read = hfsbi_send_read;
+        call.body_length = f->info.size;
+    } else {
+        call.body = hfsb_str_make(f->content.ptr ? f->content.ptr : "",
+                                  f->content.len);
+    }
+    st = hfsbi_sandbox_send(f->copy.sandbox, hfsb_buf_str(&f->copy.path),
+                            &call, &reply, err);
+    if (st != HFSB_OK) *again = hfsbi_copy_may_repeat(st);
+    else st = hfsbi_copy_judge(&f->copy, &reply, &who, err);
+    if (who == HFSBI_COPY_PAGE) *again = true;
+    if (who == HFSBI_COPY_FOREIGN)
+        st = hfsbi_fail(err, HFSB_REFUSED, 0,
+                        "The server of this sandbox takes no files: it has no "
+                        "/api/files. Use the tool write, or a sandbox that "
+                        "runs hfsb-server.");
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+static hfsb_status hfsbi_send_all(hfsbi_send_file *f, hfsb_err *err) {
+    hfsb_status st;
+    size_t      n = 0;
+    bool        again;
+    do {
+        st = hfsbi_send_try(f, &again, err);
+        n++;
+    } while (st != HFSB_OK && again && hfsbi_copy_wait(&f->copy, n, &st, err));
+    if (st == HFSB_OK) hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote);
+    return st;
+}
+
+hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
+                                hfsb_str local, hfsb_str remote,
+                                const hfsb_copy_opts *opts, hfsb_err *err) {
+    hfsbi_send_file f;
+    hfsb_status     st;
+    memset(&f, 0, sizeof f);
+    f.fd = -1;
+    f.content.alloc = sandbox->o.alloc;
+    st = hfsbi_copy_init(&f.copy, sandbox, remote, opts, err);
+    if (st == HFSB_OK) st = hfsb_file_open(place, local, &f.fd, &f.info, err);
+    if (st == HFSB_OK && !f.info.size) /* empty, or one of /proc */
+        st = hfsb_file_read(place, local, HFSBI_COPY_SMALL, &f.content, NULL,
+                            err);
+    if (st == HFSB_OK && f.info.mode &&
+        hfsb_buf_printf(&f.copy.path, "&mode=%04o", f.info.mode & 07777u) !=
+            HFSB_OK)
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Path");
+    if (st == HFSB_OK) st = hfsbi_send_all(&f, err);
+    hfsbi_close(&f.fd);
+    hfsb_buf_free(&f.content);
+    hfsb_buf_free(&f.copy.path);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- down ---- */
+
+/* Where the bytes go: into a buffer, or a file that appears when it is whole.
+   */
+typedef struct hfsbi_take_file {
+    hfsbi_copy         copy;
+    hfsb_buf          *out; /* or: */
+    size_t             mark, max;
+    const hfsb_place  *place;
+    hfsb_str           local;
+    hfsb_file_writer  *writer;
+    unsigned           mode;
+    unsigned long long done, total;         /* total 0: not known */
+    char               tag[HFSBI_COPY_TAG]; /* of what is being copied */
+    hfsb_status        status;              /* of our own part in it, */
+    hfsb_err           own;                 /* and what went wrong there */
+} hfsbi_take_file;
+
+static bool hfsbi_take_failed(hfsbi_take_file *f, hfsb_status st) {
+    f->status = st;
+    return st == HFSB_OK;
+}
+
+/* From the beginning: what came until now is dropped. */
+static bool hfsbi_take_begin(hfsbi_take_file *f) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    f->done = 0;
+    if (f->out) {
+        hfsb_buf_truncate(f->out, f->mark);
+        return true;
+    }
+    hfsb_file_writer_close(f->writer);
+    f->writer = NULL;
+    opts.mode = f->mode;
+    return hfsbi_take_failed(
+        f,
+        hfsb_file_writer_open(f->place, f->local, &opts, &f->writer, &f->own));
+}
+
+static bool hfsbi_take_piece(hfsbi_take_file *f, hfsb_str piece) {
+    hfsb_status st;
+    if (!f->out) st = hfsb_file_writer_append(f->writer, piece, &f->own);
+    else if (f->max - (f->out->len - f->mark) < piece.len)
+        st =
+            hfsbi_fail(&f->own, HFSB_LIMIT, 0, "%.*s has more than %zu bytes.",
+                       (int)f->copy.remote.len, f->copy.remote.ptr, f->max);
+    else {
+        st = hfsb_buf_append(f->out, piece);
+        if (st != HFSB_OK) (void)hfsbi_fail_status(&f->own, st, "Content");
+    }
+    if (st == HFSB_OK) {
+        f->done += piece.len;
+        hfsbi_copy_progress(&f->copy, f->done, f->total);
+    }
+    return hfsbi_take_failed(f, st);
+}
+
+/* ---- GET /api/files ---- */
+
+static hfsb_str hfsbi_take_field(const hfsb_http_field *fields, size_t count,
+                                 const char *name) {
+    hfsb_str none = HFSB_LIT("");
+    size_t   i;
+    for (i = 0; i < count; i++)
+        if (hfsb_http_same(fields[i].name, hfsb_cstr(name)))
+            return fields[i].value;
+    return none;
+}
+
+/* The number at the beginning of s, in that base; *s is what follows. */
+static unsigned long long hfsbi_take_number(hfsb_str *s, unsigned base) {
+    unsigned long long n = 0;
+    size_t             i = 0;
+    for (; i < s->len && s->ptr[i] >= '0' &&
+           (unsigned)(s->ptr[i] - '0') < base && n < (1ull << 59);
+         i++)
+        n = n * base + (unsigned)(s->ptr[i] - '0');
+    *s = hfsb_str_slice(*s, i, s->len);
+    return n;
+}
+
+/* 206 goes on where we are: "bytes 5-9/10". */
+static bool hfsbi_take_goes_on(hfsbi_take_file *f, hfsb_str range) {
+    if (!hfsb_str_starts(range, HFSB_LIT("bytes "))) return false;
+    range = hfsb_str_slice(range, 6, range.len);
+    return hfsbi_take_number(&range, 10) == f->done && range.len &&
+           range.ptr[0] == '-';
+}
+
+static bool hfsbi_take_on_head(void *user, int status,
+                               const hfsb_http_field *fields, size_t count) {
+    hfsbi_take_file *f = (hfsbi_take_file *)user;
+    hfsb_str         tag = hfsbi_take_field(fields, count, "ETag");
+    hfsb_str         mode = hfsbi_take_field(fields, count, "X-Hfsb-Mode");
+    hfsb_str length = hfsbi_take_field(fields, count, "Content-Length");
+    if (status != 200 && status != 206) return true;
+    if (!hfsbi_take_field(fields, count, "X-Hfsb").len)
+        return hfsbi_take_failed(
+            f, hfsbi_fail(&f->own, HFSB_BUSY, 0,
+                          "Something else than the sandbox's server answered "
+                          "(HTTP %d).",
+                          status));
+    if (status == 206) {
+        if (hfsbi_take_goes_on(
+                f, hfsbi_take_field(fields, count, "Content-Range")))
+            return true;
+        f->tag[0] = '\0'; /* the next try begins anew */
+        return hfsbi_take_failed(
+            f, hfsbi_fail(&f->own, HFSB_REMOTE, 0,
+                          "The server sent another part of the file than the "
+                          "one it was asked for."));
+    }
+    if (tag.len >= sizeof f->tag) tag.len = 0;
+    if (tag.len) memcpy(f->tag, tag.ptr, tag.len);
+    f->tag[tag.len] = '\0';
+    f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 07777u;
+    f->total = hfsbi_take_number(&length, 10);
+    return hfsbi_take_begin(f);
+}
+
+static bool hfsbi_take_on_body(void *user, hfsb_str piece) {
+    return hfsbi_take_piece((hfsbi_take_file *)user, piece);
+}
+
+static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
+                                  bool *again, hfsb_err *err) {
+    char            range[48];
+    hfsb_http_field field[2];
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsbi_copy_who  who = HFSBI_COPY_OURS;
+    hfsb_status     st;
+    (void)snprintf(range, sizeof range, "bytes=%llu-", f->done);
+    field[0].name = HFSB_LIT("Range");
+    field[0].value = hfsb_cstr(range);
+    field[1].name = HFSB_LIT("If-Range");
+    field[1].value = hfsb_cstr(f->tag);
+    call.method = HFSB_LIT("GET");
+    call.fields = field;
+    call.field_count = f->done && f->tag[0] ? 2 : 0;
+    call.idle_ms = f->copy.sandbox->o.margin_ms;
+    call.cancel = f->copy.cancel;
+    call.on_head = hfsbi_take_on_head;
+    call.on_body = hfsbi_take_on_body;
+    call.user = f;
+    f->status = HFSB_OK;
+    st = hfsbi_sandbox_send(f->copy.sandbox, hfsb_buf_str(&f->copy.path),
+                            &call, &reply, err);
+    *again = st != HFSB_OK && hfsbi_copy_may_repeat(st);
+    if (f->status != HFSB_OK) {
+        st = f->status;
+        if (err) *err = f->own;
+        *again = st == HFSB_REMOTE || st == HFSB_BUSY;
+    } else if (st == HFSB_OK) {
+        st = hfsbi_copy_judge(&f->copy, &reply, &who, err);
+        *again = who == HFSBI_COPY_PAGE;
+        *foreign = who == HFSBI_COPY_FOREIGN;
+    }
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+/* A try that brought bytes, and kept them, does not count. */
+static hfsb_status hfsbi_take_whole(hfsbi_take_file *f, bool *foreign,
+                                    hfsb_err *err) {
+    unsigned long long before;
+    hfsb_status        st;
+    size_t             n = 0;
+    bool               again;
+    do {
+        before = f->done;
+        st = hfsbi_take_try(f, foreign, &again, err);
+        n = f->tag[0] && f->done > before ? 1 : n + 1;
+        if (f->total && f->done == f->total && again) return HFSB_OK;
+    } while (st != HFSB_OK && again && hfsbi_copy_wait(&f->copy, n, &st, err));
+    return st;
+}
+
+/* ---- in pieces, through bash ---- */
+
+/* Says "none", "dir" or "denied"; or size and time of the file, and on the
+   next line the n-th piece of it. */
+static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
+                                       hfsb_buf *out) {
+    hfsb_str   path = f->copy.remote;
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     i;
+    hfsbi_put(&sink, HFSB_LIT("f='"));
+    for (i = 0; i < path.len; i++)
+        if (path.ptr[i] == '\'') hfsbi_put(&sink, HFSB_LIT("'\\''"));
+        else hfsbi_put_byte(&sink, path.ptr[i]);
+    hfsbi_putf(&sink,
+               "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
+               "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
+               "echo denied; else stat -L -c '%%s %%Y' -- \"$f\" && dd "
+               "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
+               "tr -d '\\n'; fi",
+               (int)HFSBI_COPY_PIECE, n);
+    return hfsbi_sink_end(&sink);
+}
+
+/* Runs it; *reply is what it printed. */
+static hfsb_status hfsbi_piece_run(hfsbi_take_file *f, size_t n,
+                                   hfsb_tool_result *reply, hfsb_err *err) {
+    hfsb_sandbox    *s = f->copy.sandbox;
+    hfsb_buf         command = HFSB_INIT;
+    hfsbi_remote     r;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    command.alloc = s->o.alloc;
+    hfsbi_remote_init(&r, s, hfsbi_tool_find(HFSB_LIT("bash")),
+                      f->copy.cancel);
+    st = hfsbi_piece_command(f, n, &command);
+    hfsb_json_writer_init(&w, &r.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "command", hfsb_buf_str(&command));
+    if (s->work_dir.len)
+        hfsbi_put_member_str(&w, "work_dir", hfsb_buf_str(&s->work_dir));
+    hfsb_json_put_end(&w);
+    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&r, err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(&r, reply, err);
+    if (st == HFSB_OK && !reply->success) st = HFSB_REMOTE;
+    if (st != HFSB_OK && reply->error.len)
+        hfsbi_fail(err, st, 0, "%s", reply->error.ptr);
+    else if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Piece of a file");
+    hfsbi_remote_free(&r);
+    hfsb_buf_free(&command);
+    return st;
+}
+
+/* Takes what was printed apart: the line that tells of the file, the piece. */
+static hfsb_status hfsbi_piece_read(hfsbi_take_file *f, hfsb_str printed,
+                                    hfsb_buf *piece, hfsb_err *err) {
+    size_t      end = hfsb_str_find_byte(printed, '\n');
+    hfsb_str    line = hfsb_str_slice(printed, 0, end);
+    hfsb_str    rest = hfsb_str_slice(printed, end, printed.len);
+    hfsb_str    path = f->copy.remote, size = line;
+    int         length = path.len > 1024 ? 1024 : (int)path.len;
+    hfsb_status st;
+    if (hfsb_str_equal(line, HFSB_LIT("none")))
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0, "File not found: %.*s",
+                          length, path.ptr);
+    if (hfsb_str_equal(line, HFSB_LIT("dir")))
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "Is a directory: %.*s", length,
+                          path.ptr);
+    if (hfsb_str_equal(line, HFSB_LIT("denied")))
+        return hfsbi_fail(err, HFSB_DENIED, 0, "Cannot be read: %.*s", length,
+                          path.ptr);
+    if (f->tag[0] && !hfsb_str_equal(line, hfsb_cstr(f->tag)))
+        return hfsbi_fail(err, HFSB_STALE, 0,
+                          "%.*s was changed while it was read.", length,
+                          path.ptr);
+    if (line.len >= sizeof f->tag) line.len = 0;
+    if (line.len) memcpy(f->tag, line.ptr, line.len);
+    f->tag[line.len] = '\0';
+    f->total = hfsbi_take_number(&size, 10);
+    st = hfsb_base64_decode(hfsbi_trim(hfsb_str_slice(rest, 1, rest.len)),
+                            piece, NULL);
+    if (st != HFSB_NOMEM && (st != HFSB_OK || !line.len))
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The sandbox printed something else than the file "
+                          "in base64: are stat, dd, base64 and tr there?");
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Piece of a file");
+}
+
+static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
+    hfsb_tool_result printed = HFSB_INIT;
+    hfsb_buf         piece = HFSB_INIT;
+    hfsb_status      st = HFSB_OK;
+    size_t           n = 0;
+    piece.alloc = printed.output.alloc = f->copy.sandbox->o.alloc;
+    printed.error.alloc = printed.extra.alloc = piece.alloc;
+    f->tag[0] = '\0';
+    if (!hfsbi_take_begin(f)) st = f->status;
+    do {
+        hfsb_buf_truncate(&piece, 0);
+        if (st == HFSB_OK) st = hfsbi_piece_run(f, n++, &printed, err);
+        if (st == HFSB_OK)
+            st = hfsbi_piece_read(f, hfsb_buf_str(&printed.output), &piece,
+                                  err);
+        if (st == HFSB_OK && !hfsbi_take_piece(f, hfsb_buf_str(&piece)))
+            st = f->status;
+        hfsb_tool_result_free(&printed);
+    } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE);
+    hfsb_buf_free(&piece);
+    if (f->status != HFSB_OK && err) *err = f->own;
+    if (st == HFSB_OK && f->total && f->done != f->total)
+        st = hfsbi_fail(err, HFSB_STALE, 0,
+                        "The file was changed while it was read.");
+    return st;
+}
+
+/* ---- to the caller ---- */
+
+/* Through /api/files, or where that is not, through bash. */
+static hfsb_status hfsbi_take_run(hfsbi_take_file *f, hfsb_err *err) {
+    bool        foreign = false;
+    hfsb_status st = hfsbi_take_whole(f, &foreign, err);
+    if (foreign) st = hfsbi_take_pieces(f, err);
+    if (st == HFSB_OK && f->writer)
+        st = hfsb_file_writer_commit(f->writer, NULL, err);
+    hfsb_file_writer_close(f->writer);
+    hfsb_buf_free(&f->copy.path);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
+                                  const hfsb_place *place, hfsb_str local,
+                                  const hfsb_copy_opts *opts, hfsb_err *err) {
+    hfsbi_take_file f;
+    hfsb_status     st;
+    memset(&f, 0, sizeof f);
+    st = hfsbi_copy_init(&f.copy, sandbox, remote, opts, err);
+    f.place = place;
+    f.local = local;
+    if (st == HFSB_OK) return hfsbi_take_run(&f, err);
+    hfsb_buf_free(&f.copy.path);
+    return st;
+}
+
+hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
+                             size_t max, const hfsb_cancel *cancel,
+                             hfsb_buf *out, hfsb_err *err) {
+    hfsbi_take_file f;
+    hfsb_copy_opts  opts = HFSB_INIT;
+    hfsb_status     st;
+    memset(&f, 0, sizeof f);
+    opts.cancel = cancel;
+    st = hfsbi_copy_init(&f.copy, sandbox, remote, &opts, err);
+    f.out = out;
+    f.mark = out->len;
+    f.max = max ? max : (size_t)HFSBI_COPY_SMALL;
+    if (st == HFSB_OK) st = hfsbi_take_run(&f, err);
+    else hfsb_buf_free(&f.copy.path);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, f.mark);
+    return st;
+}
+
+/* ---- src/sandbox_handle.c ---- */
+/* sandbox_handle.c - a sandbox's handle: made, waited for, deleted. Depends
+   on: json, path, url, net, hub, sandbox_request. */
+HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
+
+/* ---- what goes into it ---- */
+
+/* Both are sent as the value of a header field. */
+static hfsb_status hfsbi_sandbox_check_token(hfsb_str token, const char *which,
+                                             hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < token.len; i++) {
+        unsigned char c = (unsigned char)token.ptr[i];
+        if (c <= ' ' || c >= 127)
+            return hfsbi_fail(err, HFSB_ARG, i,
+                              "%s holds a blank or another character that no "
+                              "token has (at byte %zu)",
+                              which, i);
+    }
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
+                                       hfsb_err *err) {
+    hfsb_status st;
+    if (!o || (!o->hub && !is_url))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a sandbox on a Space needs the option hub");
+    if (!o->transport && !o->hub)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a sandbox needs the option transport or hub");
+    if (!(o->timeout >= 0) || o->delay_ms < 0 || o->connect_ms < 0 ||
+        o->margin_ms < 0 || o->wait_ms < 0 || o->poll_ms < 0 ||
+        o->api_wait_ms < 0 || o->api_poll_ms < 0 || o->health_ms < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a time among the options of a sandbox is below 0");
+    st = hfsbi_sandbox_check_token(o->hub_token, "hub_token", err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_check_token(o->api_token, "api_token", err);
+    return st;
+}
+
+static long long hfsbi_sandbox_or(long long given, long long otherwise) {
+    return given ? given : otherwise;
+}
+
+static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
+    if (!(o->timeout > 0)) o->timeout = 240;
+    if (!o->tries) o->tries = 3;
+    o->delay_ms = hfsbi_sandbox_or(o->delay_ms, 3000);
+    o->connect_ms = hfsbi_sandbox_or(o->connect_ms, 30000);
+    o->margin_ms = hfsbi_sandbox_or(o->margin_ms, 30000);
+    o->wait_ms = hfsbi_sandbox_or(o->wait_ms, 600000);
+    o->poll_ms = hfsbi_sandbox_or(o->poll_ms, 5000);
+    o->api_wait_ms = hfsbi_sandbox_or(o->api_wait_ms, 180000);
+    o->api_poll_ms = hfsbi_sandbox_or(o->api_poll_ms, 3000);
+    o->health_ms = hfsbi_sandbox_or(o->health_ms, 10000);
+}
+
+/* ---- addresses ---- */
+
+/* "http://host:1/x/api/" as base "http://host:1/x" and api
+   "http://host:1/x/api/". */
+static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+                                         hfsb_buf *api, hfsb_err *err) {
+    hfsb_url    u;
+    hfsb_str    path;
+    hfsbi_sink  sink;
+    hfsb_status st = hfsb_url_parse(url, &u, err);
+    if (st != HFSB_OK) return st;
+    if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "the address of a sandbox is http://host:port or "
+                          "https://host, without user, password and \"?\"");
+    path = u.target;
+    while (path.len && path.ptr[path.len - 1] == '/') path.len--;
+    if (hfsb_str_ends(path, HFSB_LIT("/api"))) path.len -= 4;
+    while (path.len && path.ptr[path.len - 1] == '/') path.len--;
+    sink = hfsbi_sink_begin(base);
+    hfsbi_put(&sink, u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
+    hfsbi_put(&sink, u.authority);
+    hfsbi_put(&sink, path);
+    st = hfsbi_sink_end(&sink);
+    if (st == HFSB_OK) st = hfsb_buf_append(api, hfsb_buf_str(base));
+    if (st == HFSB_OK) st = hfsb_buf_append(api, HFSB_LIT("/api/"));
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
+}
+
+/* By the Hub's rule; nothing when a Space's name is too long for it. */
+static hfsb_status hfsbi_sandbox_by_rule(hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_buf    host = HFSB_INIT;
+    hfsb_status st;
+    host.alloc = s->o.alloc;
+    st = hfsb_space_host(hfsb_buf_str(&s->id), &host, err);
+    if (st == HFSB_ARG) st = HFSB_OK;
+    else if (st == HFSB_OK)
+        st = hfsb_buf_printf(&s->api, "https://%s/api/", host.ptr);
+    hfsb_buf_free(&host);
+    return st;
+}
+
+static hfsb_status hfsbi_sandbox_space(hfsb_sandbox *s, hfsb_err *err) {
+    const char *url = getenv("HFSB_SPACE_URL");
+    hfsb_str    endpoint = hfsb_hub_endpoint(s->o.hub);
+    hfsb_buf    base = HFSB_INIT;
+    hfsb_status st = hfsb_space_check(hfsb_buf_str(&s->id), err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_printf(&s->page, "%.*s/spaces/%s", (int)endpoint.len,
+                             endpoint.ptr, s->id.ptr);
+    if (st == HFSB_OK && !s->space_url.len && url && *url)
+        st = hfsb_buf_append(&s->space_url, hfsb_cstr(url));
+    if (st != HFSB_OK) return st;
+    if (!s->space_url.len) return hfsbi_sandbox_by_rule(s, err);
+    base.alloc = s->o.alloc;
+    st = hfsbi_sandbox_address(hfsb_buf_str(&s->space_url), &base, &s->api,
+                               err);
+    hfsb_buf_free(&base);
+    return st;
+}
+
+/* The rule is sure of letters, digits and "-"; what the Hub does to others,
+   or to a name beyond 63 characters, it must say itself. */
+static bool hfsbi_sandbox_is_plain(const hfsb_sandbox *s) {
+    hfsb_str id = hfsb_buf_str(&s->id);
+    return s->api.len && hfsb_str_find_byte(id, '.') == HFSB_NPOS &&
+           hfsb_str_find_byte(id, '_') == HFSB_NPOS;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_buf    base = HFSB_INIT, plain = HFSB_INIT;
+    hfsb_status st;
+    if (s->is_url || s->space_url.len || hfsbi_sandbox_is_plain(s))
+        return HFSB_OK;
+    base.alloc = plain.alloc = s->o.alloc;
+    st = hfsb_hub_space_url(s->o.hub, hfsb_buf_str(&s->id), s->o.cancel, &base,
+                            err);
+    if (st == HFSB_OK) {
+        hfsb_buf_truncate(&s->api, 0);
+        st = hfsbi_sandbox_address(hfsb_buf_str(&base), &plain, &s->api, err);
+    }
+    hfsb_buf_free(&plain);
+    hfsb_buf_free(&base);
+    return st;
+}
+
+/* ---- the handle ---- */
+
+static void hfsbi_sandbox_views(hfsb_sandbox *s) {
+    s->o.hub_token = hfsb_buf_str(&s->hub_token);
+    s->o.api_token = hfsb_buf_str(&s->api_token);
+    s->o.work_dir = hfsb_buf_str(&s->work_dir);
+    s->o.space_url = hfsb_buf_str(&s->space_url);
+    s->o.transport = &s->transport;
+}
+
+static hfsb_status hfsbi_sandbox_fill(hfsb_sandbox *s, hfsb_str id,
+                                      hfsb_str url, hfsb_err *err) {
+    const hfsb_sandbox_opts o = s->o;
+    hfsb_str    work_dir = s->is_url ? o.work_dir : HFSB_LIT("/app");
+    hfsb_status st;
+    if (o.work_dir.len) work_dir = o.work_dir;
+    st = hfsb_buf_append(&s->id, id);
+    if (st == HFSB_OK) st = hfsb_buf_append(&s->hub_token, o.hub_token);
+    if (st == HFSB_OK) st = hfsb_buf_append(&s->api_token, o.api_token);
+    if (st == HFSB_OK) st = hfsb_buf_append(&s->work_dir, work_dir);
+    if (st == HFSB_OK) st = hfsb_buf_append(&s->space_url, o.space_url);
+    if (st == HFSB_OK)
+        st = s->is_url ? hfsbi_sandbox_address(url, &s->page, &s->api, err)
+                       : hfsbi_sandbox_space(s, err);
+    hfsbi_sandbox_views(s);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
+                                       hfsb_str id, hfsb_str url, bool owned,
+                                       hfsb_sandbox **out, hfsb_err *err) {
+    hfsb_sandbox *s;
+    bool          is_url = !id.len;
+    hfsb_status   st = hfsbi_sandbox_check(opts, is_url, err);
+    *out = NULL;
+    if (st != HFSB_OK) return st;
+    s = (hfsb_sandbox *)hfsbi_array(&opts->alloc, 1, sizeof *s);
+    if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+    memset(s, 0, sizeof *s);
+    s->o = *opts;
+    s->transport =
+        opts->transport ? *opts->transport : *hfsbi_hub_transport(opts->hub);
+    s->is_url = is_url;
+    s->owned = owned;
+    s->id.alloc = s->page.alloc = s->api.alloc = s->hub_token.alloc =
+        s->api_token.alloc = s->work_dir.alloc = s->space_url.alloc =
+            s->seen.alloc = opts->alloc;
+    if (pthread_mutex_init(&s->lock, NULL) != 0) {
+        hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
+        return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
+    }
+    hfsbi_sandbox_defaults(&s->o);
+    st = hfsbi_sandbox_fill(s, id, url, err);
+    if (st == HFSB_OK) {
+        *out = s;
+        return hfsbi_ok(err);
+    }
+    hfsbi_sandbox_free(s);
+    if (st == HFSB_NOMEM || st == HFSB_LIMIT)
+        (void)hfsbi_fail_status(err, st, "Sandbox");
+    return st;
+}
+
+static void hfsbi_sandbox_forget(hfsb_buf *secret) {
+    if (secret->ptr) hfsbi_wipe(secret->ptr, secret->len);
+    hfsb_buf_free(secret);
+}
+
+HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
+    hfsb_alloc alloc;
+    if (!s) return;
+    alloc = s->o.alloc;
+    hfsbi_sandbox_forget(&s->hub_token);
+    hfsbi_sandbox_forget(&s->api_token);
+    hfsb_buf_free(&s->id);
+    hfsb_buf_free(&s->page);
+    hfsb_buf_free(&s->api);
+    hfsb_buf_free(&s->work_dir);
+    hfsb_buf_free(&s->space_url);
+    hfsb_buf_free(&s->seen);
+    pthread_mutex_destroy(&s->lock);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
+                                ...) {
+    hfsb_buf line = HFSB_INIT;
+    va_list  ap;
+    if (!s->o.log) return;
+    line.alloc = s->o.alloc;
+    va_start(ap, format);
+    if (hfsbi_buf_vprintf(&line, format, ap) == HFSB_OK)
+        s->o.log(s->o.user, hfsb_buf_str(&line));
+    va_end(ap);
+    hfsb_buf_free(&line);
+}
+
+HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
+    size_t n;
+    (void)snprintf(out, HFSBI_SECONDS, "%lld.%03lld", ms / 1000, ms % 1000);
+    n = strlen(out);
+    while (n && out[n - 1] == '0') n--;
+    if (n && out[n - 1] == '.') n--;
+    out[n] = '\0';
+}
+
+/* ---- is its server there? ---- */
+
+typedef struct hfsbi_probe_reply {
+    int  status; /* 0: none came */
+    bool ours;
+    bool refused; /* it answers, but not to this token */
+    char said[96];
+} hfsbi_probe_reply;
+
+/* hfsb-server tells more to those who have the token, so that one can know
+   without calling a tool. Others refuse with 401, or with 503 when they have
+   no token to compare with. */
+static hfsb_status hfsbi_probe_read(const hfsb_sandbox    *s,
+                                    const hfsb_http_reply *reply,
+                                    hfsbi_probe_reply     *h) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_str       detail;
+    hfsb_status    st;
+    doc.alloc = s->o.alloc;
+    h->status = reply->status;
+    h->ours = hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr != NULL;
+    st = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
+    if (st == HFSB_NOMEM) return st;
+    detail = hfsb_json_str(hfsb_json_get(doc.root, "detail"), none);
+    if (detail.len >= sizeof h->said) detail.len = sizeof h->said - 1;
+    if (detail.len) memcpy(h->said, detail.ptr, detail.len);
+    h->said[detail.len] = '\0';
+    h->refused =
+        h->status == 401 ||
+        (h->status == 503 && strstr(h->said, "token not configured")) ||
+        (h->status == 200 && h->ours && !hfsb_json_get(doc.root, "version"));
+    hfsb_json_free(&doc);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_probe_ask(hfsb_sandbox *s, long long ms,
+                                   hfsbi_probe_reply *h, hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    memset(h, 0, sizeof *h);
+    call.method = HFSB_LIT("GET");
+    call.total_ms = ms;
+    call.cancel = s->o.cancel;
+    call.connect_ms = ms < s->o.connect_ms ? ms : s->o.connect_ms;
+    reply.url.alloc = reply.body.alloc = reply.head.alloc = s->o.alloc;
+    reply.body.max = 64 * 1024;
+    st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, err);
+    if (st == HFSB_OK) st = hfsbi_probe_read(s, &reply, h);
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+typedef struct hfsbi_probe_wait {
+    const char *before;  /* instance that does not count */
+    bool        fresh;   /* it was just started */
+    int         status;  /* of the last reply */
+    bool        replied; /* the server from before did */
+    hfsb_err    last;    /* of the last ask that brought none */
+} hfsbi_probe_wait;
+
+static bool hfsbi_probe_is(hfsb_sandbox *s, const char *instance) {
+    bool same;
+    pthread_mutex_lock(&s->lock);
+    same = *instance && !strcmp(s->instance, instance);
+    pthread_mutex_unlock(&s->lock);
+    return same;
+}
+
+/* HFSB_BUSY: not yet. */
+static hfsb_status hfsbi_probe_once(hfsb_sandbox *s, hfsbi_probe_wait *w,
+                                    long long ms, hfsb_err *err) {
+    hfsbi_probe_reply h;
+    hfsb_status       st = hfsbi_probe_ask(s, ms, &h, &w->last);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Health check");
+    if (st == HFSB_CANCELLED || st == HFSB_REFUSED || st == HFSB_ARG) {
+        if (err) *err = w->last;
+        return st;
+    }
+    if (st != HFSB_OK) return HFSB_BUSY;
+    w->status = h.status;
+    w->last.msg[0] = '\0';
+    if (h.refused) {
+        st =
+            hfsbi_fail(&w->last, HFSB_AUTH, 0,
+                       "Sandbox API at %s answers, but %s%s%s%s", s->api.ptr,
+                       s->api_token.len ? "does not accept this token"
+                                        : "wants a token, which was not given",
+                       *h.said ? " (" : "", h.said, *h.said ? ")" : "");
+        if (w->fresh) return HFSB_BUSY;
+        if (err) *err = w->last;
+        return st;
+    }
+    if (h.status != 200) return HFSB_BUSY;
+    w->replied = hfsbi_probe_is(s, w->before);
+    return w->replied ? HFSB_BUSY : HFSB_OK;
+}
+
+static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, hfsbi_probe_wait *w,
+                                       long long wait_ms, hfsb_err *err) {
+    char status[16], seconds[HFSBI_SECONDS];
+    if (w->replied) { /* whoever it is, one can work with it */
+        hfsbi_sandbox_log(s,
+                          "Warning: the server that answers at %s was "
+                          "there before.",
+                          s->api.ptr);
+        return hfsbi_ok(err);
+    }
+    hfsbi_seconds_text(wait_ms, seconds);
+    (void)snprintf(status, sizeof status, "%d", w->status);
+    return hfsbi_fail(err, HFSB_TIMEOUT, 0,
+                      "Sandbox API at %s not responding after %ss. Last "
+                      "status: %s, last error: %s",
+                      s->api.ptr, seconds, w->status ? status : "None",
+                      w->last.msg[0] ? w->last.msg : "None");
+}
+
+static hfsb_status hfsbi_probe_wait_for(hfsb_sandbox *s, long long wait_ms,
+                                        hfsbi_probe_wait *w, hfsb_err *err) {
+    long long   now = hfsb_clock_ms(), until = now + wait_ms, ms;
+    hfsb_status st;
+    for (;;) { /* at least once, and once more when time is up */
+        ms = until - now < s->o.health_ms ? until - now : s->o.health_ms;
+        st = hfsbi_probe_once(s, w, ms > 100 ? ms : 100, err);
+        if (st == HFSB_OK) {
+            hfsbi_sandbox_log(s, "API is responsive at %s", s->api.ptr);
+            return hfsbi_ok(err);
+        }
+        if (st != HFSB_BUSY) return st;
+        now = hfsb_clock_ms();
+        if (now >= until) return hfsbi_probe_give_up(s, w, wait_ms, err);
+        ms = until - now < s->o.api_poll_ms ? until - now : s->o.api_poll_ms;
+        if (!hfsb_cancel_wait(s->o.cancel, ms))
+            return hfsbi_fail_status(err, HFSB_CANCELLED,
+                                     "Waiting for the sandbox");
+        now = hfsb_clock_ms();
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *s, long long wait_ms,
+                                        hfsb_err *err) {
+    hfsbi_probe_wait w = HFSB_INIT;
+    w.before = "";
+    return hfsbi_probe_wait_for(s, wait_ms, &w, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, long long wait_ms,
+                                            const char *before,
+                                            hfsb_err   *err) {
+    hfsbi_probe_wait w = HFSB_INIT;
+    w.before = before;
+    w.fresh = true;
+    return hfsbi_probe_wait_for(s, wait_ms, &w, err);
+}
+
+/* ---- connect and close ---- */
+
+static hfsb_status hfsbi_sandbox_connected(const hfsb_sandbox_opts *opts,
+                                           hfsb_sandbox *s, hfsb_sandbox **out,
+                                           hfsb_err *err) {
+    hfsb_status st = hfsbi_sandbox_locate(s, err);
+    /* without the Hub the rule must do, unless there is no such Space */
+    if (st != HFSB_OK && st != HFSB_NOT_FOUND && st != HFSB_CANCELLED &&
+        st != HFSB_NOMEM && s->api.len)
+        st = HFSB_OK;
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_wait(s, hfsbi_sandbox_or(opts->api_wait_ms, 60000),
+                                err);
+    if (st != HFSB_OK) {
+        hfsbi_sandbox_free(s);
+        return st;
+    }
+    *out = s;
+    return HFSB_OK;
+}
+
+hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
+                                 const hfsb_sandbox_opts *opts,
+                                 hfsb_sandbox **out, hfsb_err *err) {
+    hfsb_sandbox *s;
+    hfsb_status   st;
+    *out = NULL;
+    if (!id.len) return hfsb_space_check(id, err);
+    st = hfsbi_sandbox_new(opts, id, HFSB_LIT(""), owned, &s, err);
+    return st == HFSB_OK ? hfsbi_sandbox_connected(opts, s, out, err) : st;
+}
+
+hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
+                                     const hfsb_sandbox_opts *opts,
+                                     hfsb_sandbox **out, hfsb_err *err) {
+    hfsb_sandbox *s;
+    hfsb_status   st;
+    *out = NULL;
+    st = hfsbi_sandbox_new(opts, HFSB_LIT(""), url, false, &s, err);
+    return st == HFSB_OK ? hfsbi_sandbox_connected(opts, s, out, err) : st;
+}
+
+hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox, bool delete_owned,
+                               hfsb_err *err) {
+    hfsb_status st = hfsbi_ok(err);
+    if (!sandbox) return st;
+    if (delete_owned && sandbox->owned && !sandbox->is_url)
+        st = hfsb_sandbox_delete(sandbox, err);
+    hfsbi_sandbox_free(sandbox);
+    return st;
+}
+
+/* ---- what it is ---- */
+
+hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox) {
+    return hfsb_buf_str(&sandbox->id);
+}
+
+hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox) {
+    return hfsb_buf_str(&sandbox->page);
+}
+
+hfsb_str hfsb_sandbox_api(const hfsb_sandbox *sandbox) {
+    return hfsb_buf_str(&sandbox->api);
+}
+
+hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox) {
+    return hfsb_buf_str(&sandbox->api_token);
+}
+
+bool hfsb_sandbox_owned(const hfsb_sandbox *sandbox) {
+    return sandbox->owned;
+}
+
+bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
+    hfsb_sandbox *s = (hfsb_sandbox *)(uintptr_t)sandbox; /* for its lock */
+    bool          ours;
+    pthread_mutex_lock(&s->lock);
+    ours = s->ours;
+    pthread_mutex_unlock(&s->lock);
+    return ours;
+}
+
+/* ---- the Space ---- */
+
+static hfsb_status hfsbi_sandbox_has_space(const hfsb_sandbox *s,
+                                           const char *verb, hfsb_err *err) {
+    if (!s->is_url) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "%s is a server at an address, not a Space: nothing to "
+                      "%s",
+                      s->page.ptr, verb);
+}
+
+hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
+    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "delete", err);
+    bool        gone;
+    if (st != HFSB_OK) return st;
+    if (!sandbox->owned)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This Sandbox did not create %s.", sandbox->id.ptr);
+    pthread_mutex_lock(&sandbox->lock);
+    gone = sandbox->deleted;
+    pthread_mutex_unlock(&sandbox->lock);
+    if (gone) return hfsbi_ok(err);
+    hfsbi_sandbox_log(sandbox, "Deleting sandbox: %s...", sandbox->id.ptr);
+    /* o.cancel ends the work; this is what comes after it */
+    st = hfsb_hub_delete(sandbox->o.hub, hfsb_buf_str(&sandbox->id),
+                         sandbox->o.give_up, err);
+    if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
+    pthread_mutex_lock(&sandbox->lock);
+    sandbox->deleted = true;
+    pthread_mutex_unlock(&sandbox->lock);
+    hfsbi_sandbox_log(sandbox, "Deleted.");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err) {
+    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "pause", err);
+    if (st != HFSB_OK) return st;
+    return hfsb_hub_pause(sandbox->o.hub, hfsb_buf_str(&sandbox->id),
+                          sandbox->o.cancel, NULL, err);
+}
+
+hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
+                                 hfsb_err *err) {
+    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "restart", err);
+    char        before[sizeof sandbox->instance];
+    if (st != HFSB_OK) return st;
+    pthread_mutex_lock(&sandbox->lock);
+    memcpy(before, sandbox->instance, sizeof before);
+    pthread_mutex_unlock(&sandbox->lock);
+    st = hfsb_hub_restart(sandbox->o.hub, hfsb_buf_str(&sandbox->id), factory,
+                          sandbox->o.cancel, NULL, err);
+    if (st != HFSB_OK) return st;
+    return hfsbi_sandbox_wait_new(sandbox, sandbox->o.api_wait_ms, before,
+                                  err);
+}
+
+hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
+                                hfsb_err *err) {
+    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "ask about", err);
+    memset(out, 0, sizeof *out);
+    if (st != HFSB_OK) return st;
+    return hfsb_hub_runtime(sandbox->o.hub, hfsb_buf_str(&sandbox->id),
+                            sandbox->o.cancel, out, err);
+}
+
+/* ---- src/sandbox_start.c ---- */
+/* sandbox_start.c - a Space that was just made, until it runs. Depends on:
+   text, net, hub, sandbox_handle. */
+/* ---- patience with the Hub ---- */
+
+HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
+                                            hfsbi_patience     *p) {
+    static const int seconds[] = {1, 2, 4, 5};
+    const long long  second = (s->o.poll_ms + 4) / 5;
+    long long        now = hfsb_clock_ms(), ms;
+    ms = second * seconds[p->waits < 4 ? p->waits : 3];
+    if (!p->waits++) p->until = now + 60 * second;
+    if (now + ms > p->until) return HFSB_LIMIT;
+    return hfsb_cancel_wait(s->o.cancel, ms) ? HFSB_OK : HFSB_CANCELLED;
+}
+
+/* ---- secrets stay secret ---- */
+
+/* Values this short are switches and numbers, which are in every text. */
+#define HFSBI_SCRUB_MIN 6
+
+static void hfsbi_scrub_one(char *text, hfsb_str secret) {
+    const hfsb_str stars = HFSB_LIT("***");
+    size_t         at, n;
+    if (secret.len < HFSBI_SCRUB_MIN) return;
+    while ((at = hfsb_str_find(hfsb_cstr(text), secret)) != HFSB_NPOS) {
+        n = strlen(text);
+        memcpy(text + at, stars.ptr, stars.len);
+        memmove(text + at + stars.len, text + at + secret.len,
+                n - at - secret.len + 1);
+        text += at + stars.len;
+    }
+}
+
+HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
+                                  const hfsb_sandbox_spec *spec, char *text) {
+    size_t i;
+    hfsbi_scrub_one(text, opts->api_token);
+    hfsbi_scrub_one(text, opts->hub_token);
+    for (i = 0; i < spec->secret_count; i++)
+        hfsbi_scrub_one(text, spec->secrets[i].value);
+}
+
+/* ---- the end of a log ---- */
+
+#define HFSBI_LOG_KEPT  8192 /* bytes, of which the end is shown */
+#define HFSBI_LOG_SHOWN 700
+
+typedef struct hfsbi_log_end {
+    hfsb_buf          text;
+    hfsb_text_filter *filter;
+    size_t            lines;
+} hfsbi_log_end;
+
+static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
+    hfsbi_log_end *e = (hfsbi_log_end *)user;
+    size_t         over;
+    (void)timestamp;
+    /* of a line longer than all we keep only the end matters */
+    if (line.len > HFSBI_LOG_KEPT)
+        line = hfsb_str_slice(line, line.len - HFSBI_LOG_KEPT, line.len);
+    if (hfsb_text_filter_write(e->filter, line, &e->text) != HFSB_OK ||
+        hfsb_text_filter_write(e->filter, HFSB_LIT("\n"), &e->text) != HFSB_OK)
+        return false;
+    if (e->text.len > 2 * HFSBI_LOG_KEPT) {
+        over = e->text.len - HFSBI_LOG_KEPT;
+        memmove(e->text.ptr, e->text.ptr + over, e->text.len - over);
+        hfsb_buf_truncate(&e->text, e->text.len - over);
+    }
+    return ++e->lines < 100000;
+}
+
+/* The last lines of text, as many as fit. */
+static hfsb_str hfsbi_log_end_show(hfsb_str text) {
+    size_t at;
+    while (text.len && text.ptr[text.len - 1] == '\n') text.len--;
+    if (text.len <= HFSBI_LOG_SHOWN) return text;
+    text = hfsb_str_slice(text, text.len - HFSBI_LOG_SHOWN, text.len);
+    at = hfsb_str_find_byte(text, '\n');
+    if (at != HFSB_NPOS) return hfsb_str_slice(text, at + 1, text.len);
+    while (text.len && ((unsigned char)*text.ptr & 0xC0) == 0x80)
+        text = hfsb_str_slice(text, 1, text.len);
+    return text;
+}
+
+/* Appends the end of the Space's log to *err, when there is one to be had. */
+static void hfsbi_log_end_add(const hfsb_sandbox      *s,
+                              const hfsb_sandbox_spec *spec, const char *which,
+                              hfsb_err *err) {
+    hfsbi_log_end e = HFSB_INIT;
+    hfsb_log_opts opts = HFSB_INIT;
+    hfsb_str      shown;
+    e.text.alloc = s->o.alloc;
+    e.filter = hfsb_text_filter_open(&s->o.alloc);
+    opts.cancel = s->o.cancel;
+    opts.idle_ms = s->o.poll_ms < 5000 ? s->o.poll_ms : 5000;
+    if (e.filter)
+        (void)hfsb_hub_space_logs(s->o.hub, hfsb_buf_str(&s->id), which, &opts,
+                                  hfsbi_log_end_line, &e, NULL);
+    hfsb_text_filter_close(e.filter);
+    if (e.text.len) {
+        hfsbi_sandbox_scrub(&s->o, spec, e.text.ptr);
+        shown = hfsbi_log_end_show(hfsb_cstr(e.text.ptr));
+        hfsbi_err_add(err, "\nThe end of its %s log:\n%.*s", which,
+                      (int)shown.len, shown.ptr);
+    }
+    hfsb_buf_free(&e.text);
+}
+
+/* ---- stages ---- */
+
+typedef struct hfsbi_start {
+    hfsb_sandbox            *s;
+    const hfsb_sandbox_spec *spec;
+    const char              *sha;
+    hfsb_str                 hardware;
+    hfsbi_patience           patience;
+    int                      failures; /* asks in a row that brought nothing */
+    int                      stale;    /* errors in a row of another commit */
+    hfsb_space_runtime       runtime;
+} hfsbi_start;
+
+/* What a Space does not come out of by itself. */
+static bool hfsbi_stage_is_final(const char *stage) {
+    static const char *const final[] = {
+        "BUILD_ERROR", "RUNTIME_ERROR", "CONFIG_ERROR", "NO_APP_FILE",
+        "PAUSED",      "STOPPED",       "SLEEPING",     "DELETING"};
+    size_t i;
+    for (i = 0; i < sizeof final / sizeof *final; i++)
+        if (!strcmp(stage, final[i])) return true;
+    return false;
+}
+
+static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
+    const hfsb_space_runtime *r = &w->runtime;
+    (void)hfsbi_fail(err, HFSB_REMOTE, 0,
+                     "Space failed to start: %s. Check %s", r->stage,
+                     w->s->page.ptr);
+    if (r->error[0]) hfsbi_err_add(err, "\n%s", r->error);
+    if (strstr(r->stage, "_ERROR"))
+        hfsbi_log_end_add(w->s, w->spec,
+                          strcmp(r->stage, "RUNTIME_ERROR") ? "build" : "run",
+                          err);
+    return HFSB_REMOTE;
+}
+
+/* HFSB_OK: it runs; HFSB_BUSY: not yet. The template's own build may still
+   run, or show how it ended, when ours has not begun. */
+static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
+    const hfsb_space_runtime *r = &w->runtime;
+    bool other = *w->sha && r->sha[0] && strcmp(w->sha, r->sha) != 0;
+    bool elsewhere =
+        r->hardware[0] && !hfsb_str_equal(hfsb_cstr(r->hardware), w->hardware);
+    bool final = hfsbi_stage_is_final(r->stage);
+    if (!strcmp(r->stage, "RUNNING") && !other && !elsewhere) {
+        hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
+                          r->hardware[0] ? r->hardware : "None");
+        return HFSB_OK;
+    }
+    w->stale = final && other ? w->stale + 1 : 0;
+    if (final && (!other || w->stale >= 3)) return hfsbi_start_failed(w, err);
+    hfsbi_sandbox_log(w->s, "  %s%s...", r->stage,
+                      strcmp(r->stage, "RUNNING") ? ""
+                      : other                     ? " (not our commit yet)"
+                              : " (not on our hardware yet)");
+    return HFSB_BUSY;
+}
+
+/* One ask. What the Hub does not answer for a moment is no reason to give up a
+   build that takes minutes. */
+static hfsb_status hfsbi_start_ask(hfsbi_start *w, bool *seen, hfsb_err *err) {
+    hfsb_status st = hfsb_hub_runtime(w->s->o.hub, hfsb_buf_str(&w->s->id),
+                                      w->s->o.cancel, &w->runtime, err);
+    switch (st) {
+    case HFSB_OK:
+        *seen = true;
+        w->failures = 0;
+        memset(&w->patience, 0, sizeof w->patience);
+        return hfsbi_start_look(w, err);
+    case HFSB_REMOTE:
+    case HFSB_RATE:
+    case HFSB_CONNECT:
+    case HFSB_LOST:
+    case HFSB_TIMEOUT:
+        if (++w->failures >= 3) return st;
+        hfsbi_sandbox_log(w->s, "  the Hub did not tell the stage...");
+        return HFSB_BUSY;
+    default: return st;
+    }
+}
+
+static hfsb_status hfsbi_start_late(hfsbi_start *w, hfsb_err *err) {
+    char seconds[HFSBI_SECONDS];
+    hfsbi_seconds_text(w->s->o.wait_ms, seconds);
+    (void)hfsbi_fail(err, HFSB_TIMEOUT, 0,
+                     "Space did not start within %ss. Check %s", seconds,
+                     w->s->page.ptr);
+    if (w->runtime.stage[0])
+        hfsbi_err_add(err, "\nIts last stage was %s.", w->runtime.stage);
+    return HFSB_TIMEOUT;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err) {
+    hfsbi_start w = HFSB_INIT;
+    long long   until = hfsb_clock_ms() + s->o.wait_ms, left;
+    char        seconds[HFSBI_SECONDS];
+    hfsb_status st;
+    w.s = s;
+    w.spec = spec;
+    w.sha = sha;
+    w.hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
+    hfsbi_seconds_text(s->o.wait_ms, seconds);
+    hfsbi_sandbox_log(s, "Waiting for Space to start (timeout: %ss)...",
+                      seconds);
+    for (;;) {
+        st = hfsbi_start_ask(&w, seen, err);
+        if (st != HFSB_BUSY && st != HFSB_NOT_FOUND) return st;
+        left = until - hfsb_clock_ms();
+        if (left <= 0) return hfsbi_start_late(&w, err);
+        if (st == HFSB_NOT_FOUND) st = hfsbi_sandbox_patience(s, &w.patience);
+        else if (!hfsb_cancel_wait(s->o.cancel,
+                                   left < s->o.poll_ms ? left : s->o.poll_ms))
+            st = HFSB_CANCELLED;
+        if (st == HFSB_LIMIT) return HFSB_NOT_FOUND; /* *err tells */
+        if (st == HFSB_CANCELLED) return st;
+    }
+}
+
+/* ---- src/sandbox_create.c ---- */
+/* sandbox_create.c - a new sandbox on the Hub: duplicated, furnished, waited
+   for, and taken away again when any of that fails. Depends on: hash, text,
+   net, hub, sandbox_handle. */
+typedef struct hfsbi_create {
+    const hfsb_sandbox_spec *spec;
+    hfsb_sandbox_opts        opts; /* with the token that was made */
+    hfsb_hub                *hub;
+    const hfsb_cancel       *cancel;
+    hfsb_str                 from, hardware;
+    hfsb_buf                 owner, token;
+    hfsb_sandbox            *box;     /* NULL: has no name yet */
+    bool                     made;    /* there is a Space ... */
+    bool                     maybe;   /* ... or there may be one */
+    bool                     seen;    /* the Hub has answered for it */
+    bool                     left;    /* ... and it could not be deleted */
+    char                     sha[48]; /* of the commit to wait for, or "" */
+    hfsb_err                 err;
+} hfsbi_create;
+
+/* ---- before anything is asked ---- */
+
+static bool hfsbi_create_key_is_good(hfsb_str key) {
+    size_t i;
+    for (i = 0; i < key.len; i++) {
+        char c = hfsbi_lower(key.ptr[i]);
+        if (c >= 'a' && c <= 'z') continue;
+        if (!i || !((c >= '0' && c <= '9') || c == '_')) return false;
+    }
+    return key.len > 0;
+}
+
+static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
+    size_t i;
+    for (i = 0; i < c->spec->secret_count; i++) {
+        hfsb_str key = c->spec->secrets[i].key;
+        if (!hfsbi_create_key_is_good(key)) {
+            (void)hfsbi_fail(&c->err, HFSB_ARG, i,
+                             "the name of a secret is letters, digits and "
+                             "\"_\" and begins with a letter, not \"");
+            hfsbi_err_quote(&c->err, key, 60);
+            hfsbi_err_add(&c->err, "\"");
+            return HFSB_ARG;
+        }
+        if (hfsb_str_equal(key, HFSB_LIT("SANDBOX_API_TOKEN")))
+            return hfsbi_fail(&c->err, HFSB_ARG, i,
+                              "the secret SANDBOX_API_TOKEN is set by create "
+                              "itself: give it as the option api_token");
+    }
+    return HFSB_OK;
+}
+
+/* 32 random bytes, as Python's token_urlsafe() writes them: 43 characters. */
+static hfsb_status hfsbi_create_token(hfsbi_create *c) {
+    unsigned char key[32];
+    hfsb_status   st;
+    size_t        i;
+    if (c->opts.api_token.len) return HFSB_OK;
+    if (!hfsbi_random_key(key, sizeof key))
+        return hfsbi_fail(&c->err, HFSB_BUSY, 0,
+                          "the system gives no random bytes to make a token "
+                          "of: give one as the option api_token");
+    st = hfsb_base64_encode(hfsb_str_make((const char *)key, sizeof key),
+                            &c->token);
+    hfsbi_wipe(key, sizeof key);
+    if (st != HFSB_OK) return hfsbi_fail_status(&c->err, st, "Token");
+    while (c->token.ptr[c->token.len - 1] == '=')
+        hfsb_buf_truncate(&c->token, c->token.len - 1);
+    for (i = 0; i < c->token.len; i++) {
+        if (c->token.ptr[i] == '+') c->token.ptr[i] = '-';
+        if (c->token.ptr[i] == '/') c->token.ptr[i] = '_';
+    }
+    c->opts.api_token = hfsb_buf_str(&c->token);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
+                                      const hfsb_sandbox_spec *spec,
+                                      const hfsb_sandbox_opts *opts) {
+    hfsb_status st;
+    c->spec = spec;
+    if (!opts || !opts->hub)
+        return hfsbi_fail(&c->err, HFSB_ARG, 0,
+                          "a sandbox on a Space needs the option hub");
+    c->opts = *opts;
+    c->hub = opts->hub;
+    c->cancel = opts->cancel;
+    c->owner.alloc = c->token.alloc = opts->alloc;
+    c->from = spec->from.len ? spec->from : HFSB_LIT("burtenshaw/sandbox");
+    c->hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
+    if (!hfsb_hub_has_token(c->hub))
+        return hfsbi_fail(&c->err, HFSB_AUTH, 0,
+                          "a token of the Hugging Face Hub is needed to make "
+                          "a Space: set HF_TOKEN, or log in with \"hf auth "
+                          "login\"");
+    st = hfsbi_create_check_secrets(c);
+    if (st == HFSB_OK) st = hfsb_space_check(c->from, &c->err);
+    if (st == HFSB_OK) st = hfsbi_create_token(c);
+    if (st != HFSB_OK) return st;
+    if (spec->owner.len) st = hfsb_buf_append(&c->owner, spec->owner);
+    else st = hfsb_hub_user(c->hub, c->cancel, &c->owner, &c->err);
+    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(&c->err, st, "Owner");
+    return st;
+}
+
+/* ---- patience with the Hub ---- */
+
+/* True when a call on the new Space is to be made again. */
+static bool hfsbi_create_again(hfsbi_create *c, hfsbi_patience *p,
+                               hfsb_status *st) {
+    hfsb_status waited;
+    if (*st == HFSB_OK) c->seen = true;
+    if (*st != HFSB_NOT_FOUND) return false;
+    if (!p->waits) hfsbi_sandbox_log(c->box, "  not visible yet...");
+    waited = hfsbi_sandbox_patience(c->box, p);
+    if (waited == HFSB_CANCELLED) *st = waited;
+    return waited == HFSB_OK;
+}
+
+/* ---- the Space ---- */
+
+/* owner/base- and 8 hexadecimal digits, with a handle for it. */
+static hfsb_status hfsbi_create_name(hfsbi_create *c) {
+    hfsb_str      base = c->spec->name;
+    hfsb_buf      id = HFSB_INIT;
+    unsigned char bytes[4];
+    hfsb_status   st;
+    if (!base.len) base = HFSB_LIT("sandbox");
+    hfsbi_random(bytes, sizeof bytes);
+    id.alloc = c->opts.alloc;
+    st = hfsb_buf_printf(&id, "%s/%.*s-%02x%02x%02x%02x",
+                         c->owner.ptr ? c->owner.ptr : "", (int)base.len,
+                         base.ptr, (unsigned)bytes[0], (unsigned)bytes[1],
+                         (unsigned)bytes[2], (unsigned)bytes[3]);
+    hfsbi_sandbox_free(c->box);
+    c->box = NULL;
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_new(&c->opts, hfsb_buf_str(&id), HFSB_LIT(""), true,
+                               &c->box, &c->err);
+    else (void)hfsbi_fail_status(&c->err, st, "Name");
+    hfsb_buf_free(&id);
+    return st;
+}
+
+/* False when the Hub has told that nothing was made, or was never asked. */
+static bool hfsbi_create_may_have_run(hfsb_status st) {
+    switch (st) {
+    case HFSB_ARG:
+    case HFSB_AUTH:
+    case HFSB_PAYMENT:
+    case HFSB_DENIED:
+    case HFSB_NOT_FOUND:
+    case HFSB_CONFLICT:
+    case HFSB_RATE:
+    case HFSB_REFUSED:
+    case HFSB_CONNECT:
+    case HFSB_BUSY: return false;
+    default: return true;
+    }
+}
+
+/* A name that is taken gets another suffix; "another conflicting operation is
+   in progress" is waited for. */
+static hfsb_status hfsbi_create_duplicate(hfsbi_create *c) {
+    hfsb_space_spec space = HFSB_INIT;
+    hfsbi_patience  patience = HFSB_INIT;
+    hfsb_status     st = hfsbi_create_name(c);
+    int             names = 1;
+    space.visible = c->spec->visible;
+    space.hardware = c->hardware;
+    space.sleep_time = c->spec->sleep_time;
+    while (st == HFSB_OK) {
+        if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
+        space.id = hfsb_buf_str(&c->box->id);
+        if (!patience.waits)
+            hfsbi_sandbox_log(c->box, "Creating sandbox: %s (from %.*s)...",
+                              c->box->id.ptr, (int)c->from.len, c->from.ptr);
+        st = hfsb_hub_duplicate(c->hub, c->from, &space, c->cancel, &c->err);
+        if (st != HFSB_CONFLICT) break;
+        if (strstr(c->err.msg, "conflicting operation")) {
+            hfsb_status waited = hfsbi_sandbox_patience(c->box, &patience);
+            if (waited == HFSB_OK) st = HFSB_OK;
+            if (waited == HFSB_CANCELLED) return waited;
+        } else if (names++ < 5) {
+            patience.waits = 0;
+            st = hfsbi_create_name(c);
+        }
+    }
+    c->made = st == HFSB_OK;
+    c->maybe = !c->made && c->box && hfsbi_create_may_have_run(st);
+    if (c->made)
+        hfsbi_sandbox_log(c->box, "Space created: %s", c->box->page.ptr);
+    return st;
+}
+
+/* ---- what goes into it ---- */
+
+static hfsb_status hfsbi_create_secret(hfsbi_create        *c,
+                                       const hfsb_hub_pair *pair) {
+    hfsbi_patience patience = HFSB_INIT;
+    hfsb_status    st;
+    do
+        st = hfsb_hub_set(c->hub, hfsb_buf_str(&c->box->id), HFSB_HUB_SECRETS,
+                          pair, c->cancel, &c->err);
+    while (hfsbi_create_again(c, &patience, &st));
+    return st;
+}
+
+/* Before the commit: its build then starts with them. */
+static hfsb_status hfsbi_create_secrets(hfsbi_create *c) {
+    hfsb_hub_pair token = HFSB_INIT;
+    hfsb_status   st = HFSB_OK;
+    size_t        i;
+    for (i = 0; st == HFSB_OK && i < c->spec->secret_count; i++)
+        st = hfsbi_create_secret(c, &c->spec->secrets[i]);
+    token.key = HFSB_LIT("SANDBOX_API_TOKEN");
+    token.value = c->opts.api_token;
+    return st == HFSB_OK ? hfsbi_create_secret(c, &token) : st;
+}
+
+#define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
+
+/* Whether the template brought its own server, which is in the way of nobody
+   but no longer what runs there: a file that is not there cannot be removed,
+   and the Hub would refuse the whole commit. */
+static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
+    const hfsb_str name = HFSB_LIT(HFSBI_CREATE_OLD_SERVER);
+    hfsbi_patience patience = HFSB_INIT;
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_status    st;
+    size_t         i;
+    *has = false;
+    for (i = 0; i < c->spec->file_count; i++)
+        if (!strcmp(c->spec->files[i].path, HFSBI_CREATE_OLD_SERVER))
+            return HFSB_OK; /* the caller's own business */
+    doc.alloc = c->opts.alloc;
+    do
+        st = hfsb_hub_space(c->hub, hfsb_buf_str(&c->box->id), HFSB_LIT(""),
+                            HFSB_LIT(""), c->cancel, &doc, &c->err);
+    while (hfsbi_create_again(c, &patience, &st));
+    if (st == HFSB_CANCELLED || st == HFSB_NOMEM || st == HFSB_NOT_FOUND)
+        return st;
+    if (st != HFSB_OK) return HFSB_OK; /* what matters comes next */
+    it = hfsb_json_begin(hfsb_json_get(doc.root, "siblings"));
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(hfsb_json_str(hfsb_json_get(it.value, "rfilename"),
+                                         HFSB_LIT("")),
+                           name))
+            *has = true;
+    hfsb_json_free(&doc);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
+                                       hfsb_commit_done *done) {
+    hfsb_commit       commit = HFSB_INIT;
+    hfsbi_patience    patience = HFSB_INIT;
+    size_t            n = c->spec->file_count;
+    hfsb_commit_file *files;
+    bool              has = false;
+    hfsb_status       st;
+    hfsbi_sandbox_log(c->box, "Uploading sandbox server to %s...",
+                      c->box->id.ptr);
+    st = hfsbi_create_has_old(c, &has);
+    if (st != HFSB_OK) return st;
+    files =
+        (hfsb_commit_file *)hfsbi_array(&c->opts.alloc, n + 1, sizeof *files);
+    if (!files) return hfsbi_fail_status(&c->err, HFSB_NOMEM, "Commit");
+    memcpy(files, c->spec->files, n * sizeof *files);
+    memset(files + n, 0, sizeof *files);
+    files[n].path = HFSBI_CREATE_OLD_SERVER; /* no content: deleted */
+    commit.files = files;
+    commit.file_count = n + (has ? 1 : 0);
+    commit.summary = HFSB_LIT("Setup sandbox server");
+    do
+        st = hfsb_hub_commit(c->hub, hfsb_buf_str(&c->box->id), &commit,
+                             c->cancel, done, &c->err);
+    while (hfsbi_create_again(c, &patience, &st));
+    hfsbi_array_free(&c->opts.alloc, files, n + 1, sizeof *files);
+    return st;
+}
+
+/* The server's source; or, where it is there already, a restart, without which
+   the secrets would not be in what runs. */
+static hfsb_status hfsbi_create_server(hfsbi_create *c) {
+    hfsb_commit_done done = HFSB_INIT;
+    hfsbi_patience   patience = HFSB_INIT;
+    hfsb_status      st = HFSB_OK;
+    done.unchanged = true;
+    if (c->spec->files && c->spec->file_count)
+        st = hfsbi_create_commit(c, &done);
+    if (st != HFSB_OK) return st;
+    memcpy(c->sha, done.oid, sizeof c->sha);
+    if (!done.unchanged) {
+        hfsbi_sandbox_log(c->box, "Server files uploaded, rebuild triggered.");
+        return st;
+    }
+    hfsbi_sandbox_log(c->box, "No file changed, restart triggered.");
+    do
+        st = hfsb_hub_restart(c->hub, hfsb_buf_str(&c->box->id), false,
+                              c->cancel, NULL, &c->err);
+    while (hfsbi_create_again(c, &patience, &st));
+    return st;
+}
+
+/* ---- the way back ---- */
+
+/* True when the Hub's "not found" at deleting means that it is gone. */
+static bool hfsbi_create_is_gone(hfsbi_create *c) {
+    hfsb_space_runtime runtime;
+    return c->seen &&
+           hfsb_hub_runtime(c->hub, hfsb_buf_str(&c->box->id), c->opts.give_up,
+                            &runtime, NULL) == HFSB_NOT_FOUND;
+}
+
+/* Deletes the Space: true when it is gone. Right after the duplication it may
+   not be visible, which does not mean that it is not there. */
+static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
+    const long long second = (c->box->o.poll_ms + 4) / 5;
+    hfsb_status     st;
+    int             tries;
+    for (tries = 1;; tries++) {
+        st = hfsb_hub_delete(c->hub, hfsb_buf_str(&c->box->id),
+                             c->opts.give_up, why);
+        if (st == HFSB_NOT_FOUND && hfsbi_create_is_gone(c)) return true;
+        if (st == HFSB_OK || st == HFSB_AUTH || st == HFSB_DENIED ||
+            st == HFSB_CANCELLED || tries == 3 ||
+            !hfsb_cancel_wait(c->opts.give_up, second * tries))
+            break;
+    }
+    if (st == HFSB_OK)
+        hfsbi_sandbox_log(c->box, "Deleted Space %s", c->box->id.ptr);
+    return st == HFSB_OK || (st == HFSB_NOT_FOUND && c->maybe && !c->seen);
+}
+
+/* Appends `end` as a whole, if need be at the cost of what it is added to. */
+static void hfsbi_create_tell(hfsb_err *err, const char *end) {
+    size_t room = sizeof err->msg - 1, n = strlen(err->msg);
+    size_t len = strlen(end);
+    room -= len < room ? len : room;
+    if (n > room) {
+        n = room;
+        while (n && ((unsigned char)err->msg[n] & 0xC0) == 0x80) n--;
+        err->msg[n] = '\0';
+    }
+    hfsbi_err_add(err, "%s", end);
+}
+
+/* Takes back what was made, and says in c->err what became of it. Needs no
+   memory but what the request takes. */
+static void hfsbi_create_take_back(hfsbi_create *c, hfsb_status st) {
+    hfsb_err    why = HFSB_INIT;
+    char        end[HFSB_ERR_SIZE / 2];
+    const char *id = c->box->id.ptr;
+    end[0] = '\0';
+    c->left = !hfsbi_create_delete(c, &why);
+    if (c->left) {
+        hfsbi_sandbox_scrub(&c->opts, c->spec, why.msg);
+        (void)snprintf(end, sizeof end,
+                       "\nThe Space %s %s left, and may cost money: it could "
+                       "not be deleted (%.160s). Delete it at %.300s/settings",
+                       id, c->made ? "is" : "may be", why.msg,
+                       c->box->page.ptr);
+        hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
+    } else if (c->made && st != HFSB_CANCELLED) {
+        (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.", id);
+    }
+    hfsbi_create_tell(&c->err, end);
+}
+
+static void hfsbi_create_undo(hfsbi_create *c, hfsb_status st) {
+    bool there = c->made || c->maybe;
+    if (st == HFSB_CANCELLED)
+        (void)hfsbi_fail(&c->err, st, 0, "Sandbox creation cancelled%s%s",
+                         c->box ? ": " : "", c->box ? c->box->id.ptr : "");
+    if (st == HFSB_CANCELLED && there)
+        hfsbi_sandbox_log(c->box, "Sandbox creation cancelled by user, "
+                                  "cleaning up...");
+    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
+    if (there) hfsbi_create_take_back(c, st);
+}
+
+/* ---- all of it ---- */
+
+static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
+    hfsb_status st = hfsbi_sandbox_locate(c->box, &c->err);
+    if (st == HFSB_CANCELLED || st == HFSB_NOMEM) return st;
+    if (c->box->api.len)
+        st =
+            hfsbi_sandbox_wait_new(c->box, c->box->o.api_wait_ms, "", &c->err);
+    if (st != HFSB_TIMEOUT) return st;
+    hfsbi_sandbox_log(c->box,
+                      "Warning: API health check timed out (%s), but Space is "
+                      "RUNNING. Continuing.",
+                      c->err.msg);
+    return hfsbi_ok(&c->err);
+}
+
+static hfsb_status hfsbi_create_run(hfsbi_create            *c,
+                                    const hfsb_sandbox_spec *spec,
+                                    const hfsb_sandbox_opts *opts) {
+    hfsb_status st = hfsbi_create_begin(c, spec, opts);
+    if (st == HFSB_OK) st = hfsbi_create_duplicate(c);
+    if (st == HFSB_OK) st = hfsbi_create_secrets(c);
+    if (st == HFSB_OK) st = hfsbi_create_server(c);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_start(c->box, spec, c->sha, &c->seen, &c->err);
+    if (st == HFSB_OK) st = hfsbi_create_answer(c);
+    if (st == HFSB_OK && hfsb_cancel_is_set(c->cancel)) st = HFSB_CANCELLED;
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
+                                        const hfsb_sandbox_opts *opts,
+                                        hfsb_buf *left, hfsb_sandbox **out,
+                                        hfsb_err *err) {
+    const hfsb_sandbox_spec plain = HFSB_INIT;
+    hfsbi_create            c = HFSB_INIT;
+    hfsb_status             st;
+    st = hfsbi_create_run(&c, spec ? spec : &plain, opts);
+    *out = NULL;
+    if (st != HFSB_OK) {
+        hfsbi_create_undo(&c, st);
+        if (left && c.left &&
+            hfsb_buf_append(left, hfsb_buf_str(&c.box->id)) != HFSB_OK)
+            hfsb_buf_truncate(left, 0); /* the message has it */
+        hfsbi_sandbox_free(c.box);
+        if (err) *err = c.err;
+    } else {
+        *out = c.box;
+        (void)hfsbi_ok(err);
+    }
+    if (c.token.ptr) hfsbi_wipe(c.token.ptr, c.token.len);
+    hfsb_buf_free(&c.token);
+    hfsb_buf_free(&c.owner);
+    return st;
+}
+
+hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
+                                const hfsb_sandbox_opts *opts,
+                                hfsb_sandbox **out, hfsb_err *err) {
+    return hfsbi_sandbox_make(spec, opts, NULL, out, err);
+}
+
+/* ---- src/sandbox_sweep.c ---- */
+/* sandbox_sweep.c - Spaces of ours that were left behind: found by name and
+   age. Depends on: json, hub. */
+/* ---- dates ---- */
+
+/* n digits at *at of text as a number; false when there is something else. */
+static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
+                              long long *out) {
+    long long value = 0;
+    for (; n; n--, ++*at) {
+        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
+            return false;
+        value = value * 10 + (text.ptr[*at] - '0');
+    }
+    *out = value;
+    return true;
+}
+
+static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
+    if (*at >= text.len || text.ptr[*at] != c) return false;
+    ++*at;
+    return true;
+}
+
+/* Days from 1970-01-01 to a date of the Gregorian calendar: the year is taken
+   to begin in March, so that the leap day is its last. */
+static long long hfsbi_date_days(long long y, long long m, long long d) {
+    long long in_year;
+    y -= m <= 2;
+    in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
+}
+
+/* "Z", "+02:00" or "-0530" in seconds; false when it is none. */
+static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
+    bool      west;
+    long long h, m;
+    *out = 0;
+    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
+    west = hfsbi_date_byte(text, &at, '-');
+    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
+    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
+    (void)hfsbi_date_byte(text, &at, ':');
+    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
+    *out = (h * 60 + m) * (west ? -60 : 60);
+    return at == text.len;
+}
+
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
+    static const char marks[] = "--T::";
+    long long         part[6], zone;
+    size_t            at = 0, i;
+    double            fraction = 0, scale = 0.1;
+    for (i = 0; i < 6; i++) {
+        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
+        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
+    }
+    if (hfsbi_date_byte(text, &at, '.')) {
+        size_t first = at;
+        for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9';
+             at++, scale /= 10)
+            fraction += scale * (text.ptr[at] - '0');
+        if (at - first > 9) return false;
+    }
+    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
+        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
+        !hfsbi_date_zone(text, at, &zone))
+        return false;
+    *out = (double)(hfsbi_date_days(part[0], part[1], part[2]) * 86400 +
+                    part[3] * 3600 + part[4] * 60 + part[5] - zone) +
+           fraction;
+    return true;
+}
+
+/* ---- what is ours ---- */
+
+typedef struct hfsbi_sweep {
+    const hfsb_sweep_opts *opts;
+    hfsb_str               owner;
+    double                 now, days;
+    size_t                 max;
+    hfsb_buf               found; /* id, NUL, date, NUL of each */
+    hfsb_status            status;
+} hfsbi_sweep;
+
+/* "owner/sandbox-0123abcd" */
+static bool hfsbi_sweep_is_ours(hfsb_str id, hfsb_str owner) {
+    const hfsb_str base = HFSB_LIT("/sandbox-");
+    size_t         i;
+    if (id.len != owner.len + base.len + 8 ||
+        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
+        !hfsb_str_starts(hfsb_str_slice(id, owner.len, id.len), base))
+        return false;
+    for (i = id.len - 8; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
+    }
+    return true;
+}
+
+static double hfsbi_sweep_age(const hfsbi_sweep *w, hfsb_str modified) {
+    double then;
+    if (!hfsbi_date_parse(modified, &then)) return -1;
+    return (w->now - then) / 86400;
+}
+
+/* They are collected first: deleting one while the pages are read could move
+   another to a page that was read already. */
+static bool hfsbi_sweep_space(void *user, const hfsb_json_value *space) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsbi_sweep   *w = (hfsbi_sweep *)user;
+    hfsb_str       id = hfsb_json_str(hfsb_json_get(space, "id"), none);
+    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
+    hfsbi_sink sink;
+    if (!hfsbi_sweep_is_ours(id, w->owner) ||
+        !(hfsbi_sweep_age(w, date) >= w->days))
+        return true; /* without a date it is not known to be old */
+    sink = hfsbi_sink_begin(&w->found);
+    hfsbi_put(&sink, id);
+    hfsbi_put_byte(&sink, '\0');
+    hfsbi_put(&sink, date);
+    hfsbi_put_byte(&sink, '\0');
+    w->status = hfsbi_sink_end(&sink);
+    return w->status == HFSB_OK;
+}
+
+/* ---- what becomes of them ---- */
+
+/* Deletes it, unless it is only to be told. */
+static void hfsbi_sweep_remove(hfsb_hub *hub, hfsbi_sweep *w,
+                               hfsb_sweep_item *item, hfsb_err *err) {
+    (void)hfsbi_ok(err);
+    if (!w->opts->remove) return;
+    if (!w->max) {
+        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
+                                  "not deleted: as many as were allowed at "
+                                  "once are");
+        return;
+    }
+    w->max--;
+    item->status = hfsb_hub_delete(hub, item->id, w->opts->cancel, err);
+    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
+    item->removed = item->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
+                                    bool (*each)(void                  *user,
+                                                 const hfsb_sweep_item *item),
+                                    void *user, hfsb_err *err) {
+    hfsb_str rest = hfsb_buf_str(&w->found);
+    hfsb_err why = HFSB_INIT;
+    while (rest.len) {
+        hfsb_sweep_item item = HFSB_INIT;
+        item.id = hfsb_cstr(rest.ptr);
+        item.modified = hfsb_cstr(rest.ptr + item.id.len + 1);
+        rest = hfsb_str_slice(rest, item.id.len + item.modified.len + 2,
+                              rest.len);
+        item.days = hfsbi_sweep_age(w, item.modified);
+        item.message = why.msg;
+        hfsbi_sweep_remove(hub, w, &item, &why);
+        if (each && !each(user, &item)) break;
+        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
+            if (err) *err = why;
+            return item.status;
+        }
+    }
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
+                               bool (*each)(void                  *user,
+                                            const hfsb_sweep_item *item),
+                               void *user, hfsb_err *err) {
+    const hfsb_sweep_opts plain = HFSB_INIT;
+    hfsbi_sweep           w = HFSB_INIT;
+    hfsb_space_filter     filter = HFSB_INIT;
+    struct timespec       now = HFSB_INIT;
+    hfsb_buf              owner = HFSB_INIT;
+    hfsb_status           st;
+    w.opts = opts ? opts : &plain;
+    w.days = w.opts->days == 0 ? 7 : w.opts->days;
+    w.max = w.opts->max ? w.opts->max : 20;
+    if (!(w.days > 0))
+        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days is above 0");
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    w.now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    if (w.opts->owner.len) st = hfsb_buf_append(&owner, w.opts->owner);
+    else st = hfsb_hub_user(hub, w.opts->cancel, &owner, err);
+    w.owner = filter.author = hfsb_buf_str(&owner);
+    filter.full = true;
+    if (st == HFSB_OK)
+        st = hfsb_hub_spaces(hub, &filter, hfsbi_sweep_space, &w,
+                             w.opts->cancel, err);
+    if (st == HFSB_OK) st = w.status;
+    if (st == HFSB_OK) st = hfsbi_sweep_tell(hub, &w, each, user, err);
+    else if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Sweep");
+    hfsb_buf_free(&w.found);
+    hfsb_buf_free(&owner);
+    return st;
+}
+
+/* ---- src/session_parts.h ---- */
+/* The inside of a session. Private to session*.c. */
+
+/* A sandbox of the session. */
+typedef struct hfsbi_box {
+    struct hfsbi_box *next;
+    hfsb_sandbox     *sandbox; /* NULL until it is made */
+    hfsb_cancel      *cancel;  /* ends its making, and calls that have none */
+    hfsb_buf          hardware;
+    hfsb_buf          left;  /* no sandbox, but its Space is there: its id */
+    size_t            users; /* calls that hold it */
+    bool              automatic; /* nobody asked for it */
+    bool              retired;   /* another took its place: deleted when no
+                                    call holds it any more */
+} hfsbi_box;
+
+enum {
+    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_SECRETS = 3, /* besides those of the caller */
+    HFSBI_REMIND_ITEMS = 4,    /* that a reminder lists */
+    HFSBI_REMIND_TIMES = 2     /* in a row */
+};
+
+struct hfsb_session {
+    /* what does not change after open */
+    hfsb_alloc        alloc;
+    hfsb_runtime      runtime;
+    hfsb_tools       *tools; /* of the local runtime */
+    hfsb_sandbox_opts opts;  /* of sandboxes, but for cancel */
+    hfsb_sandbox_spec spec;  /* of the preloaded one */
+    hfsb_hub_pair    *secrets;
+    size_t            secret_cap;
+    hfsb_buf          texts; /* of opts, spec and secrets: never moves */
+    hfsb_cancel      *give_up;
+    long long         close_ms;
+    hfsb_log_fn       log;
+    void             *user;
+
+    pthread_mutex_t   lock; /* what follows belongs to it */
+    pthread_cond_t    changed;
+    hfsbi_box        *box;     /* in use now, or NULL */
+    hfsbi_box        *boxes;   /* all that hold a Space */
+    bool              claimed; /* a sandbox_create is under way: it alone makes
+                                one, and others wait for what comes of it */
+    hfsbi_box        *making;  /* the thread makes this one (NULL: it is done)
+                                 ... */
+    hfsb_sandbox_spec make;    /* ... like this */
+    bool              thread_there; /* to be joined */
+    pthread_t         thread;
+    hfsb_status       made; /* what came of the last one */
+    hfsb_err          made_err;
+    hfsb_json_doc     plan;     /* as it was written, an array */
+    unsigned          reminded; /* times in a row */
+};
+
+/* ---- session.c ---- */
+
+/* One line to the log, when there is one. Not under the lock. */
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char *format, ...) HFSBI_PRINTF(2, 3);
+
+/* ---- session_preload.c: sandboxes; all but start take the lock ---- */
+
+/* A thread begins to make a sandbox. Nothing is being made. Under the lock. */
+HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
+                                         const hfsb_sandbox_spec *spec,
+                                         bool automatic, hfsb_err *err);
+
+/* Waits for something to change. Under the lock, which is let go of meanwhile;
+   false when it was cancelled. */
+HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
+                                 const hfsb_cancel *cancel);
+
+/* The sandbox in use, held until it is given back; made first, or waited for,
+   when need be. What it gives but HFSB_OK is in *err. */
+HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
+                                        const hfsb_cancel *cancel,
+                                        hfsbi_box **out, hfsb_err *err);
+/* HFSB_OK, or why a sandbox that was to be deleted is still there. */
+HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
+                                           hfsbi_box *box, hfsb_err *err);
+
+/* Ends what is being made, deletes all. */
+HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
+
+/* ---- session_tools.c ---- */
+
+/* plan_tool or, in the sandbox runtime, sandbox_create; NULL for others. */
+HFSBI_FN const hfsbi_tool *hfsbi_session_tool(const hfsb_session *session,
+                                              hfsb_str            name);
+
+HFSBI_FN bool hfsbi_session_is_create(const hfsbi_tool *tool);
+
+/* What sandbox_create does, its arguments looked at already. */
+HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result,
+                                          hfsb_err              *err);
+
+/* ---- session_plan.c ---- */
+
+HFSBI_FN hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_tool_result      *result,
+                                            hfsb_err              *err);
+
+/* ---- src/session_plan.c ---- */
+/* session_plan.c - the plan of a model, and the reminder of what is open in
+   it. Depends on: json. */
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
+
+enum {
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
+};
+
+/* ---- plan_tool ---- */
+
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
+}
+
+/* Writes one item as it is kept, and counts its status. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
+    hfsb_json_type type = hfsb_json_type_of(item);
+    size_t         state;
+    hfsb_status    st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    st = hfsb_json_arg_str(item, "id", true, &id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "content", true, &content, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "status", true, &status, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
+    if (st != HFSB_OK) return st;
+    counts[state]++;
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", id);
+    hfsbi_put_member_str(w, "content", content);
+    hfsbi_put_member_str(w, "status", status);
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
+/* Checks the items and writes them as an array. */
+static hfsb_status hfsbi_plan_write(const hfsb_json_value *todos,
+                                    hfsb_buf *out, size_t *counts,
+                                    hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(todos);
+    hfsb_json_writer w;
+    hfsb_err         why = HFSB_INIT;
+    size_t           n = 0;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (; hfsb_json_next(&it); n++)
+        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
+            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+static void hfsbi_plan_replace(hfsb_session *session, hfsb_json_doc *plan) {
+    hfsb_json_doc old;
+    pthread_mutex_lock(&session->lock);
+    old = session->plan;
+    session->plan = *plan;
+    pthread_mutex_unlock(&session->lock);
+    hfsb_json_free(&old);
+}
+
+HFSBI_FN hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_tool_result      *result,
+                                            hfsb_err              *err) {
+    const hfsb_json_value *todos = NULL;
+    hfsb_json_doc          plan = HFSB_INIT;
+    hfsb_buf               text = HFSB_INIT;
+    size_t                 counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status            st;
+    st = hfsb_json_arg_value(arguments, "todos", true, HFSB_JSON_ARRAY, &todos,
+                             err);
+    if (st != HFSB_OK) return st;
+    text.alloc = plan.alloc = session->alloc;
+    st = hfsbi_plan_write(todos, &text, counts, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &plan, err);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st == HFSB_OK) hfsbi_plan_replace(session, &plan);
+    else hfsb_json_free(&plan);
+    return st;
+}
+
+hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = session->plan.root
+             ? hfsb_json_write(session->plan.root, NULL, out, err)
+             : hfsb_buf_append(out, HFSB_LIT("[]"));
+    pthread_mutex_unlock(&session->lock);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
+}
+
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
+}
+
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+static size_t hfsbi_plan_open(const hfsb_json_value *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
+    return n;
+}
+
+/* On one line, and not at any length: the words are the model's own. */
+static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsbi_put(sink, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsbi_putf(&sink,
+               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+               "but your plan has %zu open item%s:\n",
+               open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsbi_put(&sink, HFSB_LIT("- "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
+        hfsbi_put(&sink, HFSB_LIT(" ("));
+        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
+        hfsbi_put(&sink, HFSB_LIT("): "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
+        hfsbi_put_byte(&sink, '\n');
+    }
+    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
+    hfsbi_putf(&sink,
+               "Go on with the next one now, by calling a tool. If they are "
+               "done or not needed any more, say so with plan_tool, then give "
+               "your answer. If you cannot go on, say what you need.");
+    return hfsbi_sink_end(&sink);
+}
+
+bool hfsb_session_remind(hfsb_session *session, bool called_tools,
+                         hfsb_buf *out) {
+    unsigned time = 0;
+    size_t   open;
+    pthread_mutex_lock(&session->lock);
+    if (called_tools) session->reminded = 0;
+    open = called_tools ? 0 : hfsbi_plan_open(session->plan.root);
+    if (open && session->reminded < HFSBI_REMIND_TIMES &&
+        hfsbi_remind_write(session->plan.root, open, out) == HFSB_OK)
+        time = ++session->reminded;
+    pthread_mutex_unlock(&session->lock);
+    if (!time) return false;
+    hfsbi_session_log(session,
+                      "Reminded the model of %zu open item%s of its plan (%u "
+                      "of %d)",
+                      open, open == 1 ? "" : "s", time, HFSBI_REMIND_TIMES);
+    return true;
+}
+
+/* ---- src/session_script.c ---- */
+/* session_script.c - what a job is given for a script. Depends on: path,
+   file, sandbox, session_preload. */
+/* A job gets its script base64-encoded in one argument, which Linux limits to
+   128 KiB. */
+enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
+
+static hfsb_status hfsbi_script_long(hfsb_err *err) {
+    return hfsbi_fail(err, HFSB_LIMIT, 0,
+                      "The script is longer than the 90 kB that a job can be "
+                      "given: upload it to a repository on the Hub and give "
+                      "its URL, or split it and let a small script load the "
+                      "rest.");
+}
+
+static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
+                                       const hfsb_err *why, hfsb_err *err) {
+    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
+    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
+    hfsbi_fail(err, why->code, 0, "The script ");
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, " cannot be read%s: %s",
+                  there ? " from the sandbox" : "", why->msg);
+    return why->code;
+}
+
+static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
+                                     const hfsb_cancel *cancel, hfsb_buf *out,
+                                     hfsb_err *why) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL)
+        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
+                              out, NULL, why);
+    st = hfsbi_session_hold(session, cancel, &box, why);
+    if (st != HFSB_OK) return st;
+    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
+                          why);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
+                                hfsb_script_kind  *kind,
+                                const hfsb_cancel *cancel, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    *kind = hfsb_script_classify(script);
+    if (*kind == HFSB_SCRIPT_PATH) {
+        st = hfsbi_script_read(session, script, cancel, out, &why);
+        why.code = st;
+        if (st != HFSB_OK)
+            return hfsbi_script_unread(session, script, &why, err);
+        *kind = HFSB_SCRIPT_INLINE;
+        return hfsbi_ok(err);
+    }
+    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
+    st = hfsb_buf_append(out, script);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Copying a script");
+}
+
+/* ---- src/session_preload.c ---- */
+/* session_preload.c - the sandboxes of a session: made by a thread, held by
+   calls, deleted at the end. Depends on: sandbox. */
+enum {
+    HFSBI_SPACE_ID = 160, /* longer than any */
+    HFSBI_MAKER_STACK = 1024 * 1024,
+    HFSBI_DELETE_TRIES = 3,
+    HFSBI_CANCEL_LOOK_MS = 50 /* a cancel wakes no condition */
+};
+
+/* ---- one of them ---- */
+
+static void hfsbi_box_free(hfsb_session *session, hfsbi_box *box) {
+    if (box->sandbox) (void)hfsb_sandbox_close(box->sandbox, false, NULL);
+    hfsb_cancel_close(box->cancel);
+    hfsb_buf_free(&box->hardware);
+    hfsb_buf_free(&box->left);
+    hfsbi_array_free(&session->alloc, box, 1, sizeof *box);
+}
+
+static hfsbi_box *hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
+                                hfsb_err *err) {
+    hfsbi_box *box = (hfsbi_box *)hfsbi_array(&session->alloc, 1, sizeof *box);
+    hfsb_status st;
+    if (!box) {
+        hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
+        return NULL;
+    }
+    memset(box, 0, sizeof *box);
+    box->hardware.alloc = box->left.alloc = session->alloc;
+    st = hfsb_buf_append(&box->hardware, hardware);
+    if (st == HFSB_OK) st = hfsb_buf_reserve(&box->left, HFSBI_SPACE_ID);
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Making a sandbox");
+    else st = hfsb_cancel_open(&session->alloc, &box->cancel, err);
+    if (st == HFSB_OK) return box;
+    hfsbi_box_free(session, box);
+    return NULL;
+}
+
+/* Under the lock. */
+static void hfsbi_box_unlink(hfsb_session *session, hfsbi_box *box) {
+    hfsbi_box **link = &session->boxes;
+    while (*link && *link != box) link = &(*link)->next;
+    if (*link) *link = box->next;
+}
+
+static void hfsbi_box_link(hfsb_session *session, hfsbi_box *box) {
+    box->next = session->boxes;
+    session->boxes = box;
+}
+
+/* Deletes its Space: three tries. */
+static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
+                                    hfsb_err *err) {
+    long long   unit = session->opts.delay_ms;
+    hfsb_str    id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
+                                  : hfsb_buf_str(&box->left);
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    int         n;
+    unit = unit > 0 ? (unit + 2) / 3 : 1000;
+    for (n = 1; n <= HFSBI_DELETE_TRIES; n++) {
+        st = box->sandbox ? hfsb_sandbox_delete(box->sandbox, &why)
+                          : hfsb_hub_delete(session->opts.hub, id,
+                                            session->give_up, &why);
+        if (st == HFSB_OK || st == HFSB_NOT_FOUND) return hfsbi_ok(err);
+        hfsbi_session_log(session, "Could not delete %.*s (%d of %d): %s",
+                          (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
+        if (n < HFSBI_DELETE_TRIES &&
+            !hfsb_cancel_wait(session->give_up, n * unit))
+            break;
+    }
+    return hfsbi_fail(err, st, 0,
+                      "The Space %.*s could not be deleted, so delete it by "
+                      "hand: %s",
+                      (int)id.len, id.ptr, why.msg);
+}
+
+/* ---- the thread that makes them, one at a time ---- */
+
+/* What was made is in use from now on. Under the lock. */
+static void hfsbi_session_use(hfsb_session *session, hfsbi_box *box) {
+    if (session->box) session->box->retired = true;
+    session->box = box;
+    hfsbi_box_link(session, box);
+}
+
+static void *hfsbi_session_maker(void *user) {
+    hfsb_session     *session = (hfsb_session *)user;
+    hfsbi_box        *box = session->making;
+    hfsb_sandbox_opts opts = session->opts;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st;
+    bool              left;
+    opts.cancel = box->cancel;
+    st = hfsbi_sandbox_make(&session->make, &opts, &box->left, &box->sandbox,
+                            &err);
+    left = box->left.len > 0;
+    if (st != HFSB_OK) hfsbi_session_log(session, "No sandbox: %s", err.msg);
+    pthread_mutex_lock(&session->lock);
+    session->made = st;
+    session->made_err = err;
+    if (st == HFSB_OK) hfsbi_session_use(session, box);
+    else if (left) hfsbi_box_link(session, box); /* for close to try again */
+    session->making = NULL;
+    (void)pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+    if (st != HFSB_OK && !left) hfsbi_box_free(session, box);
+    return NULL;
+}
+
+/* The last one has nothing to do any more but to end. */
+static void hfsbi_session_join(hfsb_session *session) {
+    if (session->thread_there) (void)pthread_join(session->thread, NULL);
+    session->thread_there = false;
+}
+
+HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
+                                         const hfsb_sandbox_spec *spec,
+                                         bool automatic, hfsb_err *err) {
+    hfsbi_box *box = hfsbi_box_new(session, spec->hardware, err);
+    int        rc;
+    if (!box) return HFSB_NOMEM;
+    hfsbi_session_join(session);
+    box->automatic = automatic;
+    session->make = *spec;
+    session->making = box;
+    rc = hfsbi_thread_start(&session->thread, HFSBI_MAKER_STACK,
+                            hfsbi_session_maker, session);
+    session->thread_there = rc == 0;
+    if (rc == 0) return HFSB_OK;
+    session->making = NULL;
+    hfsbi_box_free(session, box);
+    return hfsbi_fail_os(err, rc,
+                         "The thread that makes a sandbox cannot be "
+                         "started");
+}
+
+HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
+                                 const hfsb_cancel *cancel) {
+    if (hfsb_cancel_is_set(cancel)) return false;
+    if (cancel)
+        hfsbi_cond_wait_ms(&session->changed, &session->lock,
+                           HFSBI_CANCEL_LOOK_MS);
+    else (void)pthread_cond_wait(&session->changed, &session->lock);
+    return true;
+}
+
+/* ---- for calls ---- */
+
+/* The failure of the last one is kept, and told each time: another try takes
+   minutes, and is the model's to decide. */
+static hfsb_status hfsbi_session_failed(const hfsb_session *session,
+                                        hfsb_err           *err) {
+    return hfsbi_fail(err, session->made, 0,
+                      "There is no sandbox (sandbox_create tries again): %s",
+                      session->made_err.msg);
+}
+
+HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
+                                        const hfsb_cancel *cancel,
+                                        hfsbi_box **out, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    *out = NULL;
+    pthread_mutex_lock(&session->lock);
+    while (st == HFSB_OK && !*out) {
+        bool busy = session->making || session->claimed;
+        if (!busy && session->box) {
+            *out = session->box;
+            (*out)->users++;
+        } else if (!busy && session->made != HFSB_OK) {
+            st = hfsbi_session_failed(session, err);
+        } else if (!busy) {
+            st = hfsbi_session_start(session, &session->spec, true, err);
+        } else if (!hfsbi_session_wait(session, cancel)) {
+            st = hfsbi_fail(err, HFSB_CANCELLED, 0,
+                            "Cancelled while the sandbox was being made.");
+        }
+    }
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
+                                           hfsbi_box *box, hfsb_err *err) {
+    hfsb_status st;
+    bool        last;
+    pthread_mutex_lock(&session->lock);
+    box->users--;
+    last = box->retired && !box->users;
+    if (last) hfsbi_box_unlink(session, box);
+    pthread_mutex_unlock(&session->lock);
+    if (!last) return hfsbi_ok(err);
+    st = hfsbi_box_delete(session, box, err);
+    if (st == HFSB_OK) {
+        hfsbi_box_free(session, box);
+        return st;
+    }
+    pthread_mutex_lock(&session->lock); /* close tries again */
+    hfsbi_box_link(session, box);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+/* ---- the end ---- */
+
+/* Cancels what is being made. False when it had to be broken off; then
+   nothing more is asked of the Hub, which does not answer. */
+static bool hfsbi_session_stop(hfsb_session *session) {
+    long long until = hfsb_clock_ms() + session->close_ms, left;
+    bool      ended;
+    pthread_mutex_lock(&session->lock);
+    if (session->making) hfsb_cancel_set(session->making->cancel);
+    while (session->making && (left = until - hfsb_clock_ms()) > 0)
+        hfsbi_cond_wait_ms(&session->changed, &session->lock,
+                           left < 1000 ? left : 1000);
+    ended = !session->making;
+    if (!ended) hfsb_cancel_set(session->give_up);
+    pthread_mutex_unlock(&session->lock);
+    hfsbi_session_join(session);
+    return ended;
+}
+
+HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
+    hfsb_status st = HFSB_OK, one;
+    hfsb_err    why;
+    hfsbi_box  *box;
+    bool        ended;
+    hfsbi_ok(err);
+    if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
+    ended = hfsbi_session_stop(session);
+    session->box = NULL;
+    while ((box = session->boxes) != NULL) {
+        session->boxes = box->next;
+        one = hfsbi_box_delete(session, box, &why);
+        if (one != HFSB_OK && st == HFSB_OK)
+            st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
+        else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);
+        hfsbi_box_free(session, box);
+    }
+    return st;
+}
+
+/* ---- src/session_tools.c ---- */
+/* session_tools.c - the tools of the session itself, and the definitions of
+   all. Depends on: tool_table, session_preload. */
+enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
+
+/* clang-format off */
+static const hfsbi_tool hfsbi_session_table[] = {
+    {"plan_tool", "Keep a plan",
+     "Write down your plan for work of several steps, and keep it up to date: "
+     "each call replaces the whole plan. Keep one item in_progress, and set "
+     "it to completed as soon as it is done, not before. You are reminded of "
+     "open items when you stop.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"todos\"",
+         "\"todos\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
+                      HFSBI_PLAIN("id", "string") ","
+                      HFSBI_TYPE("content", "string", "What is to be done")
+                      ","
+                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
+                      "\"in_progress\",\"completed\"]}")
+         "}"),
+     "{\"readOnlyHint\":true,\"openWorldHint\":false}", "todos", false, NULL},
+
+    {"sandbox_create", "Make a sandbox with other hardware",
+     "Replace the sandbox by one with other hardware, such as a GPU. A "
+     "sandbox on cpu-basic is there from the start: call this only when the "
+     "work needs more. Files of the old one are lost, so do it first. Takes "
+     "minutes, and costs money by the hour; it sleeps when it is not used.",
+     NULL,
+     HFSBI_OBJECT(
+         "",
+         HFSBI_TYPE("hardware", "string",
+                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                    "a10g-small, a10g-large, a100-large or another that the "
+                    "Hub has") ","
+         HFSBI_TYPE("trackio_space_id", "string",
+                    "Space with the trackio dashboard, owner/name; set as "
+                    "TRACKIO_SPACE_ID in the sandbox") ","
+         HFSBI_TYPE("trackio_project", "string",
+                    "Set as TRACKIO_PROJECT")),
+     "{\"destructiveHint\":true}",
+     "hardware trackio_space_id trackio_project", false, NULL},
+};
+/* clang-format on */
+
+enum {
+    HFSBI_SESSION_TOOLS =
+        sizeof hfsbi_session_table / sizeof *hfsbi_session_table
+};
+
+/* The local runtime has all but the last. */
+static size_t hfsbi_session_tool_count(const hfsb_session *session) {
+    return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_SESSION_TOOLS
+                                                    : HFSBI_SESSION_TOOLS - 1;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_session_tool(const hfsb_session *session,
+                                              hfsb_str            name) {
+    size_t i, n = hfsbi_session_tool_count(session);
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_session_table[i].name)))
+            return &hfsbi_session_table[i];
+    return NULL;
+}
+
+HFSBI_FN bool hfsbi_session_is_create(const hfsbi_tool *tool) {
+    return tool == &hfsbi_session_table[HFSBI_SESSION_TOOLS - 1];
+}
+
+hfsb_status hfsb_session_define(const hfsb_session *session,
+                                hfsb_tools_format format, hfsb_buf *out,
+                                hfsb_err *err) {
+    return hfsbi_tools_define(
+        session->runtime == HFSB_RUNTIME_SANDBOX, hfsbi_session_table,
+        hfsbi_session_tool_count(session), format, out, err);
+}
+
+/* ---- sandbox_create ---- */
+
+/* What it is asked for. */
+typedef struct hfsbi_wish {
+    hfsb_str hardware; /* empty: whatever there is */
+    hfsb_str space, project;
+} hfsbi_wish;
+
+static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
+                                   hfsbi_wish *wish, hfsb_err *err) {
+    hfsb_status st;
+    memset(wish, 0, sizeof *wish);
+    st = hfsb_json_arg_str(arguments, "hardware", false, &wish->hardware, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "trackio_space_id", false,
+                               &wish->space, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "trackio_project", false,
+                               &wish->project, err);
+    return st;
+}
+
+/* True when a sandbox with this hardware is not what was asked for. */
+static bool hfsbi_wish_differs(const hfsbi_wish *wish, hfsb_str hardware) {
+    return wish->space.len || wish->project.len ||
+           (wish->hardware.len && !hfsb_str_equal(wish->hardware, hardware));
+}
+
+/* Waits until this call alone may make a sandbox; a preload under way is
+   waited for, or cancelled when it is not what is wanted. Under the lock;
+   false when it was cancelled. */
+static bool hfsbi_session_claim(hfsb_session *session, const hfsbi_wish *wish,
+                                const hfsb_cancel *cancel) {
+    if (hfsb_cancel_is_set(cancel)) return false;
+    while (session->claimed)
+        if (!hfsbi_session_wait(session, cancel)) return false;
+    session->claimed = true;
+    if (session->making && hfsbi_wish_differs(wish, session->spec.hardware))
+        hfsb_cancel_set(session->making->cancel);
+    while (session->making)
+        if (!hfsbi_session_wait(session, cancel)) {
+            session->claimed = false;
+            (void)pthread_cond_broadcast(&session->changed);
+            return false;
+        }
+    return true;
+}
+
+static void hfsbi_wish_secret(hfsb_session *session, hfsb_sandbox_spec *spec,
+                              hfsb_str key, hfsb_str value) {
+    hfsb_hub_pair *pair = &session->secrets[spec->secret_count];
+    if (!value.len) return;
+    memset(pair, 0, sizeof *pair);
+    pair->key = key;
+    pair->value = value;
+    spec->secret_count++;
+}
+
+/* Makes it; the texts of the wish stay until it is done. Under the lock. */
+static hfsb_status hfsbi_session_make(hfsb_session      *session,
+                                      const hfsbi_wish  *wish,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    hfsb_sandbox_spec spec = session->spec;
+    hfsb_status       st;
+    if (wish->hardware.len) spec.hardware = wish->hardware;
+    if (!spec.sleep_time &&
+        !hfsb_str_equal(spec.hardware, HFSB_LIT("cpu-basic")))
+        spec.sleep_time = HFSBI_CREATE_SLEEP;
+    hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_SPACE_ID"),
+                      wish->space);
+    hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_PROJECT"),
+                      wish->project);
+    st = hfsbi_session_start(session, &spec, false, err);
+    while (st == HFSB_OK && session->making)
+        if (!hfsbi_session_wait(session, cancel)) {
+            hfsb_cancel_set(session->making->cancel);
+            cancel = NULL; /* it ends soon: the Space is being deleted */
+        }
+    if (st == HFSB_OK && session->made != HFSB_OK) {
+        st = session->made;
+        if (err) *err = session->made_err;
+    }
+    return st;
+}
+
+/* What a model is told of the sandbox that is in use. Under the lock. */
+static hfsb_status hfsbi_session_tell(hfsb_session     *session,
+                                      const hfsbi_wish *wish, bool is_new,
+                                      hfsb_tool_result *result) {
+    const hfsbi_box *box = session->box;
+    hfsb_str         id = hfsb_sandbox_id(box->sandbox);
+    hfsb_str         hardware = hfsb_buf_str(&box->hardware);
+    hfsb_json_writer w;
+    hfsb_status      st;
+    hfsb_json_writer_init(&w, &result->extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", id);
+    hfsbi_put_member_str(&w, "url", hfsb_sandbox_page(box->sandbox));
+    hfsbi_put_member_str(&w, "hardware", hardware);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    if (st != HFSB_OK) return st;
+    if (!is_new && hfsbi_wish_differs(wish, hardware))
+        return hfsbi_result_fail(result,
+                                 "A sandbox is active already: %.*s on %.*s. "
+                                 "It was asked for and is not replaced.",
+                                 (int)id.len, id.ptr, (int)hardware.len,
+                                 hardware.ptr);
+    return hfsbi_result_ok(
+        result, "%s: %.*s on %.*s. bash, read, write and edit work there.",
+        is_new ? "Sandbox created" : "A sandbox is active already",
+        (int)id.len, id.ptr, (int)hardware.len, hardware.ptr);
+}
+
+/* Gives back the one that was replaced, and tells what became of it. */
+static hfsb_status hfsbi_session_leave(hfsb_session *session, hfsbi_box *old,
+                                       hfsb_tool_result *result) {
+    hfsb_str    id = hfsb_sandbox_id(old->sandbox);
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    if (result->success)
+        st = hfsb_buf_printf(&result->output,
+                             "\nIt took the place of %.*s, whose files are "
+                             "lost.",
+                             (int)id.len, id.ptr);
+    if (hfsbi_session_release(session, old, &why) != HFSB_OK &&
+        result->success && st == HFSB_OK)
+        st = hfsb_buf_printf(&result->output, "\n(%s)", why.msg);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result,
+                                          hfsb_err              *err) {
+    hfsbi_wish  wish;
+    hfsbi_box  *old = NULL;
+    bool        make;
+    hfsb_status st = hfsbi_wish_read(arguments, &wish, err), left = HFSB_OK;
+    if (st != HFSB_OK) return st;
+    pthread_mutex_lock(&session->lock);
+    if (!hfsbi_session_claim(session, &wish, cancel)) {
+        pthread_mutex_unlock(&session->lock);
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled while another sandbox was being made.");
+    }
+    make = !session->box ||
+           (session->box->automatic &&
+            hfsbi_wish_differs(&wish, hfsb_buf_str(&session->box->hardware)));
+    if (make && session->box) {
+        old = session->box;
+        old->users++;
+    }
+    if (make) st = hfsbi_session_make(session, &wish, cancel, err);
+    if (st == HFSB_OK) st = hfsbi_session_tell(session, &wish, make, result);
+    session->claimed = false;
+    (void)pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+    if (old) left = hfsbi_session_leave(session, old, result);
+    return st == HFSB_OK ? left : st;
+}
+
+/* ---- src/session.c ---- */
+/* session.c - a session: open, close, calls. Depends on: tools, sandbox,
+   session_preload, session_tools, session_plan. */
+/* ---- where the tools work ---- */
+
+hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
+                              hfsb_err *err) {
+    if (hfsb_str_equal(name, HFSB_LIT("local"))) {
+        *out = HFSB_RUNTIME_LOCAL;
+        return hfsbi_ok(err);
+    }
+    if (hfsb_str_equal(name, HFSB_LIT("sandbox"))) {
+        *out = HFSB_RUNTIME_SANDBOX;
+        return hfsbi_ok(err);
+    }
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "tool_runtime must be \"local\" or \"sandbox\", not \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\".");
+    return HFSB_ARG;
+}
+
+const char *hfsb_runtime_text(hfsb_runtime runtime) {
+    return runtime == HFSB_RUNTIME_SANDBOX ? "HF sandbox" : "local filesystem";
+}
+
+bool hfsb_model_is_local(hfsb_str model) {
+    static const char *const begin[] = {"ollama/", "vllm/", "lm_studio/",
+                                        "llamacpp/"};
+    size_t                   i;
+    if (hfsbi_has_space(model)) return false;
+    for (i = 0; i < sizeof begin / sizeof *begin; i++) {
+        hfsb_str part = hfsb_cstr(begin[i]);
+        if (hfsb_str_starts(model, part)) return model.len > part.len;
+    }
+    return false;
+}
+
+bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local) {
+    return runtime != HFSB_RUNTIME_LOCAL || !model_local;
+}
+
+/* ---- open ---- */
+
+static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
+                                       hfsb_err                *err) {
+    bool local = o->model_local || hfsb_model_is_local(o->model);
+    bool sandbox = o->runtime == HFSB_RUNTIME_SANDBOX;
+    if (!hfsb_session_needs_token(o->runtime, local)) return HFSB_OK;
+    if (o->hub && hfsb_hub_has_token(o->hub) && (!sandbox || o->hub_token.len))
+        return HFSB_OK;
+    if (sandbox)
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "The sandbox runtime needs a token of the Hugging "
+                          "Face Hub, since it makes a Space there: set "
+                          "HF_TOKEN, or use the local runtime.");
+    hfsbi_fail(err, HFSB_AUTH, 0, "The model ");
+    hfsbi_err_quote(err, o->model.len ? o->model : HFSB_LIT("(none named)"),
+                    80);
+    hfsbi_err_add(err,
+                  " needs a token of the Hugging Face Hub: set HF_TOKEN, or "
+                  "use a local model (ollama/..., vllm/..., lm_studio/..., "
+                  "llamacpp/...).");
+    return HFSB_AUTH;
+}
+
+/* Copies the texts, and makes the views show the copies. */
+static hfsb_status hfsbi_session_keep(hfsb_buf *texts, hfsb_str *const *list,
+                                      size_t count) {
+    size_t      i, bytes = 0;
+    hfsb_status st;
+    for (i = 0; i < count; i++)
+        if (!hfsbi_add(bytes, list[i]->len, &bytes)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(texts, bytes);
+    for (i = 0; st == HFSB_OK && i < count; i++) {
+        hfsb_str view = hfsb_str_make(texts->ptr + texts->len, list[i]->len);
+        st = hfsb_buf_append(texts, *list[i]);
+        *list[i] = view;
+    }
+    return st;
+}
+
+/* HF_TOKEN, then those of the caller; with room for trackio's. */
+static hfsb_status hfsbi_session_secrets(hfsb_session *s) {
+    size_t n = s->spec.secret_count, all;
+    if (!hfsbi_add(n, HFSBI_SESSION_SECRETS, &all)) return HFSB_LIMIT;
+    s->secrets =
+        (hfsb_hub_pair *)hfsbi_array(&s->alloc, all, sizeof *s->secrets);
+    if (!s->secrets) return HFSB_NOMEM;
+    s->secret_cap = all;
+    memset(s->secrets, 0, all * sizeof *s->secrets);
+    s->secrets[0].key = HFSB_LIT("HF_TOKEN");
+    s->secrets[0].value = s->opts.hub_token;
+    if (n) memcpy(s->secrets + 1, s->spec.secrets, n * sizeof *s->secrets);
+    s->spec.secrets = s->secrets;
+    s->spec.secret_count = n + 1;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_session_copy(hfsb_session            *s,
+                                      const hfsb_session_opts *o) {
+    hfsb_str  **list;
+    hfsb_status st;
+    size_t      n = 0, i, all;
+    if (o->sandbox) s->opts = *o->sandbox;
+    if (o->spec) s->spec = *o->spec;
+    if (!s->spec.hardware.len) s->spec.hardware = HFSB_LIT("cpu-basic");
+    s->opts.hub = o->hub;
+    s->opts.hub_token = o->hub_token;
+    s->opts.session = true;
+    s->opts.give_up = s->give_up;
+    if (!s->opts.log) {
+        s->opts.log = o->log;
+        s->opts.user = o->user;
+    }
+    if (!s->opts.alloc.fn) s->opts.alloc = o->alloc;
+    st = hfsbi_session_secrets(s);
+    if (st != HFSB_OK) return st;
+    all = HFSBI_SESSION_TEXTS + 3 * s->spec.secret_count;
+    list = (hfsb_str **)hfsbi_array(&s->alloc, all, sizeof *list);
+    if (!list) return HFSB_NOMEM;
+    list[n++] = &s->opts.hub_token;
+    list[n++] = &s->opts.api_token;
+    list[n++] = &s->opts.space_url;
+    list[n++] = &s->opts.work_dir;
+    list[n++] = &s->spec.owner;
+    list[n++] = &s->spec.name;
+    list[n++] = &s->spec.from;
+    list[n++] = &s->spec.hardware;
+    for (i = 0; i < s->spec.secret_count; i++) {
+        list[n++] = &s->secrets[i].key;
+        list[n++] = &s->secrets[i].value;
+        list[n++] = &s->secrets[i].description;
+    }
+    st = hfsbi_session_keep(&s->texts, list, n);
+    hfsbi_array_free(&s->alloc, list, all, sizeof *list);
+    return st;
+}
+
+static hfsb_status hfsbi_session_open_local(hfsb_session            *s,
+                                            const hfsb_session_opts *o,
+                                            hfsb_err                *err) {
+    hfsb_tools_opts tools = HFSB_INIT;
+    if (o->tools) tools = *o->tools;
+    tools.session = true;
+    if (!tools.alloc.fn) tools.alloc = o->alloc;
+    return hfsb_tools_open(&tools, &s->tools, err);
+}
+
+static hfsb_status hfsbi_session_open_sandbox(hfsb_session            *s,
+                                              const hfsb_session_opts *o,
+                                              hfsb_err                *err) {
+    hfsb_status st = hfsb_cancel_open(&s->alloc, &s->give_up, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_session_copy(s, o);
+    if (st != HFSB_OK)
+        return hfsbi_fail_status(err, st, "Opening the session");
+    if (o->no_preload) return HFSB_OK;
+    pthread_mutex_lock(&s->lock);
+    st = hfsbi_session_start(s, &s->spec, true, err);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static void hfsbi_session_free(hfsb_session *s) {
+    hfsb_alloc alloc = s->alloc;
+    hfsb_tools_close(s->tools);
+    hfsb_cancel_close(s->give_up);
+    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    hfsb_buf_free(&s->texts);
+    hfsb_json_free(&s->plan);
+    hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
+    (void)pthread_cond_destroy(&s->changed);
+    (void)pthread_mutex_destroy(&s->lock);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
+                              hfsb_session **out, hfsb_err *err) {
+    hfsb_session_opts none = HFSB_INIT;
+    hfsb_session     *s;
+    hfsb_status       st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    st = hfsbi_session_check(opts, err);
+    if (st != HFSB_OK) return st;
+    s = (hfsb_session *)hfsbi_array(&opts->alloc, 1, sizeof *s);
+    if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
+    memset(s, 0, sizeof *s);
+    s->alloc = s->texts.alloc = s->plan.alloc = opts->alloc;
+    s->runtime = opts->runtime;
+    s->log = opts->log;
+    s->user = opts->user;
+    s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->changed, NULL);
+    st = s->runtime == HFSB_RUNTIME_LOCAL
+             ? hfsbi_session_open_local(s, opts, err)
+             : hfsbi_session_open_sandbox(s, opts, err);
+    if (st != HFSB_OK) {
+        hfsbi_session_free(s);
+        return st;
+    }
+    *out = s;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err) {
+    hfsb_status st;
+    if (!session) return hfsbi_ok(err);
+    st = hfsbi_session_end(session, err);
+    hfsbi_session_free(session);
+    return st;
+}
+
+hfsb_runtime hfsb_session_runtime(const hfsb_session *session) {
+    return session->runtime;
+}
+
+hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
+                                    const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL) return hfsbi_ok(err);
+    st = hfsbi_session_hold(session, cancel, &box, err);
+    if (st != HFSB_OK) return st;
+    (void)hfsbi_session_release(session, box, NULL);
+    return hfsbi_ok(err);
+}
+
+hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session) {
+    hfsb_sandbox *sandbox;
+    pthread_mutex_lock(&session->lock);
+    sandbox = session->box ? session->box->sandbox : NULL;
+    pthread_mutex_unlock(&session->lock);
+    return sandbox;
+}
+
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char         *format, ...) {
+    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
+    va_list  ap;
+    if (!session->log) return;
+    va_start(ap, format);
+    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
+    va_end(ap);
+    session->log(session->user, hfsb_cstr(line.msg));
+}
+
+/* ---- calls ---- */
+
+/* A tool of the session itself. */
+static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
+                                          const hfsbi_tool      *tool,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_call_opts  *opts,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    hfsb_call   call; /* for what it has to say about the keys */
+    memset(&call, 0, sizeof call);
+    call.notes.alloc = session->alloc;
+    if (opts) call.opts = *opts;
+    st = hfsbi_check_keys(&call, arguments, tool->keys, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_session_is_create(tool)
+                 ? hfsbi_session_create(session, arguments, cancel, result,
+                                        &err)
+                 : hfsbi_session_set_plan(session, arguments, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
+    return st;
+}
+
+static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
+    hfsb_buf_truncate(&result->error, 0);
+    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
+    return HFSB_CANCELLED;
+}
+
+/* On this machine. A cancel wakes no one who waits for a command, so it is
+   looked at every now and then. */
+static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
+                                            hfsb_str               name,
+                                            const hfsb_json_value *arguments,
+                                            const hfsb_call_opts  *opts,
+                                            const hfsb_cancel     *cancel,
+                                            hfsb_tool_result      *result) {
+    hfsb_tools *tools = session->tools;
+    bool        bash = hfsb_str_equal(name, HFSB_LIT("bash"));
+    hfsb_call  *call;
+    bool        ended = false;
+    hfsb_status st;
+    if (!cancel) return hfsb_tools_call(tools, name, arguments, opts, result);
+    if (hfsb_cancel_is_set(cancel)) return hfsbi_session_cancelled(result);
+    st = hfsb_call_open(tools, name, arguments, opts, &call);
+    if (st != HFSB_OK) return st;
+    while (!hfsb_call_done(call)) {
+        if (!ended && hfsb_cancel_is_set(cancel)) {
+            ended = true;
+            if (!bash) break; /* it waits for the command of another */
+            hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
+        }
+        hfsb_tools_poll(tools, 20);
+    }
+    st = hfsb_call_take(call, result);
+    hfsb_call_close(call);
+    return ended ? hfsbi_session_cancelled(result) : st;
+}
+
+static hfsb_status hfsbi_session_call_there(hfsb_session          *session,
+                                            hfsb_str               name,
+                                            const hfsb_json_value *arguments,
+                                            const hfsb_call_opts  *opts,
+                                            const hfsb_cancel     *cancel,
+                                            hfsb_tool_result      *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsbi_box  *box;
+    hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
+    if (st != HFSB_OK) {
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    st =
+        hfsb_sandbox_call(box->sandbox, name, arguments, opts, cancel, result);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
+                              const hfsb_json_value *arguments,
+                              const hfsb_call_opts  *opts,
+                              const hfsb_cancel     *cancel,
+                              hfsb_tool_result      *result) {
+    const hfsbi_tool *own = hfsbi_session_tool(session, name);
+    hfsb_err          err = HFSB_INIT;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = session->alloc;
+    result->extra.alloc = session->alloc;
+    if (own)
+        return hfsbi_session_call_own(session, own, arguments, opts, cancel,
+                                      result);
+    if (!hfsb_tools_has(name)) {
+        hfsb_status st = hfsbi_tool_unknown(name, &err);
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    return session->runtime == HFSB_RUNTIME_LOCAL
+               ? hfsbi_session_call_local(session, name, arguments, opts,
+                                          cancel, result)
+               : hfsbi_session_call_there(session, name, arguments, opts,
+                                          cancel, result);
+}
+
+hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
+                                   hfsb_str              arguments,
+                                   const hfsb_call_opts *opts,
+                                   const hfsb_cancel    *cancel,
+                                   hfsb_tool_result     *result) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &session->alloc, &doc, result);
+    if (st != HFSB_OK) return st;
+    st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
+    hfsb_json_free(&doc);
+    return st;
+}
 
 #endif /* HFSB_PURE */
 

@@ -960,21 +960,8 @@ static void *hfsbi_pool_thread(void *arg) {
 /* One more thread, under the lock; false when it cannot be had. It inherits a
    mask with all signals blocked: the host's signals are for its threads. */
 static bool hfsbi_pool_start(hfsbi_pool *pool) {
-    pthread_attr_t attr;
-    sigset_t       all, old;
-    size_t         stack = HFSBI_POOL_STACK;
-    int            rc;
-    if (pthread_attr_init(&attr) != 0) return false;
-#ifdef PTHREAD_STACK_MIN
-    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
-#endif
-    (void)pthread_attr_setstacksize(&attr, stack);
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&pool->threads[pool->count], &attr, hfsbi_pool_thread,
-                        pool);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attr);
+    int rc = hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
+                                hfsbi_pool_thread, pool);
     if (rc == 0) pool->count++;
     return rc == 0;
 }
@@ -6260,7 +6247,7 @@ static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {
     return box->working > 0 || hfsb_tools_busy(box->tools) > 0;
 }
 
-static void hfsbi_sandbox_free(hfsbi_server_part *part) {
+static void hfsbi_endpoints_free(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     hfsb_alloc     alloc = box->alloc;
     hfsbi_loop_source_remove(box->loop, &box->source);
@@ -6301,7 +6288,7 @@ static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
 }
 
 /* Without routes; NULL with *err. */
-static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
+static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server             *server,
                                         const hfsb_server_sandbox_opts *opts,
                                         hfsb_err                *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
@@ -6328,7 +6315,7 @@ static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
     box->began = hfsb_clock_ms();
     box->part.end = hfsbi_sandbox_end;
     box->part.busy = hfsbi_sandbox_busy;
-    box->part.free = hfsbi_sandbox_free;
+    box->part.free = hfsbi_endpoints_free;
     box->source.watch = hfsbi_sandbox_watch;
     box->source.deadline = hfsbi_sandbox_deadline;
     box->source.step = hfsbi_sandbox_step;
@@ -6344,7 +6331,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
     hfsbi_sandbox    *box;
     hfsb_status       st;
     if (!err) err = &why;
-    box = hfsbi_sandbox_new(server, opts ? opts : &none, err);
+    box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
     if (!box) return err->code;
     st = hfsbi_health_add(box, err);
     if (st != HFSB_OK) { /* no route knows of it: there is one already */

@@ -59,7 +59,7 @@ static hfsb_status open_server(options *o, const secret *token,
 
 static hfsb_status add_sandbox(const options *o, hfsb_server *server,
                                hfsb_err *err) {
-    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_server_sandbox_opts opts = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     tools.work_dir = hfsb_cstr(o->work_dir);
     tools.root = hfsb_cstr(o->root);

@@ -5,15 +5,21 @@
    was not understood; `hfsb bash` passes on the command's own. To build it
    compile this file with all of hfsb/, which `make` does. */
 #define HFSB_IMPLEMENTATION
+#ifdef HFSB_WITH_CURL /* see hfsb/transport.c */
+#include "../hfsb_http_curl.h"
+#endif
 #include "hfsb/cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &command_bash,  &command_read,     &command_write,   &command_edit,
-    &command_patch, &command_tool,     &command_tools,   &command_json,
-    &command_strip, &command_truncate, &command_classify};
+    &command_bash,    &command_read,     &command_write,    &command_edit,
+    &command_tool,    &command_tools,    &command_create,   &command_connect,
+    &command_ls,      &command_status,   &command_pause,    &command_restart,
+    &command_delete,  &command_sweep,    &command_cp,       &command_job,
+    &command_patch,   &command_json,     &command_strip,    &command_truncate,
+    &command_classify};
 
 static const cli_command *find_command(const char *name) {
     size_t i;
@@ -32,7 +38,10 @@ static void list_commands(void) {
         int                used = printf("    hfsb %s %s", c->name, c->words);
         printf("%*s%s\n", used < 37 ? 37 - used : 1, "", c->summary);
     }
-    printf("\nOptions and details of one: hfsb COMMAND --help\n"
+    printf("\nbash, read, write, edit and tool work on this machine, or on a "
+           "sandbox with\n--on SANDBOX or $HFSB_SANDBOX: OWNER/NAME of a Space,"
+           " or a URL.\n"
+           "Options and details of one: hfsb COMMAND --help\n"
            "Exit codes: 0 done, 1 refused or invalid, 2 not understood.\n");
 }
 

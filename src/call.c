@@ -105,8 +105,8 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 /* The words for a status that has no sentence of its own. A result must say
    something even without memory: then the buffer stays empty and the status
    has to do. */
-static void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                const hfsb_err *err) {
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err) {
     result->success = false;
     if (result->error.len == 0 &&
         hfsb_buf_append(
@@ -155,9 +155,14 @@ HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
                                       const char *known, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_json_type type = hfsb_json_type_of(object);
     hfsb_status    st = HFSB_OK;
     hfsb_err       name;
     size_t         ignored = 0;
+    if (object && type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The arguments must be a JSON object, not %s.",
+                          hfsb_json_type_name(type));
     while (st == HFSB_OK && hfsb_json_next(&it)) {
         bool unknown = !hfsbi_is_word(known, it.key);
         if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
@@ -342,22 +347,17 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
 }
 
+HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
+    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
+    hfsbi_err_quote(err, name, 80);
+    return HFSB_NOT_FOUND;
+}
+
 static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
-    hfsb_json_type    type = hfsb_json_type_of(call->arguments);
     hfsb_err          err = HFSB_INIT;
-    hfsb_status       st;
-    if (!tool) {
-        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
-        hfsbi_err_quote(&err, name, 80);
-        st = HFSB_NOT_FOUND;
-    } else if (call->arguments && type != HFSB_JSON_OBJECT) {
-        st = hfsbi_fail(&err, HFSB_ARG, 0,
-                        "The arguments must be a JSON object, not %s.",
-                        hfsb_json_type_name(type));
-    } else {
-        st = hfsbi_call_run(call, tool, &err);
-    }
+    hfsb_status       st = tool ? hfsbi_call_run(call, tool, &err)
+                                : hfsbi_tool_unknown(name, &err);
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
     if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
@@ -490,23 +490,31 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
+                                           const hfsb_alloc *alloc,
+                                           hfsb_json_doc    *doc,
+                                           hfsb_tool_result *result) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT;
+    hfsb_status          st;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = *alloc;
+    result->extra.alloc = doc->alloc = *alloc;
+    how.unique_keys = true;
+    st = hfsb_json_parse(text, &how, doc, &err);
+    if (st == HFSB_OK) return st;
+    hfsbi_result_status(result, st, &err);
+    return st == HFSB_NOMEM ? st : HFSB_ARG;
+}
+
 hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
                                  hfsb_str              arguments,
                                  const hfsb_call_opts *opts,
                                  hfsb_tool_result     *result) {
-    hfsb_json_parse_opts how = HFSB_INIT;
-    hfsb_json_doc        doc = HFSB_INIT;
-    hfsb_err             err = HFSB_INIT;
-    hfsb_status          st;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = tools->alloc;
-    result->extra.alloc = doc.alloc = tools->alloc;
-    how.unique_keys = true;
-    st = hfsb_json_parse(arguments, &how, &doc, &err);
-    if (st != HFSB_OK) {
-        hfsbi_result_status(result, st, &err);
-        return st == HFSB_NOMEM ? st : HFSB_ARG;
-    }
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &tools->alloc, &doc, result);
+    if (st != HFSB_OK) return st;
     st = hfsb_tools_call(tools, name, doc.root, opts, result);
     hfsb_json_free(&doc);
     return st;

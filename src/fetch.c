@@ -264,7 +264,11 @@ static hfsb_status hfsbi_follow_begin(hfsbi_follow         *f,
     f->call = call;
     f->now = *call;
     f->reply = reply;
-    f->until = hfsb_clock_ms() + call->total_ms;
+    f->until = hfsb_clock_ms();
+    if (call->total_ms > 0)
+        f->until = call->total_ms < LLONG_MAX - f->until
+                       ? f->until + call->total_ms
+                       : LLONG_MAX;
     f->location.alloc = *alloc;
     if (!reply->url.alloc.fn) reply->url.alloc = *alloc;
     if (!reply->head.alloc.fn) reply->head.alloc = *alloc;

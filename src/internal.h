@@ -126,6 +126,11 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
+/* ---- path ---- */
+
+/* True when there is white space in s, as Python sees it. */
+HFSBI_FN bool hfsbi_has_space(hfsb_str s);
+
 /* ---- hash ---- */
 
 /* hfsb_sha256_finish() in hexadecimal. */

@@ -463,6 +463,8 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->alloc = opts->alloc;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
+    if (net->kept_ms > HFSBI_NET_FOREVER / 2)
+        net->kept_ms = HFSBI_NET_FOREVER / 2;
     net->limits.max_head = max < HFSBI_NET_MAX_HEAD ? max : HFSBI_NET_MAX_HEAD;
     net->limits.max_fields = 1000;
     net->limits.max_chunk_line = 4096;

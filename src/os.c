@@ -336,3 +336,36 @@ HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
 #endif
     return !n || hfsbi_random_device(bytes, n);
 }
+
+/* ---- threads ---- */
+
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms) {
+    struct timespec at = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(cond, lock, &at);
+}
+
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+                                void *(*fn)(void *user), void *user) {
+    pthread_attr_t attr;
+    sigset_t       all, old;
+    int            rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+#ifdef PTHREAD_STACK_MIN
+    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
+#endif
+    (void)pthread_attr_setstacksize(&attr, stack);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, &attr, fn, user);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc;
+}

@@ -136,3 +136,14 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 /* Fills out with n random bytes that nobody can guess, for keys; false when
    the system has no source of them. */
 HFSBI_FN bool hfsbi_random_key(void *out, size_t n);
+
+/* ---- threads ---- */
+
+/* Waits for cond, ms milliseconds at most; may return earlier. A clock that is
+   set meanwhile can make it longer or shorter: keep ms small. */
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms);
+
+/* Starts a thread that no signal is delivered to; 0 or an errno. */
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+                                void *(*fn)(void *user), void *user);

@@ -31,6 +31,10 @@ static hfsbi_spaces hfsbi_find_spaces(hfsb_str s) {
     return found;
 }
 
+HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
+    return hfsbi_find_spaces(s).any;
+}
+
 /* Schemes are the same in any case (RFC 3986, 3.1). */
 static bool hfsbi_starts_nocase(hfsb_str s, const char *lower) {
     size_t i;

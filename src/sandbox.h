@@ -39,9 +39,9 @@ typedef struct hfsb_sandbox_opts {
     void              *user;
     const hfsb_cancel *cancel; /* ends create, connect, restart and calls;
                             must stay until close (NULL: none) */
-    const hfsb_cancel *give_up; /* ends even the deleting of a Space that a
-                            failed or cancelled create left, and delete; must
-                            stay until close (NULL: none) */
+    const hfsb_cancel *give_up; /* ends even the deleting of a Space, by delete
+                            or by a create that failed, which cancel does not;
+                            must stay until close (NULL: none) */
     hfsb_alloc         alloc;  /* must be usable from the threads that call */
 } hfsb_sandbox_opts;
 

@@ -39,6 +39,56 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *sandbox,
                                         long long wait_ms, hfsb_err *err);
 
+/* The same for a server that was just started: one that refuses the token, or
+   is the instance `before` (may be ""), is what ran there until now, and is
+   waited for to go. Never HFSB_AUTH. */
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
+                                            long long     wait_ms,
+                                            const char   *before,
+                                            hfsb_err     *err);
+/* Asks the Hub for the address of a Space whose name does not tell it. */
+HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
+                                          hfsb_err     *err);
+/* "600" or "0.25": milliseconds as seconds, for messages. */
+#define HFSBI_SECONDS 24 /* with the NUL */
+HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
+
+/* ---- sandbox_start.c ---- */
+
+/* How long is waited for a Space that was just duplicated and is not visible
+   everywhere yet. All zero at first. */
+typedef struct hfsbi_patience {
+    long long until;
+    size_t    waits;
+} hfsbi_patience;
+
+/* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
+   it has been a minute, HFSB_CANCELLED. */
+HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *sandbox,
+                                            hfsbi_patience     *patience);
+/* Takes the tokens and what was given as a secret out of a text. */
+HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
+                                  const hfsb_sandbox_spec *spec, char *text);
+/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
+   spec. *seen becomes true once the Hub has told of it. */
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err);
+
+/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
+   Space that it made and could not delete. */
+HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
+                                        const hfsb_sandbox_opts *opts,
+                                        hfsb_buf *left, hfsb_sandbox **out,
+                                        hfsb_err *err);
+
+/* ---- sandbox_sweep.c ---- */
+
+/* "2025-03-07T12:24:18.657Z" (0 to 9 digits behind the point, a zone) as
+   seconds since 1970; false when it is none. */
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
+
 /* ---- sandbox_request.c ---- */
 
 /* One request to the server, both tokens added; what X-Hfsb says is noted.

@@ -58,21 +58,8 @@ static void *hfsbi_pool_thread(void *arg) {
 /* One more thread, under the lock; false when it cannot be had. It inherits a
    mask with all signals blocked: the host's signals are for its threads. */
 static bool hfsbi_pool_start(hfsbi_pool *pool) {
-    pthread_attr_t attr;
-    sigset_t       all, old;
-    size_t         stack = HFSBI_POOL_STACK;
-    int            rc;
-    if (pthread_attr_init(&attr) != 0) return false;
-#ifdef PTHREAD_STACK_MIN
-    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
-#endif
-    (void)pthread_attr_setstacksize(&attr, stack);
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&pool->threads[pool->count], &attr, hfsbi_pool_thread,
-                        pool);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attr);
+    int rc = hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
+                                hfsbi_pool_thread, pool);
     if (rc == 0) pool->count++;
     return rc == 0;
 }

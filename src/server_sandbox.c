@@ -50,7 +50,7 @@ static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {
     return box->working > 0 || hfsb_tools_busy(box->tools) > 0;
 }
 
-static void hfsbi_sandbox_free(hfsbi_server_part *part) {
+static void hfsbi_endpoints_free(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     hfsb_alloc     alloc = box->alloc;
     hfsbi_loop_source_remove(box->loop, &box->source);
@@ -91,7 +91,7 @@ static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
 }
 
 /* Without routes; NULL with *err. */
-static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
+static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server             *server,
                                         const hfsb_server_sandbox_opts *opts,
                                         hfsb_err                *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
@@ -118,7 +118,7 @@ static hfsbi_sandbox *hfsbi_sandbox_new(hfsb_server             *server,
     box->began = hfsb_clock_ms();
     box->part.end = hfsbi_sandbox_end;
     box->part.busy = hfsbi_sandbox_busy;
-    box->part.free = hfsbi_sandbox_free;
+    box->part.free = hfsbi_endpoints_free;
     box->source.watch = hfsbi_sandbox_watch;
     box->source.deadline = hfsbi_sandbox_deadline;
     box->source.step = hfsbi_sandbox_step;
@@ -134,7 +134,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
     hfsbi_sandbox    *box;
     hfsb_status       st;
     if (!err) err = &why;
-    box = hfsbi_sandbox_new(server, opts ? opts : &none, err);
+    box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
     if (!box) return err->code;
     st = hfsbi_health_add(box, err);
     if (st != HFSB_OK) { /* no route knows of it: there is one already */

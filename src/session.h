@@ -30,8 +30,8 @@ HFSB_API bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local);
 typedef struct hfsb_session hfsb_session;
 
 typedef struct hfsb_session_opts {
-    hfsb_runtime           runtime;
     hfsb_str               model; /* its id, for the question of the token */
+    hfsb_runtime           runtime;
     bool                   model_local; /* it is local whatever its id */
     const hfsb_tools_opts *tools; /* of the local runtime (NULL: the defaults);
                                  session is set in any case */
@@ -41,39 +41,52 @@ typedef struct hfsb_session_opts {
                                  and to its edge; copied */
     const hfsb_sandbox_opts *sandbox; /* of the sandbox runtime (NULL: the
                                  defaults); hub, hub_token, session, cancel
-                                 are the session's */
+                                 and give_up are the session's, and so is log
+                                 when it has none */
     const hfsb_sandbox_spec *spec; /* of the sandbox that is preloaded (NULL:
-                                 the defaults), also owner, from, files of
-                                 later ones; copied, but for the files */
+                                 the defaults); of later ones all but hardware
+                                 and sleep_time; copied, but for the files */
     bool        no_preload;        /* the first tool call makes the sandbox */
+    long long   close_ms;          /* see close (0: 30,000) */
     hfsb_log_fn log;               /* called from the preload's thread, too */
     void       *user;
     hfsb_alloc  alloc; /* must be usable from all of these threads */
 } hfsb_session_opts;
 
 /* In the sandbox runtime a thread is started that makes a private cpu-basic
-   Space. HFSB_OK; HFSB_AUTH when a token is needed and there is none; as
+   Space; those that sandbox_create asks for are made by a thread, too, one at
+   a time. HFSB_OK; HFSB_AUTH when a token is needed and there is none; as
    hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
-/* Cancels a preload under way (which takes 30 s at most), deletes the Spaces
-   that it made, each in three tries with 1 s and 2 s between, and frees it
-   all. What could not be deleted is named in *err: HFSB_REMOTE or the like,
-   but the session is gone in any case. */
+/* Cancels a preload under way and waits for it, close_ms at most (then what it
+   does is broken off), deletes the Spaces that it made, each in three tries
+   with 1 s and 2 s between (a third and two thirds of the sandbox's delay_ms),
+   and frees it all. What could not be deleted is named in *err: HFSB_REMOTE or
+   the like, but the session is gone in any case. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
 
-/* Waits until the preloaded sandbox can be used; of a local one HFSB_OK at
-   once. Gives what made it fail, as the first call would. */
+/* Waits until the preloaded sandbox can be used, and starts it if need be; of
+   a local one HFSB_OK at once. Gives what made it fail, as every call does
+   until sandbox_create has made one. HFSB_CANCELLED ends only the waiting. */
 HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
                                              const hfsb_cancel *cancel,
                                              hfsb_err          *err);
 
 /* One tool call of a model: the tools of the runtime, plan_tool and, in the
    sandbox runtime, sandbox_create. As hfsb_tools_call() and
-   hfsb_sandbox_call(); waits for the preload first. cancel may be NULL. */
+   hfsb_sandbox_call(); waits first for a sandbox that is being made. cancel
+   may be NULL; it ends the waiting, a sandbox_create (whose Space is deleted)
+   and a command: here its processes are killed and what it printed is in the
+   result, in a sandbox it goes on.
+
+   sandbox_create makes a Space with other hardware or with trackio's values in
+   the place of the one that was preloaded, which stays in use when that fails.
+   Otherwise it is deleted, as soon as the last call that uses it is done. One
+   that sandbox_create made stays. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,

@@ -246,8 +246,9 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 /* Does what can be done without waiting, whoever drives. Under the lock. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
 
-/* Every key of object must be one of `known` (blanks between) and come once;
-   one that is not known becomes a note, or with opts.strict an error. */
+/* object must be one, or absent; each of its keys must be one of `known`
+   (blanks between) and come once; one that is not known becomes a note, or
+   with opts.strict an error. Of call only opts and notes are looked at. */
 HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
                                       const hfsb_json_value *object,
                                       const char *known, hfsb_err *err);
@@ -262,6 +263,8 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 /* One row of the table of tools. */
 typedef struct hfsbi_tool {
     const char   *name, *title, *description;
+    const char   *elsewhere;   /* description of the same tool on another
+                                  machine (NULL: as it is) */
     const char   *schema;      /* JSON text */
     const char   *annotations; /* of MCP, JSON text */
     const char   *keys;        /* all that are known, blanks between */
@@ -271,6 +274,21 @@ typedef struct hfsbi_tool {
 
 /* The tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Words of schemas and hints; all is JSON as it stands. */
+#define HFSBI_OBJECT(required, properties)                                \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
+    required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words)                                     \
+    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
+#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
+
+/* Appends the definitions of all tools, on this machine or another, and of
+   those in `more`, as a JSON array. */
+HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
+                                        const hfsbi_tool *more, size_t count,
+                                        hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err);
 
 /* ---- results ---- */
 
@@ -285,6 +303,21 @@ HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
 /* A failure with the message of *err; HFSB_NOMEM goes through. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err);
+
+/* A result for a call that could not be made: the sentence of *err (may be
+   NULL), or the words for the status. */
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err);
+
+/* Makes *result all zero, on alloc, and parses the text of a call's arguments;
+   what is wrong with it is in the result. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
+                                           const hfsb_alloc *alloc,
+                                           hfsb_json_doc    *doc,
+                                           hfsb_tool_result *result);
+
+/* A tool's name that is none: HFSB_NOT_FOUND "Unknown tool: {name}". */
+HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
 /* Members of the added keys. */
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,

@@ -5,13 +5,6 @@
 /* The words are for a model and are paid for in every request: short, exact.
    All definitions together stay under 6,000 bytes in any format (tested). */
 
-#define HFSBI_OBJECT(required, properties)                              \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
-    required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words)                                  \
-    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
-#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
-
 #define HFSBI_EDIT_KEYS                                                  \
     HFSBI_PLAIN("old_str", "string") ","                                 \
     HFSBI_PLAIN("new_str", "string") ","                                 \
@@ -26,15 +19,20 @@
 #define HFSBI_CHANGES "{\"destructiveHint\":true,\"openWorldHint\":false}"
 #define HFSBI_RUNS    "{\"destructiveHint\":true}"
 
+#define HFSBI_BASH_WORDS                                                  \
+    " and return what it printed, stdout before stderr. To read, write "  \
+    "and change files prefer the tools read, write, edit over cat, sed, " \
+    "echo. Chain dependent commands with &&. Each call is a new shell: "  \
+    "cd does not carry over. No terminal; stdin is empty unless given. "  \
+    "Long output is cut in the middle and saved to a file that the "      \
+    "reply names. For servers and long jobs use background, not &, and "  \
+    "poll with bash_output."
+
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",
-     "Run a command with /bin/sh, which no root confines, and return what it "
-     "printed, stdout before stderr. To read, write and change files prefer the tools read, write, "
-     "edit over cat, sed, echo. Chain dependent commands with &&. Each call "
-     "is a new shell: cd does not carry over. No terminal; stdin is empty "
-     "unless given. Long output is cut in the middle "
-     "and saved to a file that the reply names. For servers and long jobs "
-     "use background, not &, and poll with bash_output.",
+     "Run a command with /bin/sh, which no root confines," HFSBI_BASH_WORDS,
+     "Run a command with /bin/sh in the sandbox, a machine of its own,"
+     HFSBI_BASH_WORDS,
      HFSBI_OBJECT(
          "\"command\"",
          HFSBI_PLAIN("command", "string") ","
@@ -59,6 +57,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Output of a background job since offset, whether it still runs, and "
      "its exit code. Pass next_offset of the reply as the next offset; an "
      "unfinished last line comes again.",
+     NULL,
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
@@ -69,6 +68,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash_input", "Input for a job",
      "Send text to the standard input of a background job; include the "
      "newline.",
+     NULL,
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_PLAIN("text", "string") ","
@@ -78,12 +78,14 @@ static const hfsbi_tool hfsbi_tool_table[] = {
     {"kill", "Kill jobs",
      "End a job and all processes it started; without id every command and "
      "job that runs.",
+     NULL,
      HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
      hfsbi_tool_kill},
 
     {"read", "Read a file",
      "Read lines of a text file; each is preceded by its number and a tab. "
      "Read a file before you change it. Long lines are cut.",
+     NULL,
      HFSBI_OBJECT("\"path\"",
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_TYPE("offset", "integer",
@@ -97,6 +99,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Write a whole file, making its directories. Replaces what is there: "
      "read an existing file first, and prefer edit to change parts of it. "
      "The reply warns of syntax errors.",
+     NULL,
      HFSBI_OBJECT("\"path\",\"content\"",
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_PLAIN("content", "string") ","
@@ -111,6 +114,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "blanks and indentation are forgiven when the place is clear. mode "
      "append_after or prepend_before inserts new_str beside old_str. Write "
      "new_str in full, never with ... for code left out.",
+     NULL,
      HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
                   HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
      HFSBI_CHANGES,
@@ -120,6 +124,7 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "Make several edits to one file that you have read, all or none. Each "
      "is found in the file as it is before the call; they must not overlap. "
      "Keys as in edit.",
+     NULL,
      HFSBI_OBJECT(
          "\"path\",\"edits\"",
          HFSBI_PLAIN("path", "string") ","
@@ -140,11 +145,13 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "File: p (then *** Move to: q if wanted), the latter with hunks of "
      "lines that begin with a blank, - or +, each after a line @@ that may "
      "name the enclosing function.",
+     NULL,
      HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
      HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
 
     {"exists", "Whether a path exists",
      "true or false: is there a file or directory?",
+     NULL,
      HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
      "path", false, hfsbi_tool_exists},
 };
@@ -185,31 +192,43 @@ bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
 
 /* All words of the table are JSON as they stand: no quotes, no backslashes
    (the tests parse what comes out). */
-static void hfsbi_put_tool(const hfsbi_tool *t, hfsb_tools_format format,
-                           hfsbi_sink *sink) {
+static void hfsbi_put_tool(const hfsbi_tool *t, bool elsewhere,
+                           hfsb_tools_format format, hfsbi_sink *sink) {
     bool wrapped = format == HFSB_TOOLS_OPENAI;
     bool mcp = format == HFSB_TOOLS_MCP;
     if (wrapped) hfsbi_putf(sink, "{\"type\":\"function\",\"function\":");
     hfsbi_putf(sink, "{\"name\":\"%s\"", t->name);
     if (mcp) hfsbi_putf(sink, ",\"title\":\"%s\"", t->title);
-    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s", t->description,
+    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s",
+               elsewhere && t->elsewhere ? t->elsewhere : t->description,
                hfsbi_formats[format].schema_key, t->schema);
     if (mcp) hfsbi_putf(sink, ",\"annotations\":%s", t->annotations);
     hfsbi_put(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }
 
-hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
-                              hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
+                                        const hfsbi_tool *more, size_t count,
+                                        hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err) {
     hfsbi_sink  sink = hfsbi_sink_begin(out);
     hfsb_status st;
     size_t      i;
     hfsbi_put_byte(&sink, '[');
     for (i = 0; i < HFSBI_TOOL_COUNT; i++) {
         if (i) hfsbi_put_byte(&sink, ',');
-        hfsbi_put_tool(&hfsbi_tool_table[i], format, &sink);
+        hfsbi_put_tool(&hfsbi_tool_table[i], elsewhere, format, &sink);
+    }
+    for (i = 0; i < count; i++) {
+        hfsbi_put_byte(&sink, ',');
+        hfsbi_put_tool(&more[i], elsewhere, format, &sink);
     }
     hfsbi_put_byte(&sink, ']');
     st = hfsbi_sink_end(&sink);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
+hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
+                              hfsb_err *err) {
+    return hfsbi_tools_define(false, NULL, 0, format, out, err);
 }

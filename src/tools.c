@@ -262,17 +262,9 @@ static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
 /* Under the lock: waits for the driver, a second at most, so that no clock
    that is set can hold anyone up. */
 static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
-    struct timespec at = HFSB_INIT;
-    long long       ms = 1000, left = until - hfsb_clock_ms();
+    long long ms = 1000, left = until - hfsb_clock_ms();
     if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
-    (void)clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += (time_t)(ms / 1000);
-    at.tv_nsec += (long)(ms % 1000) * 1000000L;
-    if (at.tv_nsec >= 1000000000L) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000L;
-    }
-    (void)pthread_cond_timedwait(&tools->changed, &tools->lock, &at);
+    hfsbi_cond_wait_ms(&tools->changed, &tools->lock, ms);
 }
 
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {

@@ -40,6 +40,10 @@ static bool set_value(const option *o, const char *value) {
     switch (o->kind) {
     case OPTION_FLAG: *(bool *)o->target = true; return true;
     case OPTION_TEXT: *(const char **)o->target = value; return true;
+    case OPTION_TEXTS:
+        if (((texts *)o->target)->count == MAX_TEXTS) return false;
+        ((texts *)o->target)->list[((texts *)o->target)->count++] = value;
+        return true;
     case OPTION_COUNT:
         if (!read_integer(value, &n) || n < 1) return false;
         *(size_t *)o->target = (size_t)n;
@@ -56,6 +60,7 @@ static const char *kind_name(option_kind kind) {
     case OPTION_INTEGER: return "a number";
     case OPTION_SECONDS: return "a number of seconds above 0";
     case OPTION_FLAG: return "no value";
+    case OPTION_TEXTS:
     case OPTION_TEXT: break;
     }
     return "a value";
@@ -103,14 +108,22 @@ bool take_options(args *a, const option *options) {
     return true;
 }
 
-bool take_all(args *a, const option *options, const char **word) {
-    bool taken = false;
+bool take_words(args *a, const option *options, const char **words,
+                size_t max) {
+    size_t count = 0, i;
+    for (i = 0; i < max; i++) words[i] = NULL;
     for (;;) {
         if (!take_options(a, options)) return false;
         if (a->next == a->count) return true;
-        if (!word || taken)
+        if (count == max)
             return usage(a, "%s is a word too many", a->list[a->next]) == DONE;
-        *word = a->list[a->next++];
-        taken = true;
+        words[count++] = a->list[a->next++];
     }
+}
+
+bool take_all(args *a, const option *options, const char **word) {
+    const char *first = NULL;
+    if (!take_words(a, options, &first, word ? 1 : 0)) return false;
+    if (word && first) *word = first;
+    return true;
 }

@@ -5,12 +5,17 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* As timeout(1) has them: the time was over; it could not be run at all. */
 enum { TIMED_OUT = 124, NOT_RUN = 125 };
 
+/* A person has Ctrl-C; a server ends every command some day. */
+enum { LONG_HERE = 1000000000, LONG_THERE = 1200 };
+
 typedef struct bash_call {
-    const char *work_dir;
+    const char *work_dir, *on;
     double      timeout;
     bool        merge, json, has_input;
     hfsb_buf    command, input;
@@ -53,6 +58,15 @@ static void name_survivors(const hfsb_json_value *added) {
                     .ptr);
 }
 
+/* The exit code as a server tells it that adds no keys: in its words. */
+static long long code_in_words(const hfsb_tool_result *result) {
+    if (result->success) return 0;
+    if (!result->error.ptr ||
+        strncmp(result->error.ptr, "Exit code ", 10) != 0)
+        return -1;
+    return strtoll(result->error.ptr + 10, NULL, 10);
+}
+
 /* How the command ended, as a shell would put it. */
 static int end_of(const hfsb_tool_result *result, bool quiet) {
     hfsb_json_doc doc = HFSB_INIT;
@@ -63,6 +77,12 @@ static int end_of(const hfsb_tool_result *result, bool quiet) {
     timed_out = hfsb_json_bool(hfsb_json_get(doc.root, "timed_out"), false);
     code = hfsb_json_int(hfsb_json_get(doc.root, "exit_code"), -1);
     number = hfsb_json_int(hfsb_json_get(doc.root, "signal"), 0);
+    if (!hfsb_json_get(doc.root, "exit_code")) {
+        code = code_in_words(result);
+        if (code < -1) number = -code; /* "Exit code -9" */
+        timed_out = result->error.ptr &&
+                    strncmp(result->error.ptr, "Timeout after ", 14) == 0;
+    }
     if (!quiet) name_survivors(doc.root);
     hfsb_json_free(&doc);
     if (!quiet && (timed_out || (code < 0 && number == 0)))
@@ -86,6 +106,8 @@ static int run_command(bash_call *c, hfsb_str arguments) {
     int              code, interrupted;
     where.work_dir = hfsb_cstr(c->work_dir);
     where.timeout = where.max_timeout = c->timeout;
+    if (!c->timeout)
+        where.timeout = where.max_timeout = c->on ? LONG_THERE : LONG_HERE;
     if (!c->json) {
         opts.on_text = print_text;
         opts.user = c;
@@ -93,7 +115,8 @@ static int run_command(bash_call *c, hfsb_str arguments) {
         (void)signal(SIGPIPE, SIG_IGN);
     }
     interrupted =
-        call_tool(&where, "bash", arguments, &opts, &c->broken, &result);
+        call_tool(c->on, &where, "bash", arguments, &opts, &c->broken,
+                  &result);
     code = end_of(&result, c->json);
     if (c->json && show_result(&result, HFSB_LIT(""), true) != DONE &&
         code == 0)
@@ -112,10 +135,11 @@ static int run_bash(args *a) {
                               {"--work-dir", OPTION_TEXT, &c.work_dir},
                               {"--merge", OPTION_FLAG, &c.merge},
                               {"--stdin", OPTION_FLAG, &c.has_input},
+                              {"--on", OPTION_TEXT, &c.on},
                               {"--json", OPTION_FLAG, &c.json},
                               {NULL, OPTION_FLAG, NULL}};
-    c.timeout = 1e9; /* a person has Ctrl-C */
     if (!take_options(a, options)) return a->status;
+    c.on = named_sandbox(c.on);
     if (a->next == a->count) return usage(a, "which COMMAND?");
     for (; a->next < a->count; a->next++)
         must(hfsb_buf_printf(&c.command, "%s%s", c.command.len ? " " : "",
@@ -138,7 +162,9 @@ const cli_command command_bash = {
     "    when the shell has exited; what it left running is named on stderr\n"
     "    and lives on. Ctrl-C ends the command with all that it started, a\n"
     "    second one only hfsb.\n"
-    "    --timeout S       end it after S seconds\n"
+    "    --on SANDBOX      there and not here ($HFSB_SANDBOX)\n"
+    "    --timeout S       end it after S seconds (on a sandbox: 1200, which\n"
+    "                      is the most)\n"
     "    --work-dir DIR    where it runs\n"
     "    --merge           stdout and stderr as one, in the order written\n"
     "    --stdin           give it our standard input, which is read to its\n"

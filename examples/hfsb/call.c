@@ -1,8 +1,13 @@
-/* call.c - one call of a tool, which Ctrl-C ends. */
+/* call.c - one call of a tool, here or on a sandbox, which Ctrl-C ends. */
+#define _XOPEN_SOURCE 700 /* getpid(); before any include */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- on this machine ---- */
 
 /* Waits for the call; when it is to end early, until all it runs is gone. */
 static void finish_call(hfsb_tools *tools, hfsb_call *call, const bool *stop) {
@@ -42,27 +47,142 @@ static void run_call(hfsb_tools *tools, const char *name,
     hfsb_call_close(call); /* what else went wrong is in the result */
 }
 
-int call_tool(const hfsb_tools_opts *where, const char *name,
-              hfsb_str arguments, const hfsb_call_opts *opts, const bool *stop,
-              hfsb_tool_result *result) {
-    hfsb_json_parse_opts how = HFSB_INIT;
-    hfsb_json_doc        doc = HFSB_INIT;
-    hfsb_tools          *tools = NULL;
-    hfsb_err             err;
-    hfsb_status          st;
-    how.unique_keys = true;
-    st = hfsb_json_parse(arguments, &how, &doc, &err);
-    if (st == HFSB_OK) st = refuse_background(name, doc.root, &err);
+static void call_here(const hfsb_tools_opts *where, const char *name,
+                      const hfsb_json_value *arguments,
+                      const hfsb_call_opts *opts, const bool *stop,
+                      hfsb_tool_result *result) {
+    hfsb_tools *tools = NULL;
+    hfsb_err    err;
+    hfsb_status st = refuse_background(name, arguments, &err);
     if (st == HFSB_OK) st = hfsb_tools_open(where, &tools, &err);
     if (st == HFSB_OK) {
         /* reading may take long and leaves nothing behind: it may just die */
-        if (strcmp(name, "read") != 0) catch_signals(tools);
-        run_call(tools, name, doc.root, opts, stop, result);
+        if (strcmp(name, "read") != 0) catch_signals(tools, NULL);
+        run_call(tools, name, arguments, opts, stop, result);
         release_signals();
     } else {
         set_outcome(result, st, &err);
     }
     hfsb_tools_close(tools);
+}
+
+/* ---- on a sandbox ---- */
+
+typedef struct remote_call {
+    client                c;
+    hfsb_sandbox         *sandbox;
+    const hfsb_call_opts *opts;
+    const bool           *stop;
+    hfsb_json_doc         doc; /* the arguments of bash, with an id */
+} remote_call;
+
+/* Hands the text on, and ends the call when nobody wants more. */
+static void pass_text(void *user, hfsb_proc_stream stream, hfsb_str text) {
+    remote_call *r = (remote_call *)user;
+    r->opts->on_text(r->opts->user, stream, text);
+    if (r->stop && *r->stop) hfsb_cancel_set(r->c.cancel);
+}
+
+/* The arguments of bash with an id, by which the command can be killed. */
+static const hfsb_json_value *add_id(remote_call           *r,
+                                     const hfsb_json_value *arguments) {
+    hfsb_json_iter   it = hfsb_json_begin(arguments);
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
+    char             id[64];
+    if (hfsb_json_type_of(arguments) != HFSB_JSON_OBJECT ||
+        hfsb_json_get(arguments, "id"))
+        return arguments;
+    snprintf(id, sizeof id, "hfsb-%lld-%lld-%ld", (long long)time(NULL),
+             hfsb_clock_ms(), (long)getpid());
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_object(&w);
+    while (hfsb_json_next(&it)) {
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
+    put_str(&w, "id", hfsb_cstr(id));
+    end_added(&w);
+    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &r->doc, NULL));
+    hfsb_buf_free(&text);
+    return r->doc.root;
+}
+
+/* Kills the command, which goes on there when a call is cancelled. Another
+   server than ours knows no ids: there it is all that runs. */
+static void kill_there(remote_call *r, const hfsb_json_value *arguments) {
+    hfsb_tool_result killed = HFSB_INIT;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_key(&w, HFSB_LIT("id"));
+    hfsb_json_put_value(&w, hfsb_json_get(arguments, "id"));
+    end_added(&w);
+    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL));
+    hfsb_cancel_reset(r->c.cancel); /* a second Ctrl-C ends us at once */
+    (void)hfsb_sandbox_call(
+        r->sandbox, HFSB_LIT("kill"),
+        hfsb_sandbox_ours(r->sandbox) ? doc.root : NULL, NULL, NULL, &killed);
+    hfsb_tool_result_free(&killed);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&text);
+}
+
+static void run_remote(remote_call *r, const char *name,
+                       const hfsb_json_value *arguments,
+                       hfsb_tool_result      *result) {
+    hfsb_call_opts opts = HFSB_INIT;
+    hfsb_status    st;
+    bool           is_bash = strcmp(name, "bash") == 0;
+    if (r->opts) opts = *r->opts;
+    if (opts.on_text) {
+        opts.on_text = pass_text;
+        opts.user = r;
+    }
+    if (is_bash) arguments = add_id(r, arguments);
+    st = hfsb_sandbox_call(r->sandbox, hfsb_cstr(name), arguments, &opts, NULL,
+                           result);
+    if (st == HFSB_NOMEM) must(st);
+    if (st == HFSB_CANCELLED && is_bash) kill_there(r, arguments);
+}
+
+static void call_there(const char *on, const hfsb_tools_opts *where,
+                       const char *name, const hfsb_json_value *arguments,
+                       const hfsb_call_opts *opts, const bool *stop,
+                       hfsb_tool_result *result) {
+    hfsb_sandbox_opts how = HFSB_INIT;
+    remote_call       r = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st = open_client(&r.c, false, &err);
+    r.opts = opts;
+    r.stop = stop;
+    how.work_dir = where->work_dir;
+    how.timeout = where->timeout;
+    if (st == HFSB_OK) st = open_named(&r.c, on, &how, &r.sandbox, &err);
+    if (st == HFSB_OK) run_remote(&r, name, arguments, result);
+    else set_outcome(result, st, &err);
+    if (r.sandbox) (void)hfsb_sandbox_close(r.sandbox, false, NULL);
+    hfsb_json_free(&r.doc);
+    close_client(&r.c);
+}
+
+/* ---- either ---- */
+
+int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
+              hfsb_str arguments, const hfsb_call_opts *opts, const bool *stop,
+              hfsb_tool_result *result) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_json_doc        doc = HFSB_INIT;
+    hfsb_err             err;
+    hfsb_status          st;
+    how.unique_keys = true;
+    st = hfsb_json_parse(arguments, &how, &doc, &err);
+    if (st != HFSB_OK) set_outcome(result, st, &err);
+    else if (on)
+        call_there(on, where, name, doc.root, opts, stop, result);
+    else call_here(where, name, doc.root, opts, stop, result);
     hfsb_json_free(&doc);
     return caught_signal();
 }

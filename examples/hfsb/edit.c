@@ -1,14 +1,14 @@
 /* edit.c - hfsb edit: replace text in a file.
 
-   Not through the tool edit: this one takes any bytes, where JSON takes UTF-8
-   only, and can leave the file alone (--dry-run). */
+   On this machine not through the tool edit: this one takes any bytes, where
+   JSON takes UTF-8 only, and can leave the file alone (--dry-run). */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct edit_call {
-    const char   *file;
+    const char   *file, *on;
     const char   *old_text, *new_text, *old_file, *new_file;
     hfsb_edit     base; /* mode, replace_all, exact, line of the options */
     bool          dry_run;
@@ -101,6 +101,21 @@ static hfsb_status read_texts(edit_call *c, hfsb_err *err) {
     return st;
 }
 
+/* The file as it is on the sandbox. */
+static hfsb_status get_there(const edit_call *c, hfsb_buf *out,
+                             hfsb_err *err) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    client            via = HFSB_INIT;
+    hfsb_sandbox     *sandbox = NULL;
+    hfsb_status       st = open_client(&via, false, err);
+    if (st == HFSB_OK) st = open_named(&via, c->on, &opts, &sandbox, err);
+    if (st == HFSB_OK)
+        st = hfsb_sandbox_get(sandbox, hfsb_cstr(c->file), 0, NULL, out, err);
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
+    close_client(&via);
+    return st;
+}
+
 static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
                              hfsb_err *err) {
     hfsb_buf             before = HFSB_INIT, after = HFSB_INIT;
@@ -108,7 +123,8 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
     hfsb_file_write_opts how = HFSB_INIT;
     hfsb_file_info       was;
     hfsb_str             path = hfsb_cstr(c->file);
-    hfsb_status st = hfsb_file_read(NULL, path, 0, &before, &was, err);
+    hfsb_status st = c->on ? get_there(c, &before, err)
+                           : hfsb_file_read(NULL, path, 0, &before, &was, err);
     opts.path = path;
     how.if_same = &was;
     if (st == HFSB_OK)
@@ -149,6 +165,84 @@ static void write_added(const hfsb_edit_result *edit, hfsb_buf *out) {
     hfsb_json_put_end(&w);
     must(hfsb_json_writer_finish(&w, NULL));
 }
+
+/* ---- on a sandbox ---- */
+
+static bool put_edit(hfsb_json_writer *w, const hfsb_edit *e) {
+    static const char *const modes[] = {"replace", "append_after",
+                                        "prepend_before"};
+    if (!put_text(w, "old_str", "The old text", e->old_str) ||
+        !put_text(w, "new_str", "The new text", e->new_str))
+        return false;
+    put_str(w, "mode", hfsb_cstr(modes[e->mode]));
+    put_bool(w, "replace_all", e->replace_all);
+    if (e->exact) put_bool(w, "exact", true);
+    if (e->line) put_int(w, "line", (long long)e->line);
+    return true;
+}
+
+/* One edit is the tool edit's, several are multi_edit's. */
+static bool write_arguments(const edit_call *c, hfsb_buf *out) {
+    hfsb_json_writer w;
+    size_t           i;
+    bool             ok;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    ok = put_text(&w, "path", "FILE", hfsb_cstr(c->file));
+    if (ok && c->count == 1) ok = put_edit(&w, c->edits);
+    if (c->count != 1) {
+        hfsb_json_put_key(&w, HFSB_LIT("edits"));
+        hfsb_json_put_array(&w);
+        for (i = 0; i < c->count && ok; i++) {
+            hfsb_json_put_object(&w);
+            ok = put_edit(&w, &c->edits[i]);
+            hfsb_json_put_end(&w);
+        }
+        hfsb_json_put_end(&w);
+    }
+    if (!ok) return false;
+    end_added(&w);
+    return true;
+}
+
+static int show_there(const hfsb_tool_result *result, bool json) {
+    hfsb_json_doc doc = HFSB_INIT;
+    int           code;
+    if (result->extra.len)
+        must(hfsb_json_parse(hfsb_buf_str(&result->extra), NULL, &doc, NULL));
+    code = show_result(
+        result, hfsb_json_str(hfsb_json_get(doc.root, "diff"), HFSB_LIT("")),
+        json);
+    hfsb_json_free(&doc);
+    return code;
+}
+
+static int edit_there(edit_call *c, bool json) {
+    hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         arguments = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_edit_result none = HFSB_INIT;
+    bool             given = c->old_text || c->old_file;
+    int              code = REFUSED, interrupted = 0;
+    hfsb_status      st = given ? read_texts(c, &err) : read_object(c, &err);
+    if (st != HFSB_OK) {
+        set_outcome(&result, st, &err);
+        code = show_result(&result, HFSB_LIT(""), json);
+    } else if (write_arguments(c, &arguments)) {
+        interrupted =
+            call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
+                      hfsb_buf_str(&arguments), NULL, NULL, &result);
+        must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
+        if (!result.extra.len) write_added(&none, &result.extra);
+        code = show_there(&result, json);
+    }
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&arguments);
+    return interrupted && code != DONE ? 128 + interrupted : code;
+}
+
+/* ---- on this machine, or not at all ---- */
 
 static int make_edit(edit_call *c, bool json) {
     hfsb_edit_result edit = HFSB_INIT;
@@ -197,6 +291,7 @@ static int run_edit(args *a) {
         {"--line", OPTION_COUNT, &c.base.line},
         {"--exact", OPTION_FLAG, &c.base.exact},
         {"--dry-run", OPTION_FLAG, &c.dry_run},
+        {"--on", OPTION_TEXT, &c.on},
         {"--json", OPTION_FLAG, &json},
         {NULL, OPTION_FLAG, NULL}};
     memset(&c, 0, sizeof c);
@@ -208,7 +303,8 @@ static int run_edit(args *a) {
         return usage(a, "give both the old and the new text");
     if ((c.old_text && c.old_file) || (c.new_text && c.new_file))
         return usage(a, "give a text or a file with it, not both");
-    code = make_edit(&c, json);
+    c.on = named_sandbox(c.on);
+    code = c.on && !c.dry_run ? edit_there(&c, json) : make_edit(&c, json);
     free_call(&c);
     return code;
 }
@@ -227,6 +323,7 @@ const cli_command command_edit = {
     "    --line N         of several exact places, the one at line N\n"
     "    --exact          to the letter, line endings aside\n"
     "    --dry-run        show the change, do not write\n"
+    "    --on SANDBOX     a file there ($HFSB_SANDBOX)\n"
     "    --json           print success, output, error, count, note, lines,\n"
     "                     diff\n",
     run_edit};

@@ -38,7 +38,7 @@ static void tell_of_more(const hfsb_tool_result *result) {
 }
 
 static int run_read(args *a) {
-    const char      *file = NULL, *root = NULL;
+    const char      *file = NULL, *root = NULL, *on = NULL;
     long long        offset = 1, limit = 2000;
     bool             json = false;
     hfsb_tools_opts  where = HFSB_INIT;
@@ -48,14 +48,17 @@ static int run_read(args *a) {
     const option     options[] = {{"--offset", OPTION_INTEGER, &offset},
                                   {"--limit", OPTION_INTEGER, &limit},
                                   {"--root", OPTION_TEXT, &root},
+                                  {"--on", OPTION_TEXT, &on},
                                   {"--json", OPTION_FLAG, &json},
                                   {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, &file)) return a->status;
     if (!file) return usage(a, "which FILE?");
+    on = named_sandbox(on);
+    if (on && root) return usage(a, "--root is for files of this machine");
     where.root = hfsb_cstr(root);
     if (write_arguments(file, offset, limit, &arguments)) {
-        (void)call_tool(&where, "read", hfsb_buf_str(&arguments), NULL, NULL,
-                        &result);
+        (void)call_tool(on, &where, "read", hfsb_buf_str(&arguments), NULL,
+                        NULL, &result);
         code = show_result(&result, HFSB_LIT(""), json);
         if (!json) tell_of_more(&result);
     }
@@ -114,9 +117,37 @@ static void report_written(const char *file, const hfsb_file_written *written,
     must(hfsb_json_writer_finish(&w, NULL));
 }
 
-static int run_write(args *a) {
-    const char       *file = NULL, *root = NULL;
-    bool              json = false;
+/* To a sandbox it goes through the tool, which takes text only. */
+static int write_there(const char *on, const char *file, bool json) {
+    hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT, arguments = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_err         err;
+    int              code = REFUSED, interrupted = 0;
+    if (read_input(NULL, &text, &err) != HFSB_OK) {
+        set_outcome(&result, err.code, &err);
+        return show_result(&result, HFSB_LIT(""), json);
+    }
+    hfsb_json_writer_init(&w, &arguments, NULL);
+    hfsb_json_put_object(&w);
+    if (put_text(&w, "path", "FILE", hfsb_cstr(file)) &&
+        put_text(&w, "content", "Standard input", hfsb_buf_str(&text))) {
+        hfsb_json_put_end(&w);
+        must(hfsb_json_writer_finish(&w, NULL));
+        interrupted = call_tool(on, &where, "write", hfsb_buf_str(&arguments),
+                                NULL, NULL, &result);
+        code = show_result(&result, HFSB_LIT(""), json);
+    } else {
+        fprintf(stderr, "hfsb: any bytes go with `hfsb cp`\n");
+    }
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&text);
+    hfsb_buf_free(&arguments);
+    return interrupted && code != DONE ? 128 + interrupted : code;
+}
+
+static int write_here(const char *file, const char *root, bool json) {
     hfsb_place_opts   where = HFSB_INIT;
     hfsb_place       *place = NULL;
     hfsb_file_written written;
@@ -124,12 +155,7 @@ static int run_write(args *a) {
     hfsb_err          err;
     hfsb_status       st;
     int               code;
-    const option      options[] = {{"--root", OPTION_TEXT, &root},
-                                   {"--json", OPTION_FLAG, &json},
-                                   {NULL, OPTION_FLAG, NULL}};
-    if (!take_all(a, options, &file)) return a->status;
-    if (!file) return usage(a, "which FILE?");
-    catch_signals(NULL); /* so that no temporary file stays */
+    catch_signals(NULL, NULL); /* so that no temporary file stays */
     where.root = hfsb_cstr(root);
     st = hfsb_place_open(&where, &place, &err);
     if (st == HFSB_OK) st = write_file(place, file, &written, &err);
@@ -142,12 +168,27 @@ static int run_write(args *a) {
     return caught_signal() && st != HFSB_OK ? 128 + caught_signal() : code;
 }
 
+static int run_write(args *a) {
+    const char  *file = NULL, *root = NULL, *on = NULL;
+    bool         json = false;
+    const option options[] = {{"--root", OPTION_TEXT, &root},
+                              {"--on", OPTION_TEXT, &on},
+                              {"--json", OPTION_FLAG, &json},
+                              {NULL, OPTION_FLAG, NULL}};
+    if (!take_all(a, options, &file)) return a->status;
+    if (!file) return usage(a, "which FILE?");
+    on = named_sandbox(on);
+    if (on && root) return usage(a, "--root is for files of this machine");
+    return on ? write_there(on, file, json) : write_here(file, root, json);
+}
+
 const cli_command command_read = {
     "read", "[OPTIONS] FILE", "show lines of a file with their numbers",
     "    Show a text file as a model's tool does: the number of each line, a\n"
     "    tab, the line; what is longer than 4,000 characters is cut.\n"
     "    --offset N    first line; below 0: counted from the end (1)\n"
     "    --limit N     so many lines; 0: all of them (2000)\n"
+    "    --on S        of the sandbox S ($HFSB_SANDBOX)\n"
     "    --root DIR    refuse what is not beneath DIR; relative paths begin\n"
     "                  there\n"
     "    --json        print the tool's result\n",
@@ -160,6 +201,8 @@ const cli_command command_write = {
     "    are made; mode, owner and symbolic link of a file that is there\n"
     "    stay. The content is not looked at: `hfsb tool write` also warns of\n"
     "    syntax errors.\n"
+    "    --on S        of the sandbox S ($HFSB_SANDBOX), through its tool\n"
+    "                  write: UTF-8 only (hfsb cp takes any bytes)\n"
     "    --root DIR    refuse what is not beneath DIR; relative paths begin\n"
     "                  there\n"
     "    --json        print success, output, error, bytes, created and\n"

@@ -74,3 +74,43 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
     hfsb_buf_free(&text);
     return result->success ? code : REFUSED;
 }
+
+int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
+                 bool json) {
+    int code;
+    set_outcome(result, st, err);
+    code = show_result(result, HFSB_LIT(""), json);
+    hfsb_tool_result_free(result);
+    return st != HFSB_OK && caught_signal() ? 128 + caught_signal() : code;
+}
+
+void put_str(hfsb_json_writer *w, const char *key, hfsb_str text) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    if (text.len) hfsb_json_put_str(w, text);
+    else hfsb_json_put_null(w);
+}
+
+void put_int(hfsb_json_writer *w, const char *key, long long value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_int(w, value);
+}
+
+void put_bool(hfsb_json_writer *w, const char *key, bool value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_bool(w, value);
+}
+
+void begin_added(hfsb_json_writer *w, hfsb_tool_result *result) {
+    hfsb_json_writer_init(w, &result->extra, NULL);
+    hfsb_json_put_object(w);
+}
+
+void end_added(hfsb_json_writer *w) {
+    hfsb_json_put_end(w);
+    must(hfsb_json_writer_finish(w, NULL));
+}
+
+void print_log(void *user, hfsb_str line) {
+    (void)user;
+    fprintf(stderr, "hfsb: %.*s\n", (int)line.len, line.ptr);
+}

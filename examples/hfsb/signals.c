@@ -11,12 +11,14 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 static volatile sig_atomic_t came;
 static hfsb_tools           *sleeper; /* set before a handler is */
+static hfsb_cancel          *waiter;
 
 static void note_signal(int number) {
     int keep = errno;
     if (came) _exit(128 + number);
     came = number;
     if (sleeper) hfsb_tools_wake(sleeper); /* no more than a write() */
+    if (waiter) hfsb_cancel_set(waiter);   /* the same */
     errno = keep;
 }
 
@@ -30,8 +32,9 @@ static void set_handler(void (*handler)(int)) {
             (void)sigaction(signals[i], &action, NULL);
 }
 
-void catch_signals(hfsb_tools *tools) {
+void catch_signals(hfsb_tools *tools, hfsb_cancel *cancel) {
     sleeper = tools;
+    waiter = cancel;
     set_handler(note_signal);
 }
 

@@ -4,30 +4,155 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- a session of the sandbox runtime ---- */
+
+typedef struct sandbox_session {
+    client        c;
+    hfsb_session *session;
+} sandbox_session;
+
+/* Only to be asked for its definitions: no token is needed, nothing sent. */
+static hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err) {
+    hfsb_session_opts opts;
+    hfsb_hub_opts     hub = HFSB_INIT;
+    hfsb_status       st = open_transport(&s->c.transport, err);
+    memset(&opts, 0, sizeof opts);
+    hub.transport = &s->c.transport;
+    hub.token = HFSB_LIT("none");
+    hub.offline = true;
+    if (st == HFSB_OK) st = hfsb_hub_open(&hub, &s->c.hub, err);
+    opts.runtime = HFSB_RUNTIME_SANDBOX;
+    opts.hub = s->c.hub;
+    opts.hub_token = hub.token;
+    opts.no_preload = true;
+    if (st == HFSB_OK) st = hfsb_session_open(&opts, &s->session, err);
+    return st;
+}
+
+static hfsb_status open_session(sandbox_session *s, const char *work_dir,
+                                hfsb_err *err) {
+    hfsb_session_opts opts;
+    hfsb_sandbox_opts sandbox = HFSB_INIT;
+    hfsb_sandbox_spec spec = HFSB_INIT;
+    hfsb_status       st = open_client(&s->c, true, err);
+    memset(&opts, 0, sizeof opts);
+    sandbox.transport = &s->c.transport;
+    sandbox.work_dir =
+        work_dir ? hfsb_cstr(work_dir) : s->c.set.work_dir;
+    spec.owner = s->c.set.owner;
+    spec.from = s->c.set.from;
+    set_space_files(&spec);
+    opts.runtime = HFSB_RUNTIME_SANDBOX;
+    opts.hub = s->c.hub;
+    opts.hub_token = hfsb_buf_str(&s->c.env.token);
+    opts.sandbox = &sandbox;
+    opts.spec = &spec;
+    opts.log = print_log;
+    if (st == HFSB_OK)
+        fprintf(stderr, "hfsb: tools: %s\n",
+                hfsb_runtime_text(HFSB_RUNTIME_SANDBOX));
+    if (st == HFSB_OK) st = hfsb_session_open(&opts, &s->session, err);
+    return st;
+}
+
+/* What could not be deleted is told: it may cost money. */
+static bool close_session(sandbox_session *s) {
+    hfsb_err err = HFSB_INIT;
+    bool     ok = true;
+    if (s->session && hfsb_session_close(s->session, &err) != HFSB_OK) {
+        fprintf(stderr, "hfsb: %s\n", err.msg);
+        ok = false;
+    }
+    close_client(&s->c);
+    return ok;
+}
+
+/* One call in a sandbox made for it. */
+static int call_session(const char *work_dir, const char *name,
+                        hfsb_str arguments, const hfsb_call_opts *opts,
+                        hfsb_tool_result *result) {
+    sandbox_session s = HFSB_INIT;
+    hfsb_err        err = HFSB_INIT;
+    hfsb_status     st = open_session(&s, work_dir, &err);
+    if (st == HFSB_OK)
+        st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
+    if (st == HFSB_OK) {
+        st = hfsb_session_call_text(s.session, hfsb_cstr(name), arguments,
+                                    opts, s.c.cancel, result);
+        if (st == HFSB_NOMEM) must(st);
+    } else {
+        set_outcome(result, st, &err);
+    }
+    if (!close_session(&s)) result->success = false;
+    return caught_signal();
+}
+
+/* ---- tool ---- */
+
+/* By the option, else by what is configured. */
+static hfsb_status find_runtime(bool asked, hfsb_runtime *out,
+                                hfsb_err *err) {
+    config      c = HFSB_INIT;
+    hfsb_status st = asked ? HFSB_OK : read_config(&c, err);
+    *out = asked ? HFSB_RUNTIME_SANDBOX : c.runtime;
+    free_config(&c);
+    return st;
+}
+
+typedef struct tool_call {
+    const char    *name, *work_dir, *root, *on;
+    bool           sandbox;
+    hfsb_call_opts opts;
+} tool_call;
+
+static int make_call(const tool_call *t, hfsb_str arguments,
+                     hfsb_tool_result *result) {
+    hfsb_tools_opts where = HFSB_INIT;
+    hfsb_runtime    runtime = HFSB_RUNTIME_LOCAL;
+    hfsb_err        err = HFSB_INIT;
+    hfsb_status     st =
+        t->on ? HFSB_OK : find_runtime(t->sandbox, &runtime, &err);
+    where.work_dir = hfsb_cstr(t->work_dir);
+    where.root = hfsb_cstr(t->root);
+    if (st == HFSB_OK && runtime == HFSB_RUNTIME_SANDBOX)
+        return call_session(t->work_dir, t->name, arguments, &t->opts, result);
+    if (st == HFSB_OK)
+        return call_tool(t->on, &where, t->name, arguments, &t->opts, NULL,
+                         result);
+    set_outcome(result, st, &err);
+    return 0;
+}
+
 static int run_tool(args *a) {
-    const char      *name = NULL, *given = NULL;
-    const char      *work_dir = NULL, *root = NULL;
-    hfsb_tools_opts  where = HFSB_INIT;
-    hfsb_call_opts   opts = HFSB_INIT;
+    tool_call        t;
+    const char      *given = NULL;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_buf         text = HFSB_INIT;
     hfsb_err         err;
     hfsb_status      st = HFSB_OK;
     int              code, interrupted = 0;
+    bool             json = false; /* it is JSON in any case */
     const option     options[] = {{"--args", OPTION_TEXT, &given},
-                                  {"--work-dir", OPTION_TEXT, &work_dir},
-                                  {"--root", OPTION_TEXT, &root},
-                                  {"--strict", OPTION_FLAG, &opts.strict},
+                                  {"--work-dir", OPTION_TEXT, &t.work_dir},
+                                  {"--root", OPTION_TEXT, &t.root},
+                                  {"--strict", OPTION_FLAG, &t.opts.strict},
+                                  {"--on", OPTION_TEXT, &t.on},
+                                  {"--sandbox-tools", OPTION_FLAG, &t.sandbox},
+                                  {"--json", OPTION_FLAG, &json},
                                   {NULL, OPTION_FLAG, NULL}};
-    if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "which tool?");
-    where.work_dir = hfsb_cstr(work_dir);
-    where.root = hfsb_cstr(root);
+    memset(&t, 0, sizeof t);
+    if (!take_all(a, options, &t.name)) return a->status;
+    if (!t.name) return usage(a, "which tool?");
+    if (t.on && t.sandbox)
+        return usage(a, "--on names a sandbox, --sandbox-tools makes one: "
+                        "give one of the two");
+    if (!t.sandbox) t.on = named_sandbox(t.on);
+    if (t.root && (t.on || t.sandbox))
+        return usage(a, "--root is for files of this machine");
     if (!given) st = read_input(NULL, &text, &err);
     if (st == HFSB_OK)
-        interrupted = call_tool(&where, name,
-                                given ? hfsb_cstr(given) : hfsb_buf_str(&text),
-                                &opts, NULL, &result);
+        interrupted = make_call(
+            &t, given ? hfsb_cstr(given) : hfsb_buf_str(&text), &result);
     else set_outcome(&result, st, &err);
     code = show_result(&result, HFSB_LIT(""), true);
     hfsb_tool_result_free(&result);
@@ -35,21 +160,47 @@ static int run_tool(args *a) {
     return interrupted ? 128 + interrupted : code;
 }
 
+/* ---- tools ---- */
+
+static hfsb_status define(bool sandbox, hfsb_tools_format format,
+                          hfsb_buf *out, hfsb_err *err) {
+    sandbox_session s = HFSB_INIT;
+    hfsb_runtime    runtime;
+    hfsb_status     st = find_runtime(sandbox, &runtime, err);
+    if (st != HFSB_OK) return st;
+    if (runtime == HFSB_RUNTIME_LOCAL)
+        return hfsb_tools_define(format, out, err);
+    st = open_for_definitions(&s, err);
+    if (st == HFSB_OK)
+        st = hfsb_session_define(s.session, format, out, err);
+    (void)close_session(&s);
+    return st;
+}
+
 static int run_tools(args *a) {
     const char          *name = "flat";
+    bool                 sandbox = false, json = false; /* it is JSON anyway */
     hfsb_json_write_opts how = HFSB_INIT;
     hfsb_tools_format    format;
     hfsb_json_doc        doc = HFSB_INIT;
     hfsb_buf             list = HFSB_INIT, text = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT;
     int                  code;
-    const option         options[] = {{"--format", OPTION_TEXT, &name},
-                                      {"--pretty", OPTION_FLAG, &how.pretty},
-                                      {NULL, OPTION_FLAG, NULL}};
+    const option         options[] = {
+                {"--format", OPTION_TEXT, &name},
+                {"--pretty", OPTION_FLAG, &how.pretty},
+                {"--sandbox-tools", OPTION_FLAG, &sandbox},
+                {"--json", OPTION_FLAG, &json},
+                {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, NULL)) return a->status;
     if (!hfsb_tools_format_find(hfsb_cstr(name), &format))
         return usage(a, "--format is flat, openai, anthropic or mcp, not %s",
                      name);
-    must(hfsb_tools_define(format, &list, NULL));
+    if (define(sandbox, format, &list, &err) != HFSB_OK) {
+        fprintf(stderr, "hfsb: %s\n", err.msg);
+        hfsb_buf_free(&list);
+        return REFUSED;
+    }
     must(hfsb_json_parse(hfsb_buf_str(&list), NULL, &doc, NULL));
     must(hfsb_json_write(doc.root, &how, &text, NULL));
     must(hfsb_buf_append_byte(&text, '\n'));
@@ -66,11 +217,15 @@ const cli_command command_tool = {
     "    a JSON object, are read from standard input; its result is printed\n"
     "    as one line of JSON: success, output, error, what the tool adds.\n"
     "    Every call stands alone: a file need not be read before it is\n"
-    "    written, and no job outlives the call.\n"
-    "    --args JSON       the arguments, in place of standard input\n"
-    "    --work-dir DIR    where relative paths and commands begin\n"
-    "    --root DIR        file tools stay beneath it; commands do not\n"
-    "    --strict          an unknown key is an error, not a note\n"
+    "    written, and no job on this machine outlives the call.\n"
+    "    --args JSON        the arguments, in place of standard input\n"
+    "    --work-dir DIR     where relative paths and commands begin\n"
+    "    --root DIR         file tools stay beneath it; commands do not\n"
+    "    --strict           an unknown key is an error, not a note\n"
+    "    --on SANDBOX       there and not here ($HFSB_SANDBOX)\n"
+    "    --sandbox-tools    in a Space that is made for this call, and\n"
+    "                       deleted behind it; so does \"tool_runtime\":\n"
+    "                       \"sandbox\" in config.json\n"
     "    Exit codes: 0 success, 1 no success or wrong arguments (the result\n"
     "    says why), 2 not understood; 128 + N when signal N ended it.\n",
     run_tool};
@@ -80,5 +235,7 @@ const cli_command command_tools = {
     "    Print the definitions of all tools as a JSON array.\n"
     "    --format F    flat (name, description, parameters), openai,\n"
     "                  anthropic or mcp\n"
-    "    --pretty      for people to read\n",
+    "    --pretty      for people to read\n"
+    "    --sandbox-tools    those of a session whose tools work on a Space;\n"
+    "                  so does \"tool_runtime\": \"sandbox\" in config.json\n",
     run_tools};

@@ -1,0 +1,202 @@
+/* client.c - the Hub, and sandboxes by the names people give them. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A server at a URL is there or not; only a Space is one that wakes up. */
+enum { URL_WAIT_MS = 3000, URL_POLL_MS = 250 };
+
+/* ---- the Hub ---- */
+
+static hfsb_status open_hub(client *c, hfsb_err *err) {
+    hfsb_hub_opts opts = HFSB_INIT;
+    opts.endpoint = hfsb_buf_str(&c->env.endpoint);
+    opts.token = hfsb_buf_str(&c->env.token);
+    opts.transport = &c->transport;
+    opts.user_agent = hfsb_buf_str(&c->env.origin);
+    opts.offline = c->env.offline;
+    opts.log = print_log;
+    return hfsb_hub_open(&opts, &c->hub, err);
+}
+
+static hfsb_status check_token(const client *c, hfsb_err *err) {
+    if (c->env.offline)
+        return fail(err, HFSB_REFUSED,
+                    "HF_HUB_OFFLINE is set, and this needs the Hub: unset it "
+                    "(and TRANSFORMERS_OFFLINE)");
+    if (c->env.token.len) return HFSB_OK;
+    return fail(err, HFSB_AUTH,
+                "There is no Hugging Face token. Make one with write access "
+                "at https://huggingface.co/settings/tokens, then set HF_TOKEN "
+                "to it, or let `hf auth login` store it.");
+}
+
+hfsb_status open_client(client *c, bool needs_token, hfsb_err *err) {
+    hfsb_status st = read_config(&c->set, err);
+    if (st == HFSB_OK) st = hfsb_hub_env_read(&c->env, err);
+    if (st == HFSB_OK && needs_token) st = check_token(c, err);
+    if (st == HFSB_OK) st = open_transport(&c->transport, err);
+    if (st == HFSB_OK) st = hfsb_cancel_open(NULL, &c->cancel, err);
+    if (st == HFSB_OK) catch_signals(NULL, c->cancel);
+    if (st == HFSB_OK) st = open_hub(c, err);
+    return st;
+}
+
+void close_client(client *c) {
+    release_signals(); /* before what they set is gone */
+    if (c->hub) hfsb_hub_close(c->hub);
+    if (c->transport.perform) hfsb_transport_close(&c->transport);
+    if (c->cancel) hfsb_cancel_close(c->cancel);
+    hfsb_hub_env_free(&c->env);
+    free_config(&c->set);
+    memset(c, 0, sizeof *c);
+}
+
+/* ---- names ---- */
+
+const char *named_sandbox(const char *on) {
+    if (!on) on = getenv("HFSB_SANDBOX");
+    return on && *on ? on : NULL;
+}
+
+hfsb_str target_name(const target *t) {
+    return t->id.len ? hfsb_buf_str(&t->id) : hfsb_buf_str(&t->url);
+}
+
+void free_target(target *t) {
+    hfsb_buf_free(&t->id);
+    hfsb_buf_free(&t->url);
+    hfsb_buf_free(&t->token);
+}
+
+/* One URL has many spellings: "http://host", "http://host/api/". */
+static hfsb_str trim_url(hfsb_str url) {
+    while (hfsb_str_ends(url, HFSB_LIT("/"))) url.len--;
+    if (hfsb_str_ends(url, HFSB_LIT("/api"))) url.len -= 4;
+    while (hfsb_str_ends(url, HFSB_LIT("/"))) url.len--;
+    return url;
+}
+
+static hfsb_status ambiguous(const char *name, const known *a, const known *b,
+                             hfsb_err *err) {
+    return fail(err, HFSB_AMBIGUOUS,
+                "%s may be %.*s or %.*s: say which, with its owner", name,
+                (int)a->id.len, a->id.ptr, (int)b->id.len, b->id.ptr);
+}
+
+/* By what stands behind the slash of an id. */
+static hfsb_status find_short(const known_list *l, const char *name,
+                              const known **out, hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < l->count; i++) {
+        hfsb_str id = l->list[i].id;
+        size_t   slash = hfsb_str_find_byte(id, '/');
+        if (slash == HFSB_NPOS ||
+            !hfsb_str_equal(hfsb_str_slice(id, slash + 1, id.len),
+                            hfsb_cstr(name)))
+            continue;
+        if (*out) return ambiguous(name, *out, &l->list[i], err);
+        *out = &l->list[i];
+    }
+    if (*out) return HFSB_OK;
+    return fail(err, HFSB_NOT_FOUND,
+                "No sandbox called %s is known here. `hfsb ls` lists yours; "
+                "others are OWNER/NAME or a URL.",
+                name);
+}
+
+static void take_known(const known *k, target *out) {
+    const char *token = getenv("SANDBOX_API_TOKEN");
+    if (k) {
+        hfsb_buf_truncate(&out->id, 0);
+        hfsb_buf_truncate(&out->url, 0);
+        must(hfsb_buf_append(&out->id, k->id));
+        must(hfsb_buf_append(&out->url, k->url));
+        out->recorded = true;
+        out->created = k->created;
+    }
+    must(hfsb_buf_append(&out->token, token && *token ? hfsb_cstr(token)
+                                      : k             ? k->token
+                                                      : HFSB_LIT("")));
+}
+
+hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
+    known_list   l = HFSB_INIT;
+    const known *k = NULL;
+    hfsb_url     url;
+    hfsb_status  st = read_known(&l, err);
+    if (st == HFSB_OK && strstr(name, "://")) {
+        must(hfsb_buf_append(&out->url, trim_url(hfsb_cstr(name))));
+        st = hfsb_url_parse(hfsb_buf_str(&out->url), &url, err);
+        k = find_known(&l, hfsb_buf_str(&out->url));
+    } else if (st == HFSB_OK && strchr(name, '/')) {
+        must(hfsb_buf_append(&out->id, hfsb_cstr(name)));
+        st = hfsb_space_check(hfsb_cstr(name), err);
+        k = find_known(&l, hfsb_cstr(name));
+    } else if (st == HFSB_OK) {
+        st = find_short(&l, name, &k, err);
+    }
+    if (st == HFSB_OK) take_known(k, out);
+    free_known(&l);
+    return st;
+}
+
+/* ---- handles ---- */
+
+static void advise(const target *t, hfsb_status st, hfsb_err *err) {
+    size_t n = strlen(err->msg);
+    if (st == HFSB_AUTH && !t->token.len)
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 "\nNo token of this sandbox is known here: set "
+                 "SANDBOX_API_TOKEN to it.");
+    else if (st == HFSB_AUTH)
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 "\nThe token was taken from %s.",
+                 getenv("SANDBOX_API_TOKEN") ? "SANDBOX_API_TOKEN"
+                                             : "what `hfsb connect` recorded");
+    else if (st == HFSB_NOT_FOUND)
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 "\n`hfsb ls` lists your sandboxes.");
+}
+
+/* The Hub's own token is for its Spaces, not for a server just anywhere. */
+static bool is_space_url(const target *t) {
+    hfsb_url url;
+    return hfsb_url_parse(hfsb_buf_str(&t->url), &url, NULL) == HFSB_OK &&
+           url.secure && hfsb_str_ends(url.host, HFSB_LIT(".hf.space"));
+}
+
+hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
+                        hfsb_sandbox **out, hfsb_err *err) {
+    const char *instead = getenv("HFSB_SPACE_URL");
+    hfsb_status st;
+    opts->hub = c->hub;
+    opts->transport = &c->transport;
+    opts->cancel = c->cancel;
+    opts->api_token = hfsb_buf_str(&t->token);
+    if (t->id.len || is_space_url(t))
+        opts->hub_token = hfsb_buf_str(&c->env.token);
+    if (t->id.len) {
+        if (!instead || !*instead) opts->space_url = hfsb_buf_str(&t->url);
+        if (!opts->work_dir.len) opts->work_dir = c->set.work_dir;
+        st = hfsb_sandbox_connect(hfsb_buf_str(&t->id), t->created, opts, out,
+                                  err);
+    } else {
+        if (!opts->api_wait_ms) opts->api_wait_ms = URL_WAIT_MS;
+        if (!opts->api_poll_ms) opts->api_poll_ms = URL_POLL_MS;
+        st = hfsb_sandbox_connect_url(hfsb_buf_str(&t->url), opts, out, err);
+    }
+    if (st != HFSB_OK) advise(t, st, err);
+    return st;
+}
+
+hfsb_status open_named(client *c, const char *name, hfsb_sandbox_opts *opts,
+                       hfsb_sandbox **out, hfsb_err *err) {
+    target      t = HFSB_INIT;
+    hfsb_status st = find_target(name, &t, err);
+    if (st == HFSB_OK) st = open_target(c, &t, opts, out, err);
+    free_target(&t);
+    return st;
+}

@@ -1,0 +1,220 @@
+/* cp.c - hfsb cp: one file to a sandbox or from it, byte for byte. */
+#define _XOPEN_SOURCE 700 /* isatty(); before any include */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which of two words is on a sandbox ---- */
+
+static bool is_name_byte(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+/* The end of scheme://host[:port][/path] in front of a colon, or 0. */
+static size_t url_end(const char *word) {
+    const char *p = strstr(word, "://");
+    size_t      digits;
+    if (!p) return 0;
+    p += 3;
+    if (*p == '[') p += strcspn(p, "]");
+    p += strcspn(p, ":/");
+    digits = *p == ':' ? strspn(p + 1, "0123456789") : 0;
+    if (digits && (p[1 + digits] == ':' || p[1 + digits] == '/'))
+        p += 1 + digits;
+    p += strcspn(p, ":");
+    return *p ? (size_t)(p - word) : 0;
+}
+
+/* SANDBOX:PATH, and :PATH for $HFSB_SANDBOX. A file of this machine with a
+   colon in its name is ./so:named. True when it is one; *end is where the
+   colon stands. */
+static bool is_remote(const char *word, size_t *end) {
+    size_t i = 0, slashes = 0;
+    if (strstr(word, "://")) return (*end = url_end(word)) > 0;
+    if (word[0] == '.' || word[0] == '/') return false;
+    for (; is_name_byte(word[i]) || word[i] == '/'; i++)
+        if (word[i] == '/') slashes++;
+    *end = i;
+    return word[i] == ':' && slashes <= 1;
+}
+
+/* ---- the bar ---- */
+
+enum { BAR = 24, DRAW_MS = 100 };
+
+typedef struct bar {
+    bool               wanted; /* stderr is a terminal */
+    bool               drawn;
+    hfsb_str           name;
+    long long          began, last;
+    unsigned long long done;
+} bar;
+
+static void draw(bar *b, unsigned long long total) {
+    char      hashes[BAR + 1];
+    long long ms = hfsb_clock_ms() - b->began;
+    double    mb = (double)b->done / 1e6, part = 0;
+    size_t    i;
+    if (total) part = (double)b->done / (double)total;
+    for (i = 0; i < BAR; i++)
+        hashes[i] = (double)i < part * BAR ? '#' : '.';
+    hashes[BAR] = '\0';
+    fprintf(stderr, "\r%.*s [%s] %3.0f%%  %.1f MB  %.1f MB/s\033[K",
+            (int)hfsb_utf8_offset(b->name, 30), b->name.ptr, hashes,
+            part * 100, mb, ms > 0 ? mb * 1000 / (double)ms : 0);
+    fflush(stderr);
+    b->drawn = true;
+}
+
+static void note_progress(void *user, unsigned long long done,
+                          unsigned long long total) {
+    bar      *b = (bar *)user;
+    long long now = hfsb_clock_ms();
+    b->done = done;
+    if (!b->wanted || (now - b->last < DRAW_MS && done != total)) return;
+    b->last = now;
+    draw(b, total);
+}
+
+/* ---- copying ---- */
+
+typedef struct cp_call {
+    const char *local, *remote; /* remote: the word, with its sandbox */
+    size_t      end;            /* of the sandbox in it */
+    bool        up;
+    hfsb_buf    from, to; /* as they are in the end; one is local */
+    bar         shown;
+} cp_call;
+
+/* A name for the copy where only a directory is given. */
+static void add_base(hfsb_buf *to, hfsb_str from) {
+    if (to->len && !hfsb_str_ends(hfsb_buf_str(to), HFSB_LIT("/")))
+        must(hfsb_buf_append_byte(to, '/'));
+    must(hfsb_buf_append(to, hfsb_path_base(from)));
+}
+
+static hfsb_status find_paths(cp_call *c, hfsb_err *err) {
+    hfsb_str       there = hfsb_cstr(c->remote + c->end + 1);
+    hfsb_str       here = hfsb_cstr(c->local);
+    hfsb_file_info info;
+    hfsb_status    st = hfsb_file_stat(NULL, here, &info, err);
+    bool directory = st == HFSB_OK && info.type == HFSB_FILE_DIRECTORY;
+    must(hfsb_buf_append(&c->from, c->up ? here : there));
+    must(hfsb_buf_append(&c->to, c->up ? there : here));
+    if (c->up && directory)
+        return fail(err, HFSB_REFUSED,
+                    "%s is a directory, and cp copies one file: pack it "
+                    "first, as in `tar -czf d.tgz %s`, copy d.tgz, and unpack "
+                    "it there with `hfsb bash --on SANDBOX tar -xzf d.tgz`",
+                    c->local, c->local);
+    if (c->up && st != HFSB_OK) return st;
+    if (!c->up && (!there.len || hfsb_str_ends(there, HFSB_LIT("/"))))
+        return fail(err, HFSB_ARG, "Which file? %s is a directory, and cp "
+                    "copies one file: pack it there first with `hfsb bash "
+                    "--on SANDBOX tar -czf d.tgz ...`",
+                    c->remote);
+    if (c->up ? !there.len || hfsb_str_ends(there, HFSB_LIT("/"))
+              : directory || hfsb_str_ends(here, HFSB_LIT("/")))
+        add_base(&c->to, hfsb_buf_str(&c->from));
+    return HFSB_OK;
+}
+
+static hfsb_status copy(cp_call *c, const char *name, hfsb_err *err) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_copy_opts    how = HFSB_INIT;
+    client            via = HFSB_INIT;
+    hfsb_sandbox     *sandbox = NULL;
+    hfsb_status       st = open_client(&via, false, err);
+    how.progress = note_progress;
+    how.user = &c->shown;
+    if (st == HFSB_OK) st = open_named(&via, name, &opts, &sandbox, err);
+    c->shown.began = hfsb_clock_ms();
+    if (st == HFSB_OK && c->up)
+        st = hfsb_sandbox_upload(sandbox, NULL, hfsb_buf_str(&c->from),
+                                 hfsb_buf_str(&c->to), &how, err);
+    else if (st == HFSB_OK)
+        st = hfsb_sandbox_download(sandbox, hfsb_buf_str(&c->from), NULL,
+                                   hfsb_buf_str(&c->to), &how, err);
+    if (c->shown.drawn) fprintf(stderr, "\n");
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
+    close_client(&via);
+    return st;
+}
+
+static void describe(const cp_call *c, hfsb_tool_result *result) {
+    hfsb_json_writer w;
+    must(hfsb_buf_printf(&result->output, "Copied %llu bytes to %s%s",
+                         c->shown.done, c->up ? "" : c->to.ptr,
+                         c->up ? c->remote : ""));
+    if (c->up) { /* the path as it became */
+        hfsb_buf_truncate(&result->output,
+                          result->output.len - strlen(c->remote + c->end + 1));
+        must(hfsb_buf_append(&result->output, hfsb_buf_str(&c->to)));
+    }
+    begin_added(&w, result);
+    put_str(&w, "from", hfsb_buf_str(&c->from));
+    put_str(&w, "to", hfsb_buf_str(&c->to));
+    put_int(&w, "bytes", (long long)c->shown.done);
+    put_int(&w, "duration_ms", hfsb_clock_ms() - c->shown.began);
+    end_added(&w);
+}
+
+static int run_cp(args *a) {
+    cp_call          c;
+    const char      *words[2], *on = NULL, *name;
+    bool             json = false, remote[2];
+    size_t           end[2] = {0, 0};
+    hfsb_buf         sandbox = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    const option     options[] = {{"--on", OPTION_TEXT, &on},
+                                  {"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    memset(&c, 0, sizeof c);
+    if (!take_words(a, options, words, 2)) return a->status;
+    if (!words[1]) return usage(a, "from where, and to where?");
+    remote[0] = is_remote(words[0], &end[0]);
+    remote[1] = is_remote(words[1], &end[1]);
+    if (remote[0] == remote[1])
+        return usage(a, "one of the two is SANDBOX:PATH, the other a file of "
+                        "this machine (./NAME when it has a colon)");
+    c.up = remote[1];
+    c.remote = words[c.up ? 1 : 0];
+    c.local = words[c.up ? 0 : 1];
+    c.end = end[c.up ? 1 : 0];
+    must(hfsb_buf_append(&sandbox, hfsb_str_make(c.remote, c.end)));
+    name = sandbox.len ? sandbox.ptr : named_sandbox(on);
+    if (!name)
+        return usage(a, "which sandbox? Write SANDBOX:%s, or set "
+                        "HFSB_SANDBOX",
+                     c.remote + c.end + 1);
+    c.shown.wanted = !json && isatty(2);
+    st = find_paths(&c, &err);
+    c.shown.name = hfsb_path_base(hfsb_buf_str(&c.from));
+    if (st == HFSB_OK) st = copy(&c, name, &err);
+    if (st == HFSB_OK) describe(&c, &result);
+    hfsb_buf_free(&sandbox);
+    hfsb_buf_free(&c.from);
+    hfsb_buf_free(&c.to);
+    return show_outcome(&result, st, &err, json);
+}
+
+const cli_command command_cp = {
+    "cp", "[OPTIONS] FROM TO", "copy a file to a sandbox, or from it",
+    "    Copy one file, of any size and byte for byte, with its mode. One\n"
+    "    of FROM and TO is on a sandbox: SANDBOX:PATH, where SANDBOX is an\n"
+    "    id or a URL, or :PATH on that of --on or $HFSB_SANDBOX. Relative\n"
+    "    paths there begin in its work directory. A TO that ends in \"/\" is\n"
+    "    a directory. The copy is there whole or not at all; a lost\n"
+    "    connection is taken up again. On a terminal a bar shows how far it\n"
+    "    is.\n"
+    "        hfsb cp data.csv alice/sandbox-1a2b3c4d:data.csv\n"
+    "        hfsb cp http://127.0.0.1:7860:/tmp/log .\n"
+    "    --on S    the sandbox of :PATH\n"
+    "    --json    print success, output, error, from, to, bytes and\n"
+    "              duration_ms\n",
+    run_cp};

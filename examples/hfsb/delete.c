@@ -1,0 +1,178 @@
+/* delete.c - hfsb delete, hfsb sweep: sandboxes that are no longer wanted. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- delete ---- */
+
+static hfsb_status may_delete(const target *t, hfsb_err *err) {
+    if (t->created) return HFSB_OK;
+    return fail(err, HFSB_REFUSED,
+                "This Sandbox did not create %s. --force deletes the Space "
+                "all the same; --forget only removes what is recorded here.",
+                t->id.ptr);
+}
+
+/* A Space that is gone already is what was wanted. */
+static hfsb_status delete_space(const target *t, bool *gone, hfsb_err *err) {
+    client      c = HFSB_INIT;
+    hfsb_status st = open_client(&c, true, err);
+    if (st == HFSB_OK)
+        st = hfsb_hub_delete(c.hub, hfsb_buf_str(&t->id), c.cancel, err);
+    *gone = st == HFSB_NOT_FOUND;
+    close_client(&c);
+    return *gone && t->recorded ? HFSB_OK : st;
+}
+
+static hfsb_status delete_named(const char *name, bool force, bool forget,
+                                hfsb_tool_result *result, hfsb_err *err) {
+    target           t = HFSB_INIT;
+    hfsb_json_writer w;
+    bool             gone = false, space;
+    hfsb_status      st = find_target(name, &t, err);
+    space = t.id.len && !forget;
+    if (st == HFSB_OK && space && !force) st = may_delete(&t, err);
+    if (st == HFSB_OK && !space && !t.recorded)
+        st = fail(err, HFSB_NOT_FOUND,
+                  "%s is not recorded here; `hfsb ls` lists what is", name);
+    if (st == HFSB_OK && space) st = delete_space(&t, &gone, err);
+    if (st == HFSB_OK) st = forget_sandbox(target_name(&t), err);
+    if (st == HFSB_OK) {
+        must(hfsb_buf_printf(&result->output, "%s %s",
+                             !space ? "Forgot"
+                             : gone ? "Was gone already:"
+                                    : "Deleted",
+                             target_name(&t).ptr));
+        begin_added(&w, result);
+        put_str(&w, "id", hfsb_buf_str(&t.id));
+        put_bool(&w, "deleted", space && !gone);
+        end_added(&w);
+    }
+    free_target(&t);
+    return st;
+}
+
+static int run_delete(args *a) {
+    const char      *name = NULL;
+    bool             force = false, forget = false, json = false;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    const option     options[] = {{"--force", OPTION_FLAG, &force},
+                                  {"--forget", OPTION_FLAG, &forget},
+                                  {"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    if (!take_all(a, options, &name)) return a->status;
+    if (!name) return usage(a, "which SANDBOX?");
+    st = delete_named(name, force, forget, &result, &err);
+    return show_outcome(&result, st, &err, json);
+}
+
+/* ---- sweep ---- */
+
+typedef struct sweep_call {
+    hfsb_buf         text; /* for people */
+    hfsb_json_writer w;
+    size_t           found, removed, failed;
+    bool             remove;
+} sweep_call;
+
+static bool tell_item(void *user, const hfsb_sweep_item *item) {
+    sweep_call *s = (sweep_call *)user;
+    hfsb_err    err;
+    must(hfsb_buf_printf(&s->text, "%.*s  %.1f days  %s%s\n",
+                         (int)item->id.len, item->id.ptr, item->days,
+                         item->removed             ? "deleted"
+                         : !s->remove              ? "would be deleted"
+                         : item->status == HFSB_OK ? "left"
+                                                   : "not deleted: ",
+                         item->removed || !item->message ? ""
+                                                         : item->message));
+    s->found++;
+    if (item->removed) s->removed++;
+    else if (item->status != HFSB_OK) s->failed++;
+    if (item->removed && forget_sandbox(item->id, &err) != HFSB_OK)
+        fprintf(stderr, "hfsb: %s\n", err.msg);
+    hfsb_json_put_object(&s->w);
+    put_str(&s->w, "id", item->id);
+    put_str(&s->w, "modified", item->modified);
+    hfsb_json_put_key(&s->w, HFSB_LIT("days"));
+    hfsb_json_put_double(&s->w, item->days);
+    put_bool(&s->w, "deleted", item->removed);
+    put_str(&s->w, "error", hfsb_cstr(item->message));
+    hfsb_json_put_end(&s->w);
+    return true;
+}
+
+static void sum_up(sweep_call *s, bool whole, hfsb_tool_result *result) {
+    hfsb_buf *out = &result->output;
+    must(hfsb_buf_append(out, hfsb_buf_str(&s->text)));
+    if (!whole) hfsb_buf_truncate(out, out->len ? out->len - 1 : 0);
+    else if (s->remove)
+        must(hfsb_buf_printf(out, "%zu found, %zu deleted", s->found,
+                             s->removed));
+    else
+        must(hfsb_buf_printf(out, "%zu found%s", s->found,
+                             s->found ? "; --delete deletes them" : ""));
+    hfsb_json_put_end(&s->w);
+    end_added(&s->w);
+}
+
+static int run_sweep(args *a) {
+    hfsb_sweep_opts  opts = HFSB_INIT;
+    sweep_call       s;
+    const char      *owner = NULL;
+    bool             json = false;
+    client           c = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    double           days = 0;
+    const option     options[] = {{"--days", OPTION_SECONDS, &days},
+                                  {"--delete", OPTION_FLAG, &opts.remove},
+                                  {"--max", OPTION_COUNT, &opts.max},
+                                  {"--owner", OPTION_TEXT, &owner},
+                                  {"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    memset(&s, 0, sizeof s);
+    if (!take_all(a, options, NULL)) return a->status;
+    st = open_client(&c, true, &err);
+    opts.owner = owner ? hfsb_cstr(owner) : c.set.owner;
+    opts.days = days;
+    opts.cancel = c.cancel;
+    s.remove = opts.remove;
+    begin_added(&s.w, &result);
+    hfsb_json_put_key(&s.w, HFSB_LIT("spaces"));
+    hfsb_json_put_array(&s.w);
+    if (st == HFSB_OK)
+        st = hfsb_sandbox_sweep(c.hub, &opts, tell_item, &s, &err);
+    sum_up(&s, st == HFSB_OK, &result);
+    if (st == HFSB_OK && s.failed)
+        st = fail(&err, HFSB_REMOTE, "Not all of them could be deleted");
+    close_client(&c);
+    hfsb_buf_free(&s.text);
+    return show_outcome(&result, st, &err, json);
+}
+
+const cli_command command_delete = {
+    "delete", "[OPTIONS] SANDBOX", "delete a sandbox",
+    "    Delete the Space that `hfsb create` made, and what is recorded of\n"
+    "    it. Of a URL only what is recorded can be removed.\n"
+    "    --force     also a Space that was not made from here\n"
+    "    --forget    only what is recorded; the Space stays\n"
+    "    --json      print success, output, error, id and deleted\n",
+    run_delete};
+
+const cli_command command_sweep = {
+    "sweep", "[OPTIONS]", "find sandboxes that were left behind",
+    "    List the Spaces of an owner that are called sandbox- and 8\n"
+    "    hexadecimal digits and were not changed for days: what programs\n"
+    "    that crashed left behind. Nothing is deleted unless asked for.\n"
+    "    --days N     not changed for so long (7)\n"
+    "    --delete     delete them\n"
+    "    --max N      at most so many (20)\n"
+    "    --owner O    (you)\n"
+    "    --json       print success, output, error and spaces: id, modified,\n"
+    "                 days, deleted, error\n",
+    run_sweep};

@@ -1,0 +1,282 @@
+/* job.c - hfsb job: jobs on the Hub; what starts one is in job_run.c. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+hfsb_str job_stage(const hfsb_json_value *job) {
+    return hfsb_json_str(
+        hfsb_json_get(hfsb_json_get(job, "status"), "stage"), HFSB_LIT(""));
+}
+
+void split_job(const char *word, const char *space, job_name *out) {
+    const char *slash = strrchr(word, '/');
+    out->id = hfsb_cstr(slash ? slash + 1 : word);
+    out->space = slash ? hfsb_str_make(word, (size_t)(slash - word))
+                       : hfsb_cstr(space);
+}
+
+void put_job(const hfsb_json_value *job, hfsb_tool_result *result) {
+    hfsb_json_writer w;
+    begin_added(&w, result);
+    put_str(&w, "id",
+            hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT("")));
+    put_str(&w, "stage", job_stage(job));
+    hfsb_json_put_key(&w, HFSB_LIT("job"));
+    hfsb_json_put_value(&w, job);
+    end_added(&w);
+}
+
+/* ---- ls ---- */
+
+typedef struct job_list {
+    hfsb_buf         text;
+    hfsb_json_writer w;
+} job_list;
+
+static void add_words(hfsb_buf *out, const hfsb_json_value *command) {
+    hfsb_json_iter it = hfsb_json_begin(command);
+    hfsb_buf       line = HFSB_INIT;
+    size_t         i;
+    while (hfsb_json_next(&it)) {
+        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
+        must(hfsb_buf_append(&line, word));
+        must(hfsb_buf_append_byte(&line, ' '));
+    }
+    for (i = 0; i < line.len; i++)
+        if ((unsigned char)line.ptr[i] < ' ') line.ptr[i] = ' ';
+    must(hfsb_buf_append(
+        out, hfsb_str_slice(hfsb_buf_str(&line), 0,
+                            hfsb_utf8_offset(hfsb_buf_str(&line), 60))));
+    hfsb_buf_free(&line);
+}
+
+static bool list_job(void *user, const hfsb_json_value *job) {
+    job_list *l = (job_list *)user;
+    hfsb_str  none = HFSB_LIT("-"), stage = job_stage(job);
+    hfsb_str  id = hfsb_json_str(hfsb_json_get(job, "id"), none);
+    hfsb_str  flavor = hfsb_json_str(hfsb_json_get(job, "flavor"), none);
+    hfsb_str  made = hfsb_json_str(hfsb_json_get(job, "createdAt"), none);
+    must(hfsb_buf_printf(&l->text, "%.*s  %-10.*s  %-11.*s  %.19s  ",
+                         (int)id.len, id.ptr, (int)stage.len, stage.ptr,
+                         (int)flavor.len, flavor.ptr, made.ptr));
+    add_words(&l->text, hfsb_json_get(job, "command"));
+    must(hfsb_buf_append_byte(&l->text, '\n'));
+    hfsb_json_put_value(&l->w, job);
+    return true;
+}
+
+static int run_job_ls(args *a) {
+    job_list         l;
+    const char      *space = NULL;
+    bool             json = false;
+    client           c = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    const option     options[] = {{"--namespace", OPTION_TEXT, &space},
+                                  {"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    memset(&l, 0, sizeof l);
+    if (!take_all(a, options, NULL)) return a->status;
+    st = open_client(&c, true, &err);
+    begin_added(&l.w, &result);
+    hfsb_json_put_key(&l.w, HFSB_LIT("jobs"));
+    hfsb_json_put_array(&l.w);
+    if (st == HFSB_OK)
+        st = hfsb_hub_jobs(c.hub, hfsb_cstr(space), list_job, &l, c.cancel,
+                           &err);
+    hfsb_json_put_end(&l.w);
+    end_added(&l.w);
+    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
+    must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
+    hfsb_buf_free(&l.text);
+    close_client(&c);
+    return show_outcome(&result, st, &err, json);
+}
+
+/* ---- inspect, cancel ---- */
+
+typedef hfsb_status (*job_fn)(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              const hfsb_cancel *cancel, hfsb_json_doc *out,
+                              hfsb_err *err);
+
+/* For people: the whole job, or what became of it. */
+static void tell(const hfsb_json_value *job, bool whole,
+                 hfsb_tool_result *result) {
+    hfsb_json_write_opts pretty = HFSB_INIT;
+    hfsb_str             stage = job_stage(job);
+    hfsb_str id = hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT(""));
+    pretty.pretty = true;
+    if (whole) must(hfsb_json_write(job, &pretty, &result->output, NULL));
+    else
+        must(hfsb_buf_printf(&result->output, "%.*s  %.*s", (int)id.len,
+                             id.ptr, (int)stage.len, stage.ptr));
+}
+
+static int run_on_job(args *a, job_fn fn, bool whole) {
+    const char      *space = NULL, *word = NULL;
+    bool             json = false;
+    client           c = HFSB_INIT;
+    job_name         name;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    const option     options[] = {{"--namespace", OPTION_TEXT, &space},
+                                  {"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    if (!take_all(a, options, &word)) return a->status;
+    if (!word) return usage(a, "which JOB? `hfsb job ls` lists them");
+    split_job(word, space, &name);
+    st = open_client(&c, true, &err);
+    if (st == HFSB_OK)
+        st = fn(c.hub, name.space, name.id, c.cancel, &doc, &err);
+    if (st == HFSB_OK) {
+        tell(doc.root, whole && !json, &result);
+        put_job(doc.root, &result);
+    }
+    hfsb_json_free(&doc);
+    close_client(&c);
+    return show_outcome(&result, st, &err, json);
+}
+
+static int run_job_inspect(args *a) {
+    return run_on_job(a, hfsb_hub_job, true);
+}
+
+static int run_job_cancel(args *a) {
+    return run_on_job(a, hfsb_hub_job_cancel, false);
+}
+
+/* ---- logs ---- */
+
+/* A line as it is, or as {"text":...,"timestamp":...}. */
+static bool print_line(void *user, hfsb_str line, hfsb_str timestamp) {
+    job_follow      *f = (job_follow *)user;
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
+    if (f->json) {
+        hfsb_json_writer_init(&w, &text, NULL);
+        hfsb_json_put_object(&w);
+        hfsb_json_put_key(&w, HFSB_LIT("text"));
+        hfsb_json_put_str(&w, line);
+        put_str(&w, "timestamp", timestamp);
+        end_added(&w);
+    } else {
+        must(hfsb_buf_append(&text, line));
+    }
+    must(hfsb_buf_append_byte(&text, '\n'));
+    f->broken = put_out(hfsb_buf_str(&text)) != DONE;
+    hfsb_buf_free(&text);
+    return !f->broken;
+}
+
+hfsb_status follow_job(client *c, const job_name *name,
+                       const hfsb_log_opts *opts, job_follow *f,
+                       hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st = hfsb_hub_job_logs(c->hub, name->space, name->id, opts,
+                                         print_line, f, err);
+    if (st == HFSB_OK && f->broken)
+        st = fail(err, HFSB_IO, "The log could not be printed to its end");
+    if (st == HFSB_OK)
+        st = hfsb_hub_job(c->hub, name->space, name->id, c->cancel, &doc, err);
+    if (st == HFSB_OK) {
+        hfsb_str stage = job_stage(doc.root);
+        snprintf(f->stage, sizeof f->stage, "%.*s", (int)stage.len, stage.ptr);
+    }
+    hfsb_json_free(&doc);
+    return st;
+}
+
+static int run_job_logs(args *a) {
+    const char      *space = NULL, *word = NULL;
+    client           c = HFSB_INIT;
+    job_name         name;
+    job_follow       f = HFSB_INIT;
+    hfsb_log_opts    opts = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    const option     options[] = {{"--namespace", OPTION_TEXT, &space},
+                                  {"--follow", OPTION_FLAG, &opts.follow},
+                                  {"--tail", OPTION_COUNT, &opts.tail},
+                                  {"--json", OPTION_FLAG, &f.json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    if (!take_all(a, options, &word)) return a->status;
+    if (!word) return usage(a, "which JOB? `hfsb job ls` lists them");
+    split_job(word, space, &name);
+    st = open_client(&c, true, &err);
+    opts.cancel = c.cancel;
+    if (st == HFSB_OK) st = follow_job(&c, &name, &opts, &f, &err);
+    begin_added(&w, &result);
+    put_str(&w, "stage", hfsb_cstr(f.stage));
+    end_added(&w);
+    close_client(&c);
+    return show_outcome(&result, st, &err, f.json);
+}
+
+/* ---- the family ---- */
+
+static const cli_command command_job_ls = {
+    "job ls", "[OPTIONS]", "list jobs",
+    "    List the jobs: id, stage, hardware, when it was made, command.\n"
+    "    --namespace N    you, or an organisation of yours\n"
+    "    --json           print success, output, error and jobs\n",
+    run_job_ls};
+
+static const cli_command command_job_logs = {
+    "job logs", "[OPTIONS] JOB", "print the log of a job",
+    "    Print what the job (ID, or NAMESPACE/ID) has printed.\n"
+    "    --follow         to the job's end\n"
+    "    --tail N         the last N lines only\n"
+    "    --namespace N    you, or an organisation of yours\n"
+    "    --json           each line as {\"text\":...,\"timestamp\":...}, then\n"
+    "                     success, output, error and stage\n",
+    run_job_logs};
+
+static const cli_command command_job_inspect = {
+    "job inspect", "[OPTIONS] JOB", "all that is known of a job",
+    "    Print the job (ID, or NAMESPACE/ID) as the Hub tells of it.\n"
+    "    --namespace N    you, or an organisation of yours\n"
+    "    --json           print success, output, error, id, stage and job\n",
+    run_job_inspect};
+
+static const cli_command command_job_cancel = {
+    "job cancel", "[OPTIONS] JOB", "end a job",
+    "    End the job (ID, or NAMESPACE/ID).\n"
+    "    --namespace N    you, or an organisation of yours\n"
+    "    --json           print success, output, error, id, stage and job\n",
+    run_job_cancel};
+
+static const cli_command *const subcommands[] = {
+    &command_job_run, &command_job_ls, &command_job_logs,
+    &command_job_inspect, &command_job_cancel};
+
+static int run_job(args *a) {
+    const option none[] = {{NULL, OPTION_FLAG, NULL}};
+    size_t       i;
+    if (!take_options(a, none)) return a->status;
+    if (a->next == a->count)
+        return usage(a, "which of run, ls, logs, inspect, cancel?");
+    for (i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
+        if (strcmp(subcommands[i]->name + 4, a->list[a->next]) == 0) {
+            a->command = subcommands[i];
+            a->next++;
+            return a->command->run(a);
+        }
+    return usage(a, "run, ls, logs, inspect or cancel, not %s",
+                 a->list[a->next]);
+}
+
+const cli_command command_job = {
+    "job", "run|ls|logs|inspect|cancel ...", "run jobs on the Hub",
+    "    hfsb job run [OPTIONS] SCRIPT [ARGUMENT...]    start one\n"
+    "    hfsb job ls                                    list them\n"
+    "    hfsb job logs [--follow] JOB                   what it prints\n"
+    "    hfsb job inspect JOB                           all about it\n"
+    "    hfsb job cancel JOB                            end it\n"
+    "    Options of each: hfsb job run --help\n",
+    run_job};

@@ -1,0 +1,200 @@
+/* job_run.c - hfsb job run: start a job, and follow it. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20 };
+
+typedef struct run_call {
+    const char *image, *hardware, *timeout, *python, *space, *on;
+    texts       with, env, names, files;
+    bool        detach, json;
+    hfsb_str    words[MAX_WORDS];
+    size_t      word_count;
+    hfsb_str    packages[MAX_TEXTS];
+    hfsb_hub_pair variables[MAX_TEXTS];
+    secrets       kept;
+    hfsb_buf      source;
+} run_call;
+
+/* ---- what is asked for ---- */
+
+static hfsb_status take_env(run_call *c, hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < c->env.count; i++) {
+        const char *word = c->env.list[i];
+        size_t      len = strcspn(word, "=");
+        if (!len || !word[len])
+            return fail(err, HFSB_ARG, "--env needs NAME=VALUE, not %s", word);
+        c->variables[i].key = hfsb_str_make(word, len);
+        c->variables[i].value = hfsb_cstr(word + len + 1);
+    }
+    return HFSB_OK;
+}
+
+static hfsb_status read_script(client *via, run_call *c, hfsb_err *err) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_sandbox     *sandbox = NULL;
+    hfsb_status       st;
+    if (!c->on)
+        return hfsb_file_read(NULL, c->words[0], MAX_SCRIPT, &c->source, NULL,
+                              err);
+    st = open_named(via, c->on, &opts, &sandbox, err);
+    if (st == HFSB_OK)
+        st = hfsb_sandbox_get(sandbox, c->words[0], MAX_SCRIPT, NULL,
+                              &c->source, err);
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
+    return st;
+}
+
+static void fill_spec(run_call *c, hfsb_job_spec *spec) {
+    size_t i;
+    spec->space = hfsb_cstr(c->space);
+    spec->image = hfsb_cstr(c->image);
+    spec->flavor = hfsb_cstr(c->hardware);
+    spec->timeout = hfsb_cstr(c->timeout);
+    spec->python = hfsb_cstr(c->python);
+    spec->env = c->variables;
+    spec->env_count = c->env.count;
+    spec->secrets = c->kept.pairs;
+    spec->secret_count = c->kept.count;
+    for (i = 0; i < c->with.count; i++)
+        c->packages[i] = hfsb_cstr(c->with.list[i]);
+    spec->with = c->packages;
+    spec->with_count = c->with.count;
+}
+
+/* A script runs with uv. So does a command when it needs packages; else its
+   words are the job's. */
+static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
+                             hfsb_err *err) {
+    hfsb_script_kind kind = hfsb_script_classify(c->words[0]);
+    hfsb_job_spec    spec = HFSB_INIT;
+    hfsb_status      st = HFSB_OK;
+    fill_spec(c, &spec);
+    if (kind == HFSB_SCRIPT_COMMAND && !c->with.count && !c->python) {
+        spec.command = c->words;
+        spec.command_count = c->word_count;
+        return hfsb_hub_job_run(via->hub, &spec, via->cancel, out, err);
+    }
+    if (kind == HFSB_SCRIPT_PATH) st = read_script(via, c, err);
+    if (st != HFSB_OK) return st;
+    spec.script = kind == HFSB_SCRIPT_PATH ? hfsb_buf_str(&c->source)
+                                           : c->words[0];
+    spec.is_source = kind == HFSB_SCRIPT_PATH || kind == HFSB_SCRIPT_INLINE;
+    spec.args = c->words + 1;
+    spec.arg_count = c->word_count - 1;
+    return hfsb_hub_job_script(via->hub, &spec, via->cancel, out, err);
+}
+
+/* ---- after it was started ---- */
+
+static void tell_start(const client *via, const hfsb_json_value *job) {
+    hfsb_str none = HFSB_LIT("");
+    hfsb_str end = hfsb_hub_endpoint(via->hub);
+    hfsb_str id = hfsb_json_str(hfsb_json_get(job, "id"), none);
+    hfsb_str owner = hfsb_json_str(
+        hfsb_json_get(hfsb_json_get(job, "owner"), "name"), none);
+    fprintf(stderr, "hfsb: job %.*s: %.*s/jobs/%.*s/%.*s\n", (int)id.len,
+            id.ptr, (int)end.len, end.ptr, (int)owner.len, owner.ptr,
+            (int)id.len, id.ptr);
+}
+
+/* Its log to its end; a job that did not complete is no success. */
+static hfsb_status follow(client *via, const run_call *c,
+                          const hfsb_json_value *job, hfsb_err *err) {
+    hfsb_log_opts opts = HFSB_INIT;
+    job_follow    f = HFSB_INIT;
+    job_name      name;
+    hfsb_status   st;
+    name.space = hfsb_cstr(c->space);
+    name.id = hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT(""));
+    opts.follow = true;
+    opts.cancel = via->cancel;
+    st = follow_job(via, &name, &opts, &f, err);
+    if (st == HFSB_CANCELLED)
+        return fail(err, st,
+                    "No longer following; the job goes on. See hfsb job logs "
+                    "--follow %s, or end it: hfsb job cancel %s",
+                    name.id.ptr, name.id.ptr);
+    if (st == HFSB_OK && strcmp(f.stage, "COMPLETED") != 0)
+        return fail(err, HFSB_REMOTE, "Job %s ended: %s. See hfsb job inspect "
+                    "%s", name.id.ptr, f.stage, name.id.ptr);
+    return st;
+}
+
+static int run(run_call *c) {
+    client           via = HFSB_INIT;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st = open_client(&via, true, &err);
+    if (st == HFSB_OK) st = take_env(c, &err);
+    if (st == HFSB_OK)
+        st = take_secrets(&via, &c->names, &c->files, &c->kept, &err);
+    if (st == HFSB_OK) st = start_job(&via, c, &doc, &err);
+    if (st == HFSB_OK) {
+        put_job(doc.root, &result);
+        if (!c->json) tell_start(&via, doc.root);
+        if (c->detach || c->json)
+            must(hfsb_buf_append(
+                &result.output, hfsb_json_str(hfsb_json_get(doc.root, "id"),
+                                              HFSB_LIT(""))));
+        else st = follow(&via, c, doc.root, &err);
+    }
+    hfsb_json_free(&doc);
+    close_client(&via);
+    return show_outcome(&result, st, &err, c->json);
+}
+
+static int run_job_run(args *a) {
+    static run_call c; /* large */
+    const option    options[] = {{"--hardware", OPTION_TEXT, &c.hardware},
+                                 {"--image", OPTION_TEXT, &c.image},
+                                 {"--timeout", OPTION_TEXT, &c.timeout},
+                                 {"--with", OPTION_TEXTS, &c.with},
+                                 {"--python", OPTION_TEXT, &c.python},
+                                 {"--env", OPTION_TEXTS, &c.env},
+                                 {"--secret", OPTION_TEXTS, &c.names},
+                                 {"--secret-file", OPTION_TEXTS, &c.files},
+                                 {"--on", OPTION_TEXT, &c.on},
+                                 {"--namespace", OPTION_TEXT, &c.space},
+                                 {"--detach", OPTION_FLAG, &c.detach},
+                                 {"--json", OPTION_FLAG, &c.json},
+                                 {NULL, OPTION_FLAG, NULL}};
+    int             code;
+    if (!take_options(a, options)) return a->status;
+    if (a->next == a->count) return usage(a, "which SCRIPT?");
+    if (a->count - a->next > MAX_WORDS)
+        return usage(a, "more than %d words", (int)MAX_WORDS);
+    for (; a->next < a->count; a->next++)
+        c.words[c.word_count++] = hfsb_cstr(a->list[a->next]);
+    code = run(&c);
+    free_secrets(&c.kept);
+    hfsb_buf_free(&c.source);
+    return code;
+}
+
+const cli_command command_job_run = {
+    "job run", "[OPTIONS] SCRIPT [ARGUMENT...]", "start a job",
+    "    Start a job on the Hub, print its log as it comes, and exit 0 when\n"
+    "    it completed, 1 when not. Ctrl-C ends the printing, not the job.\n"
+    "    SCRIPT is a file (its text is sent), a URL, or Python code, run\n"
+    "    with uv; anything else is a command, whose words are ARGUMENT...\n"
+    "    (`hfsb classify` tells what a text is.)\n"
+    "    --hardware H          (cpu-basic)\n"
+    "    --image I             docker image, or the page of a Space\n"
+    "    --timeout T           30m, 2h, 90 (seconds); the Hub's default: 30m\n"
+    "    --with PACKAGE        that the script needs; may be repeated\n"
+    "    --python V            3.12, for one\n"
+    "    --env NAME=VALUE      not for secrets\n"
+    "    --secret NAME         the environment variable NAME as a secret\n"
+    "    --secret-file N=FILE  the content of FILE as the secret N\n"
+    "    --on SANDBOX          SCRIPT is a file there\n"
+    "    --namespace N         you, or an organisation of yours\n"
+    "    --detach              print the job's id, do not follow it\n"
+    "    --json                print success, output, error, id, stage and\n"
+    "                          job, do not follow it\n",
+    run_job_run};

@@ -1,0 +1,16 @@
+/* space.c - the server's own source and its Dockerfile, which `hfsb create`
+   puts into the Space. */
+#include "cli.h"
+
+#ifdef __has_include
+#if !__has_include("../../build/hfsb_space.h")
+#error "build/hfsb_space.h is missing: run make, or \
+./amalgamate.sh --space build/hfsb_space.h"
+#endif
+#endif
+#include "../../build/hfsb_space.h"
+
+void set_space_files(hfsb_sandbox_spec *spec) {
+    spec->files = hfsb_space_files;
+    spec->file_count = hfsb_space_file_count;
+}

@@ -1,0 +1,250 @@
+/* status.c - hfsb ls, hfsb status: what there is, and how it is. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- ls ---- */
+
+typedef struct listing {
+    client           c;
+    known_list       known;
+    hfsb_buf         text; /* for people */
+    hfsb_json_writer w;
+    hfsb_buf         shown; /* ids, a newline behind each */
+    bool             here;  /* ask nobody */
+} listing;
+
+/* The names that are made when nobody chooses one: sandbox-1a2b3c4d. */
+static bool is_ours(hfsb_str id) {
+    size_t   i, slash = hfsb_str_find_byte(id, '/');
+    hfsb_str name =
+        slash == HFSB_NPOS ? id : hfsb_str_slice(id, slash + 1, id.len);
+    if (name.len != 16 || !hfsb_str_starts(name, HFSB_LIT("sandbox-")))
+        return false;
+    for (i = 8; i < 16; i++)
+        if (!strchr("0123456789abcdef", name.ptr[i])) return false;
+    return true;
+}
+
+static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
+                     const char *stage, const char *hardware) {
+    hfsb_str name = id.len ? id : url;
+    must(hfsb_buf_printf(&l->text, "%.*s%*s  %-10s  %-12s  %s\n",
+                         (int)name.len, name.ptr,
+                         name.len < 36 ? (int)(36 - name.len) : 0, "",
+                         *stage ? stage : "-", *hardware ? hardware : "-",
+                         !k ? "not recorded here"
+                         : k->created ? "created"
+                                      : "connected"));
+    hfsb_json_put_object(&l->w);
+    put_str(&l->w, "id", id);
+    put_str(&l->w, "url", url);
+    put_str(&l->w, "stage", hfsb_cstr(stage));
+    put_str(&l->w, "hardware", hfsb_cstr(hardware));
+    put_bool(&l->w, "recorded", k != NULL);
+    put_bool(&l->w, "created", k && k->created);
+    hfsb_json_put_end(&l->w);
+    must(hfsb_buf_printf(&l->shown, "%.*s\n", (int)name.len, name.ptr));
+}
+
+/* Asks the Hub how the Space is; one that it does not know is told so. */
+static hfsb_status show_space(listing *l, hfsb_str id, const known *k,
+                              hfsb_err *err) {
+    hfsb_space_runtime is = HFSB_INIT;
+    hfsb_str           url = k ? k->url : HFSB_LIT("");
+    hfsb_status st = hfsb_hub_runtime(l->c.hub, id, l->c.cancel, &is, err);
+    if (st == HFSB_NOT_FOUND) snprintf(is.stage, sizeof is.stage, "NOT_FOUND");
+    else if (st != HFSB_OK) return st;
+    show_one(l, id, url, k, is.stage, is.hardware[0] ? is.hardware
+                                                     : is.requested);
+    return HFSB_OK;
+}
+
+static hfsb_status show_recorded(listing *l, bool ask, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; i < l->known.count && st == HFSB_OK; i++) {
+        const known *k = &l->known.list[i];
+        if (ask && k->id.len) st = show_space(l, k->id, k, err);
+        else show_one(l, k->id, k->url, k, "", "");
+    }
+    return st;
+}
+
+/* Collects the ids of the owner's that look like ours and are not shown. */
+typedef struct others {
+    const hfsb_buf *shown;
+    hfsb_buf        ids; /* a newline behind each */
+} others;
+
+static bool take_other(void *user, const hfsb_json_value *space) {
+    others  *o = (others *)user;
+    hfsb_str id = hfsb_json_str(hfsb_json_get(space, "id"), HFSB_LIT(""));
+    hfsb_buf line = HFSB_INIT;
+    must(hfsb_buf_printf(&line, "%.*s\n", (int)id.len, id.ptr));
+    if (is_ours(id) && hfsb_space_check(id, NULL) == HFSB_OK &&
+        hfsb_str_find(hfsb_buf_str(o->shown), hfsb_buf_str(&line)) ==
+            HFSB_NPOS)
+        must(hfsb_buf_append(&o->ids, hfsb_buf_str(&line)));
+    hfsb_buf_free(&line);
+    return true;
+}
+
+static hfsb_status show_others(listing *l, const char *owner, hfsb_err *err) {
+    hfsb_space_filter filter = HFSB_INIT;
+    others            o = HFSB_INIT;
+    hfsb_buf          user = HFSB_INIT;
+    hfsb_str          left;
+    hfsb_status       st = HFSB_OK;
+    o.shown = &l->shown;
+    if (owner) must(hfsb_buf_append(&user, hfsb_cstr(owner)));
+    else if (l->c.set.owner.len)
+        must(hfsb_buf_append(&user, l->c.set.owner));
+    else st = hfsb_hub_user(l->c.hub, l->c.cancel, &user, err);
+    filter.author = hfsb_buf_str(&user);
+    filter.full = true;
+    if (st == HFSB_OK)
+        st = hfsb_hub_spaces(l->c.hub, &filter, take_other, &o, l->c.cancel,
+                             err);
+    left = hfsb_buf_str(&o.ids);
+    while (st == HFSB_OK && left.len) {
+        size_t end = hfsb_str_find_byte(left, '\n');
+        st = show_space(l, hfsb_str_slice(left, 0, end), NULL, err);
+        left = hfsb_str_slice(left, end + 1, left.len);
+    }
+    hfsb_buf_free(&o.ids);
+    hfsb_buf_free(&user);
+    return st;
+}
+
+static hfsb_status list_all(listing *l, const char *owner, hfsb_err *err) {
+    hfsb_status st = read_known(&l->known, err);
+    bool        ask;
+    if (st == HFSB_OK) st = open_client(&l->c, false, err);
+    if (st != HFSB_OK) return st;
+    ask = !l->here && !l->c.env.offline && l->c.env.token.len;
+    if (!ask && !l->here)
+        fprintf(stderr, "hfsb: %s: only what is recorded here is listed\n",
+                l->c.env.offline ? "HF_HUB_OFFLINE is set"
+                                 : "no Hugging Face token (HF_TOKEN)");
+    st = show_recorded(l, ask, err);
+    if (st == HFSB_OK && ask) st = show_others(l, owner, err);
+    return st;
+}
+
+static int run_ls(args *a) {
+    listing          l;
+    const char      *owner = NULL;
+    bool             json = false;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    const option     options[] = {{"--recorded", OPTION_FLAG, &l.here},
+                                  {"--owner", OPTION_TEXT, &owner},
+                                  {"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
+    memset(&l, 0, sizeof l);
+    if (!take_all(a, options, NULL)) return a->status;
+    begin_added(&l.w, &result);
+    hfsb_json_put_key(&l.w, HFSB_LIT("sandboxes"));
+    hfsb_json_put_array(&l.w);
+    st = list_all(&l, owner, &err);
+    hfsb_json_put_end(&l.w);
+    end_added(&l.w);
+    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
+    must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
+    if (st == HFSB_OK && !l.text.len && !json)
+        fprintf(stderr, "hfsb: there is none; `hfsb create` makes one\n");
+    close_client(&l.c);
+    free_known(&l.known);
+    hfsb_buf_free(&l.text);
+    hfsb_buf_free(&l.shown);
+    return show_outcome(&result, st, &err, json);
+}
+
+/* ---- status ---- */
+
+static void describe(const target *t, const hfsb_space_runtime *is,
+                     hfsb_tool_result *result) {
+    hfsb_buf        *out = &result->output;
+    hfsb_json_writer w;
+    must(hfsb_buf_printf(out, "%s  %s", target_name(t).ptr, is->stage));
+    if (is->hardware[0]) must(hfsb_buf_printf(out, "  %s", is->hardware));
+    if (is->requested[0] && strcmp(is->requested, is->hardware) != 0)
+        must(hfsb_buf_printf(out, "  (asked for: %s)", is->requested));
+    if (is->sleep_time > 0)
+        must(hfsb_buf_printf(out, "  sleeps after %lld s", is->sleep_time));
+    if (is->error[0]) must(hfsb_buf_printf(out, "\n%s", is->error));
+    begin_added(&w, result);
+    put_str(&w, "id", hfsb_buf_str(&t->id));
+    put_str(&w, "url", hfsb_buf_str(&t->url));
+    put_str(&w, "stage", hfsb_cstr(is->stage));
+    put_str(&w, "hardware", hfsb_cstr(is->hardware));
+    put_str(&w, "requested", hfsb_cstr(is->requested));
+    put_str(&w, "sha", hfsb_cstr(is->sha));
+    put_str(&w, "message", hfsb_cstr(is->error));
+    put_int(&w, "sleep_time", is->sleep_time);
+    put_bool(&w, "recorded", t->recorded);
+    put_bool(&w, "created", t->created);
+    end_added(&w);
+}
+
+/* Of a URL all that can be told is that it answers. */
+static hfsb_status ask(client *c, const target *t, hfsb_space_runtime *is,
+                       hfsb_err *err) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_sandbox     *sandbox = NULL;
+    hfsb_status       st;
+    if (t->id.len)
+        return hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is,
+                                err);
+    st = open_target(c, t, &opts, &sandbox, err);
+    if (st == HFSB_OK) snprintf(is->stage, sizeof is->stage, "RUNNING");
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
+    return st;
+}
+
+static int run_status(args *a) {
+    const char        *name = NULL;
+    bool               json = false;
+    client             c = HFSB_INIT;
+    target             t = HFSB_INIT;
+    hfsb_space_runtime is = HFSB_INIT;
+    hfsb_tool_result   result = HFSB_INIT;
+    hfsb_err           err = HFSB_INIT;
+    hfsb_status        st;
+    const option       options[] = {{"--json", OPTION_FLAG, &json},
+                                    {NULL, OPTION_FLAG, NULL}};
+    if (!take_all(a, options, &name)) return a->status;
+    name = named_sandbox(name);
+    if (!name) return usage(a, "which SANDBOX?");
+    st = find_target(name, &t, &err);
+    if (st == HFSB_OK) st = open_client(&c, t.id.len > 0, &err);
+    if (st == HFSB_OK) st = ask(&c, &t, &is, &err);
+    if (st == HFSB_OK) describe(&t, &is, &result);
+    free_target(&t);
+    close_client(&c);
+    return show_outcome(&result, st, &err, json);
+}
+
+const cli_command command_ls = {
+    "ls", "[OPTIONS]", "list your sandboxes",
+    "    List the sandboxes that are recorded here, and those of an owner on\n"
+    "    the Hub that are called sandbox- and 8 hexadecimal digits: name,\n"
+    "    stage, hardware, and whether `hfsb create` made it or it was\n"
+    "    connected to.\n"
+    "    --recorded    only what is recorded here; nobody is asked\n"
+    "    --owner O     (you)\n"
+    "    --json        print success, output, error and sandboxes: id, url,\n"
+    "                  stage, hardware, recorded, created\n",
+    run_ls};
+
+const cli_command command_status = {
+    "status", "[OPTIONS] [SANDBOX]", "how a sandbox is",
+    "    Ask the Hub how a Space is: its stage (RUNNING, BUILDING, PAUSED,\n"
+    "    SLEEPING ...), hardware and sleep time; of a URL, whether it\n"
+    "    answers. Without SANDBOX that of $HFSB_SANDBOX.\n"
+    "    --json    print success, output, error, id, url, stage, hardware,\n"
+    "              requested, sha, message, sleep_time, recorded, created\n",
+    run_status};

@@ -1,0 +1,382 @@
+/* hub_request.c - one request to the Hub: its fields, its repeats, its pages.
+   Depends on: url, http, net, json, hub_error. */
+#include "hub_parts.h"
+#include "http_parts.h"
+#include "url.h"
+
+/* ---- begin and end ---- */
+
+HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
+                              const char *method, const hfsb_cancel *cancel,
+                              const char *what, ...) {
+    va_list ap;
+    memset(request, 0, sizeof *request);
+    request->method = method;
+    request->cancel = cancel;
+    request->asked_ms = -1;
+    request->target.alloc = request->body.alloc = hub->alloc;
+    va_start(ap, what);
+    (void)vsnprintf(request->what, sizeof request->what, what, ap);
+    va_end(ap);
+}
+
+HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request) {
+    hfsb_buf_free(&request->target);
+    hfsbi_hub_wipe(&request->body);
+    hfsb_http_reply_free(&request->reply);
+}
+
+/* ---- one try ---- */
+
+static bool hfsbi_hub_head(void *user, int status,
+                           const hfsb_http_field *fields, size_t count) {
+    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
+    size_t             i;
+    request->opened = status >= 200 && status <= 299;
+    if (!request->on_body) return true;
+    for (i = 0; i < count; i++) /* a page is no stream */
+        if (hfsbi_http_is(fields[i].name, "content-type") &&
+            hfsb_http_same(hfsb_str_slice(fields[i].value, 0, 9),
+                           HFSB_LIT("text/html")))
+            request->opened = false;
+    return true;
+}
+
+static bool hfsbi_hub_piece(void *user, hfsb_str piece) {
+    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
+    return !request->opened || request->on_body(request->user, piece);
+}
+
+/* Random, as RFC 9562 section 5.4 has it. */
+static void hfsbi_hub_uuid(char out[37]) {
+    unsigned char b[16];
+    size_t        i, at = 0;
+    hfsbi_random(b, sizeof b);
+    b[6] = (unsigned char)((b[6] & 0x0Fu) | 0x40u);
+    b[8] = (unsigned char)((b[8] & 0x3Fu) | 0x80u);
+    for (i = 0; i < sizeof b; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) out[at++] = '-';
+        (void)snprintf(out + at, 3, "%02x", (unsigned)b[i]);
+        at += 2;
+    }
+}
+
+/* Where the request goes. The token is for the Hub alone. */
+static hfsb_status hfsbi_hub_url(const hfsb_hub          *hub,
+                                 const hfsbi_hub_request *request,
+                                 hfsb_buf *url, bool *ours) {
+    hfsb_str   target = hfsb_buf_str(&request->target);
+    hfsb_url   there, here;
+    hfsbi_sink sink = hfsbi_sink_begin(url);
+    *ours = hfsb_str_starts(target, HFSB_LIT("/"));
+    if (*ours) hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
+    hfsbi_put(&sink, target);
+    if (!*ours)
+        *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
+                hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &here, NULL) ==
+                    HFSB_OK &&
+                hfsb_url_same_origin(&there, &here);
+    return hfsbi_sink_end(&sink);
+}
+
+enum { HFSBI_HUB_FIELDS = 5 };
+
+static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
+                            const char *name, hfsb_str value) {
+    fields[call->field_count].name = hfsb_cstr(name);
+    fields[call->field_count++].value = value;
+}
+
+static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
+                           hfsb_str url, hfsb_http_call *call) {
+    call->method = hfsb_cstr(request->method);
+    call->url = url;
+    call->on_head = hfsbi_hub_head;
+    call->user = request;
+    call->cancel = request->cancel;
+    if (request->on_body) {
+        call->on_body = hfsbi_hub_piece;
+        call->idle_ms = request->idle_ms;
+    } else call->total_ms = hub->timeout_ms;
+    if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
+    if (request->has_body) {
+        call->body = hfsb_buf_str(&request->body);
+        if (!call->body.ptr) call->body.ptr = "";
+    }
+}
+
+/* Warnings of the Hub, once a topic: "topic; message". */
+static void hfsbi_hub_warn(hfsb_hub *hub, const hfsbi_hub_request *request) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str value;
+    size_t   n, at;
+    text.alloc = hub->alloc;
+    for (n = 0; hub->log && n < 32; n++) {
+        value = hfsb_http_reply_field(&request->reply, "X-HF-Warning", n);
+        if (!value.ptr) break;
+        at = hfsb_str_find_byte(value, ';');
+        if (!hfsbi_hub_first(hub, hfsbi_trim(hfsb_str_slice(value, 0, at))))
+            continue;
+        if (at != HFSB_NPOS) value = hfsb_str_slice(value, at + 1, value.len);
+        hfsb_buf_truncate(&text, 0);
+        if (hfsbi_hub_redact(hub, request, hfsbi_trim(value), &text) ==
+            HFSB_OK)
+            hfsbi_hub_log(hub, "The Hub warns: %s", text.len ? text.ptr : "");
+    }
+    hfsbi_hub_wipe(&text);
+}
+
+/* No whole reply came. */
+static hfsb_status hfsbi_hub_unheard(const hfsb_hub    *hub,
+                                     hfsbi_hub_request *request,
+                                     hfsb_status status, const hfsb_err *why,
+                                     hfsb_err *err) {
+    bool broken =
+        status == HFSB_LOST || status == HFSB_TIMEOUT || status == HFSB_REMOTE;
+    bool sent = request->reply.sent;
+    request->again = status == HFSB_CONNECT || (broken && !sent) ||
+                     (broken && request->repeat);
+    if (sent && (broken || status == HFSB_CANCELLED)) request->unclear = true;
+    (void)hfsbi_fail(err, status, 0, "Could not %s: %s", request->what,
+                     why->msg[0] ? why->msg : hfsb_status_text(status));
+    if (status == HFSB_CONNECT)
+        hfsbi_err_add(err, " Is there a network, and is %s right?",
+                      hub->endpoint.ptr);
+    return status;
+}
+
+/* Nothing has happened at these, so they may be sent again in any case. */
+static bool hfsbi_hub_harmless(const hfsbi_hub_request *request) {
+    const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
+    int            status = request->reply.status;
+    return status == 429 ||
+           (status == 409 && hfsb_str_find(hfsb_buf_str(&request->reply.body),
+                                           busy) != HFSB_NPOS);
+}
+
+static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   hfsb_err *err) {
+    int  status = request->reply.status;
+    bool trouble = status == 408 || status == 500 || status == 502 ||
+                   status == 503 || status == 504;
+    hfsb_status code;
+    hfsbi_hub_warn(hub, request);
+    if (status >= 200 && status <= 299) {
+        if (request->on_body && !request->opened) {
+            request->again = true;
+            return hfsbi_hub_odd(request, "with a page of HTML", err);
+        }
+        if (!request->out) return hfsbi_ok(err);
+        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
+                               request->out, err);
+        if (code == HFSB_OK) return hfsbi_ok(err);
+        if (code == HFSB_NOMEM) return code;
+        request->again = request->repeat;
+        request->unclear = true;
+        return hfsbi_hub_odd(request, "what came is not JSON", err);
+    }
+    request->asked_ms = hfsbi_hub_asked(&request->reply);
+    request->again =
+        hfsbi_hub_harmless(request) || (trouble && request->repeat);
+    if (request->asked_ms > hub->max_wait_ms) request->again = false;
+    if (status >= 500 || status == 408) request->unclear = true;
+    return hfsbi_hub_refused(hub, request, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_field fields[HFSBI_HUB_FIELDS];
+    hfsb_buf        url = HFSB_INIT;
+    hfsb_err        why = HFSB_INIT;
+    char            uuid[37];
+    hfsb_status     status;
+    bool            ours;
+    request->again = request->opened = false;
+    request->asked_ms = -1;
+    if (hub->offline)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "Could not %s: offline (HF_HUB_OFFLINE).",
+                          request->what);
+    url.alloc = hub->alloc;
+    status = hfsbi_hub_url(hub, request, &url, &ours);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    hfsbi_hub_uuid(uuid);
+    hfsbi_hub_call(hub, request, hfsb_buf_str(&url), &call);
+    call.fields = fields;
+    hfsbi_hub_field(&call, fields, "Accept", HFSB_LIT("*/*"));
+    if (request->has_body)
+        hfsbi_hub_field(&call, fields, "Content-Type",
+                        hfsb_cstr(request->content_type ? request->content_type
+                                                        : "application/json"));
+    hfsbi_hub_field(&call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
+    if (ours && hub->authorization.len)
+        hfsbi_hub_field(&call, fields, "Authorization",
+                        hfsb_buf_str(&hub->authorization));
+    hfsbi_hub_field(&call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+    hfsb_http_reply_free(&request->reply);
+    request->reply.url.alloc = request->reply.body.alloc =
+        request->reply.head.alloc = hub->alloc;
+    status = hfsb_http_send(hub->transport, &call, &request->reply, &why);
+    if (status == HFSB_OK) status = hfsbi_hub_heard(hub, request, err);
+    else status = hfsbi_hub_unheard(hub, request, status, &why, err);
+    hfsb_buf_free(&url);
+    return status;
+}
+
+/* ---- repeats ---- */
+
+HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n) {
+    long long ms = hub->delay_ms, most = hub->delay_ms * 8;
+    while (n-- > 1 && ms < most) ms *= 2;
+    return ms;
+}
+
+HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
+                             size_t n, hfsb_err *err) {
+    long long ms = hfsbi_hub_delay(hub, n);
+    int       status = request->reply.status;
+    char      why[32];
+    if (request->asked_ms >= 0) ms = request->asked_ms;
+    if (!status) (void)snprintf(why, sizeof why, "no answer");
+    else if (request->opened) (void)snprintf(why, sizeof why, "to its end");
+    else (void)snprintf(why, sizeof why, "HTTP %d", status);
+    hfsbi_hub_log(hub, "Could not %s (%s): trying again in %lld.%lld s.",
+                  request->what, why, ms / 1000, ms % 1000 / 100);
+    if (hfsb_cancel_wait(request->cancel, ms)) return true;
+    (void)hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled: could not %s.",
+                     request->what);
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
+                                    hfsb_err *err) {
+    hfsb_status status;
+    size_t      n;
+    for (n = 1;; n++) {
+        bool before = request->unclear;
+        status = hfsbi_hub_once(hub, request, err);
+        if (status == HFSB_NOT_FOUND && request->gone_is_done && before)
+            return hfsbi_ok(err);
+        if (status == HFSB_OK || !request->again || n >= hub->tries)
+            return status;
+        if (!hfsbi_hub_wait(hub, request, n, err)) return HFSB_CANCELLED;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_send_json(hfsb_hub          *hub,
+                                         hfsbi_hub_request *request,
+                                         hfsb_json_writer *w, hfsb_err *err) {
+    hfsb_status status = hfsb_json_writer_finish(w, err);
+    request->has_body = true;
+    if (status == HFSB_OK) status = hfsbi_hub_send(hub, request, err);
+    return status;
+}
+
+/* ---- pages ---- */
+
+/* The address in <...> of the link whose rel is next; "" when there is none.
+ */
+static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
+    hfsb_str none = HFSB_INIT;
+    size_t   n;
+    for (n = 0; n < 8; n++) {
+        hfsb_str rest = hfsb_http_reply_field(reply, "Link", n);
+        if (!rest.ptr) return none;
+        while (rest.len) {
+            size_t   from = hfsb_str_find_byte(rest, '<');
+            size_t   to = hfsb_str_find_byte(rest, '>'), end;
+            hfsb_str link, parameters;
+            if (from == HFSB_NPOS || to == HFSB_NPOS || to < from) break;
+            link = hfsb_str_slice(rest, from + 1, to);
+            rest = hfsb_str_slice(rest, to + 1, rest.len);
+            end = hfsb_str_find_byte(rest, '<'); /* of the next one */
+            parameters = hfsb_str_slice(rest, 0, end);
+            if (hfsb_str_find(parameters, HFSB_LIT("rel=\"next\"")) !=
+                    HFSB_NPOS ||
+                hfsb_str_find(parameters, HFSB_LIT("rel=next")) != HFSB_NPOS)
+                return link;
+        }
+    }
+    return none;
+}
+
+/* The Hub gives its public addresses, whatever it was reached by. */
+static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
+                                    hfsbi_hub_request *request, hfsb_str link,
+                                    hfsb_err *err) {
+    const hfsb_str public_url = HFSB_LIT("https://huggingface.co/");
+    hfsb_buf       next = HFSB_INIT;
+    hfsb_status    status;
+    next.alloc = hub->alloc;
+    if (hfsb_str_starts(link, public_url)) {
+        hfsbi_sink sink = hfsbi_sink_begin(&next);
+        hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
+        hfsbi_put(&sink, hfsb_str_slice(link, public_url.len - 1, link.len));
+        status = hfsbi_sink_end(&sink);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    } else
+        status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
+                                  &next, err);
+    if (status == HFSB_ARG) status = HFSB_REMOTE;
+    if (status == HFSB_OK &&
+        hfsb_str_equal(hfsb_buf_str(&next), hfsb_buf_str(&request->target)))
+        status = hfsbi_hub_odd(request, "the next page is the same one", err);
+    if (status != HFSB_OK) {
+        hfsb_buf_free(&next);
+        return status;
+    }
+    hfsb_buf_free(&request->target);
+    request->target = next;
+    return HFSB_OK;
+}
+
+/* One page; *left is how many more are wanted, *more whether to go on. */
+static hfsb_status
+hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
+               bool (*each)(void *user, const hfsb_json_value *item),
+               void *user, bool *more, hfsb_err *err) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_status    status;
+    doc.alloc = hub->alloc;
+    request->out = &doc;
+    *more = false;
+    status = hfsbi_hub_send(hub, request, err);
+    request->out = NULL;
+    if (status != HFSB_OK) return status;
+    if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
+        status = hfsbi_hub_odd(request, "what came is not a list", err);
+    *more = status == HFSB_OK;
+    it = hfsb_json_begin(doc.root);
+    while (*more && hfsb_json_next(&it)) {
+        *more = each(user, it.value);
+        if (--*left == 0) *more = false;
+    }
+    hfsb_json_free(&doc);
+    return status;
+}
+
+enum { HFSBI_HUB_PAGES = 10000 };
+
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     size_t limit,
+                                     bool (*each)(void                  *user,
+                                                  const hfsb_json_value *item),
+                                     void *user, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      left = limit ? limit : HFSB_NPOS, page;
+    bool        more = true;
+    hfsb_str    link;
+    request->repeat = true;
+    for (page = 0; more && page < HFSBI_HUB_PAGES; page++) {
+        status = hfsbi_hub_page(hub, request, &left, each, user, &more, err);
+        if (!more) break;
+        link = hfsbi_hub_next_link(&request->reply);
+        if (!link.len) break;
+        status = hfsbi_hub_follow(hub, request, link, err);
+        more = status == HFSB_OK;
+    }
+    return status;
+}

@@ -1,0 +1,371 @@
+/* session.c - a session: open, close, calls. Depends on: tools, sandbox,
+   session_preload, session_tools, session_plan. */
+#include "session_parts.h"
+
+/* ---- where the tools work ---- */
+
+hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
+                              hfsb_err *err) {
+    if (hfsb_str_equal(name, HFSB_LIT("local"))) {
+        *out = HFSB_RUNTIME_LOCAL;
+        return hfsbi_ok(err);
+    }
+    if (hfsb_str_equal(name, HFSB_LIT("sandbox"))) {
+        *out = HFSB_RUNTIME_SANDBOX;
+        return hfsbi_ok(err);
+    }
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "tool_runtime must be \"local\" or \"sandbox\", not \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\".");
+    return HFSB_ARG;
+}
+
+const char *hfsb_runtime_text(hfsb_runtime runtime) {
+    return runtime == HFSB_RUNTIME_SANDBOX ? "HF sandbox" : "local filesystem";
+}
+
+bool hfsb_model_is_local(hfsb_str model) {
+    static const char *const begin[] = {"ollama/", "vllm/", "lm_studio/",
+                                        "llamacpp/"};
+    size_t                   i;
+    if (hfsbi_has_space(model)) return false;
+    for (i = 0; i < sizeof begin / sizeof *begin; i++) {
+        hfsb_str part = hfsb_cstr(begin[i]);
+        if (hfsb_str_starts(model, part)) return model.len > part.len;
+    }
+    return false;
+}
+
+bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local) {
+    return runtime != HFSB_RUNTIME_LOCAL || !model_local;
+}
+
+/* ---- open ---- */
+
+static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
+                                       hfsb_err                *err) {
+    bool local = o->model_local || hfsb_model_is_local(o->model);
+    bool sandbox = o->runtime == HFSB_RUNTIME_SANDBOX;
+    if (!hfsb_session_needs_token(o->runtime, local)) return HFSB_OK;
+    if (o->hub && hfsb_hub_has_token(o->hub) && (!sandbox || o->hub_token.len))
+        return HFSB_OK;
+    if (sandbox)
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "The sandbox runtime needs a token of the Hugging "
+                          "Face Hub, since it makes a Space there: set "
+                          "HF_TOKEN, or use the local runtime.");
+    hfsbi_fail(err, HFSB_AUTH, 0, "The model ");
+    hfsbi_err_quote(err, o->model.len ? o->model : HFSB_LIT("(none named)"),
+                    80);
+    hfsbi_err_add(err,
+                  " needs a token of the Hugging Face Hub: set HF_TOKEN, or "
+                  "use a local model (ollama/..., vllm/..., lm_studio/..., "
+                  "llamacpp/...).");
+    return HFSB_AUTH;
+}
+
+/* Copies the texts, and makes the views show the copies. */
+static hfsb_status hfsbi_session_keep(hfsb_buf *texts, hfsb_str *const *list,
+                                      size_t count) {
+    size_t      i, bytes = 0;
+    hfsb_status st;
+    for (i = 0; i < count; i++)
+        if (!hfsbi_add(bytes, list[i]->len, &bytes)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(texts, bytes);
+    for (i = 0; st == HFSB_OK && i < count; i++) {
+        hfsb_str view = hfsb_str_make(texts->ptr + texts->len, list[i]->len);
+        st = hfsb_buf_append(texts, *list[i]);
+        *list[i] = view;
+    }
+    return st;
+}
+
+/* HF_TOKEN, then those of the caller; with room for trackio's. */
+static hfsb_status hfsbi_session_secrets(hfsb_session *s) {
+    size_t n = s->spec.secret_count, all;
+    if (!hfsbi_add(n, HFSBI_SESSION_SECRETS, &all)) return HFSB_LIMIT;
+    s->secrets =
+        (hfsb_hub_pair *)hfsbi_array(&s->alloc, all, sizeof *s->secrets);
+    if (!s->secrets) return HFSB_NOMEM;
+    s->secret_cap = all;
+    memset(s->secrets, 0, all * sizeof *s->secrets);
+    s->secrets[0].key = HFSB_LIT("HF_TOKEN");
+    s->secrets[0].value = s->opts.hub_token;
+    if (n) memcpy(s->secrets + 1, s->spec.secrets, n * sizeof *s->secrets);
+    s->spec.secrets = s->secrets;
+    s->spec.secret_count = n + 1;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_session_copy(hfsb_session            *s,
+                                      const hfsb_session_opts *o) {
+    hfsb_str  **list;
+    hfsb_status st;
+    size_t      n = 0, i, all;
+    if (o->sandbox) s->opts = *o->sandbox;
+    if (o->spec) s->spec = *o->spec;
+    if (!s->spec.hardware.len) s->spec.hardware = HFSB_LIT("cpu-basic");
+    s->opts.hub = o->hub;
+    s->opts.hub_token = o->hub_token;
+    s->opts.session = true;
+    s->opts.give_up = s->give_up;
+    if (!s->opts.log) {
+        s->opts.log = o->log;
+        s->opts.user = o->user;
+    }
+    if (!s->opts.alloc.fn) s->opts.alloc = o->alloc;
+    st = hfsbi_session_secrets(s);
+    if (st != HFSB_OK) return st;
+    all = HFSBI_SESSION_TEXTS + 3 * s->spec.secret_count;
+    list = (hfsb_str **)hfsbi_array(&s->alloc, all, sizeof *list);
+    if (!list) return HFSB_NOMEM;
+    list[n++] = &s->opts.hub_token;
+    list[n++] = &s->opts.api_token;
+    list[n++] = &s->opts.space_url;
+    list[n++] = &s->opts.work_dir;
+    list[n++] = &s->spec.owner;
+    list[n++] = &s->spec.name;
+    list[n++] = &s->spec.from;
+    list[n++] = &s->spec.hardware;
+    for (i = 0; i < s->spec.secret_count; i++) {
+        list[n++] = &s->secrets[i].key;
+        list[n++] = &s->secrets[i].value;
+        list[n++] = &s->secrets[i].description;
+    }
+    st = hfsbi_session_keep(&s->texts, list, n);
+    hfsbi_array_free(&s->alloc, list, all, sizeof *list);
+    return st;
+}
+
+static hfsb_status hfsbi_session_open_local(hfsb_session            *s,
+                                            const hfsb_session_opts *o,
+                                            hfsb_err                *err) {
+    hfsb_tools_opts tools = HFSB_INIT;
+    if (o->tools) tools = *o->tools;
+    tools.session = true;
+    if (!tools.alloc.fn) tools.alloc = o->alloc;
+    return hfsb_tools_open(&tools, &s->tools, err);
+}
+
+static hfsb_status hfsbi_session_open_sandbox(hfsb_session            *s,
+                                              const hfsb_session_opts *o,
+                                              hfsb_err                *err) {
+    hfsb_status st = hfsb_cancel_open(&s->alloc, &s->give_up, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_session_copy(s, o);
+    if (st != HFSB_OK)
+        return hfsbi_fail_status(err, st, "Opening the session");
+    if (o->no_preload) return HFSB_OK;
+    pthread_mutex_lock(&s->lock);
+    st = hfsbi_session_start(s, &s->spec, true, err);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static void hfsbi_session_free(hfsb_session *s) {
+    hfsb_alloc alloc = s->alloc;
+    hfsb_tools_close(s->tools);
+    hfsb_cancel_close(s->give_up);
+    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    hfsb_buf_free(&s->texts);
+    hfsb_json_free(&s->plan);
+    hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
+    (void)pthread_cond_destroy(&s->changed);
+    (void)pthread_mutex_destroy(&s->lock);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
+                              hfsb_session **out, hfsb_err *err) {
+    hfsb_session_opts none = HFSB_INIT;
+    hfsb_session     *s;
+    hfsb_status       st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    st = hfsbi_session_check(opts, err);
+    if (st != HFSB_OK) return st;
+    s = (hfsb_session *)hfsbi_array(&opts->alloc, 1, sizeof *s);
+    if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
+    memset(s, 0, sizeof *s);
+    s->alloc = s->texts.alloc = s->plan.alloc = opts->alloc;
+    s->runtime = opts->runtime;
+    s->log = opts->log;
+    s->user = opts->user;
+    s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->changed, NULL);
+    st = s->runtime == HFSB_RUNTIME_LOCAL
+             ? hfsbi_session_open_local(s, opts, err)
+             : hfsbi_session_open_sandbox(s, opts, err);
+    if (st != HFSB_OK) {
+        hfsbi_session_free(s);
+        return st;
+    }
+    *out = s;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err) {
+    hfsb_status st;
+    if (!session) return hfsbi_ok(err);
+    st = hfsbi_session_end(session, err);
+    hfsbi_session_free(session);
+    return st;
+}
+
+hfsb_runtime hfsb_session_runtime(const hfsb_session *session) {
+    return session->runtime;
+}
+
+hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
+                                    const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL) return hfsbi_ok(err);
+    st = hfsbi_session_hold(session, cancel, &box, err);
+    if (st != HFSB_OK) return st;
+    (void)hfsbi_session_release(session, box, NULL);
+    return hfsbi_ok(err);
+}
+
+hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session) {
+    hfsb_sandbox *sandbox;
+    pthread_mutex_lock(&session->lock);
+    sandbox = session->box ? session->box->sandbox : NULL;
+    pthread_mutex_unlock(&session->lock);
+    return sandbox;
+}
+
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char         *format, ...) {
+    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
+    va_list  ap;
+    if (!session->log) return;
+    va_start(ap, format);
+    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
+    va_end(ap);
+    session->log(session->user, hfsb_cstr(line.msg));
+}
+
+/* ---- calls ---- */
+
+/* A tool of the session itself. */
+static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
+                                          const hfsbi_tool      *tool,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_call_opts  *opts,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    hfsb_call   call; /* for what it has to say about the keys */
+    memset(&call, 0, sizeof call);
+    call.notes.alloc = session->alloc;
+    if (opts) call.opts = *opts;
+    st = hfsbi_check_keys(&call, arguments, tool->keys, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_session_is_create(tool)
+                 ? hfsbi_session_create(session, arguments, cancel, result,
+                                        &err)
+                 : hfsbi_session_set_plan(session, arguments, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
+    return st;
+}
+
+static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
+    hfsb_buf_truncate(&result->error, 0);
+    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
+    return HFSB_CANCELLED;
+}
+
+/* On this machine. A cancel wakes no one who waits for a command, so it is
+   looked at every now and then. */
+static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
+                                            hfsb_str               name,
+                                            const hfsb_json_value *arguments,
+                                            const hfsb_call_opts  *opts,
+                                            const hfsb_cancel     *cancel,
+                                            hfsb_tool_result      *result) {
+    hfsb_tools *tools = session->tools;
+    bool        bash = hfsb_str_equal(name, HFSB_LIT("bash"));
+    hfsb_call  *call;
+    bool        ended = false;
+    hfsb_status st;
+    if (!cancel) return hfsb_tools_call(tools, name, arguments, opts, result);
+    if (hfsb_cancel_is_set(cancel)) return hfsbi_session_cancelled(result);
+    st = hfsb_call_open(tools, name, arguments, opts, &call);
+    if (st != HFSB_OK) return st;
+    while (!hfsb_call_done(call)) {
+        if (!ended && hfsb_cancel_is_set(cancel)) {
+            ended = true;
+            if (!bash) break; /* it waits for the command of another */
+            hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
+        }
+        hfsb_tools_poll(tools, 20);
+    }
+    st = hfsb_call_take(call, result);
+    hfsb_call_close(call);
+    return ended ? hfsbi_session_cancelled(result) : st;
+}
+
+static hfsb_status hfsbi_session_call_there(hfsb_session          *session,
+                                            hfsb_str               name,
+                                            const hfsb_json_value *arguments,
+                                            const hfsb_call_opts  *opts,
+                                            const hfsb_cancel     *cancel,
+                                            hfsb_tool_result      *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsbi_box  *box;
+    hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
+    if (st != HFSB_OK) {
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    st =
+        hfsb_sandbox_call(box->sandbox, name, arguments, opts, cancel, result);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
+                              const hfsb_json_value *arguments,
+                              const hfsb_call_opts  *opts,
+                              const hfsb_cancel     *cancel,
+                              hfsb_tool_result      *result) {
+    const hfsbi_tool *own = hfsbi_session_tool(session, name);
+    hfsb_err          err = HFSB_INIT;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = session->alloc;
+    result->extra.alloc = session->alloc;
+    if (own)
+        return hfsbi_session_call_own(session, own, arguments, opts, cancel,
+                                      result);
+    if (!hfsb_tools_has(name)) {
+        hfsb_status st = hfsbi_tool_unknown(name, &err);
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    return session->runtime == HFSB_RUNTIME_LOCAL
+               ? hfsbi_session_call_local(session, name, arguments, opts,
+                                          cancel, result)
+               : hfsbi_session_call_there(session, name, arguments, opts,
+                                          cancel, result);
+}
+
+hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
+                                   hfsb_str              arguments,
+                                   const hfsb_call_opts *opts,
+                                   const hfsb_cancel    *cancel,
+                                   hfsb_tool_result     *result) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &session->alloc, &doc, result);
+    if (st != HFSB_OK) return st;
+    st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
+    hfsb_json_free(&doc);
+    return st;
+}

@@ -1,0 +1,192 @@
+/* session_plan.c - the plan of a model, and the reminder of what is open in
+   it. Depends on: json. */
+#include "session_parts.h"
+
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
+
+enum {
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
+};
+
+/* ---- plan_tool ---- */
+
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
+}
+
+/* Writes one item as it is kept, and counts its status. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
+    hfsb_json_type type = hfsb_json_type_of(item);
+    size_t         state;
+    hfsb_status    st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    st = hfsb_json_arg_str(item, "id", true, &id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "content", true, &content, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "status", true, &status, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
+    if (st != HFSB_OK) return st;
+    counts[state]++;
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", id);
+    hfsbi_put_member_str(w, "content", content);
+    hfsbi_put_member_str(w, "status", status);
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
+/* Checks the items and writes them as an array. */
+static hfsb_status hfsbi_plan_write(const hfsb_json_value *todos,
+                                    hfsb_buf *out, size_t *counts,
+                                    hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(todos);
+    hfsb_json_writer w;
+    hfsb_err         why = HFSB_INIT;
+    size_t           n = 0;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (; hfsb_json_next(&it); n++)
+        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
+            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+static void hfsbi_plan_replace(hfsb_session *session, hfsb_json_doc *plan) {
+    hfsb_json_doc old;
+    pthread_mutex_lock(&session->lock);
+    old = session->plan;
+    session->plan = *plan;
+    pthread_mutex_unlock(&session->lock);
+    hfsb_json_free(&old);
+}
+
+HFSBI_FN hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_tool_result      *result,
+                                            hfsb_err              *err) {
+    const hfsb_json_value *todos = NULL;
+    hfsb_json_doc          plan = HFSB_INIT;
+    hfsb_buf               text = HFSB_INIT;
+    size_t                 counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status            st;
+    st = hfsb_json_arg_value(arguments, "todos", true, HFSB_JSON_ARRAY, &todos,
+                             err);
+    if (st != HFSB_OK) return st;
+    text.alloc = plan.alloc = session->alloc;
+    st = hfsbi_plan_write(todos, &text, counts, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &plan, err);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st == HFSB_OK) hfsbi_plan_replace(session, &plan);
+    else hfsb_json_free(&plan);
+    return st;
+}
+
+hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = session->plan.root
+             ? hfsb_json_write(session->plan.root, NULL, out, err)
+             : hfsb_buf_append(out, HFSB_LIT("[]"));
+    pthread_mutex_unlock(&session->lock);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
+}
+
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
+}
+
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+static size_t hfsbi_plan_open(const hfsb_json_value *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
+    return n;
+}
+
+/* On one line, and not at any length: the words are the model's own. */
+static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsbi_put(sink, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsbi_putf(&sink,
+               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+               "but your plan has %zu open item%s:\n",
+               open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsbi_put(&sink, HFSB_LIT("- "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
+        hfsbi_put(&sink, HFSB_LIT(" ("));
+        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
+        hfsbi_put(&sink, HFSB_LIT("): "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
+        hfsbi_put_byte(&sink, '\n');
+    }
+    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
+    hfsbi_putf(&sink,
+               "Go on with the next one now, by calling a tool. If they are "
+               "done or not needed any more, say so with plan_tool, then give "
+               "your answer. If you cannot go on, say what you need.");
+    return hfsbi_sink_end(&sink);
+}
+
+bool hfsb_session_remind(hfsb_session *session, bool called_tools,
+                         hfsb_buf *out) {
+    unsigned time = 0;
+    size_t   open;
+    pthread_mutex_lock(&session->lock);
+    if (called_tools) session->reminded = 0;
+    open = called_tools ? 0 : hfsbi_plan_open(session->plan.root);
+    if (open && session->reminded < HFSBI_REMIND_TIMES &&
+        hfsbi_remind_write(session->plan.root, open, out) == HFSB_OK)
+        time = ++session->reminded;
+    pthread_mutex_unlock(&session->lock);
+    if (!time) return false;
+    hfsbi_session_log(session,
+                      "Reminded the model of %zu open item%s of its plan (%u "
+                      "of %d)",
+                      open, open == 1 ? "" : "s", time, HFSBI_REMIND_TIMES);
+    return true;
+}
