@@ -25275,27 +25275,38 @@ static bool hfsbi_hub_harmless(const hfsbi_hub_request *request) {
                                            busy) != HFSB_NPOS);
 }
 
+/* A page of HTML is none of the Hub's answers, but that of someone on the
+   way: "log in first". */
+static bool hfsbi_hub_is_page(const hfsb_http_reply *reply) {
+    hfsb_str type = hfsb_http_reply_field(reply, "Content-Type", 0);
+    return hfsb_http_same(hfsb_str_slice(type, 0, 9), HFSB_LIT("text/html"));
+}
+
+/* The status is 2xx. */
+static hfsb_status hfsbi_hub_success(hfsbi_hub_request *request,
+                                     hfsb_err          *err) {
+    const char *problem = "what came is not JSON";
+    hfsb_status code = HFSB_OK;
+    if (hfsbi_hub_is_page(&request->reply)) {
+        problem = "with a page of HTML";
+        code = HFSB_REMOTE;
+    } else if (request->out)
+        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
+                               request->out, err);
+    if (code == HFSB_OK) return hfsbi_ok(err);
+    if (code == HFSB_NOMEM) return code;
+    request->again = request->repeat;
+    request->unclear = true;
+    return hfsbi_hub_odd(request, problem, err);
+}
+
 static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
                                    hfsb_err *err) {
     int  status = request->reply.status;
     bool trouble = status == 408 || status == 500 || status == 502 ||
                    status == 503 || status == 504;
-    hfsb_status code;
     hfsbi_hub_warn(hub, request);
-    if (status >= 200 && status <= 299) {
-        if (request->on_body && !request->opened) {
-            request->again = true;
-            return hfsbi_hub_odd(request, "with a page of HTML", err);
-        }
-        if (!request->out) return hfsbi_ok(err);
-        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
-                               request->out, err);
-        if (code == HFSB_OK) return hfsbi_ok(err);
-        if (code == HFSB_NOMEM) return code;
-        request->again = request->repeat;
-        request->unclear = true;
-        return hfsbi_hub_odd(request, "what came is not JSON", err);
-    }
+    if (status >= 200 && status <= 299) return hfsbi_hub_success(request, err);
     request->asked_ms = hfsbi_hub_asked(&request->reply);
     request->again =
         hfsbi_hub_harmless(request) || (trouble && request->repeat);
@@ -25321,8 +25332,10 @@ HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
                           request->what);
     url.alloc = hub->alloc;
     status = hfsbi_hub_url(hub, request, &url, &ours);
-    if (status != HFSB_OK)
+    if (status != HFSB_OK) {
+        hfsb_buf_free(&url);
         return hfsbi_fail_status(err, status, request->what);
+    }
     hfsbi_hub_uuid(uuid);
     hfsbi_hub_call(hub, request, hfsb_buf_str(&url), &call);
     call.fields = fields;
@@ -26657,16 +26670,15 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
         status = hfsbi_sink_end(&sink);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
     }
+    request.out = &doc;
     if (status == HFSB_OK) status = hfsbi_hub_send(c->hub, &request, err);
     *unclear = request.unclear;
-    if (status == HFSB_OK && hfsb_json_parse(hfsb_buf_str(&request.reply.body),
-                                             NULL, &doc, NULL) == HFSB_OK) {
-        if (!hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
-            status = hfsbi_hub_odd(&request, "it says that it failed", err);
-        hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
-                       sizeof out->oid);
-        hfsb_json_free(&doc);
-    }
+    if (status == HFSB_OK &&
+        !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
+        status = hfsbi_hub_odd(&request, "it says that it failed", err);
+    hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
+                   sizeof out->oid);
+    hfsb_json_free(&doc);
     hfsbi_hub_end(&request);
     return status;
 }
@@ -28385,7 +28397,10 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     The key makes a repeat join the first one. Only the instance that got it
     knows it: before a repeat health is asked who is there. */
 
-enum { HFSBI_REMOTE_PREVIEW = 200 }; /* characters of a page in a message */
+enum {
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message */
+    HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
+};
 
 /* ---- the call ---- */
 
@@ -28589,8 +28604,10 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
 
 /* ---- who is there ---- */
 
-/* The instance that answers health; false when none does. */
-static bool hfsbi_remote_who(hfsbi_remote *r, char *instance, size_t room) {
+/* The instance that answers health; HFSB_LOST when that went wrong on the
+   way, another status when there is no one. */
+static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
+                                    size_t room) {
     hfsb_sandbox   *s = r->sandbox;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
@@ -28599,23 +28616,27 @@ static bool hfsbi_remote_who(hfsbi_remote *r, char *instance, size_t room) {
     call.total_ms = s->o.health_ms;
     call.cancel = r->cancel;
     st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, NULL);
-    if (st == HFSB_OK && reply.status == 200 &&
-        hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr) {
-        pthread_mutex_lock(&s->lock);
-        (void)snprintf(instance, room, "%s", s->instance);
-        pthread_mutex_unlock(&s->lock);
-    } else {
+    if (st == HFSB_OK &&
+        (reply.status != 200 ||
+         !hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr ||
+         !hfsbi_sandbox_is_there(s, hfsb_buf_str(&reply.url))))
         st = HFSB_LOST;
-    }
+    pthread_mutex_lock(&s->lock);
+    (void)snprintf(instance, room, "%s", s->instance);
+    pthread_mutex_unlock(&s->lock);
     hfsb_http_reply_free(&reply);
-    return st == HFSB_OK;
+    return st;
 }
 
 /* Before a repeat of what may have run. HFSB_BUSY: no one answers yet. */
 static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
-    char instance[sizeof r->instance];
+    char        instance[sizeof r->instance];
+    hfsb_status st = HFSB_LOST;
+    size_t      n;
     if (!r->may_have_run) return HFSB_OK;
-    if (!hfsbi_remote_who(r, instance, sizeof instance)) return HFSB_BUSY;
+    for (n = 0; st == HFSB_LOST && n < HFSBI_REMOTE_ASKS; n++)
+        st = hfsbi_remote_who(r, instance, sizeof instance);
+    if (st != HFSB_OK) return HFSB_BUSY;
     if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
     r->again = false;
     return hfsbi_fail(err, HFSB_LOST, 0,
@@ -31247,7 +31268,7 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
                           : hfsb_hub_delete(session->opts.hub, id,
                                             session->give_up, &why);
         if (st == HFSB_OK || st == HFSB_NOT_FOUND) return hfsbi_ok(err);
-        hfsbi_session_log(session, "Could not delete %.*s (%d of %d): %s",
+        hfsbi_session_log(session, "Deleting %.*s failed (%d of %d): %s",
                           (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
         if (n < HFSBI_DELETE_TRIES &&
             !hfsb_cancel_wait(session->give_up, n * unit))

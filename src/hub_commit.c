@@ -343,16 +343,15 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
         status = hfsbi_sink_end(&sink);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
     }
+    request.out = &doc;
     if (status == HFSB_OK) status = hfsbi_hub_send(c->hub, &request, err);
     *unclear = request.unclear;
-    if (status == HFSB_OK && hfsb_json_parse(hfsb_buf_str(&request.reply.body),
-                                             NULL, &doc, NULL) == HFSB_OK) {
-        if (!hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
-            status = hfsbi_hub_odd(&request, "it says that it failed", err);
-        hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
-                       sizeof out->oid);
-        hfsb_json_free(&doc);
-    }
+    if (status == HFSB_OK &&
+        !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
+        status = hfsbi_hub_odd(&request, "it says that it failed", err);
+    hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
+                   sizeof out->oid);
+    hfsb_json_free(&doc);
     hfsbi_hub_end(&request);
     return status;
 }

@@ -154,27 +154,38 @@ static bool hfsbi_hub_harmless(const hfsbi_hub_request *request) {
                                            busy) != HFSB_NPOS);
 }
 
+/* A page of HTML is none of the Hub's answers, but that of someone on the
+   way: "log in first". */
+static bool hfsbi_hub_is_page(const hfsb_http_reply *reply) {
+    hfsb_str type = hfsb_http_reply_field(reply, "Content-Type", 0);
+    return hfsb_http_same(hfsb_str_slice(type, 0, 9), HFSB_LIT("text/html"));
+}
+
+/* The status is 2xx. */
+static hfsb_status hfsbi_hub_success(hfsbi_hub_request *request,
+                                     hfsb_err          *err) {
+    const char *problem = "what came is not JSON";
+    hfsb_status code = HFSB_OK;
+    if (hfsbi_hub_is_page(&request->reply)) {
+        problem = "with a page of HTML";
+        code = HFSB_REMOTE;
+    } else if (request->out)
+        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
+                               request->out, err);
+    if (code == HFSB_OK) return hfsbi_ok(err);
+    if (code == HFSB_NOMEM) return code;
+    request->again = request->repeat;
+    request->unclear = true;
+    return hfsbi_hub_odd(request, problem, err);
+}
+
 static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
                                    hfsb_err *err) {
     int  status = request->reply.status;
     bool trouble = status == 408 || status == 500 || status == 502 ||
                    status == 503 || status == 504;
-    hfsb_status code;
     hfsbi_hub_warn(hub, request);
-    if (status >= 200 && status <= 299) {
-        if (request->on_body && !request->opened) {
-            request->again = true;
-            return hfsbi_hub_odd(request, "with a page of HTML", err);
-        }
-        if (!request->out) return hfsbi_ok(err);
-        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
-                               request->out, err);
-        if (code == HFSB_OK) return hfsbi_ok(err);
-        if (code == HFSB_NOMEM) return code;
-        request->again = request->repeat;
-        request->unclear = true;
-        return hfsbi_hub_odd(request, "what came is not JSON", err);
-    }
+    if (status >= 200 && status <= 299) return hfsbi_hub_success(request, err);
     request->asked_ms = hfsbi_hub_asked(&request->reply);
     request->again =
         hfsbi_hub_harmless(request) || (trouble && request->repeat);
@@ -200,8 +211,10 @@ HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
                           request->what);
     url.alloc = hub->alloc;
     status = hfsbi_hub_url(hub, request, &url, &ours);
-    if (status != HFSB_OK)
+    if (status != HFSB_OK) {
+        hfsb_buf_free(&url);
         return hfsbi_fail_status(err, status, request->what);
+    }
     hfsbi_hub_uuid(uuid);
     hfsbi_hub_call(hub, request, hfsb_buf_str(&url), &call);
     call.fields = fields;

@@ -13,7 +13,10 @@
     The key makes a repeat join the first one. Only the instance that got it
     knows it: before a repeat health is asked who is there. */
 
-enum { HFSBI_REMOTE_PREVIEW = 200 }; /* characters of a page in a message */
+enum {
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message */
+    HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
+};
 
 /* ---- the call ---- */
 
@@ -217,8 +220,10 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
 
 /* ---- who is there ---- */
 
-/* The instance that answers health; false when none does. */
-static bool hfsbi_remote_who(hfsbi_remote *r, char *instance, size_t room) {
+/* The instance that answers health; HFSB_LOST when that went wrong on the
+   way, another status when there is no one. */
+static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
+                                    size_t room) {
     hfsb_sandbox   *s = r->sandbox;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
@@ -227,23 +232,27 @@ static bool hfsbi_remote_who(hfsbi_remote *r, char *instance, size_t room) {
     call.total_ms = s->o.health_ms;
     call.cancel = r->cancel;
     st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, NULL);
-    if (st == HFSB_OK && reply.status == 200 &&
-        hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr) {
-        pthread_mutex_lock(&s->lock);
-        (void)snprintf(instance, room, "%s", s->instance);
-        pthread_mutex_unlock(&s->lock);
-    } else {
+    if (st == HFSB_OK &&
+        (reply.status != 200 ||
+         !hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr ||
+         !hfsbi_sandbox_is_there(s, hfsb_buf_str(&reply.url))))
         st = HFSB_LOST;
-    }
+    pthread_mutex_lock(&s->lock);
+    (void)snprintf(instance, room, "%s", s->instance);
+    pthread_mutex_unlock(&s->lock);
     hfsb_http_reply_free(&reply);
-    return st == HFSB_OK;
+    return st;
 }
 
 /* Before a repeat of what may have run. HFSB_BUSY: no one answers yet. */
 static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
-    char instance[sizeof r->instance];
+    char        instance[sizeof r->instance];
+    hfsb_status st = HFSB_LOST;
+    size_t      n;
     if (!r->may_have_run) return HFSB_OK;
-    if (!hfsbi_remote_who(r, instance, sizeof instance)) return HFSB_BUSY;
+    for (n = 0; st == HFSB_LOST && n < HFSBI_REMOTE_ASKS; n++)
+        st = hfsbi_remote_who(r, instance, sizeof instance);
+    if (st != HFSB_OK) return HFSB_BUSY;
     if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
     r->again = false;
     return hfsbi_fail(err, HFSB_LOST, 0,

@@ -65,7 +65,7 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
                           : hfsb_hub_delete(session->opts.hub, id,
                                             session->give_up, &why);
         if (st == HFSB_OK || st == HFSB_NOT_FOUND) return hfsbi_ok(err);
-        hfsbi_session_log(session, "Could not delete %.*s (%d of %d): %s",
+        hfsbi_session_log(session, "Deleting %.*s failed (%d of %d): %s",
                           (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
         if (n < HFSBI_DELETE_TRIES &&
             !hfsb_cancel_wait(session->give_up, n * unit))

@@ -101,7 +101,8 @@ typedef struct fh_opts {
                            "done") */
     long long   log_open_ms; /* logs stay open and silent this long at their
                            end (0: they end) */
-    const char *build_vars;  /* behind make: "STATIC_CFLAGS=-O0" (NULL: none) */
+    const char *build_vars; /* behind make: "STATIC_CFLAGS=-O0" (NULL:
+                           none) */
     const char *work_dir; /* FH_EMBED, FH_BUILD: that every Space's commands
                            begin in; must be there (NULL: a new one of its own
                            with every start) */
@@ -118,7 +119,8 @@ static const char *fh_edge(const fh_hub *hub);
 /* ---- what is in it; all of these from any thread ---- */
 
 /* A Space that was there before: last modified so many days ago. */
-static void fh_add_space(fh_hub *hub, const char *id, double days, bool hidden);
+static void fh_add_space(fh_hub *hub, const char *id, double days,
+                         bool hidden);
 static bool fh_has(fh_hub *hub, const char *id);
 /* Spaces that there are, the template left aside. */
 static size_t fh_spaces(fh_hub *hub);
@@ -201,12 +203,14 @@ typedef struct fh_fault_spec {
     size_t      nth;    /* the first that is hit, counted from 1 and from now
                            (0: 1) */
     size_t      times;  /* so many in a row (0: 1) or FH_ALWAYS */
-    unsigned    percent; /* of these, by chance, the same every time (0: all) */
+    unsigned    percent; /* of these, by chance, the same every time (0:
+                           all) */
     int         status;  /* (0: the true answer) */
     fh_shape    shape;
     const char *message; /* (NULL: one that suits the status) */
     const char *code;    /* X-Error-Code (NULL: none) */
-    const char *fields;  /* "Retry-After: 1\r\nX: y" more fields (NULL: none) */
+    const char *fields;  /* more of them: "Retry-After: 1\r\nX: y" (NULL:
+                           none) */
     long long   delay_ms; /* before the answer; its request is done at once */
     fh_cut      cut;
     bool        work; /* what was asked is done all the same: with a cut a lost
@@ -218,10 +222,13 @@ typedef struct fh_fault_spec {
 static void fh_fault(fh_hub *hub, const fh_fault_spec *spec);
 static void fh_no_faults(fh_hub *hub);
 
+#include "fake_hub_base.h"
 #include "fake_hub_state.h"
+#include "fake_hub_look.h"
 #include "fake_hub_fault.h"
 #include "fake_hub_build.h"
 #include "fake_hub_space.h"
+#include "fake_hub_list.h"
 #include "fake_hub_commit.h"
 #include "fake_hub_jobs.h"
 #include "fake_hub_edge.h"

@@ -373,7 +373,8 @@ static void fh_edge_open(fh_hub *hub) {
         bind(hub->edge_fd, (struct sockaddr *)&a, sizeof a) ||
         listen(hub->edge_fd, 64) ||
         getsockname(hub->edge_fd, (struct sockaddr *)&a, &len) ||
-        pipe(hub->edge_stop) || fcntl(hub->edge_stop[0], F_SETFD, FD_CLOEXEC) ||
+        pipe(hub->edge_stop) ||
+        fcntl(hub->edge_stop[0], F_SETFD, FD_CLOEXEC) ||
         fcntl(hub->edge_stop[1], F_SETFD, FD_CLOEXEC))
         fh_die("no edge");
     snprintf(hub->edge, sizeof hub->edge, "http://127.0.0.1:%u",

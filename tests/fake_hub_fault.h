@@ -48,7 +48,8 @@ static bool fh_fault_hits(fh_hub *hub, fh_fault_item *f) {
     if (f->seen < nth) return false;
     if (times != FH_ALWAYS && f->seen - nth >= times) return false;
     if (!f->spec.percent) return true;
-    hub->random = hub->random * 6364136223846793005ull + 1442695040888963407ull;
+    hub->random = hub->random * 6364136223846793005ull +
+                  1442695040888963407ull;
     return (hub->random >> 33) % 100 < f->spec.percent;
 }
 
@@ -117,8 +118,8 @@ static void fh_fault_json(const fh_fault_spec *f, const char *text,
 /* The answer that the fault gives in place of the true one. */
 static void fh_fault_answer(const fh_fault_spec *f, fh_reply *r) {
     const char *text = f->message ? f->message : fh_fault_text(f->status);
-    r->stream = false;
     if (f->status) {
+        r->stream = false;
         hfsb_buf_truncate(&r->fields, 0);
         if (f->shape == FH_TEXT) fh_raw(r, f->status, "text/plain", text);
         else if (f->shape == FH_HTML) fh_html(r, f->status, text);

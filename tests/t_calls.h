@@ -13,7 +13,7 @@
 
 typedef enum tc_act {
     TC_PASS,
-    TC_DELAY,        /* 20 ms, then pass */
+    TC_DELAY,        /* 2 ms, then pass */
     TC_DROP_BEFORE,  /* the connection ends, the server hears nothing */
     TC_DROP_RUNNING, /* ... once the server has the request */
     TC_DROP_AFTER,   /* ... once the server has answered */
@@ -31,7 +31,8 @@ typedef struct tc_proxy {
     unsigned        port;
     pthread_t       thread;
     pthread_mutex_t lock; /* for what follows */
-    unsigned        to;   /* the server's port */
+    unsigned        to;   /* the server's port, */
+    unsigned        then; /* ... and after the next lost reply (0: the same) */
     bool            foreign;
     bool            only_posts; /* health and the like always pass */
     bool            raw; /* bytes as they come; ends after the next of: */
@@ -52,6 +53,18 @@ typedef struct tc_proxy {
     size_t          live;
     bool            ended;
 } tc_proxy;
+
+static tc_proxy *tc_proxies[2]; /* those that are open */
+
+/* What the proxies have counted until now may be looked at. */
+HFSBI_UNUSED static void tc_settle(void) {
+    size_t i;
+    for (i = 0; i < TT_COUNT(tc_proxies); i++)
+        if (tc_proxies[i]) {
+            pthread_mutex_lock(&tc_proxies[i]->lock);
+            pthread_mutex_unlock(&tc_proxies[i]->lock);
+        }
+}
 
 static int tc_dial(unsigned port) {
     struct sockaddr_in a;
@@ -87,6 +100,7 @@ static int tc_listen(unsigned *port) {
 /* What to do with this request. Under the lock. */
 static tc_act tc_next(tc_proxy *p, bool post) {
     static const tc_act all[] = {TC_PASS,        TC_PASS,     TC_PASS,
+                                 TC_PASS,        TC_PASS,     TC_PASS,
                                  TC_PASS,        TC_PASS,     TC_DELAY,
                                  TC_DROP_BEFORE, TC_DROP_RUNNING,
                                  TC_DROP_AFTER,  TC_TRUNCATE, TC_PAGE_BEFORE,
@@ -142,7 +156,7 @@ static bool tc_forward(tc_proxy *p, hfsb_str head, hfsb_str body, bool wait,
     if (hfsb_buf_append(&request, body) != HFSB_OK) abort();
     ok = ts_send(&c, hfsb_buf_str(&request));
     if (ok && wait) ok = ts_read(&c, &reply, false);
-    else tt_sleep_ms(3); /* let it be read, not reset */
+    else tt_sleep_ms(1); /* let it be read, not reset */
     if (ok && wait) {
         tc_without(out, hfsb_str_make(reply.head.ptr, reply.head.len - 2),
                    p->foreign ? says : says + 1);
@@ -201,7 +215,7 @@ static bool tc_answer(tc_proxy *p, ts_conn *c, hfsb_str head, hfsb_str body) {
             tc_count_body(p, body);
     }
     pthread_mutex_unlock(&p->lock);
-    if (act == TC_DELAY) tt_sleep_ms(20);
+    if (act == TC_DELAY) tt_sleep_ms(2);
     if (act == TC_DROP_BEFORE) return false;
     if (act == TC_CANNED) ok = hfsb_buf_append(&out, hfsb_cstr(p->canned)) == HFSB_OK;
     else if (act == TC_PAGE_BEFORE) tc_page(&out, 503);
@@ -209,6 +223,7 @@ static bool tc_answer(tc_proxy *p, ts_conn *c, hfsb_str head, hfsb_str body) {
         ok = hfsb_buf_append(&out, hfsb_cstr(tc_lost)) == HFSB_OK;
     else ok = tc_forward(p, head, body, act != TC_DROP_RUNNING, &out);
     if (act == TC_PAGE_AFTER) tc_page(&out, 502);
+    if (act == TC_DROP_AFTER && p->then) p->to = p->then;
     if (act == TC_HANG) (void)ts_closes(c, 20000);
     if (act == TC_TRUNCATE) out.len /= 2;
     if (act == TC_DROP_RUNNING || act == TC_DROP_AFTER || act == TC_HANG)
@@ -316,6 +331,7 @@ HFSBI_UNUSED static void tc_proxy_open(tc_proxy *p, unsigned to) {
     pthread_mutex_init(&p->lock, NULL);
     p->to = to;
     p->listener = tc_listen(&p->port);
+    tc_proxies[tc_proxies[0] != NULL] = p;
     if (pthread_create(&p->thread, NULL, tc_accept, p)) abort();
 }
 
@@ -333,6 +349,7 @@ HFSBI_UNUSED static void tc_proxy_close(tc_proxy *p) {
         if (live) tt_sleep_ms(1);
     }
     tt_sleep_ms(2); /* the last thread has let go of the lock */
+    tc_proxies[tc_proxies[0] != p] = NULL;
     pthread_mutex_destroy(&p->lock);
     hfsb_buf_free(&p->head);
     hfsb_buf_free(&p->body);
@@ -341,7 +358,7 @@ HFSBI_UNUSED static void tc_proxy_close(tc_proxy *p) {
 /* The next requests are treated so, then all pass. */
 HFSBI_UNUSED static void tc_plan(tc_proxy *p, const tc_act *acts, size_t n) {
     pthread_mutex_lock(&p->lock);
-    memcpy(p->queue, acts, n * sizeof *acts);
+    if (n) memcpy(p->queue, acts, n * sizeof *acts);
     p->queue_count = n;
     p->queue_at = p->asked = p->asked_posts = p->reached = p->repeats = 0;
     pthread_mutex_unlock(&p->lock);
@@ -429,6 +446,7 @@ HFSBI_UNUSED static void tc_do(tt_reply *r, tc_box *b, const char *tool,
     r->st = hfsb_sandbox_call(b->sandbox, hfsb_cstr(tool), doc.root, opts,
                               cancel, &r->res);
     tt_look(r);
+    tc_settle();
     hfsb_json_free(&doc);
     tc_no_secret(hfsb_buf_str(&r->res.error));
     tc_no_secret(hfsb_buf_str(&r->res.output));

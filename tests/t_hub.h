@@ -53,7 +53,7 @@ typedef struct t_hub {
 
 /* ---- the transport ---- */
 
-static hfsb_str t_field(const t_request *request, const char *name) {
+HFSBI_UNUSED static hfsb_str t_field(const t_request *request, const char *name) {
     static char key[64];
     hfsb_str    all = hfsb_buf_str(&request->fields), value = HFSB_INIT;
     size_t      at;
@@ -64,7 +64,7 @@ static hfsb_str t_field(const t_request *request, const char *name) {
     return hfsb_str_slice(value, 0, hfsb_str_find_byte(value, '\n'));
 }
 
-static void t_keep(t_hub *h, const hfsb_http_call *call, t_request *r) {
+HFSBI_UNUSED static void t_keep(t_hub *h, const hfsb_http_call *call, t_request *r) {
     hfsb_str endpoint = HFSB_LIT("http://hub.test"), url = call->url;
     size_t   i, j;
     if (h->hub) endpoint = hfsb_hub_endpoint(h->hub);
@@ -88,7 +88,7 @@ static void t_keep(t_hub *h, const hfsb_http_call *call, t_request *r) {
     h->idle_ms = call->idle_ms;
 }
 
-static bool t_give_head(const hfsb_http_call *call, const t_reply *reply) {
+HFSBI_UNUSED static bool t_give_head(const hfsb_http_call *call, const t_reply *reply) {
     hfsb_http_field fields[16];
     size_t          count = 0;
     hfsb_str        rest = hfsb_cstr(reply->fields);
@@ -111,7 +111,7 @@ static bool t_give_head(const hfsb_http_call *call, const t_reply *reply) {
            call->on_head(call->user, reply->status, fields, count);
 }
 
-static bool t_give(const hfsb_http_call *call, const t_reply *reply) {
+HFSBI_UNUSED static bool t_give(const hfsb_http_call *call, const t_reply *reply) {
     hfsb_str body = hfsb_cstr(reply->body);
     if (!t_give_head(call, reply)) return false;
     while (body.len) {
@@ -126,7 +126,7 @@ static bool t_give(const hfsb_http_call *call, const t_reply *reply) {
     return true;
 }
 
-static hfsb_status t_perform(void *user, const hfsb_http_call *call,
+HFSBI_UNUSED static hfsb_status t_perform(void *user, const hfsb_http_call *call,
                              bool *sent, hfsb_err *err) {
     t_hub     *h = (t_hub *)user;
     t_request *r;
@@ -160,7 +160,7 @@ static hfsb_status t_perform(void *user, const hfsb_http_call *call,
 
 /* ---- a hub on it ---- */
 
-static void t_hub_log(void *user, hfsb_str line) {
+HFSBI_UNUSED static void t_hub_log(void *user, hfsb_str line) {
     t_hub *h = (t_hub *)user;
     T_CHECK(hfsb_buf_printf(&h->log, "%.*s\n", (int)line.len, line.ptr) ==
             HFSB_OK);
@@ -169,7 +169,7 @@ static void t_hub_log(void *user, hfsb_str line) {
 }
 
 /* What it was sent, forgotten. */
-static void t_hub_forget(t_hub *h) {
+HFSBI_UNUSED static void t_hub_forget(t_hub *h) {
     size_t i;
     for (i = 0; i < h->sent_count; i++) {
         hfsb_buf_free(&h->sent[i].line);
@@ -183,7 +183,7 @@ static void t_hub_forget(t_hub *h) {
     h->lines = 0;
 }
 
-static void t_hub_init(t_hub *h) {
+HFSBI_UNUSED static void t_hub_init(t_hub *h) {
     memset(h, 0, sizeof *h);
     h->transport.perform = t_perform;
     h->transport.user = h;
@@ -195,12 +195,12 @@ static void t_hub_init(t_hub *h) {
     h->opts.user = h;
 }
 
-static void t_hub_open(t_hub *h) {
+HFSBI_UNUSED static void t_hub_open(t_hub *h) {
     T_CHECK(hfsb_hub_open(&h->opts, &h->hub, &h->err) == HFSB_OK);
     T_CHECK(hfsb_cancel_open(NULL, &h->cancel, NULL) == HFSB_OK);
 }
 
-static void t_hub_close(t_hub *h) {
+HFSBI_UNUSED static void t_hub_close(t_hub *h) {
     hfsb_hub_close(h->hub);
     hfsb_cancel_close(h->cancel);
     t_hub_forget(h);
@@ -210,7 +210,7 @@ static void t_hub_close(t_hub *h) {
 }
 
 /* From here on it answers so; what was sent before is forgotten. */
-static void t_hub_script(t_hub *h, const t_reply *script, size_t count) {
+HFSBI_UNUSED static void t_hub_script(t_hub *h, const t_reply *script, size_t count) {
     t_hub_forget(h);
     h->script = script;
     h->script_count = count;
@@ -221,18 +221,18 @@ static void t_hub_script(t_hub *h, const t_reply *script, size_t count) {
 #define T_SCRIPT(h, script) \
     t_hub_script(h, script, sizeof(script) / sizeof *(script))
 
-static bool t_says(const t_hub *h, const char *part) {
+HFSBI_UNUSED static bool t_says(const t_hub *h, const char *part) {
     bool says = strstr(h->err.msg, part) != NULL;
     if (!says) printf("  \"%s\" is not in: %s\n", part, h->err.msg);
     return says;
 }
 
-static hfsb_str t_s(const char *text) {
+HFSBI_UNUSED static hfsb_str t_s(const char *text) {
     return hfsb_cstr(text);
 }
 
 /* A line of a log: "time|line\n". */
-static HFSBI_UNUSED bool t_line(void *user, hfsb_str line, hfsb_str time) {
+HFSBI_UNUSED static bool t_line(void *user, hfsb_str line, hfsb_str time) {
     t_hub *h = (t_hub *)user;
     T_CHECK(hfsb_buf_printf(&h->text, "%.*s|%.*s\n", (int)time.len,
                             time.len ? time.ptr : "", (int)line.len,

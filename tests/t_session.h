@@ -9,47 +9,47 @@
 
 /* ---- the log; it is called from several threads ---- */
 
-static pthread_mutex_t ts_log_lock = PTHREAD_MUTEX_INITIALIZER;
-static hfsb_buf        ts_lines; /* an LF behind each */
+static pthread_mutex_t sn_log_lock = PTHREAD_MUTEX_INITIALIZER;
+static hfsb_buf        sn_lines; /* an LF behind each */
 
-HFSBI_UNUSED static void ts_log(void *user, hfsb_str line) {
+HFSBI_UNUSED static void sn_log(void *user, hfsb_str line) {
     (void)user;
-    pthread_mutex_lock(&ts_log_lock);
-    if (hfsb_buf_append(&ts_lines, line) != HFSB_OK ||
-        hfsb_buf_append_byte(&ts_lines, '\n') != HFSB_OK)
+    pthread_mutex_lock(&sn_log_lock);
+    if (hfsb_buf_append(&sn_lines, line) != HFSB_OK ||
+        hfsb_buf_append_byte(&sn_lines, '\n') != HFSB_OK)
         abort();
-    pthread_mutex_unlock(&ts_log_lock);
+    pthread_mutex_unlock(&sn_log_lock);
 }
 
 /* How often the log said it. */
-HFSBI_UNUSED static size_t ts_heard(const char *part) {
+HFSBI_UNUSED static size_t sn_heard(const char *part) {
     hfsb_str rest, needle = hfsb_cstr(part);
     size_t   n = 0, at;
-    pthread_mutex_lock(&ts_log_lock);
-    rest = hfsb_buf_str(&ts_lines);
+    pthread_mutex_lock(&sn_log_lock);
+    rest = hfsb_buf_str(&sn_lines);
     while ((at = hfsb_str_find(rest, needle)) != HFSB_NPOS) {
         n++;
         rest = hfsb_str_slice(rest, at + needle.len, rest.len);
     }
-    pthread_mutex_unlock(&ts_log_lock);
+    pthread_mutex_unlock(&sn_log_lock);
     return n;
 }
 
-HFSBI_UNUSED static void ts_forget(void) {
-    pthread_mutex_lock(&ts_log_lock);
-    hfsb_buf_free(&ts_lines);
-    pthread_mutex_unlock(&ts_log_lock);
+HFSBI_UNUSED static void sn_forget(void) {
+    pthread_mutex_lock(&sn_log_lock);
+    hfsb_buf_free(&sn_lines);
+    pthread_mutex_unlock(&sn_log_lock);
 }
 
 /* ---- sessions and calls ---- */
 
 /* A session of the local runtime on the current directory. */
-HFSBI_UNUSED static hfsb_session *ts_open_local(void) {
+HFSBI_UNUSED static hfsb_session *sn_open_local(void) {
     hfsb_session_opts opts = HFSB_INIT;
     hfsb_session     *session = NULL;
     hfsb_err          err;
     opts.model = HFSB_LIT("ollama/tiny");
-    opts.log = ts_log;
+    opts.log = sn_log;
     opts.alloc = tt_alloc();
     T_CHECK(hfsb_session_open(&opts, &session, &err) == HFSB_OK);
     if (!session) {
@@ -59,14 +59,14 @@ HFSBI_UNUSED static hfsb_session *ts_open_local(void) {
     return session;
 }
 
-HFSBI_UNUSED static void ts_close(hfsb_session *session) {
+HFSBI_UNUSED static void sn_close(hfsb_session *session) {
     hfsb_err err = HFSB_INIT;
     T_CHECK(hfsb_session_close(session, &err) == HFSB_OK);
     if (err.msg[0]) printf("close: %s\n", err.msg);
 }
 
 /* A call with arguments as JSON text; may run in any thread. */
-HFSBI_UNUSED static void ts_do(tt_reply *r, hfsb_session *session,
+HFSBI_UNUSED static void sn_do(tt_reply *r, hfsb_session *session,
                                const char *tool, hfsb_str json,
                                const hfsb_cancel *cancel) {
     tt_drop(r);
@@ -75,21 +75,21 @@ HFSBI_UNUSED static void ts_do(tt_reply *r, hfsb_session *session,
     tt_look(r);
 }
 
-HFSBI_UNUSED static void ts_call(tt_reply *r, hfsb_session *session,
+HFSBI_UNUSED static void sn_call(tt_reply *r, hfsb_session *session,
                                  const char *tool, const char *keys, ...) {
     hfsb_buf json = HFSB_INIT;
     va_list  ap;
     va_start(ap, keys);
     tt_arguments(&json, keys, ap);
     va_end(ap);
-    ts_do(r, session, tool, hfsb_buf_str(&json), NULL);
+    sn_do(r, session, tool, hfsb_buf_str(&json), NULL);
     T_CHECK(r->sane);
     hfsb_buf_free(&json);
 }
 
 /* Names of the tools that are defined, a blank behind each, in *names; every
    schema of an object must be closed. */
-HFSBI_UNUSED static void ts_definitions(const hfsb_session *session,
+HFSBI_UNUSED static void sn_definitions(const hfsb_session *session,
                                         hfsb_tools_format   format,
                                         hfsb_buf           *names) {
     static const char *const keys[] = {"parameters", "parameters",

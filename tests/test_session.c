@@ -135,7 +135,7 @@ static void sessions_open_only_with_the_token_they_need(void) {
                 T_CHECK(hfsb_session_open(&opts, &session, &err) == HFSB_OK);
                 T_CHECK(session &&
                         hfsb_session_runtime(session) == opts.runtime);
-                ts_close(session);
+                sn_close(session);
                 continue;
             }
             T_CHECK(hfsb_session_open(&opts, &session, &err) == HFSB_AUTH);
@@ -153,33 +153,33 @@ static void sessions_open_only_with_the_token_they_need(void) {
 /* ---- the local runtime ---- */
 
 static void local_tools_work_and_files_are_read_before_they_change(void) {
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     tt_reply      r = HFSB_INIT;
     hfsb_err      err;
     T_CHECK(hfsb_session_runtime(s) == HFSB_RUNTIME_LOCAL);
     T_CHECK(hfsb_session_sandbox(s) == NULL);
     T_CHECK(hfsb_session_wait_ready(s, NULL, &err) == HFSB_OK);
     tt_put("old.txt", HFSB_LIT("one\ntwo\n"));
-    ts_call(&r, s, "bash", "command=s", "echo hi; pwd >/dev/null");
+    sn_call(&r, s, "bash", "command=s", "echo hi; pwd >/dev/null");
     TT_OK(&r, "hi\n");
-    ts_call(&r, s, "edit", "path=s old_str=s new_str=s", "old.txt", "two",
+    sn_call(&r, s, "edit", "path=s old_str=s new_str=s", "old.txt", "two",
             "2");
     TT_FAIL(&r, "File old.txt has not been read this session.");
-    ts_call(&r, s, "write", "path=s content=s", "old.txt", "new");
+    sn_call(&r, s, "write", "path=s content=s", "old.txt", "new");
     TT_FAIL(&r, "File old.txt exists but has not been read this session.");
     TT_FILE("old.txt", "one\ntwo\n");
-    ts_call(&r, s, "read", "path=s", "old.txt");
+    sn_call(&r, s, "read", "path=s", "old.txt");
     TT_OK(&r, "1\tone\n2\ttwo");
-    ts_call(&r, s, "edit", "path=s old_str=s new_str=s", "old.txt", "two",
+    sn_call(&r, s, "edit", "path=s old_str=s new_str=s", "old.txt", "two",
             "2");
     TT_OK(&r, NULL);
     TT_FILE("old.txt", "one\n2\n");
-    ts_call(&r, s, "write", "path=s content=s", "new.txt", "x");
+    sn_call(&r, s, "write", "path=s content=s", "new.txt", "x");
     TT_OK(&r, "Wrote 1 bytes to new.txt");
-    ts_call(&r, s, "write", "path=s content=s", "new.txt", "y");
+    sn_call(&r, s, "write", "path=s content=s", "new.txt", "y");
     TT_OK(&r, "Wrote 1 bytes to new.txt");
     tt_drop(&r);
-    ts_close(s);
+    sn_close(s);
     unlink("old.txt");
     unlink("new.txt");
 }
@@ -203,25 +203,25 @@ static void wrong_calls_say_what_is_wrong(void) {
          "line 1, column 13: expected each key once"},
         {"read", "{}", HFSB_ARG, "\"path\" is missing"},
     };
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     tt_reply      r = HFSB_INIT;
     size_t        i;
     for (i = 0; i < TT_COUNT(table); i++) {
-        ts_do(&r, s, table[i].tool, hfsb_cstr(table[i].arguments), NULL);
+        sn_do(&r, s, table[i].tool, hfsb_cstr(table[i].arguments), NULL);
         T_CHECK(r.sane && r.st == table[i].st);
         TT_FAIL(&r, table[i].error);
     }
     tt_drop(&r);
-    ts_close(s);
+    sn_close(s);
     T_CHECK(hfsb_session_close(NULL, NULL) == HFSB_OK);
 }
 
 static void keys_that_are_not_known_are_noted_or_refused(void) {
-    hfsb_session    *s = ts_open_local();
+    hfsb_session    *s = sn_open_local();
     hfsb_call_opts   strict = HFSB_INIT;
     hfsb_tool_result res;
     tt_reply         r = HFSB_INIT;
-    ts_call(&r, s, "plan_tool", "todos=j extra=j", "[]", "1");
+    sn_call(&r, s, "plan_tool", "todos=j extra=j", "[]", "1");
     TT_OK(&r, "Plan updated: 0 pending, 0 in progress, 0 completed.\n"
               "(unknown key ignored: extra)");
     tt_drop(&r);
@@ -235,7 +235,7 @@ static void keys_that_are_not_known_are_noted_or_refused(void) {
                               &res) == HFSB_ARG);
     T_CHECK(tt_says(&res.error, "todos"));
     hfsb_tool_result_free(&res);
-    ts_close(s);
+    sn_close(s);
 }
 
 static void *cancel_soon(void *user) {
@@ -245,19 +245,19 @@ static void *cancel_soon(void *user) {
 }
 
 static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     hfsb_cancel  *cancel = NULL;
     hfsb_alloc    alloc = tt_alloc();
     tt_reply      r = HFSB_INIT;
     pthread_t     thread;
     long long     begin;
     T_CHECK(hfsb_cancel_open(&alloc, &cancel, NULL) == HFSB_OK);
-    ts_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo fine\"}"), cancel);
+    sn_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo fine\"}"), cancel);
     T_CHECK(r.st == HFSB_OK);
     TT_OK(&r, "fine\n");
     if (pthread_create(&thread, NULL, cancel_soon, cancel)) abort();
     begin = hfsb_clock_ms();
-    ts_do(&r, s, "bash",
+    sn_do(&r, s, "bash",
           HFSB_LIT("{\"command\":\"echo begun; sleep 30; echo not\"}"),
           cancel);
     pthread_join(thread, NULL);
@@ -265,37 +265,37 @@ static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
     T_CHECK(r.st == HFSB_CANCELLED);
     TT_ENDS(&r, "begun\n", "cancelled");
     /* it stays set: nothing is begun */
-    ts_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo x > made\"}"), cancel);
+    sn_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo x > made\"}"), cancel);
     T_CHECK(r.st == HFSB_CANCELLED && access("made", F_OK) != 0);
     TT_ENDS(&r, "", "cancelled");
     hfsb_cancel_reset(cancel);
     /* a call that waits for another's command only stops to wait */
-    ts_do(&r, s, "bash",
+    sn_do(&r, s, "bash",
           HFSB_LIT("{\"command\":\"sleep 30\",\"background\":true,"
                    "\"id\":\"bg\"}"),
           cancel);
     T_CHECK(r.st == HFSB_OK);
     if (pthread_create(&thread, NULL, cancel_soon, cancel)) abort();
-    ts_do(&r, s, "bash_output", HFSB_LIT("{\"id\":\"bg\",\"wait_ms\":30000}"),
+    sn_do(&r, s, "bash_output", HFSB_LIT("{\"id\":\"bg\",\"wait_ms\":30000}"),
           cancel);
     pthread_join(thread, NULL);
     T_CHECK(r.st == HFSB_CANCELLED);
-    ts_call(&r, s, "bash_output", "id=s", "bg");
+    sn_call(&r, s, "bash_output", "id=s", "bg");
     T_CHECK(r.res.success && tt_flag(&r, "running"));
-    ts_call(&r, s, "kill", "id=s", "bg");
+    sn_call(&r, s, "kill", "id=s", "bg");
     TT_OK(&r, NULL);
     tt_drop(&r);
     hfsb_cancel_close(cancel);
-    ts_close(s);
+    sn_close(s);
 }
 
 static void local_definitions_have_the_plan_and_no_sandbox(void) {
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     hfsb_buf      own = HFSB_INIT, all = HFSB_INIT;
     int           f;
     for (f = 0; f < 4; f++) {
         hfsb_buf names = HFSB_INIT;
-        ts_definitions(s, (hfsb_tools_format)f, &names);
+        sn_definitions(s, (hfsb_tools_format)f, &names);
         T_STR(names, "bash bash_output bash_input kill read write edit "
                      "multi_edit apply_patch exists plan_tool ");
         hfsb_buf_free(&names);
@@ -308,7 +308,7 @@ static void local_definitions_have_the_plan_and_no_sandbox(void) {
                                            own.len - 1)));
     hfsb_buf_free(&own);
     hfsb_buf_free(&all);
-    ts_close(s);
+    sn_close(s);
 }
 
 /* ---- the plan ---- */
@@ -327,13 +327,13 @@ static void check_plan(int line, hfsb_session *s, const char *want) {
 #define PLAN(s, want) check_plan(__LINE__, s, want)
 
 static void a_plan_replaces_the_one_before_with_a_copy(void) {
-    hfsb_session    *s = ts_open_local();
+    hfsb_session    *s = sn_open_local();
     tt_reply         r = HFSB_INIT;
     hfsb_json_doc    doc = HFSB_INIT;
     hfsb_tool_result res;
     char text[] = "{\"todos\":[" ITEM("9", "mine", "pending") "]}";
     PLAN(s, "[]");
-    ts_call(&r, s, "plan_tool", "todos=j",
+    sn_call(&r, s, "plan_tool", "todos=j",
             "[" ITEM("1", "look", "completed") "," ITEM(
                 "2", "do \\\"it\\\"", "in_progress") ","
             ITEM("3", "", "pending") "]");
@@ -343,7 +343,7 @@ static void a_plan_replaces_the_one_before_with_a_copy(void) {
                 "2", "do \\\"it\\\"", "in_progress") ","
             ITEM("3", "", "pending") "]");
     /* the whole plan goes, and keys that are none of its own with it */
-    ts_call(&r, s, "plan_tool", "todos=j",
+    sn_call(&r, s, "plan_tool", "todos=j",
             "[{\"status\":\"pending\",\"id\":\"7\",\"content\":\"c\","
             "\"more\":1}]");
     TT_OK(&r, NULL);
@@ -357,10 +357,10 @@ static void a_plan_replaces_the_one_before_with_a_copy(void) {
     hfsb_json_free(&doc);
     memset(text, '!', sizeof text);
     PLAN(s, "[" ITEM("9", "mine", "pending") "]");
-    ts_call(&r, s, "plan_tool", "todos=j", "[]");
+    sn_call(&r, s, "plan_tool", "todos=j", "[]");
     PLAN(s, "[]");
     tt_drop(&r);
-    ts_close(s);
+    sn_close(s);
 }
 
 static void a_wrong_plan_names_the_fault_and_changes_nothing(void) {
@@ -393,28 +393,28 @@ static void a_wrong_plan_names_the_fault_and_changes_nothing(void) {
          "found \"\""},
         {"{\"todos\":[" ITEM("1", "c", "Pending") "]}", "todos[0]: \"status\""},
     };
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     tt_reply      r = HFSB_INIT;
     size_t        i;
-    ts_call(&r, s, "plan_tool", "todos=j", "[" ITEM("0", "k", "pending") "]");
+    sn_call(&r, s, "plan_tool", "todos=j", "[" ITEM("0", "k", "pending") "]");
     for (i = 0; i < TT_COUNT(table); i++) {
         hfsb_str text = t_exact(table[i].arguments,
                                 strlen(table[i].arguments));
-        ts_do(&r, s, "plan_tool", text, NULL);
+        sn_do(&r, s, "plan_tool", text, NULL);
         T_CHECK(r.sane && r.st == HFSB_ARG);
         TT_FAIL(&r, table[i].says);
         PLAN(s, "[" ITEM("0", "k", "pending") "]");
         t_drop(text);
     }
     tt_drop(&r);
-    ts_close(s);
+    sn_close(s);
 }
 
 /* ---- the reminder ---- */
 
 static void set_plan(hfsb_session *s, const char *todos) {
     tt_reply r = HFSB_INIT;
-    ts_call(&r, s, "plan_tool", "todos=j", todos);
+    sn_call(&r, s, "plan_tool", "todos=j", todos);
     TT_OK(&r, NULL);
     tt_drop(&r);
 }
@@ -431,22 +431,22 @@ static bool reminds(hfsb_session *s, bool called_tools) {
 }
 
 static void open_items_remind_twice_in_a_row_at_most(void) {
-    hfsb_session *s = ts_open_local();
-    ts_forget();
+    hfsb_session *s = sn_open_local();
+    sn_forget();
     T_CHECK(!reminds(s, false)); /* no plan */
     set_plan(s, "[]");
     T_CHECK(!reminds(s, false));
     set_plan(s, "[" ITEM("1", "a", "completed") "]");
     T_CHECK(!reminds(s, false));
-    T_CHECK(ts_heard("Reminded") == 0);
+    T_CHECK(sn_heard("Reminded") == 0);
     set_plan(s, "[" ITEM("1", "a", "completed") "," ITEM("2", "b", "pending")
                 "]");
     T_CHECK(!reminds(s, true)); /* tools were called */
     T_CHECK(reminds(s, false));
-    T_CHECK(ts_heard("Reminded the model of 1 open item of its plan (1 of 2)")
+    T_CHECK(sn_heard("Reminded the model of 1 open item of its plan (1 of 2)")
             == 1);
     T_CHECK(reminds(s, false));
-    T_CHECK(ts_heard("(2 of 2)") == 1);
+    T_CHECK(sn_heard("(2 of 2)") == 1);
     T_CHECK(!reminds(s, false));
     T_CHECK(!reminds(s, false));
     set_plan(s, "[" ITEM("2", "b", "in_progress") "]"); /* resets nothing */
@@ -460,13 +460,13 @@ static void open_items_remind_twice_in_a_row_at_most(void) {
     set_plan(s, "[" ITEM("2", "b", "completed") "]");
     T_CHECK(!reminds(s, true));
     T_CHECK(!reminds(s, false));
-    T_CHECK(ts_heard("Reminded") == 5);
-    ts_close(s);
-    ts_forget();
+    T_CHECK(sn_heard("Reminded") == 5);
+    sn_close(s);
+    sn_forget();
 }
 
 static void a_reminder_lists_four_items_on_a_line_each(void) {
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     hfsb_buf      out = HFSB_INIT, todos = HFSB_INIT;
     hfsb_str      text;
     T_CHECK(hfsb_buf_append(&out, HFSB_LIT("kept")) == HFSB_OK);
@@ -505,7 +505,7 @@ static void a_reminder_lists_four_items_on_a_line_each(void) {
     T_CHECK(tt_says(&out, "- 3 (pending): c\n"));
     hfsb_buf_free(&out);
     hfsb_buf_free(&todos);
-    ts_close(s);
+    sn_close(s);
 }
 
 /* ---- threads, memory ---- */
@@ -519,13 +519,13 @@ static void *use_it(void *user) {
     for (i = 0; i < 40; i++) {
         tt_reply r = HFSB_INIT;
         hfsb_buf out = HFSB_INIT;
-        ts_do(&r, s, "plan_tool",
+        sn_do(&r, s, "plan_tool",
               HFSB_LIT("{\"todos\":[" ITEM("1", "c", "pending") "]}"), NULL);
         *ok = *ok && r.st == HFSB_OK && r.sane;
         (void)hfsb_session_remind(s, i % 3 == 0, &out);
         *ok = *ok && hfsb_session_plan(s, &out, NULL) == HFSB_OK;
         if (i % 10 == 0) {
-            ts_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo x\"}"), NULL);
+            sn_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo x\"}"), NULL);
             *ok = *ok && r.res.success;
         }
         tt_drop(&r);
@@ -535,7 +535,7 @@ static void *use_it(void *user) {
 }
 
 static void many_threads_use_one_session(void) {
-    hfsb_session *s = ts_open_local();
+    hfsb_session *s = sn_open_local();
     pthread_t     threads[4];
     size_t        i;
     for (i = 0; i < TT_COUNT(threads); i++)
@@ -546,8 +546,8 @@ static void many_threads_use_one_session(void) {
         T_CHECK(*(bool *)ok);
         free(ok);
     }
-    ts_close(s);
-    ts_forget();
+    sn_close(s);
+    sn_forget();
 }
 
 static void use_with_little_memory(hfsb_alloc alloc, const t_heap *heap) {

@@ -54,6 +54,10 @@ item make-test sh tests/checks/fresh.sh
 # these wait most of the time: others compile meanwhile
 {
     item cli sh tests/checks/cli.sh
+    item cli-hub sh tests/checks/cli_hub.sh
+    item agent sh tests/checks/agent.sh
+    item circle sh tests/checks/circle.sh
+    item tls sh tests/checks/tls.sh
     item server sh tests/checks/server.sh
     item client sh tests/checks/client.sh
     item server-limits sh tests/checks/server_limits.sh
