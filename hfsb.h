@@ -25080,16 +25080,24 @@ static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
     hfsbi_err_add(err, ")");
 }
 
+/* Not so much of it that there is no room for the advice. */
+static void hfsbi_hub_quote(hfsb_str said, hfsb_err *err) {
+    size_t n = said.len;
+    if (n > 800) n = 800;
+    while (n < said.len && ((unsigned char)said.ptr[n] & 0xC0u) == 0x80u) n--;
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, hfsb_str_slice(said, 0, n), n);
+    if (n < said.len) hfsbi_err_add(err, "...");
+}
+
 static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
                                      const hfsbi_hub_request *request,
                                      hfsb_str said, hfsb_err *err) {
     hfsb_status code = hfsbi_hub_meaning(hub, request, said);
     (void)hfsbi_fail(err, code, 0, "Could not %s: HTTP %d", request->what,
                      request->reply.status);
-    if (said.len) {
-        hfsbi_err_add(err, ": ");
-        hfsbi_err_quote(err, said, 600);
-    } else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
+    if (said.len) hfsbi_hub_quote(said, err);
+    else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
         hfsbi_err_add(err, " and a page of HTML");
     if (!hfsb_str_ends(said, HFSB_LIT("."))) hfsbi_err_add(err, ".");
     hfsbi_hub_advise(hub, request, code, err);
@@ -29249,8 +29257,8 @@ static hfsb_status hfsbi_take_whole(hfsbi_take_file *f, bool *foreign,
 
 /* ---- in pieces, through bash ---- */
 
-/* Says "none", "dir" or "denied"; or size and time of the file, and on the
-   next line the n-th piece of it. */
+/* Says "none", "dir" or "denied"; or size, inode and time of the file, and on
+   the next line the n-th piece of it. */
 static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
                                        hfsb_buf *out) {
     hfsb_str   path = f->copy.remote;
@@ -29263,7 +29271,7 @@ static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
     hfsbi_putf(&sink,
                "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
                "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
-               "echo denied; else stat -L -c '%%s %%Y' -- \"$f\" && dd "
+               "echo denied; else stat -L -c '%%s %%i %%y' -- \"$f\" && dd "
                "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
                "tr -d '\\n'; fi",
                (int)HFSBI_COPY_PIECE, n);
@@ -31670,7 +31678,7 @@ HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
     if (!hfsbi_session_claim(session, &wish, cancel)) {
         pthread_mutex_unlock(&session->lock);
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
-                          "Cancelled while another sandbox was being made.");
+                          "Cancelled before a sandbox was made.");
     }
     make = !session->box ||
            (session->box->automatic &&

@@ -290,16 +290,24 @@ static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
     hfsbi_err_add(err, ")");
 }
 
+/* Not so much of it that there is no room for the advice. */
+static void hfsbi_hub_quote(hfsb_str said, hfsb_err *err) {
+    size_t n = said.len;
+    if (n > 800) n = 800;
+    while (n < said.len && ((unsigned char)said.ptr[n] & 0xC0u) == 0x80u) n--;
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, hfsb_str_slice(said, 0, n), n);
+    if (n < said.len) hfsbi_err_add(err, "...");
+}
+
 static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
                                      const hfsbi_hub_request *request,
                                      hfsb_str said, hfsb_err *err) {
     hfsb_status code = hfsbi_hub_meaning(hub, request, said);
     (void)hfsbi_fail(err, code, 0, "Could not %s: HTTP %d", request->what,
                      request->reply.status);
-    if (said.len) {
-        hfsbi_err_add(err, ": ");
-        hfsbi_err_quote(err, said, 600);
-    } else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
+    if (said.len) hfsbi_hub_quote(said, err);
+    else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
         hfsbi_err_add(err, " and a page of HTML");
     if (!hfsb_str_ends(said, HFSB_LIT("."))) hfsbi_err_add(err, ".");
     hfsbi_hub_advise(hub, request, code, err);

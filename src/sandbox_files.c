@@ -385,8 +385,8 @@ static hfsb_status hfsbi_take_whole(hfsbi_take_file *f, bool *foreign,
 
 /* ---- in pieces, through bash ---- */
 
-/* Says "none", "dir" or "denied"; or size and time of the file, and on the
-   next line the n-th piece of it. */
+/* Says "none", "dir" or "denied"; or size, inode and time of the file, and on
+   the next line the n-th piece of it. */
 static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
                                        hfsb_buf *out) {
     hfsb_str   path = f->copy.remote;
@@ -399,7 +399,7 @@ static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
     hfsbi_putf(&sink,
                "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
                "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
-               "echo denied; else stat -L -c '%%s %%Y' -- \"$f\" && dd "
+               "echo denied; else stat -L -c '%%s %%i %%y' -- \"$f\" && dd "
                "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
                "tr -d '\\n'; fi",
                (int)HFSBI_COPY_PIECE, n);

@@ -224,7 +224,7 @@ HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
     if (!hfsbi_session_claim(session, &wish, cancel)) {
         pthread_mutex_unlock(&session->lock);
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
-                          "Cancelled while another sandbox was being made.");
+                          "Cancelled before a sandbox was made.");
     }
     make = !session->box ||
            (session->box->automatic &&

@@ -211,7 +211,8 @@ typedef struct fh_fault_spec {
     const char *code;    /* X-Error-Code (NULL: none) */
     const char *fields;  /* more of them: "Retry-After: 1\r\nX: y" (NULL:
                            none) */
-    long long   delay_ms; /* before the answer; its request is done at once */
+    long long   delay_ms; /* before the answer; what was asked is done at
+                           once */
     fh_cut      cut;
     bool        work; /* what was asked is done all the same: with a cut a lost
                          answer, with a status a lie */

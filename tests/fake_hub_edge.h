@@ -177,13 +177,22 @@ static bool fh_move(int from, int to, hfsb_buf *keep, size_t max) {
     return to < 0 || fh_send(to, hfsb_str_make(piece, (size_t)n));
 }
 
-/* Both ways until the server is done. cut: the client gets nothing, or (of
-   the body) half of what there is. */
+static void fh_nap(fh_hub *hub, long long ms) {
+    struct pollfd p;
+    memset(&p, 0, sizeof p);
+    p.fd = hub->edge_stop[0];
+    p.events = POLLIN;
+    (void)poll(&p, 1, (int)ms);
+}
+
+/* Both ways until the server is done. With a cut or a delay the answer is
+   held until it is whole. */
 static void fh_relay(fh_hub *hub, fh_conn *c, hfsb_buf *in, fh_record *r,
-                     fh_cut cut) {
+                     fh_cut cut, long long delay_ms) {
     hfsb_buf      out = HFSB_INIT, held = HFSB_INIT;
     struct pollfd p[2];
-    bool          up = true;
+    bool          up = true, hold = cut || delay_ms;
+    size_t        max = 64 << 20;
     memset(p, 0, sizeof p);
     fh_forward_head(r, &out);
     FH_MUST(hfsb_buf_append(&out, hfsb_buf_str(in)));
@@ -199,16 +208,18 @@ static void fh_relay(fh_hub *hub, fh_conn *c, hfsb_buf *in, fh_record *r,
         p[0].events = p[1].events = POLLIN;
         if (poll(p, 2, -1) < 0 && errno != EINTR) break;
         if (p[0].revents &&
-            !fh_move(c->back, cut ? -1 : c->fd, cut ? &held : NULL, 1 << 20))
+            !fh_move(c->back, hold ? -1 : c->fd, hold ? &held : NULL, max))
             break;
         if (p[1].revents) {
             fh_lock(hub); /* the record is looked at by others */
             up = fh_move(c->fd, c->back, &r->body, FH_EDGE_KEPT);
             fh_unlock(hub);
-            if (!up && !cut) break; /* the client is gone: so are we */
+            if (!up && !hold) break; /* the client is gone: so are we */
         }
     }
-    if (cut >= FH_CUT_HEAD)
+    if (delay_ms) fh_nap(hub, delay_ms);
+    if (!cut) (void)fh_send(c->fd, hfsb_buf_str(&held));
+    else if (cut >= FH_CUT_HEAD)
         (void)fh_send(c->fd,
                       hfsb_str_slice(hfsb_buf_str(&held), 0,
                                      cut == FH_CUT_HEAD ? 20
@@ -218,14 +229,6 @@ static void fh_relay(fh_hub *hub, fh_conn *c, hfsb_buf *in, fh_record *r,
 }
 
 /* ---- one request ---- */
-
-static void fh_nap(fh_hub *hub, long long ms) {
-    struct pollfd p;
-    memset(&p, 0, sizeof p);
-    p.fd = hub->edge_stop[0];
-    p.events = POLLIN;
-    (void)poll(&p, 1, (int)ms);
-}
 
 static bool fh_edge_reply(fh_conn *c, fh_record *r, fh_reply *reply,
                           fh_cut cut) {
@@ -251,6 +254,15 @@ static void fh_linger_none(int fd, fh_cut cut) {
     now.l_linger = 0;
     if (cut == FH_RESET || cut == FH_RESET_BODY)
         (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+static bool fh_edge_dial(fh_hub *hub, fh_conn *c, unsigned port) {
+    int fd = fh_dial(port);
+    fh_lock(hub);
+    c->back = fd;
+    if (fd >= 0 && hub->stopping) shutdown(fd, SHUT_RDWR);
+    fh_unlock(hub);
+    return fd >= 0;
 }
 
 /* False: the connection is at its end. */
@@ -282,10 +294,9 @@ static bool fh_edge_one(fh_hub *hub, fh_conn *c, hfsb_buf *in,
     /* a lie after the work: the true answer is thrown away */
     cut = port && f.status && !f.cut ? FH_CLOSE : f.cut;
     fh_unlock(hub);
-    if (port && (c->back = fh_dial(port)) >= 0) {
-        if (f.delay_ms) fh_nap(hub, f.delay_ms);
+    if (port && fh_edge_dial(hub, c, port)) {
         fh_linger_none(c->fd, cut);
-        fh_relay(hub, c, in, r, cut);
+        fh_relay(hub, c, in, r, cut, f.delay_ms);
         fh_lock(hub);
         close(c->back);
         c->back = -1;
@@ -388,6 +399,7 @@ static void fh_edge_close(fh_hub *hub) {
     if (write(hub->edge_stop[1], "x", 1) != 1) fh_die("edge");
     pthread_join(hub->edge_thread, NULL);
     fh_lock(hub);
+    hub->stopping = true;
     for (c = hub->conns; c; c = c->next) {
         shutdown(c->fd, SHUT_RDWR);
         if (c->back >= 0) shutdown(c->back, SHUT_RDWR);

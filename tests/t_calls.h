@@ -41,17 +41,17 @@ typedef struct tc_proxy {
     bool            cut_up; /* counts what goes to the server */
     tc_act          queue[TC_QUEUE];
     size_t          queue_count, queue_at;
-    unsigned long long seed;   /* not 0: acts are taken at random */
-    const char     *canned;
-    size_t          asked;     /* requests that came */
-    size_t          asked_posts;
-    size_t          reached;   /* POSTs that the server got */
-    hfsb_buf        head, body; /* of the last that came (POSTs only) */
+    unsigned long long seed; /* not 0: acts are taken at random */
+    const char        *canned;
+    size_t             asked; /* requests that came */
+    size_t             asked_posts;
+    size_t             reached;    /* POSTs that the server got */
+    hfsb_buf           head, body; /* of the last that came (POSTs only) */
     unsigned long long bodies[TC_BODIES]; /* hashes of those POSTs */
-    size_t          repeats;   /* ... that came to the server again */
-    int             fds[TC_CONNS];
-    size_t          live;
-    bool            ended;
+    size_t             repeats; /* ... that came to the server again */
+    int                fds[TC_CONNS];
+    size_t             live;
+    bool               ended;
 } tc_proxy;
 
 static tc_proxy *tc_proxies[2]; /* those that are open */
@@ -68,7 +68,7 @@ HFSBI_UNUSED static void tc_settle(void) {
 
 static int tc_dial(unsigned port) {
     struct sockaddr_in a;
-    int                on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     memset(&a, 0, sizeof a);
     a.sin_family = AF_INET;
     a.sin_port = htons((unsigned short)port);
@@ -99,12 +99,11 @@ static int tc_listen(unsigned *port) {
 
 /* What to do with this request. Under the lock. */
 static tc_act tc_next(tc_proxy *p, bool post) {
-    static const tc_act all[] = {TC_PASS,        TC_PASS,     TC_PASS,
-                                 TC_PASS,        TC_PASS,     TC_PASS,
-                                 TC_PASS,        TC_PASS,     TC_DELAY,
-                                 TC_DROP_BEFORE, TC_DROP_RUNNING,
-                                 TC_DROP_AFTER,  TC_TRUNCATE, TC_PAGE_BEFORE,
-                                 TC_PAGE_AFTER};
+    static const tc_act all[] = {
+        TC_PASS,     TC_PASS,        TC_PASS,         TC_PASS,
+        TC_PASS,     TC_PASS,        TC_PASS,         TC_PASS,
+        TC_DELAY,    TC_DROP_BEFORE, TC_DROP_RUNNING, TC_DROP_AFTER,
+        TC_TRUNCATE, TC_PAGE_BEFORE, TC_PAGE_AFTER};
     if (p->only_posts && !post) return TC_PASS;
     if (p->queue_at < p->queue_count) return p->queue[p->queue_at++];
     if (p->seed) return all[t_random(&p->seed) % TT_COUNT(all)];
@@ -124,14 +123,17 @@ static void tc_count_body(tc_proxy *p, hfsb_str body) {
 }
 
 /* Copies a head without the fields of that name. */
-static void tc_without(hfsb_buf *out, hfsb_str head, const char *const *names) {
+static void tc_without(hfsb_buf *out, hfsb_str head,
+                       const char *const *names) {
     while (head.len) {
         size_t   end = hfsb_str_find(head, HFSB_LIT("\r\n"));
-        hfsb_str line = hfsb_str_slice(head, 0, end == HFSB_NPOS ? end : end + 2);
-        bool     drop = false;
-        size_t   i;
+        hfsb_str line =
+            hfsb_str_slice(head, 0, end == HFSB_NPOS ? end : end + 2);
+        bool   drop = false;
+        size_t i;
         for (i = 0; names[i]; i++)
-            if (line.len > strlen(names[i]) && line.ptr[strlen(names[i])] == ':' &&
+            if (line.len > strlen(names[i]) &&
+                line.ptr[strlen(names[i])] == ':' &&
                 !strncasecmp(line.ptr, names[i], strlen(names[i])))
                 drop = true;
         if (!drop && hfsb_buf_append(out, line) != HFSB_OK) abort();
@@ -146,10 +148,10 @@ static bool tc_forward(tc_proxy *p, hfsb_str head, hfsb_str body, bool wait,
     static const char *const ours[] = {"Connection", NULL};
     static const char *const says[] = {"X-Hfsb", "Transfer-Encoding",
                                        "Content-Length", NULL};
-    hfsb_buf request = HFSB_INIT;
-    ts_reply reply = HFSB_INIT;
-    ts_conn  c = HFSB_INIT;
-    bool     ok;
+    hfsb_buf                 request = HFSB_INIT;
+    ts_reply                 reply = HFSB_INIT;
+    ts_conn                  c = HFSB_INIT;
+    bool                     ok;
     c.fd = tc_dial(p->to);
     if (c.fd < 0) return false;
     tc_without(&request, head, p->foreign ? asks : ours);
@@ -177,10 +179,12 @@ static const char tc_lost[] = "HTTP/1.1 404 Not Found\r\nContent-Type: "
 
 /* What the reference's server has. */
 static bool tc_is_known(hfsb_str head) {
-    static const char *const list[] = {"/bash ", "/kill ",   "/read ",  "/write ",
-                                       "/edit ", "/exists ", "/health "};
-    hfsb_str line = hfsb_str_slice(head, 0, hfsb_str_find(head, HFSB_LIT("\r\n")));
-    size_t   i;
+    static const char *const list[] = {"/bash ",  "/kill ", "/read ",
+                                       "/write ", "/edit ", "/exists ",
+                                       "/health "};
+    hfsb_str                 line =
+        hfsb_str_slice(head, 0, hfsb_str_find(head, HFSB_LIT("\r\n")));
+    size_t i;
     for (i = 0; i < TT_COUNT(list); i++)
         if (hfsb_str_find(line, hfsb_cstr(list[i])) != HFSB_NPOS) return true;
     return false;
@@ -217,7 +221,8 @@ static bool tc_answer(tc_proxy *p, ts_conn *c, hfsb_str head, hfsb_str body) {
     pthread_mutex_unlock(&p->lock);
     if (act == TC_DELAY) tt_sleep_ms(2);
     if (act == TC_DROP_BEFORE) return false;
-    if (act == TC_CANNED) ok = hfsb_buf_append(&out, hfsb_cstr(p->canned)) == HFSB_OK;
+    if (act == TC_CANNED)
+        ok = hfsb_buf_append(&out, hfsb_cstr(p->canned)) == HFSB_OK;
     else if (act == TC_PAGE_BEFORE) tc_page(&out, 503);
     else if (p->foreign && !tc_is_known(head))
         ok = hfsb_buf_append(&out, hfsb_cstr(tc_lost)) == HFSB_OK;
@@ -270,8 +275,10 @@ static void tc_bytes(tc_proxy *p, int client) {
             bool    counts = left != all && up == (i == 0);
             ssize_t n;
             if (!fds[i].revents) continue;
-            n = recv(fds[i].fd, piece, counts && left < sizeof piece ? left : sizeof piece, 0);
-            if (n <= 0 || send(fds[!i].fd, piece, (size_t)n, MSG_NOSIGNAL) != n)
+            n = recv(fds[i].fd, piece,
+                     counts && left < sizeof piece ? left : sizeof piece, 0);
+            if (n <= 0 ||
+                send(fds[!i].fd, piece, (size_t)n, MSG_NOSIGNAL) != n)
                 left = 0;
             else if (counts) left -= (size_t)n;
         }
@@ -318,7 +325,8 @@ static void *tc_accept(void *user) {
         p->fds[i] = fd;
         p->live++;
         pthread_mutex_unlock(&p->lock);
-        if (pthread_create(&thread, NULL, tc_serve, g) || pthread_detach(thread))
+        if (pthread_create(&thread, NULL, tc_serve, g) ||
+            pthread_detach(thread))
             abort();
     }
     return NULL;

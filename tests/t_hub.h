@@ -53,7 +53,8 @@ typedef struct t_hub {
 
 /* ---- the transport ---- */
 
-HFSBI_UNUSED static hfsb_str t_field(const t_request *request, const char *name) {
+HFSBI_UNUSED static hfsb_str t_field(const t_request *request,
+                                     const char      *name) {
     static char key[64];
     hfsb_str    all = hfsb_buf_str(&request->fields), value = HFSB_INIT;
     size_t      at;
@@ -64,7 +65,8 @@ HFSBI_UNUSED static hfsb_str t_field(const t_request *request, const char *name)
     return hfsb_str_slice(value, 0, hfsb_str_find_byte(value, '\n'));
 }
 
-HFSBI_UNUSED static void t_keep(t_hub *h, const hfsb_http_call *call, t_request *r) {
+HFSBI_UNUSED static void t_keep(t_hub *h, const hfsb_http_call *call,
+                                t_request *r) {
     hfsb_str endpoint = HFSB_LIT("http://hub.test"), url = call->url;
     size_t   i, j;
     if (h->hub) endpoint = hfsb_hub_endpoint(h->hub);
@@ -88,7 +90,8 @@ HFSBI_UNUSED static void t_keep(t_hub *h, const hfsb_http_call *call, t_request 
     h->idle_ms = call->idle_ms;
 }
 
-HFSBI_UNUSED static bool t_give_head(const hfsb_http_call *call, const t_reply *reply) {
+HFSBI_UNUSED static bool t_give_head(const hfsb_http_call *call,
+                                     const t_reply        *reply) {
     hfsb_http_field fields[16];
     size_t          count = 0;
     hfsb_str        rest = hfsb_cstr(reply->fields);
@@ -111,12 +114,13 @@ HFSBI_UNUSED static bool t_give_head(const hfsb_http_call *call, const t_reply *
            call->on_head(call->user, reply->status, fields, count);
 }
 
-HFSBI_UNUSED static bool t_give(const hfsb_http_call *call, const t_reply *reply) {
+HFSBI_UNUSED static bool t_give(const hfsb_http_call *call,
+                                const t_reply        *reply) {
     hfsb_str body = hfsb_cstr(reply->body);
     if (!t_give_head(call, reply)) return false;
     while (body.len) {
-        size_t   n = reply->piece && reply->piece < body.len ? reply->piece
-                                                             : body.len;
+        size_t n =
+            reply->piece && reply->piece < body.len ? reply->piece : body.len;
         hfsb_str piece = t_exact(body.ptr, n);
         bool     go = !call->on_body || call->on_body(call->user, piece);
         t_drop(piece);
@@ -126,15 +130,14 @@ HFSBI_UNUSED static bool t_give(const hfsb_http_call *call, const t_reply *reply
     return true;
 }
 
-HFSBI_UNUSED static hfsb_status t_perform(void *user, const hfsb_http_call *call,
-                             bool *sent, hfsb_err *err) {
+HFSBI_UNUSED static hfsb_status
+t_perform(void *user, const hfsb_http_call *call, bool *sent, hfsb_err *err) {
     t_hub     *h = (t_hub *)user;
     t_request *r;
     t_reply    reply = HFSB_INIT;
-    if (h->sent_count >= T_REQUESTS) {
-        T_CHECK(!"fewer requests");
+    T_CHECK(h->sent_count < T_REQUESTS);
+    if (h->sent_count >= T_REQUESTS)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "too many requests");
-    }
     r = &h->sent[h->sent_count++];
     t_keep(h, call, r);
     if (hfsb_cancel_is_set(call->cancel))
@@ -144,7 +147,7 @@ HFSBI_UNUSED static hfsb_status t_perform(void *user, const hfsb_http_call *call
         reply = h->script[h->sent_count - 1];
     else {
         printf("  not in the script: %s\n", r->line.ptr);
-        T_CHECK(!"a request of the script");
+        T_CHECK(h->sent_count <= h->script_count);
         return hfsbi_fail(err, HFSB_REFUSED, 0, "not in the script");
     }
     if (reply.request)
@@ -210,7 +213,8 @@ HFSBI_UNUSED static void t_hub_close(t_hub *h) {
 }
 
 /* From here on it answers so; what was sent before is forgotten. */
-HFSBI_UNUSED static void t_hub_script(t_hub *h, const t_reply *script, size_t count) {
+HFSBI_UNUSED static void t_hub_script(t_hub *h, const t_reply *script,
+                                      size_t count) {
     t_hub_forget(h);
     h->script = script;
     h->script_count = count;

@@ -102,16 +102,16 @@ static void bodies_are_those_of_the_reference_s_client(void) {
 
 /* What the recordings of the real client hold. */
 static void bodies_are_as_recorded(void) {
-    static const char *const targets[] = {"/api/bash", "/api/read",
+    static const char *const targets[] = {"/api/bash",   "/api/read",
                                           "/api/exists", "/api/write",
-                                          "/api/edit", "/api/kill"};
-    hfsb_sandbox_opts o = tc_options();
-    hfsb_buf          text = HFSB_INIT, want = HFSB_INIT;
-    hfsb_json_doc     doc = HFSB_INIT;
-    hfsb_json_iter    version, it;
-    all               a;
-    tt_reply          r = HFSB_INIT;
-    size_t            i, found = 0;
+                                          "/api/edit",   "/api/kill"};
+    hfsb_sandbox_opts        o = tc_options();
+    hfsb_buf                 text = HFSB_INIT, want = HFSB_INIT;
+    hfsb_json_doc            doc = HFSB_INIT;
+    hfsb_json_iter           version, it;
+    all                      a;
+    tt_reply                 r = HFSB_INIT;
+    size_t                   i, found = 0;
     if (!t_data_file("data/hub/golden.json", &text)) return;
     T_CHECK(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) == HFSB_OK);
     o.work_dir = HFSB_LIT("/app");
@@ -226,10 +226,10 @@ static void each_reply_becomes_a_result(void) {
                    a.proxy.asked);
         T_CHECK(r.st == c->st && a.proxy.asked == c->asked);
         tt_expect(__LINE__, &r, c->success, c->output, NULL);
-        T_CHECK(hfsb_str_equal(hfsb_buf_str(&r.res.error),
-                               hfsb_cstr(c->error)));
-        T_CHECK(hfsb_str_equal(hfsb_buf_str(&r.res.extra),
-                               hfsb_cstr(c->extra)));
+        T_CHECK(
+            hfsb_str_equal(hfsb_buf_str(&r.res.error), hfsb_cstr(c->error)));
+        T_CHECK(
+            hfsb_str_equal(hfsb_buf_str(&r.res.extra), hfsb_cstr(c->extra)));
     }
     tt_drop(&r);
     end(&a);
@@ -320,8 +320,8 @@ typedef struct loss_case {
 } loss_case;
 
 static const loss_case losses[] = {
-    {TC_DELAY, true},        {TC_DROP_BEFORE, false}, {TC_DROP_RUNNING, false},
-    {TC_DROP_AFTER, false},  {TC_TRUNCATE, false},    {TC_PAGE_BEFORE, true},
+    {TC_DELAY, true},       {TC_DROP_BEFORE, false}, {TC_DROP_RUNNING, false},
+    {TC_DROP_AFTER, false}, {TC_TRUNCATE, false},    {TC_PAGE_BEFORE, true},
     {TC_PAGE_AFTER, false}};
 
 static void a_lost_reply_costs_nothing(void) {
@@ -346,7 +346,8 @@ static void a_lost_reply_costs_nothing(void) {
             tc_call(&r, &a.box, calls[k][0], calls[k][1]);
             if (!r.res.success) printf("act %d, ", (int)losses[i].act);
             TT_OK(&r, NULL);
-            T_CHECK(a.proxy.asked_posts == (losses[i].act == TC_DELAY ? 1 : 3));
+            T_CHECK(a.proxy.asked_posts ==
+                    (losses[i].act == TC_DELAY ? 1 : 3));
         }
         T_CHECK(tt_lines_in("ran") == (long)i + 1);
     }
@@ -530,8 +531,10 @@ static void tokens_do_not_follow_to_another_place(void) {
              "Content-Length: 0\r\n\r\n",
              other.port);
     tc_can(&a.proxy, text, 1);
-    tc_can(&other, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n"
-                   "{\"output\":\"42\"}", 1);
+    tc_can(&other,
+           "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n"
+           "{\"output\":\"42\"}",
+           1);
     tc_call(&r, &a.box, "bash", "{\"command\":\"x\"}");
     TT_OK(&r, "42");
     T_STR(tc_field(&a.proxy, "Authorization"), "Bearer " TC_HUB_TOKEN);
@@ -597,8 +600,9 @@ static void another_thread_may_cancel(void) {
     T_STR(r.res.error, "Cancelled. What was begun there goes on.");
     /* the command runs; what is set does not keep us from ending it */
     T_CHECK(hfsb_sandbox_kill_all(a.box.sandbox, &killed) == HFSB_OK);
-    T_CHECK(killed.success && hfsb_str_starts(hfsb_buf_str(&killed.output),
-                                   HFSB_LIT("Killed 1 process(es): [")));
+    T_CHECK(killed.success &&
+            hfsb_str_starts(hfsb_buf_str(&killed.output),
+                            HFSB_LIT("Killed 1 process(es): [")));
     hfsb_tool_result_free(&killed);
     tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
     T_CHECK(r.st == HFSB_CANCELLED);

@@ -61,7 +61,8 @@ static unsigned mode_of(const char *path) {
 
 /* ---- small ones ---- */
 
-#define BYTES(lit) {lit, sizeof(lit) - 1}
+#define BYTES(lit) \
+    { lit, sizeof(lit) - 1 }
 
 static const struct {
     const char *name;
@@ -74,8 +75,8 @@ static const struct {
     {"escapes of a terminal", BYTES("\033[1mx\033[0m\rprogress\b\b")},
     {"a byte order mark", BYTES("\357\273\277x\n")}};
 
-static const char *const names[] = {"plain", "a b'c\"d$e", "%2e&mode=7",
-                                    "-n", "\303\251.txt"};
+static const char *const names[] = {"plain", "a b'c\"d$e", "%2e&mode=7", "-n",
+                                    "\303\251.txt"};
 
 static void every_byte_comes_back_from_both_kinds_of_servers(void) {
     hfsb_buf got = HFSB_INIT;
@@ -94,8 +95,8 @@ static void every_byte_comes_back_from_both_kinds_of_servers(void) {
                 if (hfsb_sandbox_get(box.sandbox, hfsb_cstr(names[k]), 0, NULL,
                                      &got, &err) != HFSB_OK)
                     printf("%s: %s\n", contents[i].name, err.msg);
-                T_CHECK(hfsb_str_starts(hfsb_buf_str(&got),
-                                        HFSB_LIT("before")));
+                T_CHECK(
+                    hfsb_str_starts(hfsb_buf_str(&got), HFSB_LIT("before")));
                 T_CHECK(hfsb_str_equal(
                     hfsb_str_slice(hfsb_buf_str(&got), 6, got.len),
                     contents[i].bytes));
@@ -166,9 +167,9 @@ static void what_cannot_be_is_told(void) {
 
 static void pages_and_losses_are_tried_again(void) {
     static const tc_act bad[] = {TC_PAGE_BEFORE, TC_DROP_BEFORE, TC_TRUNCATE,
-                                 TC_DROP_AFTER,  TC_PAGE_AFTER};
-    hfsb_err err;
-    size_t   i;
+                                 TC_DROP_AFTER, TC_PAGE_AFTER};
+    hfsb_err            err;
+    size_t              i;
     begin(false, false);
     tt_put("f", HFSB_LIT("content of f\n"));
     for (i = 0; i < TT_COUNT(bad); i++) {
@@ -251,8 +252,8 @@ static void watch(void *user, unsigned long long done,
 
 /* 64 MB, both ways, cut in the middle. */
 static void a_large_file_survives_cuts(void) {
-    const size_t mega = 1u << 20, size = (t_quick() ? 8 : 64) * mega;
-    size_t       cuts[3];
+    const size_t       mega = 1u << 20, size = (t_quick() ? 8 : 64) * mega;
+    size_t             cuts[3];
     unsigned long long seed = 5;
     hfsb_copy_opts     opts = HFSB_INIT;
     watcher            w = HFSB_INIT;
@@ -276,7 +277,8 @@ static void a_large_file_survives_cuts(void) {
     if (hfsb_sandbox_upload(box.sandbox, NULL, HFSB_LIT("large"),
                             HFSB_LIT("large-there"), &opts, &err) != HFSB_OK)
         printf("up: %s\n", err.msg);
-    T_CHECK(hfsb_file_sha256(NULL, HFSB_LIT("large-there"), is, NULL) == HFSB_OK);
+    T_CHECK(hfsb_file_sha256(NULL, HFSB_LIT("large-there"), is, NULL) ==
+            HFSB_OK);
     T_CHECK(!strcmp(want, is));
     T_CHECK(w.last == size && w.total == size && w.calls > 10);
     memset(&w, 0, sizeof w);
@@ -284,7 +286,8 @@ static void a_large_file_survives_cuts(void) {
     if (hfsb_sandbox_download(box.sandbox, HFSB_LIT("large-there"), NULL,
                               HFSB_LIT("large-back"), &opts, &err) != HFSB_OK)
         printf("down: %s\n", err.msg);
-    T_CHECK(hfsb_file_sha256(NULL, HFSB_LIT("large-back"), is, NULL) == HFSB_OK);
+    T_CHECK(hfsb_file_sha256(NULL, HFSB_LIT("large-back"), is, NULL) ==
+            HFSB_OK);
     T_CHECK(!strcmp(want, is));
     T_CHECK(w.last == size && w.total == size);
     T_CHECK(proxy.cut_at == 3); /* it went on, it did not begin anew */
@@ -356,6 +359,27 @@ static void many_pieces_make_a_file(void) {
     end();
 }
 
+/* Nor is one taken that changed between two pieces. */
+static void a_file_that_changes_between_pieces_is_refused(void) {
+    hfsb_copy_opts opts = HFSB_INIT;
+    changer        c = HFSB_INIT;
+    hfsb_buf       b = HFSB_INIT;
+    hfsb_err       err;
+    begin(false, true);
+    tt_fill(&b, "old ", 100000);
+    tt_put("big", hfsb_buf_str(&b));
+    hfsb_buf_free(&b);
+    opts.progress = change; /* as long as it was, in the same second */
+    opts.user = &c;
+    T_CHECK(hfsb_sandbox_download(box.sandbox, HFSB_LIT("big"), NULL,
+                                  HFSB_LIT("copy"), &opts,
+                                  &err) == HFSB_STALE);
+    T_CHECK(strstr(err.msg, "big was changed while it was read") == err.msg);
+    T_CHECK(c.times == 1 && access("copy", F_OK));
+    unlink("big");
+    end();
+}
+
 /* ---- memory ---- */
 
 static unsigned memory_port;
@@ -383,8 +407,8 @@ static void copies_without_memory(hfsb_alloc alloc, const t_heap *heap) {
             st[1] = hfsb_sandbox_download(sandbox, HFSB_LIT("five"), NULL,
                                           HFSB_LIT("seven"), NULL, &err);
         }
-        st[2] = hfsb_sandbox_get(sandbox, HFSB_LIT("five"), 0, NULL, &got,
-                                 &err);
+        st[2] =
+            hfsb_sandbox_get(sandbox, HFSB_LIT("five"), 0, NULL, &got, &err);
         if (!heap->fail_at)
             T_CHECK(st[0] == HFSB_OK && st[1] == HFSB_OK && st[2] == HFSB_OK);
         if (st[1] == HFSB_OK && !proxy.foreign) TT_FILE("seven", "12345");
@@ -418,6 +442,7 @@ int main(void) {
     TT_RUN(a_large_file_survives_cuts);
     TT_RUN(a_copy_may_be_cancelled);
     TT_RUN(many_pieces_make_a_file);
+    TT_RUN(a_file_that_changes_between_pieces_is_refused);
     TT_RUN(each_allocation_of_a_copy_may_fail);
     return TT_END();
 }

@@ -32,9 +32,10 @@ static size_t asked(void) {
     return n;
 }
 
-#define UNREAD(path) "File " path " has not been read this session. Read it first."
-#define EXISTS(path)                                                       \
-    "File " path " exists but has not been read this session. Read it "   \
+#define UNREAD(path) \
+    "File " path " has not been read this session. Read it first."
+#define EXISTS(path)                                                    \
+    "File " path " exists but has not been read this session. Read it " \
     "first, or use sandbox_edit for targeted changes."
 
 #define EDIT "{\"path\":\"f\",\"old_str\":\"a\",\"new_str\":\"b\"}"
@@ -182,11 +183,22 @@ static void when_exists_cannot_be_asked_nothing_is_written(void) {
     end();
 }
 
+static void what_was_sent_there_is_known(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("local", HFSB_LIT("a\n"));
+    T_CHECK(hfsb_sandbox_upload(box.sandbox, NULL, HFSB_LIT("local"),
+                                HFSB_LIT("f"), NULL, NULL) == HFSB_OK);
+    tc_call(&r, &box, "edit", EDIT);
+    TT_OK(&r, NULL);
+    TT_FILE("f", "b\n");
+    end();
+}
+
 static void many_files_are_remembered(void) {
     char json[128];
     int  i;
     begin(true, false, HFSB_LIT(""));
-    for (i = 0; i < 300; i++) {
+    for (i = 0; i < 100; i++) {
         snprintf(json, sizeof json, "{\"path\":\"many%d\",\"content\":\"a\"}",
                  i);
         tc_call(&r, &box, "write", json);
@@ -195,7 +207,7 @@ static void many_files_are_remembered(void) {
     (void)asked();
     tc_call(&r, &box, "write", "{\"path\":\"many0\",\"content\":\"b\"}");
     TT_OK(&r, NULL);
-    tc_call(&r, &box, "write", "{\"path\":\"many299\",\"content\":\"b\"}");
+    tc_call(&r, &box, "write", "{\"path\":\"many99\",\"content\":\"b\"}");
     TT_OK(&r, NULL);
     T_CHECK(asked() == 2);
     end();
@@ -209,6 +221,7 @@ int main(void) {
     TT_RUN(patches_want_it_too);
     TT_RUN(without_a_session_nothing_is_asked);
     TT_RUN(when_exists_cannot_be_asked_nothing_is_written);
+    TT_RUN(what_was_sent_there_is_known);
     TT_RUN(many_files_are_remembered);
     return TT_END();
 }

@@ -121,10 +121,10 @@ static void a_broken_stream_is_finished(void) {
                               "out 7\nout 8\n";
     static const char errors[] = "err 1\nerr 2\nerr 3\nerr 4\nerr 5\nerr 6\n"
                                  "err 7\nerr 8\n";
-    shown    s = HFSB_INIT;
-    hfsb_buf want = HFSB_INIT;
-    size_t   cut;
-    long     n = 0;
+    shown             s = HFSB_INIT;
+    hfsb_buf          want = HFSB_INIT;
+    size_t            cut;
+    long              n = 0;
     T_CHECK(hfsb_buf_printf(&want, "%s%s", out, errors) == HFSB_OK);
     for (cut = 10; cut < 1500; cut += t_quick() ? 490 : 210) {
         begin(true, false);
@@ -136,8 +136,8 @@ static void a_broken_stream_is_finished(void) {
         T_CHECK(s.text[0].len + s.text[1].len == want.len);
         T_CHECK(hfsb_str_starts(hfsb_buf_str(&s.text[0]), hfsb_cstr(out)));
         if (s.text[1].len)
-            T_CHECK(hfsb_str_equal(hfsb_buf_str(&s.text[1]),
-                                   hfsb_cstr(errors)));
+            T_CHECK(
+                hfsb_str_equal(hfsb_buf_str(&s.text[1]), hfsb_cstr(errors)));
         T_CHECK(tt_lines_in("ran") == ++n);
         drop(&s);
         end();

@@ -423,48 +423,66 @@ static void the_old_one_stays_when_the_new_one_fails(void) {
 
 /* ---- several threads ---- */
 
+/* The calls that waited for the preload get the new one, and hear nothing of
+   the end of the other. */
 static void a_preload_under_way_makes_room_for_what_is_wanted(void) {
-    fh_opts  fake = HFSB_INIT;
-    sh_world w;
-    sh_job   job;
-    tt_reply r = HFSB_INIT;
-    fake.stages = "BUILDING";
-    sh_begin(&w, &fake);
+    fh_fault_spec fault = HFSB_INIT;
+    sh_world      w;
+    sh_job        jobs[4];
+    tt_reply      r = HFSB_INIT;
+    long long     start;
+    size_t        i;
+    sh_begin(&w, NULL);
+    fault.path = SECRETS;
+    fault.delay_ms = 5000;
+    fh_fault(w.fh, &fault); /* the first only */
     sh_open(&w);
-    T_CHECK(sh_until(&w, "GET", "/api/spaces/*/runtime"));
-    sh_start(&job, &w, "bash", "{\"command\":\"true\"}", NULL);
+    T_CHECK(sh_until(&w, "POST", SECRETS));
+    for (i = 0; i < TT_COUNT(jobs); i++)
+        sh_start(&jobs[i], &w, "bash", "{\"command\":\"true\"}", NULL);
     tt_sleep_ms(20);
-    fh_stages(w.fh, NULL, "RUNNING"); /* of those to come */
+    start = hfsb_clock_ms();
     sn_call(&r, w.session, "sandbox_create", "hardware=s", "t4-small");
     T_CHECK(r.st == HFSB_OK && tt_says(&r.res.output, "t4-small"));
-    /* the call that waited for the preload got the new one */
-    sh_join(&job);
-    T_CHECK(job.reply.st == HFSB_OK && job.reply.res.success);
-    T_CHECK(fh_spaces(w.fh) == 1);
-    tt_drop(&job.reply);
+    T_CHECK(hfsb_clock_ms() - start < 4000);
+    for (i = 0; i < TT_COUNT(jobs); i++) {
+        sh_join(&jobs[i]);
+        T_CHECK(jobs[i].reply.st == HFSB_OK && jobs[i].reply.res.success);
+        tt_drop(&jobs[i].reply);
+    }
+    T_CHECK(fh_spaces(w.fh) == 1 && fh_count(w.fh, "POST", DUPLICATE) == 2);
     tt_drop(&r);
     sh_close(&w);
     sh_end(&w);
 }
 
 static void two_creates_at_once_make_one(void) {
-    sh_world w;
-    sh_job   jobs[2];
-    size_t   i, made = 0, told = 0;
+    fh_fault_spec fault = HFSB_INIT;
+    sh_world      w;
+    sh_job        jobs[2];
+    hfsb_err      err;
     sh_begin(&w, NULL);
     sh_open(&w);
-    for (i = 0; i < 2; i++)
-        sh_start(&jobs[i], &w, "sandbox_create", "{\"hardware\":\"t4-small\"}",
-                 NULL);
-    for (i = 0; i < 2; i++) {
-        sh_join(&jobs[i]);
-        T_CHECK(jobs[i].reply.st == HFSB_OK && jobs[i].reply.res.success);
-        made += tt_says(&jobs[i].reply.res.output, "Sandbox created");
-        told += tt_says(&jobs[i].reply.res.output, "active already");
-        tt_drop(&jobs[i].reply);
-    }
-    T_CHECK(made == 1 && told == 1);
+    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    fh_forget(w.fh);
+    fault.path = SECRETS;
+    fault.delay_ms = 100;
+    fh_fault(w.fh, &fault);
+    sh_start(&jobs[0], &w, "sandbox_create", "{\"hardware\":\"t4-small\"}",
+             NULL);
+    T_CHECK(sh_until(&w, "POST", DUPLICATE));
+    sh_start(&jobs[1], &w, "sandbox_create", "{\"hardware\":\"a10g-small\"}",
+             NULL);
+    sh_join(&jobs[0]);
+    sh_join(&jobs[1]);
+    T_CHECK(jobs[0].reply.st == HFSB_OK && jobs[1].reply.st == HFSB_OK);
+    T_CHECK(jobs[0].reply.res.success);
+    T_CHECK(tt_says(&jobs[0].reply.res.output, "Sandbox created"));
+    TT_FAIL(&jobs[1].reply, "A sandbox is active already: ");
+    T_CHECK(fh_count(w.fh, "POST", DUPLICATE) == 1);
     T_CHECK(fh_spaces(w.fh) == 1);
+    tt_drop(&jobs[0].reply);
+    tt_drop(&jobs[1].reply);
     sh_close(&w);
     sh_end(&w);
 }
@@ -525,6 +543,7 @@ static void a_create_that_is_cancelled_leaves_what_was(void) {
     sn_do(&r, w.session, "sandbox_create",
           HFSB_LIT("{\"hardware\":\"t4-small\"}"), cancel);
     T_CHECK(r.st == HFSB_CANCELLED);
+    TT_FAIL(&r, "Cancelled before a sandbox was made.");
     T_CHECK(fh_count(w.fh, "POST", DUPLICATE) == 2);
     fh_stages(w.fh, NULL, "RUNNING");
     sn_call(&r, w.session, "bash", "command=s", "true");
@@ -537,7 +556,41 @@ static void a_create_that_is_cancelled_leaves_what_was(void) {
     sh_end(&w);
 }
 
-/* ---- definitions ---- */
+/* ---- tools ---- */
+
+static void files_there_are_read_before_they_change(void) {
+    fh_opts  fake = HFSB_INIT;
+    sh_world w;
+    tt_reply r = HFSB_INIT;
+    char     dir[80];
+    snprintf(dir, sizeof dir, "%s/work", tt_dir);
+    fake.mode = FH_EMBED;
+    fake.prompt = true;
+    fake.work_dir = dir;
+    sh_begin(&w, &fake);
+    w.sandbox.work_dir = hfsb_cstr(dir);
+    sh_open(&w);
+    tt_put("old.txt", HFSB_LIT("one\ntwo\n"));
+    sn_call(&r, w.session, "bash", "command=s", "echo hi; pwd");
+    T_CHECK(r.st == HFSB_OK && tt_says(&r.res.output, dir));
+    sn_call(&r, w.session, "edit", "path=s old_str=s new_str=s", "old.txt",
+            "two", "2");
+    TT_FAIL(&r, "File old.txt has not been read this session.");
+    sn_call(&r, w.session, "write", "path=s content=s", "old.txt", "new");
+    TT_FAIL(&r, "File old.txt exists but has not been read this session.");
+    TT_FILE("old.txt", "one\ntwo\n");
+    sn_call(&r, w.session, "read", "path=s", "old.txt");
+    TT_OK(&r, "1\tone\n2\ttwo");
+    sn_call(&r, w.session, "edit", "path=s old_str=s new_str=s", "old.txt",
+            "two", "2");
+    TT_OK(&r, NULL);
+    TT_FILE("old.txt", "one\n2\n");
+    tt_drop(&r);
+    sh_close(&w);
+    sh_end(&w);
+    unlink("old.txt");
+}
+
 
 static void definitions_of_the_sandbox_fit_it(void) {
     sh_world w;
@@ -619,6 +672,7 @@ int main(void) {
     TT_RUN(two_creates_at_once_make_one);
     TT_RUN(the_old_one_is_deleted_when_its_last_call_is_done);
     TT_RUN(a_create_that_is_cancelled_leaves_what_was);
+    TT_RUN(files_there_are_read_before_they_change);
     TT_RUN(definitions_of_the_sandbox_fit_it);
     TT_RUN(every_lack_of_memory_leaves_no_space);
     return TT_END();

@@ -117,7 +117,7 @@ static int run_command(bash_call *c, hfsb_str arguments) {
     interrupted =
         call_tool(c->on, &where, "bash", arguments, &opts, &c->broken,
                   &result);
-    code = end_of(&result, c->json);
+    code = end_of(&result, c->json || interrupted || c->broken);
     if (c->json && show_result(&result, HFSB_LIT(""), true) != DONE &&
         code == 0)
         code = NOT_RUN;

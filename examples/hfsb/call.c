@@ -110,7 +110,8 @@ static const hfsb_json_value *add_id(remote_call           *r,
 
 /* Kills the command, which goes on there when a call is cancelled. Another
    server than ours knows no ids: there it is all that runs. */
-static void kill_there(remote_call *r, const hfsb_json_value *arguments) {
+static void kill_there(remote_call *r, const hfsb_json_value *arguments,
+                       hfsb_tool_result *result) {
     hfsb_tool_result killed = HFSB_INIT;
     hfsb_json_doc    doc = HFSB_INIT;
     hfsb_buf         text = HFSB_INIT;
@@ -125,6 +126,13 @@ static void kill_there(remote_call *r, const hfsb_json_value *arguments) {
     (void)hfsb_sandbox_call(
         r->sandbox, HFSB_LIT("kill"),
         hfsb_sandbox_ours(r->sandbox) ? doc.root : NULL, NULL, NULL, &killed);
+    hfsb_buf_truncate(&result->error, 0);
+    must(killed.success
+             ? hfsb_buf_printf(&result->error, "The command was killed")
+             : hfsb_buf_printf(&result->error,
+                               "The command may still run there: %s",
+                               killed.error.ptr));
+    if (!killed.success) fprintf(stderr, "hfsb: %s\n", result->error.ptr);
     hfsb_tool_result_free(&killed);
     hfsb_json_free(&doc);
     hfsb_buf_free(&text);
@@ -145,7 +153,7 @@ static void run_remote(remote_call *r, const char *name,
     st = hfsb_sandbox_call(r->sandbox, hfsb_cstr(name), arguments, &opts, NULL,
                            result);
     if (st == HFSB_NOMEM) must(st);
-    if (st == HFSB_CANCELLED && is_bash) kill_there(r, arguments);
+    if (st == HFSB_CANCELLED && is_bash) kill_there(r, arguments, result);
 }
 
 static void call_there(const char *on, const hfsb_tools_opts *where,

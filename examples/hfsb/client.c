@@ -8,6 +8,9 @@
 /* A server at a URL is there or not; only a Space is one that wakes up. */
 enum { URL_WAIT_MS = 3000, URL_POLL_MS = 250 };
 
+/* Of a request: a person will try again. */
+enum { TRIES = 3 };
+
 /* ---- the Hub ---- */
 
 static hfsb_status open_hub(client *c, hfsb_err *err) {
@@ -17,6 +20,7 @@ static hfsb_status open_hub(client *c, hfsb_err *err) {
     opts.transport = &c->transport;
     opts.user_agent = hfsb_buf_str(&c->env.origin);
     opts.offline = c->env.offline;
+    opts.tries = TRIES;
     opts.log = print_log;
     return hfsb_hub_open(&opts, &c->hub, err);
 }

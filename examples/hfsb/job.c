@@ -39,9 +39,8 @@ static void add_words(hfsb_buf *out, const hfsb_json_value *command) {
     hfsb_buf       line = HFSB_INIT;
     size_t         i;
     while (hfsb_json_next(&it)) {
-        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
-        must(hfsb_buf_append(&line, word));
-        must(hfsb_buf_append_byte(&line, ' '));
+        if (line.len) must(hfsb_buf_append_byte(&line, ' '));
+        must(hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT(""))));
     }
     for (i = 0; i < line.len; i++)
         if ((unsigned char)line.ptr[i] < ' ') line.ptr[i] = ' ';
@@ -89,7 +88,7 @@ static int run_job_ls(args *a) {
     hfsb_json_put_end(&l.w);
     end_added(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
+    if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     hfsb_buf_free(&l.text);
     close_client(&c);
     return show_outcome(&result, st, &err, json);

@@ -153,7 +153,7 @@ static int run_ls(args *a) {
     hfsb_json_put_end(&l.w);
     end_added(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
+    if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     if (st == HFSB_OK && !l.text.len && !json)
         fprintf(stderr, "hfsb: there is none; `hfsb create` makes one\n");
     close_client(&l.c);
