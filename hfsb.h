@@ -27552,8 +27552,8 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
 /* How long is waited for a Space that was just duplicated and is not visible
    everywhere yet. All zero at first. */
 typedef struct hfsbi_patience {
-    long long until;
-    size_t    waits;
+    int    seconds; /* waited so far */
+    size_t waits;
 } hfsbi_patience;
 
 /* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
@@ -27601,7 +27601,7 @@ typedef struct hfsbi_remote_text {
     bool               streams;  /* this reply is a stream of events */
     bool               used;     /* one has begun, in this try or before */
     unsigned long long shown[2]; /* bytes of each stream */
-    hfsb_buf           errors;   /* what was shown of stderr */
+    hfsb_buf           errors;   /* the beginning of what was of stderr */
     hfsb_buf           plain;    /* a reply that is no stream after all */
     hfsb_buf           result;   /* the event that ends it */
     bool               ended;
@@ -28251,13 +28251,14 @@ static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
 /* {"offset":0,"text":"..."} */
 static void hfsbi_remote_piece(hfsbi_remote *r, hfsb_proc_stream stream,
                                const hfsb_json_value *piece) {
-    hfsbi_remote_text *t = &r->text;
+    hfsbi_remote_text     *t = &r->text;
+    const hfsb_json_value *at = hfsb_json_get(piece, "offset");
     hfsb_str text = hfsb_json_str(hfsb_json_get(piece, "text"), HFSB_LIT(""));
-    t->shown[stream] =
-        hfsb_json_uint(hfsb_json_get(piece, "offset"), t->shown[stream]) +
-        text.len;
-    /* without memory it may be shown again after a break */
-    if (stream == HFSB_PROC_STDERR) (void)!hfsb_buf_append(&t->errors, text);
+    unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
+    t->shown[stream] = offset + text.len;
+    /* its beginning is enough to find it again */
+    if (stream == HFSB_PROC_STDERR && t->errors.len == offset)
+        (void)!hfsb_buf_append(&t->errors, text);
     hfsbi_remote_show(r, stream, text);
 }
 
@@ -28363,13 +28364,14 @@ static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
 static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
     hfsb_str errors = hfsb_buf_str(&r->text.errors);
     size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
+    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
     if (at == HFSB_NPOS) {
         hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
         return;
     }
     hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
     hfsbi_remote_show(r, HFSB_PROC_STDERR,
-                      hfsb_str_slice(log, at + errors.len, log.len));
+                      hfsb_str_slice(log, at + shown, log.len));
 }
 
 HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
@@ -29825,6 +29827,23 @@ HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, long long wait_ms,
 
 /* ---- connect and close ---- */
 
+/* A server that does not answer: what the Hub says of its Space. */
+static void hfsbi_sandbox_explain(const hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_space_runtime runtime;
+    hfsb_status        st;
+    if (s->is_url || !err) return;
+    st = hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), s->o.cancel,
+                          &runtime, NULL);
+    if (st == HFSB_NOT_FOUND)
+        hfsbi_err_add(err,
+                      "\nThe Hub shows no Space %s: it is not there, or the "
+                      "token may not see it.",
+                      s->id.ptr);
+    else if (st == HFSB_OK)
+        hfsbi_err_add(err, "\nIts Space is %s%s.", runtime.stage,
+                      strcmp(runtime.stage, "PAUSED") ? "" : ": restart it");
+}
+
 static hfsb_status hfsbi_sandbox_connected(const hfsb_sandbox_opts *opts,
                                            hfsb_sandbox *s, hfsb_sandbox **out,
                                            hfsb_err *err) {
@@ -29836,6 +29855,7 @@ static hfsb_status hfsbi_sandbox_connected(const hfsb_sandbox_opts *opts,
     if (st == HFSB_OK)
         st = hfsbi_sandbox_wait(s, hfsbi_sandbox_or(opts->api_wait_ms, 60000),
                                 err);
+    if (st == HFSB_TIMEOUT) hfsbi_sandbox_explain(s, err);
     if (st != HFSB_OK) {
         hfsbi_sandbox_free(s);
         return st;
@@ -29978,13 +29998,14 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
 
 HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
                                             hfsbi_patience     *p) {
-    static const int seconds[] = {1, 2, 4, 5};
+    static const int steps[] = {1, 2, 4, 5};
     const long long  second = (s->o.poll_ms + 4) / 5;
-    long long        now = hfsb_clock_ms(), ms;
-    ms = second * seconds[p->waits < 4 ? p->waits : 3];
-    if (!p->waits++) p->until = now + 60 * second;
-    if (now + ms > p->until) return HFSB_LIMIT;
-    return hfsb_cancel_wait(s->o.cancel, ms) ? HFSB_OK : HFSB_CANCELLED;
+    int              step = steps[p->waits < 4 ? p->waits : 3];
+    if (p->seconds + step > 60) return HFSB_LIMIT;
+    p->seconds += step;
+    p->waits++;
+    return hfsb_cancel_wait(s->o.cancel, second * step) ? HFSB_OK
+                                                        : HFSB_CANCELLED;
 }
 
 /* ---- secrets stay secret ---- */
@@ -30066,7 +30087,7 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     e.text.alloc = s->o.alloc;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
-    opts.idle_ms = s->o.poll_ms < 5000 ? s->o.poll_ms : 5000;
+    opts.idle_ms = s->o.poll_ms < 5000 ? 1000 : 5000;
     if (e.filter)
         (void)hfsb_hub_space_logs(s->o.hub, hfsb_buf_str(&s->id), which, &opts,
                                   hfsbi_log_end_line, &e, NULL);
@@ -31230,23 +31251,20 @@ static void hfsbi_box_free(hfsb_session *session, hfsbi_box *box) {
     hfsbi_array_free(&session->alloc, box, 1, sizeof *box);
 }
 
-static hfsbi_box *hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
-                                hfsb_err *err) {
+static hfsb_status hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
+                                 hfsbi_box **out, hfsb_err *err) {
     hfsbi_box *box = (hfsbi_box *)hfsbi_array(&session->alloc, 1, sizeof *box);
     hfsb_status st;
-    if (!box) {
-        hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
-        return NULL;
-    }
+    *out = box;
+    if (!box) return hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
     memset(box, 0, sizeof *box);
     box->hardware.alloc = box->left.alloc = session->alloc;
     st = hfsb_buf_append(&box->hardware, hardware);
     if (st == HFSB_OK) st = hfsb_buf_reserve(&box->left, HFSBI_SPACE_ID);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Making a sandbox");
     else st = hfsb_cancel_open(&session->alloc, &box->cancel, err);
-    if (st == HFSB_OK) return box;
-    hfsbi_box_free(session, box);
-    return NULL;
+    if (st != HFSB_OK) hfsbi_box_free(session, box);
+    return st;
 }
 
 /* Under the lock. */
@@ -31330,9 +31348,10 @@ static void hfsbi_session_join(hfsb_session *session) {
 HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
                                          const hfsb_sandbox_spec *spec,
                                          bool automatic, hfsb_err *err) {
-    hfsbi_box *box = hfsbi_box_new(session, spec->hardware, err);
-    int        rc;
-    if (!box) return HFSB_NOMEM;
+    hfsbi_box  *box;
+    hfsb_status st = hfsbi_box_new(session, spec->hardware, &box, err);
+    int         rc;
+    if (st != HFSB_OK) return st;
     hfsbi_session_join(session);
     box->automatic = automatic;
     session->make = *spec;

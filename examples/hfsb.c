@@ -13,18 +13,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* NULL parts the groups. */
+/* clang-format off */
 static const cli_command *const commands[] = {
-    &command_bash,    &command_read,     &command_write,    &command_edit,
-    &command_tool,    &command_tools,    &command_create,   &command_connect,
-    &command_ls,      &command_status,   &command_pause,    &command_restart,
-    &command_delete,  &command_sweep,    &command_cp,       &command_job,
-    &command_patch,   &command_json,     &command_strip,    &command_truncate,
+    &command_bash, &command_read, &command_write, &command_edit,
+    &command_tool, &command_tools,
+    NULL,
+    &command_create, &command_connect, &command_ls, &command_status,
+    &command_pause, &command_restart, &command_delete, &command_sweep,
+    &command_cp, &command_job,
+    NULL,
+    &command_patch, &command_json, &command_strip, &command_truncate,
     &command_classify};
+/* clang-format on */
 
 static const cli_command *find_command(const char *name) {
     size_t i;
     for (i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+        if (commands[i] && strcmp(commands[i]->name, name) == 0)
+            return commands[i];
     return NULL;
 }
 
@@ -35,14 +42,16 @@ static void list_commands(void) {
            HFSB_VERSION);
     for (i = 0; i < sizeof commands / sizeof *commands; i++) {
         const cli_command *c = commands[i];
-        int                used = printf("    hfsb %s %s", c->name, c->words);
-        printf("%*s%s\n", used < 37 ? 37 - used : 1, "", c->summary);
+        int used = c ? printf("    hfsb %s %s", c->name, c->words) : 0;
+        if (!c) printf("\n");
+        else printf("%*s%s\n", used < 37 ? 37 - used : 1, "", c->summary);
     }
-    printf("\nbash, read, write, edit and tool work on this machine, or on a "
-           "sandbox with\n--on SANDBOX or $HFSB_SANDBOX: OWNER/NAME of a Space,"
-           " or a URL.\n"
-           "Options and details of one: hfsb COMMAND --help\n"
-           "Exit codes: 0 done, 1 refused or invalid, 2 not understood.\n");
+    printf(
+        "\nbash, read, write, edit and tool work on this machine, or on a "
+        "sandbox with\n--on SANDBOX or $HFSB_SANDBOX: OWNER/NAME of a Space,"
+        " or a URL.\n"
+        "Options and details of one: hfsb COMMAND --help\n"
+        "Exit codes: 0 done, 1 refused or invalid, 2 not understood.\n");
 }
 
 static int help(const char *name) {

@@ -11,7 +11,7 @@ typedef struct hfsbi_remote_text {
     bool               streams;  /* this reply is a stream of events */
     bool               used;     /* one has begun, in this try or before */
     unsigned long long shown[2]; /* bytes of each stream */
-    hfsb_buf           errors;   /* what was shown of stderr */
+    hfsb_buf           errors;   /* the beginning of what was of stderr */
     hfsb_buf           plain;    /* a reply that is no stream after all */
     hfsb_buf           result;   /* the event that ends it */
     bool               ended;

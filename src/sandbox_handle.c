@@ -409,6 +409,23 @@ HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, long long wait_ms,
 
 /* ---- connect and close ---- */
 
+/* A server that does not answer: what the Hub says of its Space. */
+static void hfsbi_sandbox_explain(const hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_space_runtime runtime;
+    hfsb_status        st;
+    if (s->is_url || !err) return;
+    st = hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), s->o.cancel,
+                          &runtime, NULL);
+    if (st == HFSB_NOT_FOUND)
+        hfsbi_err_add(err,
+                      "\nThe Hub shows no Space %s: it is not there, or the "
+                      "token may not see it.",
+                      s->id.ptr);
+    else if (st == HFSB_OK)
+        hfsbi_err_add(err, "\nIts Space is %s%s.", runtime.stage,
+                      strcmp(runtime.stage, "PAUSED") ? "" : ": restart it");
+}
+
 static hfsb_status hfsbi_sandbox_connected(const hfsb_sandbox_opts *opts,
                                            hfsb_sandbox *s, hfsb_sandbox **out,
                                            hfsb_err *err) {
@@ -420,6 +437,7 @@ static hfsb_status hfsbi_sandbox_connected(const hfsb_sandbox_opts *opts,
     if (st == HFSB_OK)
         st = hfsbi_sandbox_wait(s, hfsbi_sandbox_or(opts->api_wait_ms, 60000),
                                 err);
+    if (st == HFSB_TIMEOUT) hfsbi_sandbox_explain(s, err);
     if (st != HFSB_OK) {
         hfsbi_sandbox_free(s);
         return st;

@@ -58,8 +58,8 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
 /* How long is waited for a Space that was just duplicated and is not visible
    everywhere yet. All zero at first. */
 typedef struct hfsbi_patience {
-    long long until;
-    size_t    waits;
+    int    seconds; /* waited so far */
+    size_t waits;
 } hfsbi_patience;
 
 /* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when

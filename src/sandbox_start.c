@@ -6,13 +6,14 @@
 
 HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
                                             hfsbi_patience     *p) {
-    static const int seconds[] = {1, 2, 4, 5};
+    static const int steps[] = {1, 2, 4, 5};
     const long long  second = (s->o.poll_ms + 4) / 5;
-    long long        now = hfsb_clock_ms(), ms;
-    ms = second * seconds[p->waits < 4 ? p->waits : 3];
-    if (!p->waits++) p->until = now + 60 * second;
-    if (now + ms > p->until) return HFSB_LIMIT;
-    return hfsb_cancel_wait(s->o.cancel, ms) ? HFSB_OK : HFSB_CANCELLED;
+    int              step = steps[p->waits < 4 ? p->waits : 3];
+    if (p->seconds + step > 60) return HFSB_LIMIT;
+    p->seconds += step;
+    p->waits++;
+    return hfsb_cancel_wait(s->o.cancel, second * step) ? HFSB_OK
+                                                        : HFSB_CANCELLED;
 }
 
 /* ---- secrets stay secret ---- */
@@ -94,7 +95,7 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     e.text.alloc = s->o.alloc;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
-    opts.idle_ms = s->o.poll_ms < 5000 ? s->o.poll_ms : 5000;
+    opts.idle_ms = s->o.poll_ms < 5000 ? 1000 : 5000;
     if (e.filter)
         (void)hfsb_hub_space_logs(s->o.hub, hfsb_buf_str(&s->id), which, &opts,
                                   hfsbi_log_end_line, &e, NULL);

@@ -18,13 +18,14 @@ static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
 /* {"offset":0,"text":"..."} */
 static void hfsbi_remote_piece(hfsbi_remote *r, hfsb_proc_stream stream,
                                const hfsb_json_value *piece) {
-    hfsbi_remote_text *t = &r->text;
+    hfsbi_remote_text     *t = &r->text;
+    const hfsb_json_value *at = hfsb_json_get(piece, "offset");
     hfsb_str text = hfsb_json_str(hfsb_json_get(piece, "text"), HFSB_LIT(""));
-    t->shown[stream] =
-        hfsb_json_uint(hfsb_json_get(piece, "offset"), t->shown[stream]) +
-        text.len;
-    /* without memory it may be shown again after a break */
-    if (stream == HFSB_PROC_STDERR) (void)!hfsb_buf_append(&t->errors, text);
+    unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
+    t->shown[stream] = offset + text.len;
+    /* its beginning is enough to find it again */
+    if (stream == HFSB_PROC_STDERR && t->errors.len == offset)
+        (void)!hfsb_buf_append(&t->errors, text);
     hfsbi_remote_show(r, stream, text);
 }
 
@@ -130,13 +131,14 @@ static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
 static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
     hfsb_str errors = hfsb_buf_str(&r->text.errors);
     size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
+    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
     if (at == HFSB_NPOS) {
         hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
         return;
     }
     hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
     hfsbi_remote_show(r, HFSB_PROC_STDERR,
-                      hfsb_str_slice(log, at + errors.len, log.len));
+                      hfsb_str_slice(log, at + shown, log.len));
 }
 
 HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {

@@ -19,23 +19,20 @@ static void hfsbi_box_free(hfsb_session *session, hfsbi_box *box) {
     hfsbi_array_free(&session->alloc, box, 1, sizeof *box);
 }
 
-static hfsbi_box *hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
-                                hfsb_err *err) {
+static hfsb_status hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
+                                 hfsbi_box **out, hfsb_err *err) {
     hfsbi_box *box = (hfsbi_box *)hfsbi_array(&session->alloc, 1, sizeof *box);
     hfsb_status st;
-    if (!box) {
-        hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
-        return NULL;
-    }
+    *out = box;
+    if (!box) return hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
     memset(box, 0, sizeof *box);
     box->hardware.alloc = box->left.alloc = session->alloc;
     st = hfsb_buf_append(&box->hardware, hardware);
     if (st == HFSB_OK) st = hfsb_buf_reserve(&box->left, HFSBI_SPACE_ID);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Making a sandbox");
     else st = hfsb_cancel_open(&session->alloc, &box->cancel, err);
-    if (st == HFSB_OK) return box;
-    hfsbi_box_free(session, box);
-    return NULL;
+    if (st != HFSB_OK) hfsbi_box_free(session, box);
+    return st;
 }
 
 /* Under the lock. */
@@ -119,9 +116,10 @@ static void hfsbi_session_join(hfsb_session *session) {
 HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
                                          const hfsb_sandbox_spec *spec,
                                          bool automatic, hfsb_err *err) {
-    hfsbi_box *box = hfsbi_box_new(session, spec->hardware, err);
-    int        rc;
-    if (!box) return HFSB_NOMEM;
+    hfsbi_box  *box;
+    hfsb_status st = hfsbi_box_new(session, spec->hardware, &box, err);
+    int         rc;
+    if (st != HFSB_OK) return st;
     hfsbi_session_join(session);
     box->automatic = automatic;
     session->make = *spec;

@@ -11,12 +11,15 @@ static hfsb_status t_runtime(t_hub *h) {
 
 static hfsb_status t_duplicate(t_hub *h) {
     hfsb_space_spec spec = HFSB_INIT;
-    hfsb_hub_pair   secret = HFSB_INIT;
-    secret.key = t_s("KEY");
-    secret.value = t_s("very-secret-value");
+    hfsb_hub_pair   secrets[2];
+    memset(secrets, 0, sizeof secrets);
+    secrets[0].key = t_s("OTHER");
+    secrets[0].value = t_s("very-sec");
+    secrets[1].key = t_s("KEY");
+    secrets[1].value = t_s("very-secret-value");
     spec.id = t_s(BOX);
-    spec.secrets = &secret;
-    spec.secret_count = 1;
+    spec.secrets = secrets;
+    spec.secret_count = 2;
     return hfsb_hub_duplicate(h->hub, t_s("burtenshaw/sandbox"), &spec,
                               h->cancel, &h->err);
 }
@@ -225,6 +228,51 @@ static void each_error_has_its_code_and_its_words(void) {
     t_hub_close(&h);
 }
 
+#define NOTE(what) "Could not " what " " BOX ": HTTP "
+
+/* Whole messages: the advice of one and nothing else. */
+static void messages_are_whole(void) {
+    static const struct {
+        hfsb_status (*fn)(t_hub *h);
+        int         status;
+        const char *message;
+    } cases[] = {
+        {t_delete, 400,
+         NOTE("delete") "400. The Hub does not take the request as it is."},
+        {t_delete, 402,
+         NOTE("delete") "402. This needs a paid plan, a payment method or "
+                        "credits: see http://hub.test/settings/billing."},
+        {t_delete, 403,
+         NOTE("delete") "403. The token must have the right to write there, "
+                        "and the account what the Hub asks for."},
+        {t_delete, 404,
+         NOTE("delete") "404. It is not there, or this token may not see it: "
+                        "check the name and what the token may do."},
+        {t_delete, 409,
+         NOTE("delete") "409. It is there already, or something else is "
+                        "being done to it: take another name, or try again."},
+        {t_delete, 412,
+         NOTE("delete") "412. Someone else has changed it meanwhile: look at "
+                        "the newest state and try again."},
+        {t_delete, 429,
+         NOTE("delete") "429. Too many requests: wait some minutes and try "
+                        "again."}};
+    size_t i;
+    t_hub  h;
+    t_hub_init(&h);
+    h.opts.tries = 1;
+    t_hub_open(&h);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        t_reply reply = HFSB_INIT;
+        reply.status = cases[i].status;
+        t_hub_script(&h, &reply, 1);
+        T_CHECK(cases[i].fn(&h) != HFSB_OK);
+        t_str(__FILE__, __LINE__, h.err.msg, strlen(h.err.msg),
+              cases[i].message, strlen(cases[i].message));
+    }
+    t_hub_close(&h);
+}
+
 static void secrets_that_the_hub_echoes_are_taken_out(void) {
     static const t_reply script[] = {
         {NULL, 400, "X-Error-Message: bad Bearer " T_TOKEN,
@@ -248,7 +296,7 @@ static void a_long_message_is_cut_and_the_advice_stays(void) {
     hfsb_buf body = HFSB_INIT;
     t_hub    h;
     T_CHECK(hfsb_buf_append(&body, t_s("{\"error\":\"")) == HFSB_OK);
-    t_repeat(&body, "\xC3\xA9\xE2\x82\xAC", 5000);
+    t_repeat(&body, "\xE2\x82\xAC", 5000); /* 800 bytes end within one */
     T_CHECK(hfsb_buf_append(&body, t_s("\"}")) == HFSB_OK);
     reply.status = 403;
     reply.body = body.ptr;
@@ -405,22 +453,23 @@ static void the_hub_says_how_long_to_wait(void) {
         {429, "RateLimit: \"api\"; r=0; t=7", "in 8.0 s"},
         {429, "RateLimit: \"a\";r=0;t=3, \"b\";r=0;t=9, \"c\";r=5;t=20",
          "in 10.0 s"},
-        {429, "RateLimit: \"api\";r=10;t=201", "in 0.0 s"},
+        {429, "RateLimit: \"api\";r=10;t=201", "in 0.3 s"},
         {429, "RateLimit: \"api\";r=0;t=12\nRetry-After: 2", "in 13.0 s"},
         {429, "RateLimit: \"api\";r=10;t=201\nRetry-After: 2", "in 3.0 s"},
         {429, "Retry-After: 29", "in 30.0 s"},
-        {429, "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT", "in 0.0 s"},
-        {429, "Retry-After: -1", "in 0.0 s"},
-        {429, "Retry-After: 99999999999999999999", "in 0.0 s"},
-        {429, "RateLimit: nonsense;;r=;t=x", "in 0.0 s"},
+        {429, "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT", "in 0.3 s"},
+        {429, "Retry-After: -1", "in 0.3 s"},
+        {429, "Retry-After: 99999999999999999999", "in 0.3 s"},
+        {429, "RateLimit: nonsense;;r=;t=x", "in 0.3 s"},
         {503, "Retry-After: 4", "in 5.0 s"},
-        {503, "RateLimit: \"api\";r=0;t=201", "in 0.0 s"},
+        {503, "RateLimit: \"api\";r=0;t=201", "in 0.3 s"},
         {429, "RateLimit: \"api\";r=0;t=201", NULL},
         {429, "Retry-After: 60", NULL},
         {503, "Retry-After: 3600", NULL}};
     size_t i;
     t_hub  h;
     t_hub_init(&h);
+    h.opts.delay_ms = 300;
     t_hub_open(&h);
     h.stop = true;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -729,6 +778,7 @@ static void errors_are_told_or_memory_is(hfsb_alloc    alloc,
 
 int main(void) {
     T_RUN(each_error_has_its_code_and_its_words);
+    T_RUN(messages_are_whole);
     T_RUN(secrets_that_the_hub_echoes_are_taken_out);
     T_RUN(a_long_message_is_cut_and_the_advice_stays);
     T_RUN(only_what_is_safe_is_repeated);

@@ -204,7 +204,7 @@ static void connect_waits_and_gives_up(void) {
                             "0.03s. Last status: 503, last error: None",
                             fh_edge(w.fake)) == HFSB_OK);
     T_CHECK(!strcmp(err.msg, want.ptr));
-    T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") > 3);
+    T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") > 1);
     /* nobody there */
     T_CHECK(no_connection(&w, "http://127.0.0.1:1", &err) == HFSB_TIMEOUT);
     T_CHECK(tc_has(hfsb_cstr(err.msg), "Last status: None, last error: "));
@@ -270,6 +270,24 @@ static void hfsb_server_knows_its_token(void) {
     T_CHECK(tc_has(hfsb_cstr(err.msg), "wants a token"));
     tc_delete(s);
     hfsb_buf_free(&url);
+    tc_close(&w);
+}
+
+static void the_hub_is_asked_why_nobody_answers(void) {
+    tc_world      w;
+    hfsb_sandbox *s, *other = NULL;
+    hfsb_err      err = HFSB_INIT;
+    tc_open_prompt(&w, FH_STUB);
+    s = tc_create(&w);
+    w.opts.api_wait_ms = 20;
+    T_CHECK(hfsb_sandbox_pause(s, &err) == HFSB_OK);
+    T_CHECK(hfsb_sandbox_connect(hfsb_sandbox_id(s), false, &w.opts, &other,
+                                 &err) == HFSB_TIMEOUT);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "\nIts Space is PAUSED: restart it."));
+    tc_delete(s);
+    T_CHECK(hfsb_sandbox_connect(HFSB_LIT("alice/nothing"), false, &w.opts,
+                                 &other, &err) == HFSB_TIMEOUT);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "The Hub shows no Space alice/nothing"));
     tc_close(&w);
 }
 
@@ -504,6 +522,7 @@ int main(void) {
     TT_RUN(connect_waits_and_gives_up);
     TT_RUN(connect_ends_at_once_where_waiting_is_vain);
     TT_RUN(hfsb_server_knows_its_token);
+    TT_RUN(the_hub_is_asked_why_nobody_answers);
     TT_RUN(restart_waits_for_another_server);
     TT_RUN(dates_are_read);
     TT_RUN(sweep_tells_and_removes);

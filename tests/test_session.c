@@ -391,7 +391,8 @@ static void a_wrong_plan_names_the_fault_and_changes_nothing(void) {
         {"{\"todos\":[" ITEM("1", "c", "pending") "," ITEM("2", "c", "") "]}",
          "todos[1]: \"status\": expected pending, in_progress or completed, "
          "found \"\""},
-        {"{\"todos\":[" ITEM("1", "c", "Pending") "]}", "todos[0]: \"status\""},
+        {"{\"todos\":[" ITEM("1", "c", "Pending") "]}",
+         "todos[0]: \"status\""},
     };
     hfsb_session *s = sn_open_local();
     tt_reply      r = HFSB_INIT;
@@ -501,7 +502,8 @@ static void a_reminder_lists_four_items_on_a_line_each(void) {
     set_plan(s, out.ptr);
     hfsb_buf_free(&out);
     T_CHECK(hfsb_session_remind(s, false, &out));
-    T_CHECK(out.len < 2000 && tt_says(&out, "...") && !tt_says(&out, "more\n"));
+    T_CHECK(out.len < 2000 && tt_says(&out, "..."));
+    T_CHECK(!tt_says(&out, "more\n"));
     T_CHECK(tt_says(&out, "- 3 (pending): c\n"));
     hfsb_buf_free(&out);
     hfsb_buf_free(&todos);

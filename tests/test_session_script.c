@@ -130,7 +130,8 @@ static void files_have_a_limit(void) {
         if (hfsb_buf_printf(&text, "line\t%zu\r\n", text.len) != HFSB_OK)
             abort();
     for (i = 0; i < TT_COUNT(sizes); i++) {
-        hfsb_str         part = hfsb_str_slice(hfsb_buf_str(&text), 0, sizes[i]);
+        hfsb_str         all = hfsb_buf_str(&text);
+        hfsb_str         part = hfsb_str_slice(all, 0, sizes[i]);
         hfsb_buf         out = HFSB_INIT;
         hfsb_script_kind kind;
         hfsb_err         err;

@@ -106,7 +106,7 @@ static int run_command(bash_call *c, hfsb_str arguments) {
     int              code, interrupted;
     where.work_dir = hfsb_cstr(c->work_dir);
     where.timeout = where.max_timeout = c->timeout;
-    if (!c->timeout)
+    if (!(c->timeout > 0))
         where.timeout = where.max_timeout = c->on ? LONG_THERE : LONG_HERE;
     if (!c->json) {
         opts.on_text = print_text;
@@ -114,9 +114,8 @@ static int run_command(bash_call *c, hfsb_str arguments) {
         where.no_spill = true; /* all of it is printed */
         (void)signal(SIGPIPE, SIG_IGN);
     }
-    interrupted =
-        call_tool(c->on, &where, "bash", arguments, &opts, &c->broken,
-                  &result);
+    interrupted = call_tool(c->on, &where, "bash", arguments, &opts,
+                            &c->broken, &result);
     code = end_of(&result, c->json || interrupted || c->broken);
     if (c->json && show_result(&result, HFSB_LIT(""), true) != DONE &&
         code == 0)

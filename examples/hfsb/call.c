@@ -123,9 +123,9 @@ static void kill_there(remote_call *r, const hfsb_json_value *arguments,
     end_added(&w);
     must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL));
     hfsb_cancel_reset(r->c.cancel); /* a second Ctrl-C ends us at once */
-    (void)hfsb_sandbox_call(
-        r->sandbox, HFSB_LIT("kill"),
-        hfsb_sandbox_ours(r->sandbox) ? doc.root : NULL, NULL, NULL, &killed);
+    (void)hfsb_sandbox_call(r->sandbox, HFSB_LIT("kill"),
+                            hfsb_sandbox_ours(r->sandbox) ? doc.root : NULL,
+                            NULL, NULL, &killed);
     hfsb_buf_truncate(&result->error, 0);
     must(killed.success
              ? hfsb_buf_printf(&result->error, "The command was killed")
@@ -188,8 +188,7 @@ int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
     how.unique_keys = true;
     st = hfsb_json_parse(arguments, &how, &doc, &err);
     if (st != HFSB_OK) set_outcome(result, st, &err);
-    else if (on)
-        call_there(on, where, name, doc.root, opts, stop, result);
+    else if (on) call_there(on, where, name, doc.root, opts, stop, result);
     else call_here(where, name, doc.root, opts, stop, result);
     hfsb_json_free(&doc);
     return caught_signal();

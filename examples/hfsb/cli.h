@@ -29,7 +29,7 @@ extern const cli_command command_truncate, command_classify;
 extern const cli_command command_create, command_connect; /* create.c */
 extern const cli_command command_delete;                  /* delete.c */
 extern const cli_command command_sweep;
-extern const cli_command command_ls, command_status; /* status.c */
+extern const cli_command command_ls, command_status;     /* status.c */
 extern const cli_command command_pause, command_restart; /* restart.c */
 extern const cli_command command_cp;                     /* cp.c */
 extern const cli_command command_job;                    /* job.c */
@@ -274,7 +274,7 @@ hfsb_status follow_job(client *c, const job_name *name,
                        hfsb_err *err);
 
 /* Adds id, stage and the job itself to a result. */
-void put_job(const hfsb_json_value *job, hfsb_tool_result *result);
+void     put_job(const hfsb_json_value *job, hfsb_tool_result *result);
 hfsb_str job_stage(const hfsb_json_value *job);
 
 /* ---- secrets.c ---- */

@@ -21,9 +21,8 @@ hfsb_status xdg_path(const char *variable, const char *fallback,
     return HFSB_OK;
 }
 
-static const char *const known_keys[] = {"tool_runtime", "owner",
-                                         "hardware",     "template",
-                                         "work_dir",     "sleep_time"};
+static const char *const known_keys[] = {
+    "tool_runtime", "owner", "hardware", "template", "work_dir", "sleep_time"};
 
 static void warn_of_unknown(const char *path, const hfsb_json_value *root) {
     hfsb_json_iter it = hfsb_json_begin(root);
@@ -81,8 +80,8 @@ hfsb_status read_config(config *c, hfsb_err *err) {
     hfsb_json_parse_opts how = HFSB_INIT;
     hfsb_buf             path = HFSB_INIT, text = HFSB_INIT;
     hfsb_err             why = HFSB_INIT;
-    hfsb_status st = xdg_path("XDG_CONFIG_HOME", ".config", "config.json",
-                              &path, &why);
+    hfsb_status          st =
+        xdg_path("XDG_CONFIG_HOME", ".config", "config.json", &path, &why);
     how.unique_keys = true;
     if (st == HFSB_OK)
         st = hfsb_file_read(NULL, hfsb_buf_str(&path), 1u << 20, &text, NULL,

@@ -53,18 +53,20 @@ typedef struct bar {
     unsigned long long done;
 } bar;
 
+/* Without a total there is no bar, only what has come so far. */
 static void draw(bar *b, unsigned long long total) {
     char      hashes[BAR + 1];
     long long ms = hfsb_clock_ms() - b->began;
-    double    mb = (double)b->done / 1e6, part = 0;
+    double    mb = (double)b->done / 1e6;
+    double    part = total ? (double)b->done / (double)total : 0;
     size_t    i;
-    if (total) part = (double)b->done / (double)total;
-    for (i = 0; i < BAR; i++)
-        hashes[i] = (double)i < part * BAR ? '#' : '.';
+    for (i = 0; i < BAR; i++) hashes[i] = (double)i < part * BAR ? '#' : '.';
     hashes[BAR] = '\0';
-    fprintf(stderr, "\r%.*s [%s] %3.0f%%  %.1f MB  %.1f MB/s\033[K",
-            (int)hfsb_utf8_offset(b->name, 30), b->name.ptr, hashes,
-            part * 100, mb, ms > 0 ? mb * 1000 / (double)ms : 0);
+    fprintf(stderr, "\r%.*s ", (int)hfsb_utf8_offset(b->name, 30),
+            b->name.ptr);
+    if (total) fprintf(stderr, "[%s] %3.0f%%", hashes, part * 100);
+    fprintf(stderr, "  %.1f MB  %.1f MB/s\033[K", mb,
+            ms > 0 ? mb * 1000 / (double)ms : 0);
     fflush(stderr);
     b->drawn = true;
 }
@@ -112,7 +114,8 @@ static hfsb_status find_paths(cp_call *c, hfsb_err *err) {
                     c->local, c->local);
     if (c->up && st != HFSB_OK) return st;
     if (!c->up && (!there.len || hfsb_str_ends(there, HFSB_LIT("/"))))
-        return fail(err, HFSB_ARG, "Which file? %s is a directory, and cp "
+        return fail(err, HFSB_ARG,
+                    "Which file? %s is a directory, and cp "
                     "copies one file: pack it there first with `hfsb bash "
                     "--on SANDBOX tar -czf d.tgz ...`",
                     c->remote);
@@ -189,8 +192,9 @@ static int run_cp(args *a) {
     must(hfsb_buf_append(&sandbox, hfsb_str_make(c.remote, c.end)));
     name = sandbox.len ? sandbox.ptr : named_sandbox(on);
     if (!name)
-        return usage(a, "which sandbox? Write SANDBOX:%s, or set "
-                        "HFSB_SANDBOX",
+        return usage(a,
+                     "which sandbox? Write SANDBOX:%s, or set "
+                     "HFSB_SANDBOX",
                      c.remote + c.end + 1);
     c.shown.wanted = !json && isatty(2);
     st = find_paths(&c, &err);

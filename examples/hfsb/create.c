@@ -41,8 +41,7 @@ static void describe(const hfsb_sandbox *sandbox, bool created,
 /* On stderr: what prints the name may be part of a script. */
 static void tell_what_next(const hfsb_tool_result *result, bool json) {
     if (json || !result->output.len) return;
-    fprintf(stderr,
-            "hfsb: use it with --on %s, or: export HFSB_SANDBOX=%s\n",
+    fprintf(stderr, "hfsb: use it with --on %s, or: export HFSB_SANDBOX=%s\n",
             result->output.ptr, result->output.ptr);
 }
 
@@ -69,8 +68,7 @@ static hfsb_status create(client *c, const create_call *call, const secrets *s,
     spec.from = choose(call->from, c->set.from);
     spec.hardware = choose(call->hardware, c->set.hardware);
     spec.visible = call->is_public;
-    spec.sleep_time =
-        call->sleep_time ? call->sleep_time : c->set.sleep_time;
+    spec.sleep_time = call->sleep_time ? call->sleep_time : c->set.sleep_time;
     spec.secrets = s->pairs;
     spec.secret_count = s->count;
     set_space_files(&spec);
@@ -214,5 +212,6 @@ const cli_command command_connect = {
     "    other commands know its token. That is taken from\n"
     "    SANDBOX_API_TOKEN, or stays what was recorded before.\n"
     "    --wait S    for it to answer (60; at a URL 3)\n"
-    "    --json      print success, output, error, id, url, page and created\n",
+    "    --json      print success, output, error, id, url, page and "
+    "created\n",
     run_connect};

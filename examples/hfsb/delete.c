@@ -81,14 +81,14 @@ typedef struct sweep_call {
 static bool tell_item(void *user, const hfsb_sweep_item *item) {
     sweep_call *s = (sweep_call *)user;
     hfsb_err    err;
-    must(hfsb_buf_printf(&s->text, "%.*s  %.1f days  %s%s\n",
-                         (int)item->id.len, item->id.ptr, item->days,
-                         item->removed             ? "deleted"
-                         : !s->remove              ? "would be deleted"
-                         : item->status == HFSB_OK ? "left"
-                                                   : "not deleted: ",
-                         item->removed || !item->message ? ""
-                                                         : item->message));
+    must(
+        hfsb_buf_printf(&s->text, "%.*s  %.1f days  %s%s\n", (int)item->id.len,
+                        item->id.ptr, item->days,
+                        item->removed             ? "deleted"
+                        : !s->remove              ? "would be deleted"
+                        : item->status == HFSB_OK ? "left"
+                                                  : "not deleted: ",
+                        item->removed || !item->message ? "" : item->message));
     s->found++;
     if (item->removed) s->removed++;
     else if (item->status != HFSB_OK) s->failed++;

@@ -123,8 +123,9 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
     hfsb_file_write_opts how = HFSB_INIT;
     hfsb_file_info       was;
     hfsb_str             path = hfsb_cstr(c->file);
-    hfsb_status st = c->on ? get_there(c, &before, err)
-                           : hfsb_file_read(NULL, path, 0, &before, &was, err);
+    hfsb_status          st;
+    if (c->on) st = get_there(c, &before, err);
+    else st = hfsb_file_read(NULL, path, 0, &before, &was, err);
     opts.path = path;
     how.if_same = &was;
     if (st == HFSB_OK)

@@ -110,7 +110,15 @@ void end_added(hfsb_json_writer *w) {
     must(hfsb_json_writer_finish(w, NULL));
 }
 
+/* Others have a say in these lines: what a terminal obeys is left out. */
 void print_log(void *user, hfsb_str line) {
+    hfsb_buf text = HFSB_INIT;
+    size_t   i;
     (void)user;
-    fprintf(stderr, "hfsb: %.*s\n", (int)line.len, line.ptr);
+    must(hfsb_buf_append(&text, line));
+    for (i = 0; i < text.len; i++)
+        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
+            text.ptr[i] = ' ';
+    fprintf(stderr, "hfsb: %s\n", text.ptr ? text.ptr : "");
+    hfsb_buf_free(&text);
 }

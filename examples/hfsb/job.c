@@ -5,22 +5,21 @@
 #include <string.h>
 
 hfsb_str job_stage(const hfsb_json_value *job) {
-    return hfsb_json_str(
-        hfsb_json_get(hfsb_json_get(job, "status"), "stage"), HFSB_LIT(""));
+    return hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "stage"),
+                         HFSB_LIT(""));
 }
 
 void split_job(const char *word, const char *space, job_name *out) {
     const char *slash = strrchr(word, '/');
     out->id = hfsb_cstr(slash ? slash + 1 : word);
-    out->space = slash ? hfsb_str_make(word, (size_t)(slash - word))
-                       : hfsb_cstr(space);
+    out->space =
+        slash ? hfsb_str_make(word, (size_t)(slash - word)) : hfsb_cstr(space);
 }
 
 void put_job(const hfsb_json_value *job, hfsb_tool_result *result) {
     hfsb_json_writer w;
     begin_added(&w, result);
-    put_str(&w, "id",
-            hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT("")));
+    put_str(&w, "id", hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT("")));
     put_str(&w, "stage", job_stage(job));
     hfsb_json_put_key(&w, HFSB_LIT("job"));
     hfsb_json_put_value(&w, job);
@@ -232,7 +231,8 @@ static const cli_command command_job_logs = {
     "    --follow         to the job's end\n"
     "    --tail N         the last N lines only\n"
     "    --namespace N    you, or an organisation of yours\n"
-    "    --json           each line as {\"text\":...,\"timestamp\":...}, then\n"
+    "    --json           each line as {\"text\":...,\"timestamp\":...}, "
+    "then\n"
     "                     success, output, error and stage\n",
     run_job_logs};
 
@@ -251,8 +251,8 @@ static const cli_command command_job_cancel = {
     run_job_cancel};
 
 static const cli_command *const subcommands[] = {
-    &command_job_run, &command_job_ls, &command_job_logs,
-    &command_job_inspect, &command_job_cancel};
+    &command_job_run, &command_job_ls, &command_job_logs, &command_job_inspect,
+    &command_job_cancel};
 
 static int run_job(args *a) {
     const option none[] = {{NULL, OPTION_FLAG, NULL}};
@@ -271,7 +271,7 @@ static int run_job(args *a) {
 }
 
 const cli_command command_job = {
-    "job", "run|ls|logs|inspect|cancel ...", "run jobs on the Hub",
+    "job", "SUBCOMMAND ...", "run jobs on the Hub, look at them",
     "    hfsb job run [OPTIONS] SCRIPT [ARGUMENT...]    start one\n"
     "    hfsb job ls                                    list them\n"
     "    hfsb job logs [--follow] JOB                   what it prints\n"

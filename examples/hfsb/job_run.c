@@ -8,12 +8,12 @@
 enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20 };
 
 typedef struct run_call {
-    const char *image, *hardware, *timeout, *python, *space, *on;
-    texts       with, env, names, files;
-    bool        detach, json;
-    hfsb_str    words[MAX_WORDS];
-    size_t      word_count;
-    hfsb_str    packages[MAX_TEXTS];
+    const char   *image, *hardware, *timeout, *python, *space, *on;
+    texts         with, env, names, files;
+    bool          detach, json;
+    hfsb_str      words[MAX_WORDS];
+    size_t        word_count;
+    hfsb_str      packages[MAX_TEXTS];
     hfsb_hub_pair variables[MAX_TEXTS];
     secrets       kept;
     hfsb_buf      source;
@@ -81,8 +81,8 @@ static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
     }
     if (kind == HFSB_SCRIPT_PATH) st = read_script(via, c, err);
     if (st != HFSB_OK) return st;
-    spec.script = kind == HFSB_SCRIPT_PATH ? hfsb_buf_str(&c->source)
-                                           : c->words[0];
+    spec.script =
+        kind == HFSB_SCRIPT_PATH ? hfsb_buf_str(&c->source) : c->words[0];
     spec.is_source = kind == HFSB_SCRIPT_PATH || kind == HFSB_SCRIPT_INLINE;
     spec.args = c->words + 1;
     spec.arg_count = c->word_count - 1;
@@ -120,8 +120,10 @@ static hfsb_status follow(client *via, const run_call *c,
                     "--follow %s, or end it: hfsb job cancel %s",
                     name.id.ptr, name.id.ptr);
     if (st == HFSB_OK && strcmp(f.stage, "COMPLETED") != 0)
-        return fail(err, HFSB_REMOTE, "Job %s ended: %s. See hfsb job inspect "
-                    "%s", name.id.ptr, f.stage, name.id.ptr);
+        return fail(err, HFSB_REMOTE,
+                    "Job %s ended: %s. See hfsb job inspect "
+                    "%s",
+                    name.id.ptr, f.stage, name.id.ptr);
     return st;
 }
 
@@ -140,8 +142,8 @@ static int run(run_call *c) {
         if (!c->json) tell_start(&via, doc.root);
         if (c->detach || c->json)
             must(hfsb_buf_append(
-                &result.output, hfsb_json_str(hfsb_json_get(doc.root, "id"),
-                                              HFSB_LIT(""))));
+                &result.output,
+                hfsb_json_str(hfsb_json_get(doc.root, "id"), HFSB_LIT(""))));
         else st = follow(&via, c, doc.root, &err);
     }
     hfsb_json_free(&doc);

@@ -70,8 +70,8 @@ static hfsb_status wait_running(client *c, const target *t, double wait,
         if (!hfsb_cancel_wait(c->cancel, (long long)(poll * 1000)))
             return fail(err, HFSB_CANCELLED,
                         "No longer waiting; %s goes on starting", t->id.ptr);
-        st = hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is,
-                              err);
+        st =
+            hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is, err);
     }
     return st;
 }

@@ -19,8 +19,7 @@
 
 enum { MAX_STATE = 16 << 20 };
 
-static hfsb_status state_path(const char *name, hfsb_buf *out,
-                              hfsb_err *err) {
+static hfsb_status state_path(const char *name, hfsb_buf *out, hfsb_err *err) {
     return xdg_path("XDG_STATE_HOME", ".local/state", name, out, err);
 }
 
@@ -39,7 +38,7 @@ static hfsb_status parse_known(const char *path, hfsb_str text,
     hfsb_err               why;
     const hfsb_json_value *array;
     hfsb_json_iter         it;
-    hfsb_status st = hfsb_json_parse(text, NULL, &out->doc, &why);
+    hfsb_status            st = hfsb_json_parse(text, NULL, &out->doc, &why);
     if (st == HFSB_NOMEM) must(st);
     array = hfsb_json_get(out->doc.root, "sandboxes");
     if (st == HFSB_OK && hfsb_json_type_of(array) != HFSB_JSON_ARRAY)
@@ -49,8 +48,7 @@ static hfsb_status parse_known(const char *path, hfsb_str text,
                     "%s is not what hfsb writes: %s. Mend it, or move it "
                     "away; it holds the tokens of your sandboxes.",
                     path, why.msg);
-    out->list = (known *)calloc(hfsb_json_count(array) + 1,
-                                sizeof *out->list);
+    out->list = (known *)calloc(hfsb_json_count(array) + 1, sizeof *out->list);
     must(out->list ? HFSB_OK : HFSB_NOMEM);
     it = hfsb_json_begin(array);
     while (hfsb_json_next(&it)) fill_known(it.value, &out->list[out->count++]);
@@ -147,7 +145,7 @@ static hfsb_status write_known(const known_list *l, hfsb_str name,
     hfsb_json_writer     w;
     hfsb_buf             path = HFSB_INIT, text = HFSB_INIT;
     size_t               i;
-    hfsb_status st = state_path("sandboxes.json", &path, err);
+    hfsb_status          st = state_path("sandboxes.json", &path, err);
     pretty.pretty = true;
     how.mode = 0600;
     hfsb_json_writer_init(&w, &text, &pretty);
@@ -168,8 +166,7 @@ static hfsb_status write_known(const known_list *l, hfsb_str name,
     return st;
 }
 
-static hfsb_status change_state(hfsb_str name, const known *k,
-                                hfsb_err *err) {
+static hfsb_status change_state(hfsb_str name, const known *k, hfsb_err *err) {
     known_list  l = HFSB_INIT;
     int         lock;
     hfsb_status st = lock_state(&lock, err);

@@ -34,7 +34,7 @@ static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
                          (int)name.len, name.ptr,
                          name.len < 36 ? (int)(36 - name.len) : 0, "",
                          *stage ? stage : "-", *hardware ? hardware : "-",
-                         !k ? "not recorded here"
+                         !k           ? "not recorded here"
                          : k->created ? "created"
                                       : "connected"));
     hfsb_json_put_object(&l->w);
@@ -56,8 +56,8 @@ static hfsb_status show_space(listing *l, hfsb_str id, const known *k,
     hfsb_status st = hfsb_hub_runtime(l->c.hub, id, l->c.cancel, &is, err);
     if (st == HFSB_NOT_FOUND) snprintf(is.stage, sizeof is.stage, "NOT_FOUND");
     else if (st != HFSB_OK) return st;
-    show_one(l, id, url, k, is.stage, is.hardware[0] ? is.hardware
-                                                     : is.requested);
+    show_one(l, id, url, k, is.stage,
+             is.hardware[0] ? is.hardware : is.requested);
     return HFSB_OK;
 }
 
@@ -99,8 +99,7 @@ static hfsb_status show_others(listing *l, const char *owner, hfsb_err *err) {
     hfsb_status       st = HFSB_OK;
     o.shown = &l->shown;
     if (owner) must(hfsb_buf_append(&user, hfsb_cstr(owner)));
-    else if (l->c.set.owner.len)
-        must(hfsb_buf_append(&user, l->c.set.owner));
+    else if (l->c.set.owner.len) must(hfsb_buf_append(&user, l->c.set.owner));
     else st = hfsb_hub_user(l->c.hub, l->c.cancel, &user, err);
     filter.author = hfsb_buf_str(&user);
     filter.full = true;

@@ -37,8 +37,7 @@ static hfsb_status open_session(sandbox_session *s, const char *work_dir,
     hfsb_status       st = open_client(&s->c, true, err);
     memset(&opts, 0, sizeof opts);
     sandbox.transport = &s->c.transport;
-    sandbox.work_dir =
-        work_dir ? hfsb_cstr(work_dir) : s->c.set.work_dir;
+    sandbox.work_dir = work_dir ? hfsb_cstr(work_dir) : s->c.set.work_dir;
     spec.owner = s->c.set.owner;
     spec.from = s->c.set.from;
     set_space_files(&spec);
@@ -90,8 +89,7 @@ static int call_session(const char *work_dir, const char *name,
 /* ---- tool ---- */
 
 /* By the option, else by what is configured. */
-static hfsb_status find_runtime(bool asked, hfsb_runtime *out,
-                                hfsb_err *err) {
+static hfsb_status find_runtime(bool asked, hfsb_runtime *out, hfsb_err *err) {
     config      c = HFSB_INIT;
     hfsb_status st = asked ? HFSB_OK : read_config(&c, err);
     *out = asked ? HFSB_RUNTIME_SANDBOX : c.runtime;
@@ -171,32 +169,30 @@ static hfsb_status define(bool sandbox, hfsb_tools_format format,
     if (runtime == HFSB_RUNTIME_LOCAL)
         return hfsb_tools_define(format, out, err);
     st = open_for_definitions(&s, err);
-    if (st == HFSB_OK)
-        st = hfsb_session_define(s.session, format, out, err);
+    if (st == HFSB_OK) st = hfsb_session_define(s.session, format, out, err);
     (void)close_session(&s);
     return st;
 }
 
 static int run_tools(args *a) {
     const char          *name = "flat";
-    bool                 sandbox = false, json = false; /* it is JSON anyway */
+    bool                 there = false, json = false; /* it is in any case */
     hfsb_json_write_opts how = HFSB_INIT;
     hfsb_tools_format    format;
     hfsb_json_doc        doc = HFSB_INIT;
     hfsb_buf             list = HFSB_INIT, text = HFSB_INIT;
     hfsb_err             err = HFSB_INIT;
     int                  code;
-    const option         options[] = {
-                {"--format", OPTION_TEXT, &name},
-                {"--pretty", OPTION_FLAG, &how.pretty},
-                {"--sandbox-tools", OPTION_FLAG, &sandbox},
-                {"--json", OPTION_FLAG, &json},
-                {NULL, OPTION_FLAG, NULL}};
+    const option         options[] = {{"--format", OPTION_TEXT, &name},
+                                      {"--pretty", OPTION_FLAG, &how.pretty},
+                                      {"--sandbox-tools", OPTION_FLAG, &there},
+                                      {"--json", OPTION_FLAG, &json},
+                                      {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, NULL)) return a->status;
     if (!hfsb_tools_format_find(hfsb_cstr(name), &format))
         return usage(a, "--format is flat, openai, anthropic or mcp, not %s",
                      name);
-    if (define(sandbox, format, &list, &err) != HFSB_OK) {
+    if (define(there, format, &list, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         hfsb_buf_free(&list);
         return REFUSED;
