@@ -23360,10 +23360,10 @@ HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
 /* ---- src/net_pool.c ---- */
 /* net_pool.c - connections that are kept for the next call. Depends on:
    net_socket. */
-enum {
-    HFSBI_LINK_ROOM = 65536,   /* bytes that are read at once */
-    HFSBI_LINK_MAX_OUT = 65536 /* what a kept one may hold for its next head */
-};
+/* Bytes that are read at once, and what a kept one may hold for the head of
+   its next request. */
+#define HFSBI_LINK_ROOM    ((size_t)65536)
+#define HFSBI_LINK_MAX_OUT ((size_t)65536)
 
 /* ---- one connection ---- */
 
@@ -23704,7 +23704,7 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
     x->until_close = head->body == HFSB_HTTP_UNTIL_CLOSE;
     x->keep = head->keep_alive && !x->until_close && head->status != 101;
     x->keep_ms = hfsbi_net_keep_ms(head);
-    /* what is refused needs no body; what is not may still be waiting for it */
+    /* what is refused needs no body; what is not may be waiting for it */
     if (hfsbi_net_has_more(x) && head->status >= 300) x->stopped = true;
     if (x->call->on_head && !x->call->on_head(x->call->user, head->status,
                                               head->fields, head->field_count))
@@ -23943,7 +23943,8 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
     if (net->kept_ms > HFSBI_NET_FOREVER / 2)
         net->kept_ms = HFSBI_NET_FOREVER / 2;
-    net->limits.max_head = max < HFSBI_NET_MAX_HEAD ? max : HFSBI_NET_MAX_HEAD;
+    if (max > HFSBI_NET_MAX_HEAD) max = HFSBI_NET_MAX_HEAD;
+    net->limits.max_head = max;
     net->limits.max_fields = 1000;
     net->limits.max_chunk_line = 4096;
 }
@@ -30043,7 +30044,7 @@ HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
 typedef struct hfsbi_log_end {
     hfsb_buf          text;
     hfsb_text_filter *filter;
-    size_t            lines;
+    long long         until; /* on hfsb_clock_ms(): enough of it */
 } hfsbi_log_end;
 
 static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
@@ -30061,7 +30062,7 @@ static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
         memmove(e->text.ptr, e->text.ptr + over, e->text.len - over);
         hfsb_buf_truncate(&e->text, e->text.len - over);
     }
-    return ++e->lines < 100000;
+    return hfsb_clock_ms() < e->until;
 }
 
 /* The last lines of text, as many as fit. */
@@ -30085,6 +30086,7 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     hfsb_log_opts opts = HFSB_INIT;
     hfsb_str      shown;
     e.text.alloc = s->o.alloc;
+    e.until = hfsb_clock_ms() + 30000;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
     opts.idle_ms = s->o.poll_ms < 5000 ? 1000 : 5000;

@@ -226,7 +226,7 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
     x->until_close = head->body == HFSB_HTTP_UNTIL_CLOSE;
     x->keep = head->keep_alive && !x->until_close && head->status != 101;
     x->keep_ms = hfsbi_net_keep_ms(head);
-    /* what is refused needs no body; what is not may still be waiting for it */
+    /* what is refused needs no body; what is not may be waiting for it */
     if (hfsbi_net_has_more(x) && head->status >= 300) x->stopped = true;
     if (x->call->on_head && !x->call->on_head(x->call->user, head->status,
                                               head->fields, head->field_count))
@@ -465,7 +465,8 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
     if (net->kept_ms > HFSBI_NET_FOREVER / 2)
         net->kept_ms = HFSBI_NET_FOREVER / 2;
-    net->limits.max_head = max < HFSBI_NET_MAX_HEAD ? max : HFSBI_NET_MAX_HEAD;
+    if (max > HFSBI_NET_MAX_HEAD) max = HFSBI_NET_MAX_HEAD;
+    net->limits.max_head = max;
     net->limits.max_fields = 1000;
     net->limits.max_chunk_line = 4096;
 }

@@ -2,10 +2,10 @@
    net_socket. */
 #include "net_parts.h"
 
-enum {
-    HFSBI_LINK_ROOM = 65536,   /* bytes that are read at once */
-    HFSBI_LINK_MAX_OUT = 65536 /* what a kept one may hold for its next head */
-};
+/* Bytes that are read at once, and what a kept one may hold for the head of
+   its next request. */
+#define HFSBI_LINK_ROOM    ((size_t)65536)
+#define HFSBI_LINK_MAX_OUT ((size_t)65536)
 
 /* ---- one connection ---- */
 

@@ -51,7 +51,7 @@ HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
 typedef struct hfsbi_log_end {
     hfsb_buf          text;
     hfsb_text_filter *filter;
-    size_t            lines;
+    long long         until; /* on hfsb_clock_ms(): enough of it */
 } hfsbi_log_end;
 
 static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
@@ -69,7 +69,7 @@ static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
         memmove(e->text.ptr, e->text.ptr + over, e->text.len - over);
         hfsb_buf_truncate(&e->text, e->text.len - over);
     }
-    return ++e->lines < 100000;
+    return hfsb_clock_ms() < e->until;
 }
 
 /* The last lines of text, as many as fit. */
@@ -93,6 +93,7 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     hfsb_log_opts opts = HFSB_INIT;
     hfsb_str      shown;
     e.text.alloc = s->o.alloc;
+    e.until = hfsb_clock_ms() + 30000;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
     opts.idle_ms = s->o.poll_ms < 5000 ? 1000 : 5000;

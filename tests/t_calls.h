@@ -465,4 +465,26 @@ HFSBI_UNUSED static void tc_call(tt_reply *r, tc_box *b, const char *tool,
     tc_do(r, b, tool, json, NULL, NULL);
     T_CHECK(r->sane);
 }
+
+/* A server, a proxy in front of it, a handle on the proxy. */
+typedef struct tc_all {
+    ts_server server;
+    tc_proxy  proxy;
+    tc_box    box;
+} tc_all;
+
+HFSBI_UNUSED static void tc_begin(tc_all *a, const hfsb_sandbox_opts *opts,
+                                  bool foreign) {
+    ts_start(&a->server, NULL, NULL);
+    tc_proxy_open(&a->proxy, a->server.port);
+    a->proxy.foreign = foreign;
+    tc_open(&a->box, a->proxy.port, opts);
+    T_CHECK(hfsb_sandbox_ours(a->box.sandbox) == !foreign);
+}
+
+HFSBI_UNUSED static void tc_end(tc_all *a) {
+    tc_close(&a->box);
+    tc_proxy_close(&a->proxy);
+    ts_end(&a->server, false);
+}
 #endif

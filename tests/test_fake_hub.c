@@ -354,6 +354,9 @@ static void jobs_run_to_their_end(void) {
     TF_IS(&r, "status", "stage", "RUNNING");
     T_CHECK(tf_ask(hub, &r, "GET", JOB "/logs", NULL) == 200);
     T_CHECK(ts_says(&r, "===== Job started") && ts_says(&r, "\"done\\n\""));
+    T_CHECK(tf_ask(hub, &r, "GET", "/api/jobs/alice?stage=COMPLETED", NULL) ==
+            200);
+    T_CHECK(hfsb_json_count(r.json.root) == 1);
     T_CHECK(tf_ask(hub, &r, "GET", JOB, NULL) == 200);
     TF_IS(&r, "status", "stage", "COMPLETED");
     T_CHECK(tf_ask(hub, &r, "POST", JOB "/cancel", "") == 200);

@@ -64,8 +64,13 @@ static void a_fault_hits_the_nth_request_that_matches(void) {
     T_CHECK(tf_ask(hub, &r, "GET", WHOAMI, NULL) == 500);
     T_CHECK(tf_ask(hub, &r, "GET", WHOAMI, NULL) == 500);
     T_CHECK(tf_ask(hub, &r, "GET", WHOAMI, NULL) == 200);
-    f.nth = 0;
+    f.nth = 2;
     f.times = FH_ALWAYS;
+    fh_fault(hub, &f);
+    T_CHECK(tf_ask(hub, &r, "GET", WHOAMI, NULL) == 200);
+    for (i = 0; i < 5; i++)
+        T_CHECK(tf_ask(hub, &r, "GET", WHOAMI, NULL) == 500);
+    fh_no_faults(hub);
     f.percent = 50;
     fh_fault(hub, &f);
     for (i = 0; i < 40; i++)
@@ -204,6 +209,8 @@ static void the_edge_finds_the_space_that_is_meant(void) {
         {"/api/health", "Host: alice-three.hf.space\r\n" TF_AUTH, 404},
         {"/alice/one/api/health", TF_AUTH, 200},
         {"/alice/two/api/health", TF_AUTH, 503},
+        {"/alice/two/api/health",
+         TF_AUTH "X-Sandbox-Authorization: Bearer t1\r\n", 503},
         {"/api/health", TF_AUTH "X-Sandbox-Authorization: Bearer t1\r\n",
          200},
         {"/api/health", TF_AUTH, 503},

@@ -543,6 +543,7 @@ static void net_does_not_share_connections_with_a_child(void) {
     tn_peer              peer;
     pid_t                child;
     int                  status = -1;
+    if (t_quick()) return; /* valgrind finds all of the parent's lost in it */
     memset(&peer, 0, sizeof peer);
     peer.script = &step;
     peer.steps = 1;
@@ -551,9 +552,7 @@ static void net_does_not_share_connections_with_a_child(void) {
     T_CHECK(tn_once(&net, "GET", peer.url, "/") == HFSB_OK);
     child = fork();
     if (child == 0) {
-        bool     sent;
-        tn_call *t = tn_new("GET", peer.url, "/");
-        _exit(net.perform(net.user, &t->call, &sent, NULL) == HFSB_OK ? 0 : 1);
+        _exit(tn_once(&net, "GET", peer.url, "/") == HFSB_OK ? 0 : 1);
     }
     T_CHECK(waitpid(child, &status, 0) == child && status == 0);
     T_CHECK(tn_get(&peer, &peer.connections) == 2);

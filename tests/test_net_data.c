@@ -9,10 +9,17 @@ static struct {
 } now;
 
 static void say_stream(tn_conn *c) {
+    hfsb_str stream;
+    size_t   cut;
     if (!tn_request(c)) return;
-    (void)tn_say(c, hfsb_str_slice(now.stream, 0, now.cut));
-    if (now.cut) usleep(300);
-    (void)tn_say(c, hfsb_str_slice(now.stream, now.cut, now.stream.len));
+    pthread_mutex_lock(&c->peer->lock);
+    cut = now.cut;
+    stream = t_exact(now.stream.ptr, now.stream.len); /* it may go away */
+    pthread_mutex_unlock(&c->peer->lock);
+    (void)tn_say(c, hfsb_str_slice(stream, 0, cut));
+    if (cut) usleep(300);
+    (void)tn_say(c, hfsb_str_slice(stream, cut, stream.len));
+    t_drop(stream);
     (void)shutdown(c->fd, SHUT_WR); /* no reset, whoever reads how much */
     tn_until_closed(c);
 }
@@ -38,7 +45,9 @@ static void reply_case(tn_peer *peer, const hfsb_json_value *c) {
         bool           ok = true;
         snprintf(method, sizeof method, "%.*s", (int)text_of(c, "method").len,
                  text_of(c, "method").ptr);
+        pthread_mutex_lock(&peer->lock);
         now.cut = now.stream.len * part / 3;
+        pthread_mutex_unlock(&peer->lock);
         t = tn_new(method, peer->url, "/");
         (void)tn_do(&net, t);
         T_CHECK(t->status == HFSB_OK || t->status == HFSB_LOST ||

@@ -1,27 +1,6 @@
 /* test_sandbox_call.c - calls to a sandbox: what is sent, what comes of each
-   reply, and what is sent again. */
+   reply; redirects, cancels. */
 #include "t_calls.h"
-
-/* A server, a proxy in front of it, a handle on the proxy. */
-typedef struct all {
-    ts_server server;
-    tc_proxy  proxy;
-    tc_box    box;
-} all;
-
-static void begin(all *a, const hfsb_sandbox_opts *opts, bool foreign) {
-    ts_start(&a->server, NULL, NULL);
-    tc_proxy_open(&a->proxy, a->server.port);
-    a->proxy.foreign = foreign;
-    tc_open(&a->box, a->proxy.port, opts);
-    T_CHECK(hfsb_sandbox_ours(a->box.sandbox) == !foreign);
-}
-
-static void end(all *a) {
-    tc_close(&a->box);
-    tc_proxy_close(&a->proxy);
-    ts_end(&a->server, false);
-}
 
 /* ---- requests ---- */
 
@@ -75,11 +54,11 @@ static const request_case requests[] = {
 
 static void bodies_are_those_of_the_reference_s_client(void) {
     hfsb_sandbox_opts o = tc_options();
-    all               a;
+    tc_all            a;
     tt_reply          r = HFSB_INIT;
     size_t            i;
     o.work_dir = HFSB_LIT("/app");
-    begin(&a, &o, false);
+    tc_begin(&a, &o, false);
     for (i = 0; i < TT_COUNT(requests); i++) {
         tc_can(&a.proxy, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", 1);
         tc_call(&r, &a.box, requests[i].tool, requests[i].arguments);
@@ -97,7 +76,7 @@ static void bodies_are_those_of_the_reference_s_client(void) {
     /* the Hub's token is not for any server */
     T_CHECK(!tc_field(&a.proxy, "Authorization").ptr);
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
 }
 
 /* What the recordings of the real client hold. */
@@ -109,13 +88,13 @@ static void bodies_are_as_recorded(void) {
     hfsb_buf                 text = HFSB_INIT, want = HFSB_INIT;
     hfsb_json_doc            doc = HFSB_INIT;
     hfsb_json_iter           version, it;
-    all                      a;
+    tc_all                   a;
     tt_reply                 r = HFSB_INIT;
     size_t                   i, found = 0;
     if (!t_data_file("data/hub/golden.json", &text)) return;
     T_CHECK(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) == HFSB_OK);
     o.work_dir = HFSB_LIT("/app");
-    begin(&a, &o, true);
+    tc_begin(&a, &o, true);
     version = hfsb_json_begin(doc.root);
     while (hfsb_json_next(&version))
         for (it = hfsb_json_begin(version.value); hfsb_json_next(&it);) {
@@ -137,21 +116,21 @@ static void bodies_are_as_recorded(void) {
         }
     T_CHECK(found >= 10);
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
     hfsb_json_free(&doc);
     hfsb_buf_free(&text);
     hfsb_buf_free(&want);
 }
 
 static void no_more_than_the_longest_timeout_goes_to_a_foreign_server(void) {
-    all      a;
+    tc_all   a;
     tt_reply r = HFSB_INIT;
-    begin(&a, NULL, true);
+    tc_begin(&a, NULL, true);
     tc_can(&a.proxy, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", 1);
     tc_call(&r, &a.box, "bash", "{\"command\":\"c\",\"timeout\":5000}");
     T_STR(a.proxy.body, "{\"command\":\"c\",\"timeout\":1200}");
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
 }
 
 /* ---- replies ---- */
@@ -209,10 +188,10 @@ static const reply_case replies[] = {
      "Sandbox returned non-JSON response (HTTP 504): <html>", "", 1}};
 
 static void each_reply_becomes_a_result(void) {
-    all      a;
+    tc_all   a;
     tt_reply r = HFSB_INIT;
     size_t   i;
-    begin(&a, NULL, true);
+    tc_begin(&a, NULL, true);
     for (i = 0; i < TT_COUNT(replies); i++) {
         const reply_case *c = &replies[i];
         char              text[512];
@@ -232,15 +211,15 @@ static void each_reply_becomes_a_result(void) {
             hfsb_str_equal(hfsb_buf_str(&r.res.extra), hfsb_cstr(c->extra)));
     }
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
 }
 
 static void a_page_is_quoted_up_to_200_characters(void) {
     char     text[1024], want[1024];
-    all      a;
+    tc_all   a;
     tt_reply r = HFSB_INIT;
     size_t   i, n;
-    begin(&a, NULL, false);
+    tc_begin(&a, NULL, false);
     n = (size_t)snprintf(text, sizeof text,
                          "HTTP/1.1 503 X\r\nContent-Length: 402\r\n\r\n");
     for (i = 0; i < 201; i++) n += (size_t)snprintf(text + n, 8, "\303\251");
@@ -251,15 +230,15 @@ static void a_page_is_quoted_up_to_200_characters(void) {
     for (i = 0; i < 200; i++) n += (size_t)snprintf(want + n, 8, "\303\251");
     T_CHECK(hfsb_str_equal(hfsb_buf_str(&r.res.error), hfsb_cstr(want)));
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
 }
 
 static void some_things_are_told_without_a_server(void) {
     hfsb_call_opts strict = HFSB_INIT;
     char           key[300];
-    all            a;
+    tc_all         a;
     tt_reply       r = HFSB_INIT;
-    begin(&a, NULL, false);
+    tc_begin(&a, NULL, false);
     tc_plan(&a.proxy, NULL, 0);
     tc_call(&r, &a.box, "rm", "{}");
     T_CHECK(r.st == HFSB_NOT_FOUND);
@@ -289,241 +268,17 @@ static void some_things_are_told_without_a_server(void) {
     TT_OK(&r, NULL);
     TT_FILE("dup", "a\na\n");
     tt_drop(&r);
-    end(&a);
-}
-
-/* ---- what is sent again ---- */
-
-static void a_page_of_a_space_that_wakes_up_is_waited_out(void) {
-    hfsb_sandbox_opts o = tc_options();
-    all               a;
-    tt_reply          r = HFSB_INIT;
-    int               foreign;
-    long long         before;
-    o.delay_ms = 30;
-    for (foreign = 0; foreign < 2; foreign++) {
-        begin(&a, &o, foreign);
-        tc_plan_one(&a.proxy, TC_PAGE_BEFORE, 2);
-        before = hfsb_clock_ms();
-        tc_call(&r, &a.box, "bash", "{\"command\":\"echo up\"}");
-        TT_OK(&r, "up\n");
-        T_CHECK(hfsb_clock_ms() - before >= 90); /* 30, then 60 */
-        T_CHECK(a.proxy.asked_posts == 3 && a.proxy.reached == 1);
-        tt_drop(&r);
-        end(&a);
-    }
-}
-
-typedef struct loss_case {
-    tc_act act;
-    bool   foreign_again; /* also by a server that is not ours */
-} loss_case;
-
-static const loss_case losses[] = {
-    {TC_DELAY, true},       {TC_DROP_BEFORE, false}, {TC_DROP_RUNNING, false},
-    {TC_DROP_AFTER, false}, {TC_TRUNCATE, false},    {TC_PAGE_BEFORE, true},
-    {TC_PAGE_AFTER, false}};
-
-static void a_lost_reply_costs_nothing(void) {
-    static const char *const calls[][2] = {
-        {"bash", "{\"command\":\"echo x >> ran; echo done\"}"},
-        {"write", "{\"path\":\"w\",\"content\":\"1\"}"},
-        {"read", "{\"path\":\"w\"}"},
-        {"exists", "{\"path\":\"w\"}"},
-        {"edit", "{\"path\":\"w\",\"old_str\":\"1\",\"new_str\":\"11\"}"},
-        {"multi_edit", "{\"path\":\"w\",\"edits\":[{\"old_str\":\"11\","
-                       "\"new_str\":\"2\"}]}"},
-        {"apply_patch", "{\"patch\":\"*** Begin Patch\\n*** Delete File: "
-                        "w\\n*** End Patch\"}"}};
-    all      a;
-    tt_reply r = HFSB_INIT;
-    size_t   i, k;
-    begin(&a, NULL, false);
-    a.proxy.only_posts = true;
-    for (i = 0; i < TT_COUNT(losses); i++) {
-        for (k = 0; k < TT_COUNT(calls); k++) {
-            tc_plan_one(&a.proxy, losses[i].act, 2);
-            tc_call(&r, &a.box, calls[k][0], calls[k][1]);
-            if (!r.res.success) printf("act %d, ", (int)losses[i].act);
-            TT_OK(&r, NULL);
-            T_CHECK(a.proxy.asked_posts ==
-                    (losses[i].act == TC_DELAY ? 1 : 3));
-        }
-        T_CHECK(tt_lines_in("ran") == (long)i + 1);
-    }
-    tt_drop(&r);
-    end(&a);
-}
-
-static void nothing_is_sent_twice_to_a_server_that_knows_no_keys(void) {
-    all      a;
-    tt_reply r = HFSB_INIT;
-    size_t   i;
-    begin(&a, NULL, true);
-    for (i = 0; i < TT_COUNT(losses); i++) {
-        tc_plan_one(&a.proxy, losses[i].act, 1);
-        tc_call(&r, &a.box, "bash", "{\"command\":\"echo y >> few\"}");
-        T_CHECK(r.res.success == losses[i].foreign_again);
-        T_CHECK(a.proxy.reached <= 1 && a.proxy.repeats == 0);
-        T_CHECK(a.proxy.asked_posts ==
-                (losses[i].act == TC_PAGE_BEFORE ? 2 : 1));
-        if (losses[i].act != TC_PAGE_AFTER && !r.res.success) {
-            T_CHECK(r.st == HFSB_LOST);
-            T_CHECK(tt_says(&r.res.error, "may have run"));
-        }
-    }
-    /* nor a read: no one knows what it does there */
-    tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
-    tc_call(&r, &a.box, "read", "{\"path\":\"few\"}");
-    T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-    T_CHECK(!tt_says(&r.res.error, "may have run"));
-    tt_drop(&r);
-    end(&a);
-}
-
-/* A port that no one listens on. */
-static unsigned dead_port(void) {
-    unsigned port;
-    int      fd = tc_listen(&port);
-    close(fd);
-    return port;
-}
-
-static void no_connection_is_tried_again_and_then_told(void) {
-    hfsb_sandbox_opts o = tc_options();
-    all               a;
-    tt_reply          r = HFSB_INIT;
-    unsigned          port;
-    char              want[128];
-    long long         before;
-    int               foreign;
-    o.delay_ms = 20;
-    for (foreign = 0; foreign < 2; foreign++) {
-        begin(&a, &o, foreign);
-        /* the handle's address becomes one that refuses */
-        port = dead_port();
-        a.box.sandbox->api.len = 0;
-        T_CHECK(hfsb_buf_printf(&a.box.sandbox->api,
-                                "http://127.0.0.1:%u/api/", port) == HFSB_OK);
-        before = hfsb_clock_ms();
-        tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
-        T_CHECK(r.st == HFSB_CONNECT);
-        T_CHECK(hfsb_clock_ms() - before >= 60);
-        snprintf(want, sizeof want,
-                 "Cannot connect to sandbox. Is http://127.0.0.1:%u running? "
-                 "Status: ",
-                 a.proxy.port);
-        TT_FAIL(&r, want);
-        tt_drop(&r);
-        end(&a);
-    }
-}
-
-static void a_timeout_is_joined_while_health_answers(void) {
-    hfsb_sandbox_opts o = tc_options();
-    all               a;
-    tt_reply          r = HFSB_INIT;
-    size_t            i;
-    o.margin_ms = 100;
-    begin(&a, &o, false);
-    a.proxy.only_posts = true;
-    tc_plan_one(&a.proxy, TC_HANG, 1);
-    tc_call(&r, &a.box, "bash",
-            "{\"command\":\"echo x >> joined; echo end\",\"timeout\":0.3}");
-    TT_OK(&r, "end\n");
-    T_CHECK(tt_lines_in("joined") == 1 && a.proxy.asked_posts == 2);
-    tc_plan_one(&a.proxy, TC_HANG, 3);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"true\",\"timeout\":0.1}");
-    T_CHECK(r.st == HFSB_TIMEOUT && a.proxy.asked_posts == 3);
-    T_STR(r.res.error, "Timeout after 0.1s");
-    a.proxy.only_posts = false; /* health does not answer either */
-    tc_plan_one(&a.proxy, TC_HANG, 1);
-    for (i = 1; i <= 6; i++) a.proxy.queue[i] = TC_DROP_BEFORE;
-    a.proxy.queue_count = 7;
-    tc_call(&r, &a.box, "bash", "{\"command\":\"true\",\"timeout\":0.1}");
-    T_CHECK(r.st == HFSB_TIMEOUT && a.proxy.asked_posts == 1);
-    tt_drop(&r);
-    end(&a);
-    begin(&a, &o, true);
-    tc_plan_one(&a.proxy, TC_HANG, 1);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"true\",\"timeout\":0.1}");
-    T_CHECK(r.st == HFSB_TIMEOUT && a.proxy.asked == 1);
-    T_STR(r.res.error, "Timeout after 0.1s");
-    tt_drop(&r);
-    end(&a);
-}
-
-/* The first server runs the command and loses its reply; then another one is
-   there, which knows nothing of it. */
-static void nothing_is_sent_again_to_another_instance(void) {
-    all       a;
-    ts_server second;
-    tt_reply  r = HFSB_INIT;
-    begin(&a, NULL, false);
-    ts_start(&second, NULL, NULL);
-    a.proxy.only_posts = true;
-    a.proxy.then = second.port;
-    tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> here\"}");
-    T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
-    T_CHECK(tt_lines_in("here") == 1);
-    /* the next call knows the new one */
-    tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> here\"}");
-    TT_OK(&r, "");
-    T_CHECK(tt_lines_in("here") == 2);
-    /* what is harmless is asked of whoever is there */
-    a.proxy.then = a.server.port;
-    tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
-    tc_call(&r, &a.box, "read", "{\"path\":\"here\"}");
-    TT_OK(&r, "1\tx\n2\tx");
-    /* a page of a Space that wakes up: nothing has run, whoever comes next */
-    tc_plan(&a.proxy, NULL, 0);
-    a.proxy.to = second.port;
-    tc_plan_one(&a.proxy, TC_PAGE_BEFORE, 1);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> here\"}");
-    TT_OK(&r, "");
-    T_CHECK(tt_lines_in("here") == 3);
-    tt_drop(&r);
-    end(&a);
-    ts_end(&second, false);
-}
-
-static void a_key_of_the_caller_is_used(void) {
-    hfsb_call_opts opts = HFSB_INIT;
-    all            a;
-    tt_reply       r = HFSB_INIT;
-    hfsb_str       key;
-    char           first[64];
-    begin(&a, NULL, false);
-    opts.key = HFSB_LIT("mine");
-    tc_do(&r, &a.box, "bash", "{\"command\":\"echo $$\"}", &opts, NULL);
-    T_STR(tc_field(&a.proxy, "Idempotency-Key"), "mine");
-    snprintf(first, sizeof first, "%s", r.res.output.ptr);
-    tc_do(&r, &a.box, "bash", "{\"command\":\"echo $$\"}", &opts, NULL);
-    TT_OK(&r, first);
-    tc_do(&r, &a.box, "bash", "{\"command\":\"echo other\"}", &opts, NULL);
-    T_CHECK(r.st == HFSB_REFUSED);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
-    key = tc_field(&a.proxy, "Idempotency-Key");
-    T_CHECK(key.len == 32);
-    snprintf(first, sizeof first, "%.*s", (int)key.len, key.ptr);
-    tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
-    key = tc_field(&a.proxy, "Idempotency-Key");
-    T_CHECK(key.len == 32 && !hfsb_str_equal(key, hfsb_cstr(first)));
-    tt_drop(&r);
-    end(&a);
+    tc_end(&a);
 }
 
 /* ---- redirects ---- */
 
 static void tokens_do_not_follow_to_another_place(void) {
-    all      a;
+    tc_all   a;
     tc_proxy other;
     tt_reply r = HFSB_INIT;
     char     text[256];
-    begin(&a, NULL, false);
+    tc_begin(&a, NULL, false);
     tc_proxy_open(&other, a.server.port);
     a.box.sandbox->is_url = false; /* as of a Space: the Hub's token goes */
     snprintf(text, sizeof text,
@@ -559,7 +314,7 @@ static void tokens_do_not_follow_to_another_place(void) {
     T_STR(tc_field(&a.proxy, "X-Sandbox-Authorization"), "Bearer " TS_TOKEN);
     a.box.sandbox->is_url = true;
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
     tc_proxy_close(&other);
 }
 
@@ -583,14 +338,14 @@ static void another_thread_may_cancel(void) {
     hfsb_cancel      *cancel;
     canceller         c;
     pthread_t         thread;
-    all               a;
+    tc_all            a;
     tt_reply          r = HFSB_INIT;
     hfsb_tool_result  killed;
     long long         before = hfsb_clock_ms();
     T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
     o.cancel = cancel;
     o.delay_ms = 60000;
-    begin(&a, &o, false);
+    tc_begin(&a, &o, false);
     c.cancel = cancel;
     c.when = "begun";
     T_CHECK(!pthread_create(&thread, NULL, cancel_soon, &c));
@@ -617,7 +372,7 @@ static void another_thread_may_cancel(void) {
     T_CHECK(r.st == HFSB_CANCELLED);
     T_CHECK(hfsb_clock_ms() - before < 20000);
     tt_drop(&r);
-    end(&a);
+    tc_end(&a);
     hfsb_cancel_close(cancel);
 }
 
@@ -677,13 +432,6 @@ int main(void) {
     TT_RUN(each_reply_becomes_a_result);
     TT_RUN(a_page_is_quoted_up_to_200_characters);
     TT_RUN(some_things_are_told_without_a_server);
-    TT_RUN(a_page_of_a_space_that_wakes_up_is_waited_out);
-    TT_RUN(a_lost_reply_costs_nothing);
-    TT_RUN(nothing_is_sent_twice_to_a_server_that_knows_no_keys);
-    TT_RUN(no_connection_is_tried_again_and_then_told);
-    TT_RUN(a_timeout_is_joined_while_health_answers);
-    TT_RUN(nothing_is_sent_again_to_another_instance);
-    TT_RUN(a_key_of_the_caller_is_used);
     TT_RUN(tokens_do_not_follow_to_another_place);
     TT_RUN(another_thread_may_cancel);
     TT_RUN(each_allocation_of_a_call_may_fail);

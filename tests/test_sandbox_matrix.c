@@ -99,8 +99,9 @@ static bool is_special(int step, int fault, hfsb_status *out) {
         *out = HFSB_OK; /* one can do without these */
     } else if (step == WHOAMI && fault == F401_HIDDEN) {
         *out = HFSB_AUTH; /* nobody hides there */
-    } else if (step == DUPLICATE &&
-               (fault == TIMEOUT || fault == RESET_DONE || fault == CUT_DONE)) {
+    } else if (step == DUPLICATE && (fault == TIMEOUT ||
+                                     fault == RESET_DONE ||
+                                     fault == CUT_DONE)) {
         *out = HFSB_OK; /* one looks, and it is there */
     } else {
         return false;

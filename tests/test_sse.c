@@ -74,8 +74,9 @@ static void sse_splits_events(void) {
             /* whole, in two at each place, in single bytes and pairs */
             hfsb_status st = feed(&t, stream, k < 2 ? 1 : k - 1,
                                   k < 1 ? 1 : k < 2 ? 2 : stream.len);
-            bool ok = st == HFSB_OK && hfsb_str_equal(hfsb_buf_str(&t.text),
-                                                      hfsb_cstr(cases[i].want));
+            bool ok = st == HFSB_OK &&
+                      hfsb_str_equal(hfsb_buf_str(&t.text),
+                                     hfsb_cstr(cases[i].want));
             T_CHECK(ok);
             if (!ok) printf("  case %zu cut %zu: %s\n", i, k, t.text.ptr);
             hfsb_buf_free(&t.text);

@@ -137,7 +137,8 @@ static void url_limits_the_length_of_a_host(void) {
 static void url_resolves_references(void) {
     static const char base[] = "http://a/b/c/d;p?q";
     static const struct {
-        const char *base, *reference, *want; /* NULL: the base above; refused */
+        const char *base; /* NULL: the one above */
+        const char *reference, *want; /* NULL: refused */
     } cases[] = {
         {NULL, "g:h", NULL},
         {NULL, "g", "http://a/b/c/g"},

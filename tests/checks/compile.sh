@@ -96,7 +96,9 @@ do_job() { # sets cc, link, run, warn, o before
         object $use/implementation.c -O2 -D_FORTIFY_SOURCE=2 \
             -fstack-protector-strong ;;
     examples) # an example is x.c, or x.c and the folder x/
-        for f in examples/*.c examples/*/*.c; do object "$f" || return 1; done ;;
+        for f in examples/*.c examples/*/*.c; do
+            object "$f" -I. || return 1
+        done ;;
     modules) every .c ;;
     headers) every .h ;;
     public_part) only_three_headers ;;

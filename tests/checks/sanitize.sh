@@ -15,7 +15,9 @@ ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
 # Tests that start processes and write files take their time by the clock, and
 # emulators do not know all system calls: some ways run the others only.
 system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
-    test_check*.c test_tools*.c test_server*.c)
+    test_check*.c test_tools*.c test_server*.c test_net*.c test_fetch.c \
+    test_transport.c test_hub*.c test_sandbox*.c test_session*.c \
+    test_fake_hub*.c)
 calm="test_file.c test_file_write.c test_record.c test_check.c
       test_tools_args.c test_tools_files.c test_tools_read.c
       test_server_fields.c test_server_api.c"
@@ -82,7 +84,8 @@ way() { # in a subshell of its own
                    server_jobs" ;;
     tsan) which="check file_root proc_host proc_host_limits tools_host
                  tools_wake tools_jobs tools_once server_loop server_pool server_api
-                 server_stream server_files_end" ;;
+                 server_stream server_files_end net_faults sandbox_call
+                 sandbox_lost session_sandbox" ;;
     valgrind) which="json file file_write record check proc tools_args
                      tools_files tools_read http server_api" ;;
     portable) which="file file_write file_root file_faults proc proc_end
