@@ -1832,8 +1832,10 @@ HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
    (X-Error-Message and body; never HTML) and what to do about it.
    Repeated, with growing waits, are: GET, secrets and variables, pause,
    restart, preupload, delete (404 at a repeat is done). Not repeated, since
-   it would happen twice: duplicate, create, commit, running a job; after a
-   lost answer these look whether it happened.
+   it would happen twice: duplicate, create, running a job; after a lost answer
+   the first two look whether it happened. A commit looks, too, and is repeated
+   only on top of the head that it was meant for. Whatever was not sent, or
+   was refused with 429, is repeated in any case.
    cancel (may be NULL) ends waits and requests: HFSB_CANCELLED. Ids are
    "owner/name". A document in `out` is freed by the caller. */
 
@@ -24293,11 +24295,21 @@ hfsb_status hfsb_http_send(const hfsb_transport *transport,
 /* sse.c - server-sent events, as they arrive. Depends on: base. */
 typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
 
-/* Appends where the event stays within its limit, as does a line of it. */
-static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+/* A line may be as long as an event and the name of its field, whether it
+   comes as a whole or in pieces. */
+static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
+                           size_t more) {
     size_t max = sse->max ? sse->max : (size_t)1 << 20;
-    size_t held = to == &sse->line ? to->len : sse->event.len + sse->data.len;
-    if (s.len > max || held > max - s.len) return HFSB_LIMIT;
+    size_t held = sse->event.len + sse->data.len;
+    if (to == &sse->line) {
+        held = to->len;
+        if (max < (size_t)-1 - 16) max += 16;
+    }
+    return more <= max && held <= max - more;
+}
+
+static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+    if (!hfsbi_sse_fits(sse, to, s.len)) return HFSB_LIMIT;
     return hfsb_buf_append(to, s);
 }
 
@@ -24338,6 +24350,7 @@ static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
                                       hfsbi_sse_fn *fn, void *user) {
     hfsb_str    line = rest;
     hfsb_status st = HFSB_OK;
+    if (!hfsbi_sse_fits(sse, &sse->line, rest.len)) return HFSB_LIMIT;
     if (sse->line.len) {
         st = hfsbi_sse_add(sse, &sse->line, rest);
         line = hfsb_buf_str(&sse->line);
@@ -24554,7 +24567,8 @@ HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
                                     hfsb_err *err);
 /* Milliseconds before try n + 1. */
 HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
-/* Waits that long, or as the Hub asked for, log told; false: cancelled, *err filled. */
+/* Waits that long, or as the Hub asked for, and tells the log; false when it
+   was cancelled, *err filled. */
 HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
                              size_t n, hfsb_err *err);
 

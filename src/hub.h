@@ -77,8 +77,10 @@ HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
    (X-Error-Message and body; never HTML) and what to do about it.
    Repeated, with growing waits, are: GET, secrets and variables, pause,
    restart, preupload, delete (404 at a repeat is done). Not repeated, since
-   it would happen twice: duplicate, create, commit, running a job; after a
-   lost answer these look whether it happened.
+   it would happen twice: duplicate, create, running a job; after a lost answer
+   the first two look whether it happened. A commit looks, too, and is repeated
+   only on top of the head that it was meant for. Whatever was not sent, or
+   was refused with 429, is repeated in any case.
    cancel (may be NULL) ends waits and requests: HFSB_CANCELLED. Ids are
    "owner/name". A document in `out` is freed by the caller. */
 

@@ -69,7 +69,8 @@ HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
                                     hfsb_err *err);
 /* Milliseconds before try n + 1. */
 HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
-/* Waits that long, or as the Hub asked for, log told; false: cancelled, *err filled. */
+/* Waits that long, or as the Hub asked for, and tells the log; false when it
+   was cancelled, *err filled. */
 HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
                              size_t n, hfsb_err *err);
 

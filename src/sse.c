@@ -4,11 +4,21 @@
 
 typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
 
-/* Appends where the event stays within its limit, as does a line of it. */
-static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+/* A line may be as long as an event and the name of its field, whether it
+   comes as a whole or in pieces. */
+static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
+                           size_t more) {
     size_t max = sse->max ? sse->max : (size_t)1 << 20;
-    size_t held = to == &sse->line ? to->len : sse->event.len + sse->data.len;
-    if (s.len > max || held > max - s.len) return HFSB_LIMIT;
+    size_t held = sse->event.len + sse->data.len;
+    if (to == &sse->line) {
+        held = to->len;
+        if (max < (size_t)-1 - 16) max += 16;
+    }
+    return more <= max && held <= max - more;
+}
+
+static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+    if (!hfsbi_sse_fits(sse, to, s.len)) return HFSB_LIMIT;
     return hfsb_buf_append(to, s);
 }
 
@@ -49,6 +59,7 @@ static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
                                       hfsbi_sse_fn *fn, void *user) {
     hfsb_str    line = rest;
     hfsb_status st = HFSB_OK;
+    if (!hfsbi_sse_fits(sse, &sse->line, rest.len)) return HFSB_LIMIT;
     if (sse->line.len) {
         st = hfsbi_sse_add(sse, &sse->line, rest);
         line = hfsb_buf_str(&sse->line);

@@ -442,6 +442,41 @@ static void tt_a_body_that_fails(const hfsb_transport *t) {
     hfsb_buf_free(&peer.seen);
 }
 
+/* A peer that does not want the body says so and closes; its reply counts,
+   not that the rest could not be sent. */
+static void tt_an_early_reply(const hfsb_transport *t) {
+    static const tt_step script[] = {
+        {TT_ACCEPT, NULL, 0}, {TT_HEAD, NULL, 0},
+        TT_SAY("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n"
+               "Connection: close\r\n\r\nno"),
+        {TT_WAIT, NULL, 100}, TT_SHUT, {TT_END, NULL, 0}};
+    int pieces;
+    for (pieces = 0; pieces < 2; pieces++) {
+        hfsb_http_call call = tt_call("PUT");
+        hfsb_buf       bytes = HFSB_INIT;
+        tt_peer        peer;
+        tt_result      r = HFSB_INIT;
+        if (pieces) {
+            r.give = 10000;
+            call.body_read = tt_body_read;
+            call.body_length = 30000000;
+        } else {
+            T_CHECK(hfsb_buf_reserve(&bytes, 10000000) == HFSB_OK);
+            memset(bytes.ptr, 'a', bytes.len = 10000000);
+            call.body = hfsb_buf_str(&bytes);
+        }
+        tt_start(&peer, script);
+        tt_perform(t, peer.port, call, &r);
+        tt_stop(&peer);
+        T_CHECK(r.st == HFSB_OK && r.sent && r.status == 413);
+        if (r.st) printf("  %s\n", r.err.msg);
+        T_STR(r.body, "no");
+        tt_drop(&r);
+        hfsb_buf_free(&peer.seen);
+        hfsb_buf_free(&bytes);
+    }
+}
+
 static void tt_refuses_what_cannot_be_sent(const hfsb_transport *t) {
     static const char *const urls[] = {"ftp://127.0.0.1/", "http://",
                                        "127.0.0.1", "http://a b/",
@@ -507,7 +542,7 @@ static void tt_a_connection_has_its_time(const hfsb_transport *t) {
     call.connect_ms = 150;
     tt_perform(t, port, call, &r);
     T_CHECK(r.st == HFSB_TIMEOUT && !r.sent && r.took >= 140 &&
-            r.took < 1500);
+            r.took < 3000);
     for (i = 0; i < 3; i++) hfsbi_close(&fill[i]);
     hfsbi_close(&fd);
     tt_drop(&r);
@@ -555,7 +590,8 @@ static void tt_sends_nothing_twice(const hfsb_transport *t, const char *method,
         call.body_read = tt_body_read;
         call.body_length = body;
     } else if (body) {
-        t_repeat(&bytes, "0123456789", body / 10);
+        T_CHECK(hfsb_buf_reserve(&bytes, body) == HFSB_OK);
+        memset(bytes.ptr, 'a', bytes.len = body);
         call.body = hfsb_buf_str(&bytes);
     }
     tt_perform(t, peer.port, call, &r);
@@ -630,7 +666,7 @@ static void tt_silence_has_its_limit(const hfsb_transport *t) {
     tt_perform(t, peer.port, call, &r);
     tt_stop(&peer);
     T_CHECK(r.st == HFSB_TIMEOUT && r.sent && peer.gone);
-    T_CHECK(r.took >= 140 && r.took < 1500);
+    T_CHECK(r.took >= 140 && r.took < 3000);
     tt_drop(&r);
     hfsb_buf_free(&peer.seen);
 }
@@ -649,7 +685,7 @@ static void tt_the_whole_has_its_limit(const hfsb_transport *t) {
     tt_perform(t, peer.port, call, &r);
     tt_stop(&peer);
     T_CHECK(r.st == HFSB_TIMEOUT && r.sent && r.status == 200);
-    T_CHECK(r.took >= 440 && r.took < 2000 && r.body.len > 2);
+    T_CHECK(r.took >= 440 && r.took < 3000 && r.body.len > 2);
     tt_drop(&r);
     hfsb_buf_free(&peer.seen);
 }
@@ -671,7 +707,7 @@ static void tt_callbacks_may_end_it(const hfsb_transport *t) {
         tt_perform(t, peer.port, tt_call("GET"), &r);
         tt_stop(&peer);
         T_CHECK(r.st == HFSB_CANCELLED && r.sent && peer.gone);
-        T_CHECK(r.took < 1500 && r.body.len == 2 * i);
+        T_CHECK(r.took < 3000 && r.body.len == 2 * i);
         tt_drop(&r);
         hfsb_buf_free(&peer.seen);
     }
@@ -698,7 +734,7 @@ static void tt_another_thread_may_end_it(const hfsb_transport *t) {
     (void)pthread_join(thread, NULL);
     tt_stop(&peer);
     T_CHECK(r.st == HFSB_CANCELLED && r.sent && peer.gone);
-    T_CHECK(r.took >= 90 && r.took < 1000);
+    T_CHECK(r.took >= 90 && r.took < 3000);
     tt_drop(&r);
     hfsb_buf_free(&peer.seen);
     tt_perform(t, 1, call, &r); /* set already: nothing is begun */
@@ -721,6 +757,7 @@ HFSBI_UNUSED static void tt_conforms(const hfsb_transport *t) {
     tt_a_post_without_body_says_so(t);
     tt_a_body_in_pieces(t);
     tt_a_body_that_fails(t);
+    tt_an_early_reply(t);
     tt_refuses_what_cannot_be_sent(t);
     tt_nobody_listens(t);
     tt_a_connection_has_its_time(t);

@@ -174,6 +174,25 @@ static void after_a_tail_time_decides_what_is_new(void) {
     t_hub_close(&h);
 }
 
+#define LONG_TIME                                                      \
+    "2025-01-01T00:00:00.00000000000000000000000000000000000000000000" \
+    "000000000000000000000000000000000000000000000000000000000000000Z"
+
+static void a_time_that_is_too_long_is_no_time(void) {
+    static const t_reply script[] = {
+        {LOG "?tail=9", 200, SSE, E("a", "2025-01-01") E("b", LONG_TIME),
+         HFSB_LOST, false, 0},
+        {LOG, 200, SSE, E("a", "2025-01-01") E("b", LONG_TIME), HFSB_OK,
+         false, 0}};
+    t_hub h;
+    t_hub_init(&h);
+    t_hub_open(&h);
+    T_SCRIPT(&h, script);
+    T_CHECK(t_follow(&h, 9) == HFSB_OK); /* rather twice than never */
+    T_STR(h.text, "2025-01-01|a\n" LONG_TIME "|b\n" LONG_TIME "|b\n");
+    t_hub_close(&h);
+}
+
 static void tries_are_counted_from_the_last_new_line(void) {
     static const t_reply script[] = {
         {NULL, 0, NULL, NULL, HFSB_LOST, false, 0},
@@ -324,6 +343,7 @@ int main(void) {
     T_RUN(silence_ends_what_is_not_followed);
     T_RUN(what_is_broken_goes_on_where_it_was);
     T_RUN(after_a_tail_time_decides_what_is_new);
+    T_RUN(a_time_that_is_too_long_is_no_time);
     T_RUN(tries_are_counted_from_the_last_new_line);
     T_RUN(an_event_without_end_is_refused);
     T_RUN(a_job_is_followed_to_its_end);

@@ -113,8 +113,11 @@ static void sse_limits_an_event(void) {
         {"event: 12345\ndata: 12345\n\n", HFSB_OK},
         {"event: 12345\ndata: 123456\n\n", HFSB_LIMIT},
         {"data: 1234567890\n\ndata: 1234567890\n\n", HFSB_OK},
+        {": a comment of 26 bytes...\n\n", HFSB_OK},
+        {": a comment of 27 bytes....\n\n", HFSB_LIMIT},
     };
-    size_t i;
+    size_t      i, k;
+    hfsb_status st;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         hfsb_sse sse = HFSB_INIT;
         told     t = HFSB_INIT;
@@ -122,14 +125,20 @@ static void sse_limits_an_event(void) {
         T_CHECK(hfsb_sse_feed(&sse, hfsb_cstr(cases[i].stream), tell, &t) ==
                 cases[i].want);
         hfsb_sse_free(&sse);
+        st = HFSB_OK;
+        for (k = 0; cases[i].stream[k] && st == HFSB_OK; k++)
+            st = hfsb_sse_feed(&sse, hfsb_str_make(cases[i].stream + k, 1),
+                               tell, &t);
+        T_CHECK(st == cases[i].want); /* the same in single bytes */
+        hfsb_sse_free(&sse);
         hfsb_buf_free(&t.text);
     }
     { /* a line that never ends, with the usual limit */
         hfsb_sse    sse = HFSB_INIT;
         told        t = HFSB_INIT;
         hfsb_buf    x = HFSB_INIT;
-        hfsb_status st = HFSB_OK;
         size_t      n;
+        st = HFSB_OK;
         t_repeat(&x, "x", 4096);
         for (n = 0; n < 1000 && st == HFSB_OK; n++)
             st = hfsb_sse_feed(&sse, hfsb_buf_str(&x), tell, &t);

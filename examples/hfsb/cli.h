@@ -245,6 +245,9 @@ void        free_target(target *t);
 /* What it is called: its id, or its URL. */
 hfsb_str target_name(const target *t);
 
+/* Adds to the message what to do about it, where that is known. */
+void add_advice(const target *t, hfsb_status st, hfsb_err *err);
+
 /* A handle of it whose server answers. opts: what is to be special about it;
    who it is and how it is reached is filled in. */
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,

@@ -149,7 +149,7 @@ hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
 
 /* ---- handles ---- */
 
-static void advise(const target *t, hfsb_status st, hfsb_err *err) {
+void add_advice(const target *t, hfsb_status st, hfsb_err *err) {
     size_t n = strlen(err->msg);
     if (st == HFSB_AUTH && !t->token.len)
         snprintf(err->msg + n, sizeof err->msg - n,
@@ -192,7 +192,7 @@ hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
         if (!opts->api_poll_ms) opts->api_poll_ms = URL_POLL_MS;
         st = hfsb_sandbox_connect_url(hfsb_buf_str(&t->url), opts, out, err);
     }
-    if (st != HFSB_OK) advise(t, st, err);
+    if (st != HFSB_OK) add_advice(t, st, err);
     return st;
 }
 

@@ -165,46 +165,55 @@ static void describe(const cp_call *c, hfsb_tool_result *result) {
     end_added(&w);
 }
 
-static int run_cp(args *a) {
-    cp_call          c;
-    const char      *words[2], *on = NULL, *name;
-    bool             json = false, remote[2];
-    size_t           end[2] = {0, 0};
-    hfsb_buf         sandbox = HFSB_INIT;
+/* Which of the two is where; false when it cannot be told. */
+static bool take_sides(args *a, const char *const words[2], cp_call *c) {
+    size_t end[2] = {0, 0};
+    bool   from = is_remote(words[0], &end[0]);
+    bool   to = is_remote(words[1], &end[1]);
+    if (from == to)
+        return usage(a, "one of the two is SANDBOX:PATH, the other a file of "
+                        "this machine (./NAME when it has a colon)") == DONE;
+    c->up = to;
+    c->remote = words[to ? 1 : 0];
+    c->local = words[to ? 0 : 1];
+    c->end = end[to ? 1 : 0];
+    return true;
+}
+
+static int copy_named(cp_call *c, const char *name, bool json) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
-    hfsb_status      st;
-    const option     options[] = {{"--on", OPTION_TEXT, &on},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+    hfsb_status      st = find_paths(c, &err);
+    c->shown.wanted = !json && isatty(2);
+    c->shown.name = hfsb_path_base(hfsb_buf_str(&c->from));
+    if (st == HFSB_OK) st = copy(c, name, &err);
+    if (st == HFSB_OK) describe(c, &result);
+    hfsb_buf_free(&c->from);
+    hfsb_buf_free(&c->to);
+    return show_outcome(&result, st, &err, json);
+}
+
+static int run_cp(args *a) {
+    cp_call      c;
+    const char  *words[2], *on = NULL, *name;
+    bool         json = false;
+    hfsb_buf     sandbox = HFSB_INIT;
+    int          code;
+    const option options[] = {{"--on", OPTION_TEXT, &on},
+                              {"--json", OPTION_FLAG, &json},
+                              {NULL, OPTION_FLAG, NULL}};
     memset(&c, 0, sizeof c);
     if (!take_words(a, options, words, 2)) return a->status;
     if (!words[1]) return usage(a, "from where, and to where?");
-    remote[0] = is_remote(words[0], &end[0]);
-    remote[1] = is_remote(words[1], &end[1]);
-    if (remote[0] == remote[1])
-        return usage(a, "one of the two is SANDBOX:PATH, the other a file of "
-                        "this machine (./NAME when it has a colon)");
-    c.up = remote[1];
-    c.remote = words[c.up ? 1 : 0];
-    c.local = words[c.up ? 0 : 1];
-    c.end = end[c.up ? 1 : 0];
+    if (!take_sides(a, words, &c)) return a->status;
     must(hfsb_buf_append(&sandbox, hfsb_str_make(c.remote, c.end)));
     name = sandbox.len ? sandbox.ptr : named_sandbox(on);
-    if (!name)
-        return usage(a,
-                     "which sandbox? Write SANDBOX:%s, or set "
-                     "HFSB_SANDBOX",
+    if (name) code = copy_named(&c, name, json);
+    else
+        code = usage(a, "which sandbox? Write SANDBOX:%s, or set HFSB_SANDBOX",
                      c.remote + c.end + 1);
-    c.shown.wanted = !json && isatty(2);
-    st = find_paths(&c, &err);
-    c.shown.name = hfsb_path_base(hfsb_buf_str(&c.from));
-    if (st == HFSB_OK) st = copy(&c, name, &err);
-    if (st == HFSB_OK) describe(&c, &result);
     hfsb_buf_free(&sandbox);
-    hfsb_buf_free(&c.from);
-    hfsb_buf_free(&c.to);
-    return show_outcome(&result, st, &err, json);
+    return code;
 }
 
 const cli_command command_cp = {

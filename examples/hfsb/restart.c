@@ -40,6 +40,7 @@ static int run_pause(args *a) {
     if (st == HFSB_OK) st = open_client(&c, true, &err);
     if (st == HFSB_OK)
         st = hfsb_hub_pause(c.hub, hfsb_buf_str(&t.id), c.cancel, &is, &err);
+    if (st == HFSB_NOT_FOUND && t.id.len) add_advice(&t, st, &err);
     if (st == HFSB_OK) describe(&t, &is, &result);
     free_target(&t);
     close_client(&c);
@@ -113,6 +114,7 @@ static int run_restart(args *a) {
     if (st == HFSB_OK)
         st = hfsb_hub_restart(c.hub, hfsb_buf_str(&t.id), factory, c.cancel,
                               &is, &err);
+    if (st == HFSB_NOT_FOUND && t.id.len) add_advice(&t, st, &err);
     if (st == HFSB_OK && !no_wait)
         st = wait_ready(&c, &t, wait, poll, &is, &err);
     if (st == HFSB_OK) describe(&t, &is, &result);

@@ -195,9 +195,12 @@ static hfsb_status ask(client *c, const target *t, hfsb_space_runtime *is,
     hfsb_sandbox_opts opts = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
     hfsb_status       st;
-    if (t->id.len)
-        return hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is,
-                                err);
+    if (t->id.len) {
+        st =
+            hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is, err);
+        if (st == HFSB_NOT_FOUND) add_advice(t, st, err);
+        return st;
+    }
     st = open_target(c, t, &opts, &sandbox, err);
     if (st == HFSB_OK) snprintf(is->stage, sizeof is->stage, "RUNNING");
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);

@@ -229,9 +229,10 @@ const cli_command command_tool = {
 const cli_command command_tools = {
     "tools", "[OPTIONS]", "the tools as a model is told of them",
     "    Print the definitions of all tools as a JSON array.\n"
-    "    --format F    flat (name, description, parameters), openai,\n"
-    "                  anthropic or mcp\n"
-    "    --pretty      for people to read\n"
+    "    --format F         flat (name, description, parameters), openai,\n"
+    "                       anthropic or mcp\n"
+    "    --pretty           for people to read\n"
     "    --sandbox-tools    those of a session whose tools work on a Space;\n"
-    "                  so does \"tool_runtime\": \"sandbox\" in config.json\n",
+    "                       also with \"tool_runtime\": \"sandbox\" in\n"
+    "                       config.json\n",
     run_tools};

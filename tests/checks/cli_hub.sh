@@ -377,6 +377,11 @@ has 'create --json' "$second" acme/box-
 same 'create --json: one line' "$(wc -l < .out | tr -d ' ')" 1
 hasnt 'create --json' "$out" "$(value "$(fake GET "space/$second")" 'x["secrets"]["SANDBOX_API_TOKEN"]')"
 
+for command in status pause restart; do
+    run "$command: unknown" 1 "$hfsb" $command alice/nobody
+    has "$command: unknown" "$err" '`hfsb ls` lists your sandboxes'
+done
+
 # ---- delete
 run delete 0 "$hfsb" delete "$id"
 same delete "$out" "Deleted $id"
