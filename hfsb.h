@@ -27907,8 +27907,9 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
     if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
     if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
-    return seconds > HFSBI_REMOTE_SECONDS ? (double)HFSBI_REMOTE_SECONDS
-                                          : seconds;
+    return seconds > (double)HFSBI_REMOTE_SECONDS
+               ? (double)HFSBI_REMOTE_SECONDS
+               : seconds;
 }
 
 /* In the background a command has no time limit unless it is asked for. A
@@ -27923,7 +27924,7 @@ static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
     bool none = !given || (known && !(seconds < 0 || seconds > 0));
     if (none && hfsbi_remote_stays(args)) return;
     hfsb_json_put_key(w, HFSB_LIT("timeout"));
-    if (!none && (r->trusted || seconds <= HFSBI_REMOTE_SECONDS))
+    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
         hfsb_json_put_value(w, given);
     else if ((double)(long long)r->timeout >= r->timeout)
         hfsb_json_put_int(w, (long long)r->timeout);
@@ -30829,6 +30830,14 @@ static void hfsbi_sweep_remove(hfsb_hub *hub, hfsbi_sweep *w,
     item->removed = item->status == HFSB_OK;
 }
 
+/* Takes the next text, up to its NUL. */
+static hfsb_str hfsbi_sweep_next(hfsb_str *rest) {
+    size_t   at = hfsb_str_find_byte(*rest, '\0');
+    hfsb_str text = hfsb_str_slice(*rest, 0, at);
+    *rest = hfsb_str_slice(*rest, at == HFSB_NPOS ? at : at + 1, rest->len);
+    return text;
+}
+
 static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
                                     bool (*each)(void                  *user,
                                                  const hfsb_sweep_item *item),
@@ -30837,10 +30846,8 @@ static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
     hfsb_err why = HFSB_INIT;
     while (rest.len) {
         hfsb_sweep_item item = HFSB_INIT;
-        item.id = hfsb_cstr(rest.ptr);
-        item.modified = hfsb_cstr(rest.ptr + item.id.len + 1);
-        rest = hfsb_str_slice(rest, item.id.len + item.modified.len + 2,
-                              rest.len);
+        item.id = hfsbi_sweep_next(&rest);
+        item.modified = hfsbi_sweep_next(&rest);
         item.days = hfsbi_sweep_age(w, item.modified);
         item.message = why.msg;
         hfsbi_sweep_remove(hub, w, &item, &why);

@@ -58,8 +58,9 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
     if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
     if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
-    return seconds > HFSBI_REMOTE_SECONDS ? (double)HFSBI_REMOTE_SECONDS
-                                          : seconds;
+    return seconds > (double)HFSBI_REMOTE_SECONDS
+               ? (double)HFSBI_REMOTE_SECONDS
+               : seconds;
 }
 
 /* In the background a command has no time limit unless it is asked for. A
@@ -74,7 +75,7 @@ static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
     bool none = !given || (known && !(seconds < 0 || seconds > 0));
     if (none && hfsbi_remote_stays(args)) return;
     hfsb_json_put_key(w, HFSB_LIT("timeout"));
-    if (!none && (r->trusted || seconds <= HFSBI_REMOTE_SECONDS))
+    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
         hfsb_json_put_value(w, given);
     else if ((double)(long long)r->timeout >= r->timeout)
         hfsb_json_put_int(w, (long long)r->timeout);

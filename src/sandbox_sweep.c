@@ -144,6 +144,14 @@ static void hfsbi_sweep_remove(hfsb_hub *hub, hfsbi_sweep *w,
     item->removed = item->status == HFSB_OK;
 }
 
+/* Takes the next text, up to its NUL. */
+static hfsb_str hfsbi_sweep_next(hfsb_str *rest) {
+    size_t   at = hfsb_str_find_byte(*rest, '\0');
+    hfsb_str text = hfsb_str_slice(*rest, 0, at);
+    *rest = hfsb_str_slice(*rest, at == HFSB_NPOS ? at : at + 1, rest->len);
+    return text;
+}
+
 static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
                                     bool (*each)(void                  *user,
                                                  const hfsb_sweep_item *item),
@@ -152,10 +160,8 @@ static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
     hfsb_err why = HFSB_INIT;
     while (rest.len) {
         hfsb_sweep_item item = HFSB_INIT;
-        item.id = hfsb_cstr(rest.ptr);
-        item.modified = hfsb_cstr(rest.ptr + item.id.len + 1);
-        rest = hfsb_str_slice(rest, item.id.len + item.modified.len + 2,
-                              rest.len);
+        item.id = hfsbi_sweep_next(&rest);
+        item.modified = hfsbi_sweep_next(&rest);
         item.days = hfsbi_sweep_age(w, item.modified);
         item.message = why.msg;
         hfsbi_sweep_remove(hub, w, &item, &why);
