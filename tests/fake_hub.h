@@ -155,7 +155,8 @@ typedef struct fh_record { /* good until fh_stop() */
     hfsb_buf fields; /* "Name: value" lines with CRLF */
     hfsb_buf body;   /* on its way through the edge: the first 64 KiB */
     bool     edge;   /* asked of a Space */
-    int      status; /* of the answer; 0: none yet, or none at all */
+    int      status; /* of the answer; 0: none yet, or none at all (of what
+                        passed the edge: once it is over; fh_status()) */
 } fh_record;
 
 /* How many requests there were; method NULL: any; path NULL: any, and a "*" in
@@ -165,6 +166,8 @@ static size_t fh_count(fh_hub *hub, const char *method, const char *path);
 /* The n-th of them (from 0), or NULL. */
 static const fh_record *fh_nth(fh_hub *hub, size_t n, const char *method,
                                const char *path);
+/* Its status as it is now. */
+static int fh_status(fh_hub *hub, const fh_record *record);
 /* The value of a field, "" when it is not there. */
 static hfsb_str fh_field(const fh_record *record, const char *name);
 /* True when the text occurs in any request or field that was seen: for

@@ -208,7 +208,7 @@ static void fh_relay(fh_hub *hub, fh_conn *c, hfsb_buf *in, fh_record *r,
         p[0].events = p[1].events = POLLIN;
         if (poll(p, 2, -1) < 0 && errno != EINTR) break;
         if (p[0].revents &&
-            !fh_move(c->back, hold ? -1 : c->fd, hold ? &held : NULL, max))
+            !fh_move(c->back, hold ? -1 : c->fd, &held, hold ? max : 16))
             break;
         if (p[1].revents) {
             fh_lock(hub); /* the record is looked at by others */
@@ -218,7 +218,10 @@ static void fh_relay(fh_hub *hub, fh_conn *c, hfsb_buf *in, fh_record *r,
         }
     }
     if (delay_ms) fh_nap(hub, delay_ms);
-    if (!cut) (void)fh_send(c->fd, hfsb_buf_str(&held));
+    fh_lock(hub);
+    if (!cut && held.len > 12) r->status = atoi(held.ptr + 9);
+    fh_unlock(hub);
+    if (delay_ms && !cut) (void)fh_send(c->fd, hfsb_buf_str(&held));
     else if (cut >= FH_CUT_HEAD)
         (void)fh_send(c->fd,
                       hfsb_str_slice(hfsb_buf_str(&held), 0,

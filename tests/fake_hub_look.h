@@ -22,6 +22,14 @@ HFSBI_UNUSED static const fh_record *fh_nth(fh_hub *hub, size_t n,
     return r;
 }
 
+HFSBI_UNUSED static int fh_status(fh_hub *hub, const fh_record *record) {
+    int status;
+    fh_lock(hub);
+    status = record ? record->status : 0;
+    fh_unlock(hub);
+    return status;
+}
+
 HFSBI_UNUSED static bool fh_saw(fh_hub *hub, const char *text) {
     const fh_record *r;
     hfsb_str         what = hfsb_cstr(text);

@@ -281,10 +281,14 @@ static void an_embedded_space_runs_commands(void) {
     ts_reply r = HFSB_INIT;
     fh_hub  *hub = embedded(&r);
     hfsb_buf dir = HFSB_INIT, direct = HFSB_INIT;
+    const fh_record *one;
     T_CHECK(fh_work_dir(hub, TF_ID, &dir) && fh_direct(hub, TF_ID, &direct));
     T_CHECK(tf_edge(hub, &r, "/api/bash", BASH("pwd")) == 200);
     T_CHECK(ts_flag(&r, "success") && ts_says(&r, dir.ptr));
     T_CHECK(ts_field(&r, "X-Hfsb").len > 0);
+    one = fh_nth(hub, 0, "POST", "edge:*");
+    while (one && !fh_status(hub, one)) tt_sleep_ms(2);
+    T_CHECK(fh_status(hub, one) == 200);
     T_CHECK(tf_edge(hub, &r, "/api/write",
                     "{\"path\":\"f\",\"content\":\"hi\"}") == 200);
     T_CHECK(tf_edge(hub, &r, "/api/read", "{\"path\":\"f\"}") == 200);

@@ -546,8 +546,10 @@ static int tls_ready(int port) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 3 && !strcmp(argv[1], "ports")) return tls_ports(atoi(argv[2]));
-    if (argc == 3 && !strcmp(argv[1], "ready")) return tls_ready(atoi(argv[2]));
+    if (argc == 3 && !strcmp(argv[1], "ports"))
+        return tls_ports(atoi(argv[2]));
+    if (argc == 3 && !strcmp(argv[1], "ready"))
+        return tls_ready(atoi(argv[2]));
     T_RUN(curl_transport_conforms);
     T_RUN(calls_go_over_tls);
     T_RUN(big_bodies_go_both_ways);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds and runs the benchmarks, tests/bench/bench_NAME.c, then measures the
-# server (tests/bench/server.sh; its NAME is server) and says what the header
-# costs: its size and the time to compile it. `make bench`
+# client and the server (tests/bench/client.sh and server.sh; their NAMEs are
+# client and server) and says what the header costs: its size and the time to
+# compile it. `make bench`
 #   tests/checks/bench.sh [NAME...]
 # Other libraries are measured beside it where they are installed (on Debian
 # libcjson-dev, rapidjson-dev, libsimdjson-dev): bench_NAME_peers.cpp.
@@ -48,12 +49,12 @@ if [ $# = 0 ]; then
         f=$(basename "$f" .c)
         set -- "$@" "${f#bench_}"
     done
-    set -- "$@" server
+    set -- "$@" client server
 fi
 for name; do
     echo "==== $name"
-    if [ "$name" = server ]; then
-        sh tests/bench/server.sh || bad=1
+    if [ "$name" = server ] || [ "$name" = client ]; then
+        sh "tests/bench/$name.sh" || bad=1
     elif build "$name" > "$out/$name.log" 2>&1; then
         "$out/bench_$name" || bad=1
     else

@@ -11,7 +11,7 @@ out=build/compile
 use=tests/compile
 c_only=$WARN_C
 # What the public part may include, and what these include themselves.
-public='hfsb.h hfsb_server.h headers.h declarations.c declarations.o: stddef.h stdbool.h stdarg.h
+public='hfsb.h hfsb_server.h hfsb_http_curl.h headers.h declarations.c declarations.o: stddef.h stdbool.h stdarg.h
         stdc-predef.h __stddef_max_align_t.h'
 
 tool() { # sets cc, link, run and warn for tool $1 and language $2
@@ -42,9 +42,9 @@ object() { # compile $1 with the flags after it
     $cc $warn "$@" -c "$name" -o "$o/$(basename "$name").o"
 }
 
-every() { # $1: .c or .h files of src/, each by itself
+every() { # DIRECTORY SUFFIX: its .c or .h files, each by itself
     bad=0
-    for f in src/*"$1"; do
+    for f in "$1"/*"$2"; do
         case $f in
         *.h) printf '#include "../../../%s"\n' "$f" > "$o/alone.c"
             object "$o/alone.c" -Wno-unused-function -DHFSBI_SPLIT ;;
@@ -99,8 +99,12 @@ do_job() { # sets cc, link, run, warn, o before
         for f in examples/*.c examples/*/*.c; do
             object "$f" -I. || return 1
         done ;;
-    modules) every .c ;;
-    headers) every .h ;;
+    modules) every src .c ;;
+    headers) every src .h ;;
+    curl) # with hfsb_server.h beside it, and alone; its modules
+        object $use/implementation.c -DTEST_WITH_CURL &&
+            object $use/static.c -DTEST_WITH_CURL -DTEST_WITHOUT_SERVER &&
+            every src/curl .c && every src/curl .h ;;
     public_part) only_three_headers ;;
     *) object "$use/$1.c" ;;
     esac
@@ -119,6 +123,11 @@ END
         echo "$1" >> "$out/failed"
     fi
     find "$o" -type f ! -name log -exec rm -f {} +
+}
+
+has_curl() { # libcurl's header is there for tool $1
+    echo '#include <curl/curl.h>' > "$out/curl.c"
+    "$1" -fsyntax-only "$out/curl.c" 2>/dev/null
 }
 
 jobs_for() { # $1: tool
@@ -154,6 +163,10 @@ jobs_for() { # $1: tool
             echo "$u:$1:c99"
         done
         [ "$1" != m32 ] || echo "O2:$1:c17" ;;
+    esac
+    case $1 in
+    gcc | clang) ! has_curl "$1" || echo "curl:$1:c99" ;;
+    g++ | clang++) ! has_curl "$1" || echo "curl:$1:c++17" ;;
     esac
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The documentation tells the truth:
-#   - every ```c block of README.md and the quick start at the top of hfsb.h
-#     and hfsb_server.h compile, as C99 and as C++17, without a warning;
+#   - every ```c block of README.md and the quick starts at the top of
+#     hfsb.h and the headers beside it compile, as C99 and as C++17, without
+#     a warning;
 #   - every ```sh block of README.md that is marked `sh run` runs, in the
 #     project's folder, and exits 0.
 # A block with its own #include "hfsb... is a whole file. One with a line that
@@ -55,6 +56,7 @@ wrap() { # a block without includes becomes a file
     {
         printf '#include <stdio.h>\n#include <stdlib.h>\n'
         printf '#include <string.h>\n#include "hfsb_server.h"\n'
+        printf '#include "hfsb_http_curl.h"\n'
         if grep -q '^}' "$1"; then
             cat "$1"
         else
@@ -75,7 +77,7 @@ else
     echo "FAIL  there is no README.md"
     bad=1
 fi
-for f in hfsb.h hfsb_server.h; do
+for f in hfsb.h hfsb_server.h hfsb_http_curl.h; do
     quick_start "$f" > "$out/$f-quick-start.c"
     [ ! -s "$out/$f-quick-start.c" ] || continue
     echo "FAIL  no quick start found at the top of $f"

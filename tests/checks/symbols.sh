@@ -34,6 +34,13 @@ server='__sysconf accept accept4 bind chmod connect epoll_create1
     pthread_attr_init pthread_attr_setstacksize pthread_cond_signal
     pthread_cond_wait pthread_create pthread_join recv send sendfile64
     sendmsg setsockopt shutdown socket time'
+# hfsb_http_curl.h besides
+curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_reset
+    curl_easy_setopt curl_easy_strerror curl_global_cleanup curl_global_init
+    curl_multi_add_handle curl_multi_cleanup curl_multi_info_read
+    curl_multi_init curl_multi_perform curl_multi_poll
+    curl_multi_remove_handle curl_multi_setopt curl_slist_append
+    curl_slist_free_all curl_version_info'
 # What optimisers and hardening make of these: realloc(NULL, n) is malloc.
 made='malloc bcmp __memcpy_chk __memmove_chk __memset_chk __snprintf_chk
       __vsnprintf_chk __stack_chk_fail _GLOBAL_OFFSET_TABLE_
@@ -73,6 +80,7 @@ build() { # COMPILER:NUMBER of the flags
     4) flags="-O0 -DTEST_WITHOUT_SERVER" ;;
     5) flags=-O0 ;;
     6) flags="-O2 -fPIC $hard" ;;
+    7) flags="-O1 -fPIC -DTEST_WITH_CURL" ;;
     esac
     allowed="$libc $made"
     case $flags in -O0*) allowed="$libc _GLOBAL_OFFSET_TABLE_" ;; esac
@@ -81,6 +89,7 @@ build() { # COMPILER:NUMBER of the flags
     *PURE* | *WITHOUT*) ;;
     *) allowed="$allowed $server" ;;
     esac
+    case $flags in *CURL*) allowed="$allowed $curl" ;; esac
     # shellcheck disable=SC2086
     if $cc -std=c99 $flags -c tests/compile/implementation.c \
         -o "$out/$cc$n.o"; then
@@ -98,6 +107,7 @@ list=
 for cc in gcc clang; do
     works $cc || { echo "skipped: $cc not found"; continue; }
     list="$list $cc:6 $cc:5 $cc:4 $cc:3 $cc:2 $cc:1" # the longest first
+    ! works $cc -include curl/curl.h || list="$list $cc:7"
     last=$cc
 done
 [ -n "$list" ] || exit 77
