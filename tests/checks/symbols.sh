@@ -26,7 +26,9 @@ os='_exit access chdir clock_gettime close closedir dup2 environ execve
     readdir64 readlinkat realpath renameat setsid sigaction sigaddset
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait stat64
     strrchr strstr strtol strtoull syscall sysconf unlink unlinkat vfork
-    waitid waitpid write __errno_location'
+    waitid waitpid write __errno_location
+    connect freeaddrinfo getaddrinfo getpeername getsockname getsockopt recv
+    sendmsg setsockopt socket'
 # hfsb_server.h besides: sockets, the event loop, threads
 server='__sysconf accept accept4 bind chmod connect epoll_create1
     epoll_ctl epoll_wait getsockname getsockopt htonl htons inet_ntop
