@@ -142,46 +142,37 @@ static void take_call(agent *a, const hfsb_json_value *call, size_t at) {
         hfsb_json_str(hfsb_json_get(fn, "arguments"), nothing));
 }
 
-static bool take_message(agent *a, const hfsb_json_value *message) {
-    hfsb_str text = hfsb_json_str(hfsb_json_get(message, "content"), nothing);
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(message, "tool_calls"));
-    size_t         at = 0;
+/* A whole reply, or an event of a stream. */
+static bool take(void *user, hfsb_str event, hfsb_str json) {
+    agent                 *a = (agent *)user;
+    hfsb_json_doc          doc = HFSB_INIT;
+    const hfsb_json_value *choice, *message;
+    hfsb_json_iter         it;
+    hfsb_str               text;
+    size_t                 at = 0;
+    (void)event;
+    if (hfsb_str_equal(json, HFSB_LIT("[DONE]"))) return true;
+    if (hfsb_json_parse(json, NULL, &doc, NULL) != HFSB_OK ||
+        hfsb_json_get(doc.root, "error"))
+        give_up("the endpoint says ", json);
+    choice = hfsb_json_at(hfsb_json_get(doc.root, "choices"), 0);
+    message = hfsb_json_get(choice, a->stream ? "delta" : "message");
+    if (!message && !a->stream)
+        give_up("no message from the endpoint: ", json);
+    text = hfsb_json_str(hfsb_json_get(message, "content"), nothing);
     put(&a->text, "#", text);
     fwrite(text.ptr, 1, text.len, stdout);
     fflush(stdout);
+    it = hfsb_json_begin(hfsb_json_get(message, "tool_calls"));
     while (hfsb_json_next(&it)) take_call(a, it.value, at++);
-    return message != NULL;
-}
-
-static const hfsb_json_value *choice(const hfsb_json_doc *doc,
-                                     const char          *key) {
-    return hfsb_json_get(hfsb_json_at(hfsb_json_get(doc->root, "choices"), 0),
-                         key);
-}
-
-static bool take_event(void *user, hfsb_str event, hfsb_str data) {
-    hfsb_json_doc doc = HFSB_INIT;
-    (void)event;
-    if (hfsb_str_equal(data, HFSB_LIT("[DONE]"))) return true;
-    must(hfsb_json_parse(data, NULL, &doc, NULL), NULL);
-    take_message((agent *)user, choice(&doc, "delta"));
     hfsb_json_free(&doc);
     return true;
 }
 
 static bool take_piece(void *user, hfsb_str piece) {
     agent *a = (agent *)user;
-    must(hfsb_sse_feed(&a->events, piece, take_event, a), NULL);
+    must(hfsb_sse_feed(&a->events, piece, take, a), NULL);
     return true;
-}
-
-static void take_reply(agent *a, hfsb_str body) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_err      err = HFSB_INIT;
-    must(hfsb_json_parse(body, NULL, &doc, &err), &err);
-    if (!take_message(a, choice(&doc, "message")))
-        give_up("the endpoint sent no message: ", body);
-    hfsb_json_free(&doc);
 }
 
 static void ask_model(agent *a) {
@@ -214,7 +205,7 @@ static void ask_model(agent *a) {
     must(hfsb_http_send(&a->transport, &call, &reply, &err), &err);
     if (reply.status / 100 != 2)
         give_up("the endpoint refuses: ", hfsb_buf_str(&reply.body));
-    if (!a->stream) take_reply(a, hfsb_buf_str(&reply.body));
+    if (!a->stream) take(a, nothing, hfsb_buf_str(&reply.body));
     if (a->text.len) printf("\n");
     hfsb_http_reply_free(&reply);
     hfsb_buf_free(&url);

@@ -64,6 +64,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if status != 200:
             return self.answer(status, "application/json",
                                [b'{"error":{"message":"no such model"}}'])
+        if "broken" in turn:  # an error in the middle of a stream
+            return self.answer(200, "text/event-stream",
+                               [b'data: {"error":{"message":"too long"}}\n\n'])
         if body.get("stream"):
             return self.answer(200, "text/event-stream",
                                self.pieces(turn.get("text"), calls))
@@ -223,6 +226,9 @@ def says_what_is_wrong():
     done, _, _ = run([{"status": 404}])
     check("the endpoint's words are shown", done.returncode == 1 and
           "no such model" in done.stderr)
+    done, _, _ = run([{"broken": True}], "--stream")
+    check("an error in the stream is shown", done.returncode == 1 and
+          "too long" in done.stderr)
     done, _, _ = run([], "--turns", "0")
     check("no turns left", done.returncode == 1)
     done, model, _ = run([{"text": "hi"}], env={"OPENAI_API_KEY": "a-key"})
