@@ -27646,6 +27646,10 @@ typedef struct hfsbi_remote {
 
 /* ---- sandbox_request.c ---- */
 
+/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
+   we could compare later. */
+HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value);
+
 /* True when url, where a reply came from, is of the sandbox's own origin. */
 HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
                                      hfsb_str            url);
@@ -27710,9 +27714,7 @@ HFSBI_FN hfsb_status hfsbi_remote_status(int http);
    Depends on: http, url, net. */
 /* ---- what the server says of itself ---- */
 
-/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
-   we could compare later. */
-static hfsb_str hfsbi_sandbox_said(hfsb_str value) {
+HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value) {
     const hfsb_str name = HFSB_LIT("instance=");
     size_t         at = hfsb_str_find(value, name), end;
     hfsb_str       id;
@@ -28421,7 +28423,8 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
                              instance
 
     The key makes a repeat join the first one. Only the instance that got it
-    knows it: before a repeat health is asked who is there. */
+    knows it: before a repeat health is asked who is there, and the repeat
+    says whom it is for. */
 
 enum {
     HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message */
@@ -28487,6 +28490,11 @@ static void hfsbi_remote_ran(hfsbi_remote *r) {
     r->again = r->trusted && (r->harmless || r->key[0]);
 }
 
+/* A repeat that must join the first one, and is for that instance alone. */
+static bool hfsbi_remote_joins(const hfsbi_remote *r) {
+    return r->may_have_run && !r->harmless && r->trusted;
+}
+
 static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                                          bool sent, hfsb_err *err) {
     char     seconds[HFSBI_SECONDS];
@@ -28517,11 +28525,22 @@ static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                                     "repeat it.");
 }
 
+static bool hfsbi_is_success(int status) {
+    return status >= 200 && status < 300;
+}
+
 /* A page of the Hub's edge while a Space wakes up: the call went no further.
+   What says that it is JSON, or who sent it, is a server's reply cut short.
    A gateway that had no good answer (502, 504), and a server that failed
    (500), have been asked. */
-static bool hfsbi_is_wake_page(int status) {
-    return (status >= 200 && status < 300) || status == 404 || status == 429 ||
+static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
+    const hfsb_str json = HFSB_LIT("application/json");
+    hfsb_str       type = hfsb_http_reply_field(reply, "Content-Type", 0);
+    int            status = reply->status;
+    if (hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr ||
+        hfsb_http_same(hfsb_str_slice(type, 0, json.len), json))
+        return false;
+    return hfsbi_is_success(status) || status == 404 || status == 429 ||
            status == 503;
 }
 
@@ -28537,17 +28556,35 @@ static void hfsbi_remote_preview(hfsb_str page, hfsb_err *err) {
     if (!page.len) hfsbi_err_add(err, "(empty)");
 }
 
-static hfsb_status hfsbi_remote_page(hfsbi_remote *r, hfsb_str page,
-                                     hfsb_err *err) {
-    bool        waking = hfsbi_is_wake_page(r->status);
+static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_str page, hfsb_err *err) {
+    bool        waking = hfsbi_is_wake_page(reply);
     hfsb_status st = waking ? HFSB_BUSY : HFSB_REMOTE;
     if (r->status == 401 || r->status == 403) st = HFSB_AUTH;
     r->again = waking;
-    if (!waking && r->status >= 500) hfsbi_remote_ran(r);
+    if (!waking && (r->status >= 500 || hfsbi_is_success(r->status)))
+        hfsbi_remote_ran(r);
     hfsbi_fail(err, st, 0,
                "Sandbox returned non-JSON response (HTTP %d): ", r->status);
     hfsbi_remote_preview(page, err);
     return st;
+}
+
+static hfsb_status hfsbi_remote_anew(hfsbi_remote *r, hfsb_err *err) {
+    r->again = false;
+    return hfsbi_fail(err, HFSB_LOST, 0,
+                      "The sandbox's server was started anew while this call "
+                      "was under way. It may have run or not, and is not sent "
+                      "again: look before you repeat it.");
+}
+
+/* True when a repeat found another instance, which refused it. */
+static bool hfsbi_remote_was_misled(const hfsbi_remote    *r,
+                                    const hfsb_http_reply *reply) {
+    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
+    return reply->status == 409 && said.ptr && hfsbi_remote_joins(r) &&
+           !hfsb_str_equal(hfsbi_sandbox_said(said), hfsb_cstr(r->instance));
 }
 
 /* A whole reply came. */
@@ -28558,6 +28595,7 @@ static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
     hfsb_err    why = HFSB_INIT;
     hfsb_status st;
     r->status = reply->status;
+    if (hfsbi_remote_was_misled(r, reply)) return hfsbi_remote_anew(r, err);
     if (r->text.streams && !r->text.ended) {
         hfsbi_fail(&why, HFSB_LOST, 0, "it ended without a result");
         *err = why;
@@ -28567,18 +28605,22 @@ static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
     else if (r->text.plain.len) body = hfsb_buf_str(&r->text.plain);
     st = hfsb_json_parse(body, NULL, &r->doc, &why);
     if (st == HFSB_OK) return HFSB_OK;
-    if (st == HFSB_SYNTAX) return hfsbi_remote_page(r, body, err);
+    if (st == HFSB_SYNTAX) return hfsbi_remote_page(r, reply, body, err);
     return hfsbi_fail(err, st, 0, "%s: the call may have run.", why.msg);
 }
 
 static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
-                                  hfsb_http_field field[3]) {
+                                  hfsb_http_field field[4]) {
     size_t n = 0;
     field[n].name = HFSB_LIT("Content-Type");
     field[n++].value = HFSB_LIT("application/json");
     if (r->key[0]) {
         field[n].name = HFSB_LIT("Idempotency-Key");
         field[n++].value = hfsb_cstr(r->key);
+    }
+    if (hfsbi_remote_joins(r)) {
+        field[n].name = HFSB_LIT("X-Hfsb-Instance");
+        field[n++].value = hfsb_cstr(r->instance);
     }
     if (stream) {
         field[n].name = HFSB_LIT("Accept");
@@ -28597,7 +28639,7 @@ static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
 static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
-    hfsb_http_field field[3];
+    hfsb_http_field field[4];
     hfsb_status     st;
     bool            stream = hfsbi_remote_may_stream(r);
     call.method = HFSB_LIT("POST");
@@ -28637,6 +28679,7 @@ static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
     hfsb_sandbox   *s = r->sandbox;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
+    hfsb_str        said;
     hfsb_status     st;
     call.method = HFSB_LIT("GET");
     call.total_ms = s->o.health_ms;
@@ -28647,9 +28690,9 @@ static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
          !hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr ||
          !hfsbi_sandbox_is_there(s, hfsb_buf_str(&reply.url))))
         st = HFSB_LOST;
-    pthread_mutex_lock(&s->lock);
-    (void)snprintf(instance, room, "%s", s->instance);
-    pthread_mutex_unlock(&s->lock);
+    /* not what the handle knows: another thread may have noted more since */
+    said = hfsbi_sandbox_said(hfsb_http_reply_field(&reply, "X-Hfsb", 0));
+    (void)snprintf(instance, room, "%.*s", (int)said.len, said.ptr);
     hfsb_http_reply_free(&reply);
     return st;
 }
@@ -28664,11 +28707,7 @@ static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
         st = hfsbi_remote_who(r, instance, sizeof instance);
     if (st != HFSB_OK) return HFSB_BUSY;
     if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
-    r->again = false;
-    return hfsbi_fail(err, HFSB_LOST, 0,
-                      "The sandbox's server was started anew while this call "
-                      "was under way. It may have run or not, and is not sent "
-                      "again: look before you repeat it.");
+    return hfsbi_remote_anew(r, err);
 }
 
 /* ---- all tries ---- */
@@ -28679,7 +28718,10 @@ static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
     hfsb_err           why = *err;
     const char        *stage = why.msg;
     if (!s->is_url) {
-        (void)hfsb_sandbox_status(s, &runtime, NULL);
+        (void)hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), r->cancel,
+                               &runtime, NULL);
+        if (hfsb_cancel_is_set(r->cancel))
+            return hfsbi_remote_no_reply(r, HFSB_CANCELLED, false, err);
         stage = runtime.stage[0] ? runtime.stage : "unknown";
     }
     return hfsbi_fail(err, HFSB_CONNECT, 0,
@@ -28700,6 +28742,12 @@ HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
         st = same == HFSB_OK ? hfsbi_remote_try(r, err) : same;
         if (st == HFSB_OK || !r->again) break;
     }
+    if (r->may_have_run && !r->harmless &&
+        (st == HFSB_CONNECT || st == HFSB_BUSY))
+        return hfsbi_fail(err, HFSB_LOST, 0,
+                          "The connection to the sandbox was lost before its "
+                          "reply was there, and no new one can be made. The "
+                          "call may have run: look before you repeat it.");
     return st == HFSB_CONNECT ? hfsbi_remote_unreachable(r, err) : st;
 }
 
@@ -29198,7 +29246,9 @@ static bool hfsbi_take_on_head(void *user, int status,
                           "(HTTP %d).",
                           status));
     if (status == 206) {
-        if (hfsbi_take_goes_on(
+        /* only when a part was asked for is there something to go on with */
+        if (f->done && f->tag[0] &&
+            hfsbi_take_goes_on(
                 f, hfsbi_take_field(fields, count, "Content-Range")))
             return true;
         f->tag[0] = '\0'; /* the next try begins anew */
@@ -29210,7 +29260,8 @@ static bool hfsbi_take_on_head(void *user, int status,
     if (tag.len >= sizeof f->tag) tag.len = 0;
     if (tag.len) memcpy(f->tag, tag.ptr, tag.len);
     f->tag[tag.len] = '\0';
-    f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 07777u;
+    /* it comes from afar: no one else's to write, and no one runs as us */
+    f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 0755u;
     f->total = hfsbi_take_number(&length, 10);
     return hfsbi_take_begin(f);
 }

@@ -3971,7 +3971,8 @@ typedef struct hfsbi_api_call {
 } hfsbi_api_call;
 
 /* A new one, held once, with the body of the request and its key; NULL when
-   there is an answer already (503, 400). */
+   there is an answer already (503, 400, or 409: its X-Hfsb-Instance names
+   another instance than this one, so nothing runs). */
 HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool);
@@ -4945,6 +4946,23 @@ static bool hfsbi_api_read_key(hfsbi_api_call *x, hfsb_request *request) {
     return true;
 }
 
+/* A repeat names the instance that got the first: another one knows nothing of
+   that key, and would run it again. */
+static bool hfsbi_api_is_meant(const hfsbi_sandbox *box,
+                               hfsb_request        *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              id = hfsb_http_field_find(head, "X-Hfsb-Instance");
+    size_t                n = hfsb_http_field_count(head, "X-Hfsb-Instance");
+    if (!n ||
+        (n == 1 &&
+         hfsb_str_equal(id, hfsb_cstr(hfsbi_server_instance(box->server)))))
+        return true;
+    hfsb_reply_error(request, 409,
+                     "This is another instance of the server; the call was "
+                     "not run.");
+    return false;
+}
+
 HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool) {
@@ -4955,7 +4973,7 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
         return NULL;
     }
     memset(x, 0, sizeof *x);
-    if (!hfsbi_api_read_key(x, request)) {
+    if (!hfsbi_api_is_meant(box, request) || !hfsbi_api_read_key(x, request)) {
         hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
         return NULL;
     }

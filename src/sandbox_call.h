@@ -41,6 +41,10 @@ typedef struct hfsbi_remote {
 
 /* ---- sandbox_request.c ---- */
 
+/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
+   we could compare later. */
+HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value);
+
 /* True when url, where a reply came from, is of the sandbox's own origin. */
 HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
                                      hfsb_str            url);

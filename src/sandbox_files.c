@@ -308,7 +308,9 @@ static bool hfsbi_take_on_head(void *user, int status,
                           "(HTTP %d).",
                           status));
     if (status == 206) {
-        if (hfsbi_take_goes_on(
+        /* only when a part was asked for is there something to go on with */
+        if (f->done && f->tag[0] &&
+            hfsbi_take_goes_on(
                 f, hfsbi_take_field(fields, count, "Content-Range")))
             return true;
         f->tag[0] = '\0'; /* the next try begins anew */
@@ -320,7 +322,8 @@ static bool hfsbi_take_on_head(void *user, int status,
     if (tag.len >= sizeof f->tag) tag.len = 0;
     if (tag.len) memcpy(f->tag, tag.ptr, tag.len);
     f->tag[tag.len] = '\0';
-    f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 07777u;
+    /* it comes from afar: no one else's to write, and no one runs as us */
+    f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 0755u;
     f->total = hfsbi_take_number(&length, 10);
     return hfsbi_take_begin(f);
 }

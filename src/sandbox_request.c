@@ -5,9 +5,7 @@
 
 /* ---- what the server says of itself ---- */
 
-/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
-   we could compare later. */
-static hfsb_str hfsbi_sandbox_said(hfsb_str value) {
+HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value) {
     const hfsb_str name = HFSB_LIT("instance=");
     size_t         at = hfsb_str_find(value, name), end;
     hfsb_str       id;

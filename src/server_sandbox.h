@@ -97,7 +97,8 @@ typedef struct hfsbi_api_call {
 } hfsbi_api_call;
 
 /* A new one, held once, with the body of the request and its key; NULL when
-   there is an answer already (503, 400). */
+   there is an answer already (503, 400, or 409: its X-Hfsb-Instance names
+   another instance than this one, so nothing runs). */
 HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool);

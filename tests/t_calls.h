@@ -21,7 +21,8 @@ typedef enum tc_act {
     TC_PAGE_BEFORE,  /* 503 and HTML; the server hears nothing */
     TC_PAGE_AFTER,   /* 502 and HTML, once the server has answered */
     TC_HANG,         /* the server answers, the client hears nothing */
-    TC_CANNED        /* tc_proxy.canned, word for word */
+    TC_CANNED,       /* tc_proxy.canned, word for word */
+    TC_MOVE          /* from here on to tc_proxy.then, and pass */
 } tc_act;
 
 enum { TC_CONNS = 64, TC_QUEUE = 64, TC_BODIES = 4096 };
@@ -220,6 +221,7 @@ static bool tc_answer(tc_proxy *p, ts_conn *c, hfsb_str head, hfsb_str body) {
     }
     pthread_mutex_unlock(&p->lock);
     if (act == TC_DELAY) tt_sleep_ms(2);
+    if (act == TC_MOVE) p->to = p->then;
     if (act == TC_DROP_BEFORE) return false;
     if (act == TC_CANNED)
         ok = hfsb_buf_append(&out, hfsb_cstr(p->canned)) == HFSB_OK;

@@ -145,6 +145,22 @@ static void a_space_that_is_not_visible_yet_is_waited_for(void) {
     tc_close(&w);
 }
 
+static void a_space_that_never_appears_is_given_up(void) {
+    fh_opts       never = HFSB_INIT;
+    tc_world      w;
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    never.prompt = true;
+    never.missing = 1000;
+    tc_open(&w, &never);
+    T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
+            HFSB_NOT_FOUND);
+    /* after 1, 2, 4 and ten times 5 seconds */
+    T_CHECK(fh_count(w.fake, "POST", "/api/spaces/alice/*/secrets") == 14);
+    T_CHECK(fh_spaces(w.fake) == 0);
+    tc_close(&w);
+}
+
 static void names_are_made_of_owner_and_base(void) {
     tc_world      w;
     hfsb_sandbox *s;
@@ -303,6 +319,74 @@ static void a_failed_build_shows_the_end_of_its_log(void) {
     tc_close(&w);
 }
 
+/* A secret at the place where the log is cut, and far too much of all. */
+static void say_too_much(void *user, hfsb_str line) {
+    static char long_line[sizeof TC_API_TOKEN + 680];
+    tc_world   *w = (tc_world *)user;
+    hfsb_buf    id = HFSB_INIT;
+    tc_log(user, line);
+    if (tc_has(line, "Space created:") && fh_space_id(w->fake, 0, &id)) {
+        memset(long_line, 'y', sizeof long_line - 1);
+        memcpy(long_line, TC_API_TOKEN, sizeof TC_API_TOKEN - 1);
+        fh_log(w->fake, id.ptr, "build", long_line);
+    }
+    hfsb_buf_free(&id);
+}
+
+static void a_message_that_is_too_long_keeps_its_end(void) {
+    char          body[400];
+    fh_fault_spec stage = HFSB_INIT, stuck = HFSB_INIT;
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    tc_world      w;
+    tc_open_prompt(&w, FH_STUB);
+    w.opts.log = say_too_much;
+    w.spec.name = HFSB_LIT("a-name-that-is-nearly-as-long-as-the-hub-takes-"
+                           "and-that-nobody-would-type");
+    snprintf(body, sizeof body,
+             "{\"stage\":\"BUILD_ERROR\",\"errorMessage\":\"%0250d\"}", 0);
+    stage.path = "/api/spaces/alice/*/runtime";
+    stage.status = 200;
+    stage.shape = FH_RAW;
+    stage.message = body;
+    fh_fault(w.fake, &stage);
+    stuck.path = "/api/repos/delete";
+    stuck.status = 500;
+    stuck.times = FH_ALWAYS;
+    fh_fault(w.fake, &stuck);
+    T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) == HFSB_REMOTE);
+    T_CHECK(strlen(err.msg) > HFSB_ERR_SIZE - 8);
+    T_CHECK(hfsb_str_starts(hfsb_cstr(err.msg),
+                            HFSB_LIT("Space failed to start: BUILD_ERROR.")));
+    T_CHECK(hfsb_str_ends(hfsb_cstr(err.msg), HFSB_LIT("/settings")));
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "yyyyyyyy"));
+    T_CHECK(!tc_has(hfsb_cstr(err.msg), "z0123456")); /* of the token */
+    tc_close(&w);
+}
+
+static void delete_behind_our_back(void *user, hfsb_str line) {
+    tc_world *w = (tc_world *)user;
+    hfsb_buf  id = HFSB_INIT;
+    tc_log(user, line);
+    if (tc_has(line, "rebuild triggered") && fh_space_id(w->fake, 0, &id))
+        T_CHECK(hfsb_hub_delete(w->hub, hfsb_buf_str(&id), NULL, NULL) ==
+                HFSB_OK);
+    hfsb_buf_free(&id);
+}
+
+static void a_space_that_is_gone_is_not_said_to_be_left(void) {
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    tc_world      w;
+    tc_open_prompt(&w, FH_STUB);
+    w.opts.log = delete_behind_our_back;
+    T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
+            HFSB_NOT_FOUND);
+    T_CHECK(!tc_has(hfsb_cstr(err.msg), "left"));
+    T_CHECK(fh_spaces(w.fake) == 0);
+    tc_close(&w);
+}
+
 static void a_cancelled_creation_says_so(void) {
     hfsb_sandbox *s = NULL;
     hfsb_err      err = HFSB_INIT;
@@ -407,10 +491,13 @@ int main(void) {
     TT_RUN(every_step_is_logged);
     TT_RUN(a_name_that_is_taken_gets_another_suffix);
     TT_RUN(a_space_that_is_not_visible_yet_is_waited_for);
+    TT_RUN(a_space_that_never_appears_is_given_up);
     TT_RUN(names_are_made_of_owner_and_base);
     TT_RUN(without_a_new_commit_the_space_is_restarted);
     TT_RUN(arguments_are_refused_before_anything_is_sent);
     TT_RUN(a_failed_build_shows_the_end_of_its_log);
+    TT_RUN(a_message_that_is_too_long_keeps_its_end);
+    TT_RUN(a_space_that_is_gone_is_not_said_to_be_left);
     TT_RUN(a_cancelled_creation_says_so);
     TT_RUN(a_cleanup_can_be_given_up);
     TT_RUN(each_allocation_of_create_fails);

@@ -130,6 +130,31 @@ static void a_mode_goes_both_ways(void) {
     end();
 }
 
+/* What a server says of the mode is less than what we take from it. */
+static void a_mode_from_afar_gives_no_one_more(void) {
+    static const struct {
+        const char *said;
+        unsigned    mode;
+    } modes[] = {{"6777", 0755}, {"1666", 0644}, {"0600", 0600},
+                 {"4711", 0711}, {"0022", 0},    {"77777", 0755}};
+    char     text[256];
+    hfsb_err err;
+    size_t   i;
+    begin(false, false);
+    for (i = 0; i < TT_COUNT(modes); i++) {
+        snprintf(text, sizeof text,
+                 "HTTP/1.1 200 OK\r\nX-Hfsb: 1; instance=i\r\nX-Hfsb-Mode: "
+                 "%s\r\nContent-Length: 1\r\n\r\nx",
+                 modes[i].said);
+        tc_can(&proxy, text, 1);
+        T_CHECK(down("there", "here", &err) == HFSB_OK);
+        if (modes[i].mode) T_CHECK(mode_of("here") == modes[i].mode);
+        else T_CHECK(!(mode_of("here") & 022u)); /* as any new file */
+        unlink("here");
+    }
+    end();
+}
+
 static void what_cannot_be_is_told(void) {
     hfsb_buf got = HFSB_INIT;
     hfsb_err err;
@@ -191,6 +216,30 @@ static void pages_and_losses_are_tried_again(void) {
     T_CHECK(down("f", "h", &err) == HFSB_BUSY);
     T_CHECK(access("h", F_OK) && access("g", F_OK));
     T_CHECK(tt_entries(".", ".h.hfsb") == 0);
+    end();
+}
+
+/* ... when the whole was asked for, in the place of it. */
+static void a_part_that_was_not_asked_for_is_refused(void) {
+    static const char part[] =
+        "HTTP/1.1 206 Partial Content\r\nX-Hfsb: 1; instance=i\r\n"
+        "Content-Range: bytes 0-4/5\r\nContent-Length: 5\r\n\r\nhello";
+    hfsb_buf got = HFSB_INIT;
+    hfsb_err err;
+    begin(false, false);
+    tt_put("f", HFSB_LIT("content of f\n"));
+    tc_can(&proxy, part, 3);
+    T_CHECK(down("f", "h", &err) == HFSB_REMOTE);
+    T_CHECK(strstr(err.msg, "another part of the file") != NULL);
+    T_CHECK(access("h", F_OK) && tt_entries(".", ".h.hfsb") == 0);
+    tc_can(&proxy, part, 3);
+    T_CHECK(hfsb_sandbox_get(box.sandbox, HFSB_LIT("f"), 0, NULL, &got,
+                             &err) == HFSB_REMOTE);
+    T_CHECK(got.len == 0);
+    tc_can(&proxy, part, 1); /* and asked for again */
+    T_CHECK(down("f", "h", &err) == HFSB_OK);
+    TT_FILE("h", "content of f\n");
+    hfsb_buf_free(&got);
     end();
 }
 
@@ -436,8 +485,10 @@ int main(void) {
     tt_begin();
     TT_RUN(every_byte_comes_back_from_both_kinds_of_servers);
     TT_RUN(a_mode_goes_both_ways);
+    TT_RUN(a_mode_from_afar_gives_no_one_more);
     TT_RUN(what_cannot_be_is_told);
     TT_RUN(pages_and_losses_are_tried_again);
+    TT_RUN(a_part_that_was_not_asked_for_is_refused);
     TT_RUN(a_file_that_changed_meanwhile_is_taken_anew);
     TT_RUN(a_large_file_survives_cuts);
     TT_RUN(a_copy_may_be_cancelled);

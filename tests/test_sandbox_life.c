@@ -358,6 +358,9 @@ static void dates_are_read(void) {
         {"2025-13-07T12:24:18Z", false, 0},
         {"2025-03-00T12:24:18Z", false, 0},
         {"2025-03-07T24:24:18Z", false, 0},
+        {"2025-03-07T12:60:18Z", false, 0},
+        {"2025-03-07T12:24:60Z", true, 1741350300}, /* a leap second */
+        {"2025-03-07T12:24:61Z", false, 0},
         {"2025-03-07T12:24:18Zx", false, 0},
         {"2025-03-07T12:24:18+1:00", false, 0},
         {"25-03-07T12:24:18Z", false, 0},
@@ -410,6 +413,7 @@ static void sweep_tells_and_removes(void) {
     hfsb_sweep_opts opts = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
     swept           s = HFSB_INIT;
+    const fh_record *r;
     tc_open_prompt(&w, FH_STUB);
     some_spaces(w.fake);
     T_CHECK(hfsb_sandbox_sweep(w.hub, NULL, on_swept, &s, &err) == HFSB_OK);
@@ -418,6 +422,9 @@ static void sweep_tells_and_removes(void) {
                   "alice/sandbox-00000005 50 told\n");
     T_CHECK(fh_spaces(w.fake) == 10);
     T_CHECK(fh_count(w.fake, "DELETE", NULL) == 0);
+    r = fh_nth(w.fake, 0, "GET", "/api/spaces");
+    T_CHECK(r != NULL);
+    if (r) T_STR(r->target, "/api/spaces?author=alice&full=true");
     hfsb_buf_truncate(&s.text, 0);
     opts.owner = HFSB_LIT("acme");
     opts.days = 0.5;
@@ -468,7 +475,11 @@ static void sweep_goes_on_and_stops(void) {
     opts.days = -1;
     T_CHECK(hfsb_sandbox_sweep(w.hub, &opts, NULL, NULL, &err) == HFSB_ARG);
     opts.days = 0;
-    hfsb_cancel_set(w.cancel);
+    opts.owner = HFSB_LIT("acme");
+    w.cancel_method = "DELETE";
+    w.cancel_path = "/api/repos/delete";
+    T_CHECK(hfsb_sandbox_sweep(w.hub, &opts, NULL, NULL, &err) ==
+            HFSB_CANCELLED);
     T_CHECK(hfsb_sandbox_sweep(w.hub, &opts, NULL, NULL, &err) ==
             HFSB_CANCELLED);
     tc_no_secret(&w, &err);

@@ -245,7 +245,7 @@ static void each_step_with_each_fault(void) {
     table(&w, true, 0, TIMEOUT);
     table(&w, false, TIMEOUT + 1, FAULTS);
     table(&w, true, TIMEOUT + 1, FAULTS);
-    w.hub_opts.timeout_ms = w.opts.health_ms = t_quick() ? 500 : 60;
+    w.hub_opts.timeout_ms = w.opts.health_ms = t_quick() ? 500 : 40;
     w.hub_opts.tries = 2;
     table(&w, false, TIMEOUT, TIMEOUT + 1);
     table(&w, true, TIMEOUT, TIMEOUT + 1);
@@ -278,6 +278,7 @@ static void each_stage_that_is_not_running(void) {
         {"500,500,500,500,500,500,500,500,500,500", HFSB_REMOTE, "HTTP 500"},
         {"RUNNING@old,RUNNING_BUILDING,RUNNING", HFSB_OK, ""},
         {"500,RUNNING", HFSB_OK, ""},
+        {"500,500,500,500,RUNNING", HFSB_OK, ""}, /* more than the hub tries */
         {"404,404,BUILDING,404,RUNNING", HFSB_OK, ""},
         {"RUNNING:t4-small,RUNNING", HFSB_OK, ""},
         {"RUNNING@none", HFSB_OK, ""},

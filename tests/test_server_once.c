@@ -66,6 +66,52 @@ static void a_repeat_after_a_reset_runs_once(void) {
     ts_end(&s, false);
 }
 
+static void a_call_for_another_instance_is_not_run(void) {
+    static const char *const tools[][2] = {
+        {"bash", "{\"command\":\"echo x >> meant\"}"},
+        {"write", "{\"path\":\"meant\",\"content\":\"x\"}"},
+        {"edit", "{\"path\":\"a\",\"old_str\":\"a\",\"new_str\":\"b\"}"},
+        {"multi_edit", "{\"path\":\"a\",\"edits\":[{\"old_str\":\"a\","
+                       "\"new_str\":\"b\"}]}"},
+        {"apply_patch", "{\"patch\":\"*** Begin Patch\\n*** Delete File: "
+                        "a\\n*** End Patch\"}"},
+        {"read", "{\"path\":\"a\"}"},
+        {"kill", "{}"}};
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    char      target[64], fields[256];
+    hfsb_str  said;
+    size_t    i;
+    ts_start(&s, NULL, NULL);
+    tt_put("a", HFSB_LIT("a\n"));
+    for (i = 0; i < TT_COUNT(tools); i++) {
+        snprintf(target, sizeof target, "/api/%s", tools[i][0]);
+        ts_call(&s, &r, "POST", target,
+                KEY("m") "X-Hfsb-Instance: someone-else\r\n",
+                hfsb_cstr(tools[i][1]));
+        TS_REFUSED(&r, 409, "This is another instance of the server; the call "
+                            "was not run.");
+    }
+    T_CHECK(access("meant", F_OK) != 0);
+    TT_FILE("a", "a\n");
+    /* one that names this instance runs, and the key is still free */
+    said = ts_field(&r, "X-Hfsb");
+    said = hfsb_str_slice(said, hfsb_str_find_byte(said, '=') + 1, said.len);
+    snprintf(fields, sizeof fields, KEY("m") "X-Hfsb-Instance: %.*s\r\n",
+             (int)said.len, said.ptr);
+    ts_call(&s, &r, "POST", "/api/bash", fields, hfsb_cstr(tools[0][1]));
+    TS_OK(&r, "");
+    T_CHECK(tt_lines_in("meant") == 1);
+    ts_call(&s, &r, "POST", "/api/bash", fields, hfsb_cstr(tools[0][1]));
+    TS_OK(&r, ""); /* the repeat it is for */
+    strcat(fields, "X-Hfsb-Instance: someone-else\r\n");
+    ts_call(&s, &r, "POST", "/api/bash", fields, hfsb_cstr(tools[0][1]));
+    TS_REFUSED(&r, 409, "another instance");
+    T_CHECK(tt_lines_in("meant") == 1);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 static void writes_and_edits_are_made_once(void) {
     ts_server s;
     ts_conn   c;
@@ -379,6 +425,7 @@ int main(void) {
     tt_begin();
     TT_RUN(a_repeat_joins_the_command_that_runs);
     TT_RUN(a_repeat_after_a_reset_runs_once);
+    TT_RUN(a_call_for_another_instance_is_not_run);
     TT_RUN(writes_and_edits_are_made_once);
     TT_RUN(a_repeat_joins_a_write_under_way);
     TT_RUN(a_long_command_beats);

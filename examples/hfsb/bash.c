@@ -86,7 +86,7 @@ static int end_of(const hfsb_tool_result *result, bool quiet) {
     if (!quiet) name_survivors(doc.root);
     hfsb_json_free(&doc);
     if (!quiet && (timed_out || (code < 0 && number == 0)))
-        fprintf(stderr, "hfsb: %s\n", result->error.ptr);
+        print_log(NULL, hfsb_buf_str(&result->error));
     if (timed_out) return TIMED_OUT;
     if (number > 0) return 128 + (int)number;
     return code < 0 ? NOT_RUN : (int)code;

@@ -14,15 +14,35 @@ static hfsb_status may_delete(const target *t, hfsb_err *err) {
                 t->id.ptr);
 }
 
+/* True when the token is that of the Space's owner: others are told of a Space
+   that they may not see that there is none. */
+static bool is_owner(client *c, const target *t) {
+    hfsb_buf user = HFSB_INIT;
+    bool     is = hfsb_hub_user(c->hub, c->cancel, &user, NULL) == HFSB_OK &&
+              user.len && user.len < t->id.len &&
+              hfsb_str_starts(hfsb_buf_str(&t->id), hfsb_buf_str(&user)) &&
+              t->id.ptr[user.len] == '/';
+    hfsb_buf_free(&user);
+    return is;
+}
+
 /* A Space that is gone already is what was wanted. */
 static hfsb_status delete_space(const target *t, bool *gone, hfsb_err *err) {
     client      c = HFSB_INIT;
     hfsb_status st = open_client(&c, true, err);
+    size_t      n;
     if (st == HFSB_OK)
         st = hfsb_hub_delete(c.hub, hfsb_buf_str(&t->id), c.cancel, err);
-    *gone = st == HFSB_NOT_FOUND;
+    if (st == HFSB_NOT_FOUND && t->recorded) {
+        *gone = is_owner(&c, t);
+        n = strlen(err->msg);
+        if (*gone) st = HFSB_OK;
+        else
+            snprintf(err->msg + n, sizeof err->msg - n,
+                     "\nIts record was kept; --forget removes it.");
+    }
     close_client(&c);
-    return *gone && t->recorded ? HFSB_OK : st;
+    return st;
 }
 
 static hfsb_status delete_named(const char *name, bool force, bool forget,

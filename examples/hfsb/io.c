@@ -58,6 +58,17 @@ void set_outcome(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st))));
 }
 
+/* Servers have a say in these lines: what a terminal obeys is left out. */
+static void print_error(hfsb_str line) {
+    size_t i;
+    for (i = 0; i < line.len; i++) {
+        unsigned char c = (unsigned char)line.ptr[i];
+        bool plain = (c >= ' ' && c != 0x7f) || c == '\n' || c == '\t';
+        fputc(plain ? c : ' ', stderr);
+    }
+    fputc('\n', stderr);
+}
+
 int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
     hfsb_buf text = HFSB_INIT;
     int      code = DONE;
@@ -68,7 +79,7 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
         must(hfsb_buf_append(&text, hfsb_buf_str(&result->output)));
         if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
         must(hfsb_buf_append(&text, more));
-        if (!result->success) fprintf(stderr, "%s\n", result->error.ptr);
+        if (!result->success) print_error(hfsb_buf_str(&result->error));
     }
     code = put_out(hfsb_buf_str(&text));
     hfsb_buf_free(&text);
@@ -110,15 +121,8 @@ void end_added(hfsb_json_writer *w) {
     must(hfsb_json_writer_finish(w, NULL));
 }
 
-/* Others have a say in these lines: what a terminal obeys is left out. */
 void print_log(void *user, hfsb_str line) {
-    hfsb_buf text = HFSB_INIT;
-    size_t   i;
     (void)user;
-    must(hfsb_buf_append(&text, line));
-    for (i = 0; i < text.len; i++)
-        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
-            text.ptr[i] = ' ';
-    fprintf(stderr, "hfsb: %s\n", text.ptr ? text.ptr : "");
-    hfsb_buf_free(&text);
+    fprintf(stderr, "hfsb: ");
+    print_error(line);
 }

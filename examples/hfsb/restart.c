@@ -54,14 +54,17 @@ static bool is_stage(const hfsb_space_runtime *is, const char *list) {
     return is->stage[0] && at != NULL;
 }
 
-/* Until the Hub says that it runs: the server of before may still answer. */
+/* Until the Hub says that it runs, asked no sooner than after a while: at
+   first it may tell, and the server, how it was before. */
 static hfsb_status wait_running(client *c, const target *t, double wait,
                                 double poll, hfsb_space_runtime *is,
                                 hfsb_err *err) {
     long long   until = hfsb_clock_ms() + (long long)(wait * 1000);
     hfsb_status st = HFSB_OK;
-    while (st == HFSB_OK && strcmp(is->stage, "RUNNING") != 0) {
-        if (is_stage(is, " BUILD_ERROR RUNTIME_ERROR CONFIG_ERROR NO_APP_FILE"
+    bool        asked = false;
+    while (st == HFSB_OK && !(asked && strcmp(is->stage, "RUNNING") == 0)) {
+        if (asked &&
+            is_stage(is, " BUILD_ERROR RUNTIME_ERROR CONFIG_ERROR NO_APP_FILE"
                          " DELETING "))
             return fail(err, HFSB_REMOTE, "%s failed to start: %s %s",
                         t->id.ptr, is->stage, is->error);
@@ -73,6 +76,7 @@ static hfsb_status wait_running(client *c, const target *t, double wait,
                         "No longer waiting; %s goes on starting", t->id.ptr);
         st =
             hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is, err);
+        asked = true;
     }
     return st;
 }

@@ -54,16 +54,17 @@ static hfsb_status open_session(sandbox_session *s, const char *work_dir,
     return st;
 }
 
-/* What could not be deleted is told: it may cost money. */
-static bool close_session(sandbox_session *s) {
-    hfsb_err err = HFSB_INIT;
-    bool     ok = true;
-    if (s->session && hfsb_session_close(s->session, &err) != HFSB_OK) {
-        fprintf(stderr, "hfsb: %s\n", err.msg);
-        ok = false;
-    }
+/* What could not be deleted is told, behind what went wrong before: it may
+   cost money. */
+static void close_session(sandbox_session *s, hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    if (s->session) st = hfsb_session_close(s->session, &err);
     close_client(&s->c);
-    return ok;
+    if (st == HFSB_OK || !result) return;
+    result->success = false;
+    must(hfsb_buf_printf(&result->error, "%s%s", result->error.len ? "\n" : "",
+                         err.msg[0] ? err.msg : hfsb_status_text(st)));
 }
 
 /* One call in a sandbox made for it. */
@@ -82,7 +83,7 @@ static int call_session(const char *work_dir, const char *name,
     } else {
         set_outcome(result, st, &err);
     }
-    if (!close_session(&s)) result->success = false;
+    close_session(&s, result);
     return caught_signal();
 }
 
@@ -170,7 +171,7 @@ static hfsb_status define(bool sandbox, hfsb_tools_format format,
         return hfsb_tools_define(format, out, err);
     st = open_for_definitions(&s, err);
     if (st == HFSB_OK) st = hfsb_session_define(s.session, format, out, err);
-    (void)close_session(&s);
+    close_session(&s, NULL);
     return st;
 }
 

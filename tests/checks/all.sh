@@ -49,7 +49,7 @@ item() { # NAME COMMAND...
 }
 
 item headers-up-to-date ./amalgamate.sh --check
-item make make
+item make make CFLAGS=-O1
 item make-test sh tests/checks/fresh.sh
 # these wait most of the time: others compile meanwhile
 {

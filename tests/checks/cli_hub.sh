@@ -395,6 +395,17 @@ has 'delete --forget: it is still there' "$(fake GET spaces)" "$second"
 run 'delete --force' 0 "$hfsb" delete --force "$second"
 hasnt 'delete --force' "$(fake GET spaces)" "$second"
 
+run 'create: to be lost' 0 "$hfsb" create --poll 0.05 --owner acme
+lost=$out
+fake POST fault '{"method":"DELETE","path":"/api/repos/delete","status":404,"code":"RepoNotFound"}' > /dev/null
+run 'delete: 404 at what is not our own' 1 "$hfsb" delete "$lost"
+has 'delete: 404 at what is not our own' "$err" '--forget removes it'
+has 'delete: its record stays' "$(cat "$state")" "$lost"
+run 'delete: again' 0 "$hfsb" delete "$lost"
+fake POST fault '{"method":"GET","path":"/api/spaces/alice/esc/runtime","status":403,"message":"no \\u001b[31mway"}' > /dev/null
+run 'status: refused' 1 "$hfsb" status alice/esc
+same 'status: no escape sequences' "$(grep -c "$(printf '\033')" .err)" 0
+
 # ---- create that fails, or is ended
 run 'create: no variable' 1 "$hfsb" create --secret NO_SUCH_VARIABLE
 has 'create: no variable' "$err" '--secret-file NO_SUCH_VARIABLE=FILE'
