@@ -24,6 +24,7 @@ typedef struct hfsbi_follow {
     int                   status;
     bool                  moved; /* the reply is a redirect */
     bool                  asked; /* body_read, for anything */
+    bool                  acted; /* what was asked for may be done */
     size_t                waste;
     hfsb_status           fault; /* why a callback of ours ended the call */
 } hfsbi_follow;
@@ -160,6 +161,8 @@ static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
         hfsb_str_equal(f->now.method, post))
         get = true;
     if (get) {
+        if (!hfsb_str_equal(f->now.method, hfsb_str_make("GET", 3)))
+            f->acted = true; /* its answer is elsewhere */
         f->now.method = hfsb_str_make("GET", 3);
         f->now.body = hfsb_str_make(NULL, 0);
         f->now.body_read = NULL;
@@ -307,5 +310,11 @@ hfsb_status hfsb_http_send(const hfsb_transport *transport,
     hfsbi_array_free(&reply->body.alloc, f.fields, call->field_count,
                      sizeof *f.fields);
     hfsb_buf_free(&f.location);
+    if (!f.acted) return st;
+    reply->sent = true; /* though nothing went to the last address */
+    if (st == HFSB_CONNECT)
+        st = hfsbi_fail(err, HFSB_LOST, 0,
+                        "The server's answer is at another address, where "
+                        "there is no connection.");
     return st;
 }

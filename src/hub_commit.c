@@ -348,7 +348,8 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     *unclear = request.unclear;
     if (status == HFSB_OK &&
         !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
-        status = hfsbi_hub_odd(&request, "it says that it failed", err);
+        status =
+            hfsbi_hub_odd(c->hub, &request, "it says that it failed", err);
     hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
                    sizeof out->oid);
     hfsb_json_free(&doc);

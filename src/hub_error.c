@@ -277,17 +277,23 @@ static void hfsbi_hub_advise(const hfsb_hub          *hub,
 }
 
 /* For those who ask the Hub's people about it. */
-static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
+static void hfsbi_hub_add_id(const hfsb_hub          *hub,
+                             const hfsbi_hub_request *request, hfsb_err *err) {
     static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
                                         "X-Amz-Cf-Id"};
     hfsb_str                 id = HFSB_INIT;
+    hfsb_buf                 text = HFSB_INIT;
     size_t                   i;
     for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
         id = hfsb_http_reply_field(&request->reply, names[i], 0);
     if (!id.len) return;
-    hfsbi_err_add(err, " (request ");
-    hfsbi_err_quote(err, id, 120);
-    hfsbi_err_add(err, ")");
+    text.alloc = hub->alloc;
+    if (hfsbi_hub_redact(hub, request, id, &text) == HFSB_OK) {
+        hfsbi_err_add(err, " (request ");
+        hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
+        hfsbi_err_add(err, ")");
+    }
+    hfsbi_hub_wipe(&text);
 }
 
 /* Not so much of it that there is no room for the advice. */
@@ -311,7 +317,7 @@ static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
         hfsbi_err_add(err, " and a page of HTML");
     if (!hfsb_str_ends(said, HFSB_LIT("."))) hfsbi_err_add(err, ".");
     hfsbi_hub_advise(hub, request, code, err);
-    hfsbi_hub_add_id(request, err);
+    hfsbi_hub_add_id(hub, request, err);
     return code;
 }
 
@@ -332,10 +338,11 @@ HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
     return status;
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsbi_hub_request *request,
+HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
+                                   const hfsbi_hub_request *request,
                                    const char *problem, hfsb_err *err) {
     (void)hfsbi_fail(err, HFSB_REMOTE, 0, "Could not %s: HTTP %d, but %s.",
                      request->what, request->reply.status, problem);
-    hfsbi_hub_add_id(request, err);
+    hfsbi_hub_add_id(hub, request, err);
     return HFSB_REMOTE;
 }

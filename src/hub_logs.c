@@ -206,6 +206,8 @@ static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
             if (!request->again && !broken) return status;
             if (++failures >= reader->hub->tries) return status;
         }
+        if (!hfsbi_hub_has_time(reader->hub, request, quiet + 1))
+            return status;
         hfsbi_log_drop_tail(reader, request);
         if (!hfsbi_hub_wait(reader->hub, request, ++quiet, err))
             return HFSB_CANCELLED;
@@ -229,6 +231,9 @@ static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
     request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
                        : opts->follow    ? 120000
                                          : 5000;
+    /* a stream that only keeps alive is never silent */
+    if (!opts->follow && hub->timeout_ms < LLONG_MAX / 2)
+        request->until = hfsb_clock_ms() + hub->timeout_ms;
     if (opts->tail)
         status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
     if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);

@@ -1,6 +1,7 @@
 #pragma once
 
-/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport(). */
+/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport() and
+   what hub_space.c gives to sandboxes and sessions. */
 
 #include "hub.h"
 #include "os.h"
@@ -33,12 +34,15 @@ typedef struct hfsbi_hub_request {
     const char *content_type; /* (NULL: application/json) */
     bool        repeat;       /* safe to send again */
     bool        gone_is_done; /* 404 at a repeat is HFSB_OK */
+    size_t      tries;        /* (0: as many as the hub makes) */
+    long long   until;        /* on hfsb_clock_ms(): no try goes on behind it
+                                 (0: no such limit) */
     /* never shown, should the Hub echo one; beside the token */
     const hfsb_hub_pair *secrets;
     size_t               secret_count;
     hfsb_json_doc       *out; /* the answer must be JSON: it goes here */
     const hfsb_cancel   *cancel;
-    /* a stream in place of an answer: no limit but idle_ms */
+    /* a stream in place of an answer: no limit but idle_ms and until */
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
     long long idle_ms;
@@ -69,6 +73,9 @@ HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
                                     hfsb_err *err);
 /* Milliseconds before try n + 1. */
 HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
+/* Is there time for try n + 1? */
+HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
+                                 const hfsbi_hub_request *request, size_t n);
 /* Waits that long, or as the Hub asked for, and tells the log; false when it
    was cancelled, *err filled. */
 HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
@@ -94,7 +101,8 @@ HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
                                        const hfsbi_hub_request *request,
                                        hfsb_err                *err);
 /* A whole reply that cannot be understood. */
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsbi_hub_request *request,
+HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
+                                   const hfsbi_hub_request *request,
                                    const char *problem, hfsb_err *err);
 /* What the Hub says about waiting: milliseconds, or -1. */
 HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply);
@@ -102,6 +110,29 @@ HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply);
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out);
+
+/* ---- hub_space.c ---- */
+
+/* What tries to delete a Space have told so far. All zero at first. */
+typedef struct hfsbi_hub_tried {
+    bool      unclear;  /* it may be gone */
+    long long asked_ms; /* to wait before the next one */
+} hfsbi_hub_tried;
+
+/* hfsb_hub_delete() of one request, for those who count their tries; not over
+   later than `until` on hfsb_clock_ms() (0: the hub's timeout). *tried, the
+   same for all tries, makes "not found" HFSB_OK once it is unclear. */
+HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
+                                           long long          until,
+                                           const hfsb_cancel *cancel,
+                                           hfsbi_hub_tried   *tried,
+                                           hfsb_err          *err);
+/* hfsb_hub_runtime() that is over by then, too, repeats and all. */
+HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
+                                             long long           until,
+                                             const hfsb_cancel  *cancel,
+                                             hfsb_space_runtime *out,
+                                             hfsb_err           *err);
 
 /* ---- hub_jobs.c ---- */
 

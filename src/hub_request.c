@@ -87,6 +87,16 @@ static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
     fields[call->field_count++].value = value;
 }
 
+/* Milliseconds to `until`, at least one, or `most` (0: no limit). */
+static long long hfsbi_hub_left(const hfsbi_hub_request *request,
+                                long long                most) {
+    long long left;
+    if (!request->until) return most;
+    left = request->until - hfsb_clock_ms();
+    if (left < 1) left = 1;
+    return most > 0 && most < left ? most : left;
+}
+
 static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
                            hfsb_str url, hfsb_http_call *call) {
     call->method = hfsb_cstr(request->method);
@@ -97,7 +107,9 @@ static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
     if (request->on_body) {
         call->on_body = hfsbi_hub_piece;
         call->idle_ms = request->idle_ms;
-    } else call->total_ms = hub->timeout_ms;
+    }
+    call->total_ms =
+        hfsbi_hub_left(request, request->on_body ? 0 : hub->timeout_ms);
     if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
     if (request->has_body) {
         call->body = hfsb_buf_str(&request->body);
@@ -162,7 +174,8 @@ static bool hfsbi_hub_is_page(const hfsb_http_reply *reply) {
 }
 
 /* The status is 2xx. */
-static hfsb_status hfsbi_hub_success(hfsbi_hub_request *request,
+static hfsb_status hfsbi_hub_success(const hfsb_hub    *hub,
+                                     hfsbi_hub_request *request,
                                      hfsb_err          *err) {
     const char *problem = "what came is not JSON";
     hfsb_status code = HFSB_OK;
@@ -176,7 +189,7 @@ static hfsb_status hfsbi_hub_success(hfsbi_hub_request *request,
     if (code == HFSB_NOMEM) return code;
     request->again = request->repeat;
     request->unclear = true;
-    return hfsbi_hub_odd(request, problem, err);
+    return hfsbi_hub_odd(hub, request, problem, err);
 }
 
 static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
@@ -185,7 +198,8 @@ static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
     bool trouble = status == 408 || status == 500 || status == 502 ||
                    status == 503 || status == 504;
     hfsbi_hub_warn(hub, request);
-    if (status >= 200 && status <= 299) return hfsbi_hub_success(request, err);
+    if (status >= 200 && status <= 299)
+        return hfsbi_hub_success(hub, request, err);
     request->asked_ms = hfsbi_hub_asked(&request->reply);
     request->again =
         hfsbi_hub_harmless(request) || (trouble && request->repeat);
@@ -246,12 +260,25 @@ HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n) {
     return ms;
 }
 
+/* The same, unless the Hub asked for something else. */
+static long long hfsbi_hub_pause_ms(const hfsb_hub          *hub,
+                                    const hfsbi_hub_request *request,
+                                    size_t                   n) {
+    return request->asked_ms >= 0 ? request->asked_ms
+                                  : hfsbi_hub_delay(hub, n);
+}
+
+HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
+                                 const hfsbi_hub_request *request, size_t n) {
+    return !request->until || hfsbi_hub_pause_ms(hub, request, n) <
+                                  request->until - hfsb_clock_ms();
+}
+
 HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
                              size_t n, hfsb_err *err) {
-    long long ms = hfsbi_hub_delay(hub, n);
+    long long ms = hfsbi_hub_pause_ms(hub, request, n);
     int       status = request->reply.status;
     char      why[32];
-    if (request->asked_ms >= 0) ms = request->asked_ms;
     if (!status) (void)snprintf(why, sizeof why, "no answer");
     else if (request->opened) (void)snprintf(why, sizeof why, "to its end");
     else (void)snprintf(why, sizeof why, "HTTP %d", status);
@@ -265,14 +292,15 @@ HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
 
 HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
                                     hfsb_err *err) {
+    size_t      tries = request->tries ? request->tries : hub->tries, n;
     hfsb_status status;
-    size_t      n;
     for (n = 1;; n++) {
         bool before = request->unclear;
         status = hfsbi_hub_once(hub, request, err);
         if (status == HFSB_NOT_FOUND && request->gone_is_done && before)
             return hfsbi_ok(err);
-        if (status == HFSB_OK || !request->again || n >= hub->tries)
+        if (status == HFSB_OK || !request->again || n >= tries ||
+            !hfsbi_hub_has_time(hub, request, n))
             return status;
         if (!hfsbi_hub_wait(hub, request, n, err)) return HFSB_CANCELLED;
     }
@@ -333,9 +361,6 @@ static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
         status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
                                   &next, err);
     if (status == HFSB_ARG) status = HFSB_REMOTE;
-    if (status == HFSB_OK &&
-        hfsb_str_equal(hfsb_buf_str(&next), hfsb_buf_str(&request->target)))
-        status = hfsbi_hub_odd(request, "the next page is the same one", err);
     if (status != HFSB_OK) {
         hfsb_buf_free(&next);
         return status;
@@ -360,7 +385,7 @@ hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
     request->out = NULL;
     if (status != HFSB_OK) return status;
     if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
-        status = hfsbi_hub_odd(request, "what came is not a list", err);
+        status = hfsbi_hub_odd(hub, request, "what came is not a list", err);
     *more = status == HFSB_OK;
     it = hfsb_json_begin(doc.root);
     while (*more && hfsb_json_next(&it)) {
@@ -371,7 +396,26 @@ hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
     return status;
 }
 
-enum { HFSBI_HUB_PAGES = 10000 };
+enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
+
+/* Pages in a circle come by the one that is in *mark; it is moved on now and
+   then, since a circle need not begin with the first one. `page`: how many
+   there were. */
+static hfsb_status hfsbi_hub_check_page(const hfsb_hub          *hub,
+                                        const hfsbi_hub_request *request,
+                                        size_t page, hfsb_buf *mark,
+                                        hfsb_err *err) {
+    hfsb_status status;
+    if (page >= HFSBI_HUB_PAGES)
+        return hfsbi_hub_odd(hub, request, "its pages have no end", err);
+    if (hfsb_str_equal(hfsb_buf_str(mark), hfsb_buf_str(&request->target)))
+        return hfsbi_hub_odd(hub, request, "its pages go in a circle", err);
+    if (page & (page - 1)) return HFSB_OK; /* at 1, 2, 4, 8 ... */
+    hfsb_buf_truncate(mark, 0);
+    status = hfsb_buf_append(mark, hfsb_buf_str(&request->target));
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    return status;
+}
 
 HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
                                      size_t limit,
@@ -381,15 +425,20 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
     hfsb_status status = HFSB_OK;
     size_t      left = limit ? limit : HFSB_NPOS, page;
     bool        more = true;
+    hfsb_buf    mark = HFSB_INIT;
     hfsb_str    link;
+    mark.alloc = hub->alloc;
     request->repeat = true;
-    for (page = 0; more && page < HFSBI_HUB_PAGES; page++) {
+    for (page = 1; more; page++) {
         status = hfsbi_hub_page(hub, request, &left, each, user, &more, err);
         if (!more) break;
         link = hfsbi_hub_next_link(&request->reply);
         if (!link.len) break;
         status = hfsbi_hub_follow(hub, request, link, err);
+        if (status == HFSB_OK)
+            status = hfsbi_hub_check_page(hub, request, page, &mark, err);
         more = status == HFSB_OK;
     }
+    hfsb_buf_free(&mark);
     return status;
 }

@@ -63,9 +63,8 @@ static hfsb_status hfsbi_space_look(hfsb_hub *hub, hfsb_str id,
         look.repeat = true;
         for (n = 1; found == HFSB_NOT_FOUND; n++) {
             found = hfsbi_hub_send(hub, &look, &why);
-            if (found != HFSB_NOT_FOUND || n >= hub->tries ||
-                !hfsbi_hub_wait(hub, &look, n, &why))
-                break;
+            if (found != HFSB_NOT_FOUND || n >= hub->tries) break;
+            if (!hfsbi_hub_wait(hub, &look, n, &why)) found = HFSB_CANCELLED;
         }
     }
     hfsbi_hub_end(&look);
@@ -80,7 +79,8 @@ static hfsb_status hfsbi_space_look(hfsb_hub *hub, hfsb_str id,
     else
         hfsbi_err_add(err, " Whether %.*s was made is not known.", (int)id.len,
                       id.ptr);
-    return status;
+    if (found == HFSB_CANCELLED && err) err->code = found;
+    return found == HFSB_CANCELLED ? found : status;
 }
 
 static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
@@ -157,25 +157,56 @@ hfsb_status hfsb_hub_create(hfsb_hub *hub, const hfsb_space_spec *spec,
     return status;
 }
 
+/* Begins the request: all but the sending. */
+static hfsb_status
+hfsbi_space_delete_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
+                         hfsb_str id, const hfsb_cancel *cancel,
+                         hfsb_json_writer *w, hfsb_err *err) {
+    hfsb_status status = hfsb_space_check(id, err);
+    hfsbi_hub_begin(hub, request, "DELETE", cancel, "delete %.*s",
+                    (int)(id.len < 150 ? id.len : 150), id.ptr);
+    if (status != HFSB_OK) return status;
+    request->repeat = request->gone_is_done = true;
+    status = hfsb_buf_append(&request->target, HFSB_LIT("/api/repos/delete"));
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    hfsb_json_writer_init(w, &request->body, NULL);
+    hfsb_json_put_object(w);
+    hfsbi_space_put_name(w, id);
+    hfsbi_hub_put(w, "type", HFSB_LIT("space"));
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
 hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
                             const hfsb_cancel *cancel, hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_json_writer  w;
-    hfsb_status       status = hfsb_space_check(id, err);
-    if (status != HFSB_OK) return status;
-    hfsbi_hub_begin(hub, &request, "DELETE", cancel, "delete %.*s",
-                    (int)id.len, id.ptr);
-    request.repeat = request.gone_is_done = true;
-    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/repos/delete"));
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else {
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_space_put_name(&w, id);
-        hfsbi_hub_put(&w, "type", HFSB_LIT("space"));
-        hfsb_json_put_end(&w);
+    hfsb_status       status =
+        hfsbi_space_delete_begin(hub, &request, id, cancel, &w, err);
+    if (status == HFSB_OK)
         status = hfsbi_hub_send_json(hub, &request, &w, err);
-    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
+                                           long long          until,
+                                           const hfsb_cancel *cancel,
+                                           hfsbi_hub_tried   *tried,
+                                           hfsb_err          *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status =
+        hfsbi_space_delete_begin(hub, &request, id, cancel, &w, err);
+    request.tries = 1;
+    request.until = until;
+    request.unclear = tried->unclear;
+    if (status == HFSB_OK)
+        status = hfsbi_hub_send_json(hub, &request, &w, err);
+    tried->unclear = request.unclear;
+    tried->asked_ms =
+        request.asked_ms <= hub->max_wait_ms ? request.asked_ms : -1;
     hfsbi_hub_end(&request);
     return status;
 }
@@ -293,7 +324,8 @@ static hfsb_status hfsbi_space_runtime_send(hfsb_hub           *hub,
     if (status == HFSB_OK && out) {
         hfsbi_space_runtime_read(doc.root, &runtime);
         if (!runtime.stage[0])
-            status = hfsbi_hub_odd(request, "the answer has no stage", err);
+            status =
+                hfsbi_hub_odd(hub, request, "the answer has no stage", err);
         else *out = runtime;
     }
     hfsb_json_free(&doc);
@@ -301,17 +333,26 @@ static hfsb_status hfsbi_space_runtime_send(hfsb_hub           *hub,
     return status;
 }
 
-hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
-                             const hfsb_cancel  *cancel,
-                             hfsb_space_runtime *out, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
+                                             long long           until,
+                                             const hfsb_cancel  *cancel,
+                                             hfsb_space_runtime *out,
+                                             hfsb_err           *err) {
     hfsbi_hub_request request;
     hfsb_status       status;
     status = hfsbi_space_begin(hub, &request, "GET", "see the state of", id,
                                "/runtime", cancel, err);
+    request.until = until;
     if (status == HFSB_OK)
         return hfsbi_space_runtime_send(hub, &request, out, err);
     hfsbi_hub_end(&request);
     return status;
+}
+
+hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
+                             const hfsb_cancel  *cancel,
+                             hfsb_space_runtime *out, hfsb_err *err) {
+    return hfsbi_hub_runtime_until(hub, id, 0, cancel, out, err);
 }
 
 hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,

@@ -165,7 +165,14 @@ static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
         st = hfsbi_remote_run(&r, arguments, result, &err);
         hfsbi_remote_free(&r);
     }
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    if (st != HFSB_OK) { /* words of the peer, perhaps */
+        hfsbi_sandbox_hide(sandbox, err.msg);
+        if (result->error.ptr) {
+            hfsbi_sandbox_hide(sandbox, result->error.ptr);
+            hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
+        }
+        hfsbi_result_status(result, st, &err);
+    }
     return st;
 }
 

@@ -1,6 +1,7 @@
 /* sandbox_create.c - a new sandbox on the Hub: duplicated, furnished, waited
    for, and taken away again when any of that fails. Depends on: hash, text,
    net, hub, sandbox_handle. */
+#include "hub_parts.h"
 #include "sandbox_parts.h"
 
 typedef struct hfsbi_create {
@@ -13,6 +14,7 @@ typedef struct hfsbi_create {
     hfsb_sandbox            *box;     /* NULL: has no name yet */
     bool                     made;    /* there is a Space ... */
     bool                     maybe;   /* ... or there may be one */
+    bool                     unheard; /* ... which nobody looked for */
     bool                     seen;    /* the Hub has answered for it */
     bool                     left;    /* ... and it could not be deleted */
     char                     sha[48]; /* of the commit to wait for, or "" */
@@ -189,6 +191,7 @@ static hfsb_status hfsbi_create_duplicate(hfsbi_create *c) {
     }
     c->made = st == HFSB_OK;
     c->maybe = !c->made && c->box && hfsbi_create_may_have_run(st);
+    c->unheard = c->maybe && st == HFSB_CANCELLED;
     if (c->made)
         hfsbi_sandbox_log(c->box, "Space created: %s", c->box->page.ptr);
     return st;
@@ -311,28 +314,36 @@ static hfsb_status hfsbi_create_server(hfsbi_create *c) {
 static bool hfsbi_create_is_gone(hfsbi_create *c) {
     hfsb_space_runtime runtime;
     return c->seen &&
-           hfsb_hub_runtime(c->hub, hfsb_buf_str(&c->box->id), c->opts.give_up,
-                            &runtime, NULL) == HFSB_NOT_FOUND;
+           hfsbi_hub_runtime_until(c->hub, hfsb_buf_str(&c->box->id),
+                                   hfsb_clock_ms() + 30000, c->opts.give_up,
+                                   &runtime, NULL) == HFSB_NOT_FOUND;
 }
 
-/* Deletes the Space: true when it is gone. Right after the duplication it may
-   not be visible, which does not mean that it is not there. */
+/* Deletes the Space, in three requests at most: true when it is gone. Right
+   after the duplication it may not be visible, which does not mean that it is
+   not there; nor does it when the duplication was broken off, which the Hub
+   may still be at. */
 static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
     const long long second = (c->box->o.poll_ms + 4) / 5;
+    hfsbi_hub_tried tried = HFSB_INIT;
     hfsb_status     st;
+    long long       ms;
     int             tries;
     for (tries = 1;; tries++) {
-        st = hfsb_hub_delete(c->hub, hfsb_buf_str(&c->box->id),
-                             c->opts.give_up, why);
+        st = hfsbi_hub_delete_once(c->hub, hfsb_buf_str(&c->box->id), 0,
+                                   c->opts.give_up, &tried, why);
         if (st == HFSB_NOT_FOUND && hfsbi_create_is_gone(c)) return true;
+        ms = second * tries;
+        if (ms < tried.asked_ms) ms = tried.asked_ms;
         if (st == HFSB_OK || st == HFSB_AUTH || st == HFSB_DENIED ||
             st == HFSB_CANCELLED || tries == 3 ||
-            !hfsb_cancel_wait(c->opts.give_up, second * tries))
+            !hfsb_cancel_wait(c->opts.give_up, ms))
             break;
     }
     if (st == HFSB_OK)
         hfsbi_sandbox_log(c->box, "Deleted Space %s", c->box->id.ptr);
-    return st == HFSB_OK || (st == HFSB_NOT_FOUND && c->maybe && !c->seen);
+    return st == HFSB_OK ||
+           (st == HFSB_NOT_FOUND && c->maybe && !c->seen && !c->unheard);
 }
 
 /* Appends `end` as a whole, if need be at the cost of what it is added to. */
@@ -391,6 +402,7 @@ static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
         st =
             hfsbi_sandbox_wait_new(c->box, c->box->o.api_wait_ms, "", &c->err);
     if (st != HFSB_TIMEOUT) return st;
+    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
     hfsbi_sandbox_log(c->box,
                       "Warning: API health check timed out (%s), but Space is "
                       "RUNNING. Continuing.",

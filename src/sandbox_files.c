@@ -82,6 +82,7 @@ static hfsb_status hfsbi_copy_judge(const hfsbi_copy      *c,
                    reply->status);
     else if (said.len) hfsbi_fail(err, st, 0, "%.*s", (int)said.len, said.ptr);
     else hfsbi_fail(err, st, 0, "HTTP %d", reply->status);
+    if (err) hfsbi_sandbox_hide(c->sandbox, err->msg);
     hfsb_json_free(&doc);
     return st;
 }
@@ -492,7 +493,8 @@ static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
         if (st == HFSB_OK && !hfsbi_take_piece(f, hfsb_buf_str(&piece)))
             st = f->status;
         hfsb_tool_result_free(&printed);
-    } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE);
+    } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE &&
+             (!f->total || f->done <= f->total));
     hfsb_buf_free(&piece);
     if (f->status != HFSB_OK && err) *err = f->own;
     if (st == HFSB_OK && f->total && f->done != f->total)

@@ -48,6 +48,7 @@ static long long hfsbi_sandbox_or(long long given, long long otherwise) {
 
 static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
     if (!(o->timeout > 0)) o->timeout = 240;
+    if (o->timeout > 1200) o->timeout = 1200;
     if (!o->tries) o->tries = 3;
     o->delay_ms = hfsbi_sandbox_or(o->delay_ms, 3000);
     o->connect_ms = hfsbi_sandbox_or(o->connect_ms, 30000);
@@ -55,6 +56,9 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
     o->wait_ms = hfsbi_sandbox_or(o->wait_ms, 600000);
     o->poll_ms = hfsbi_sandbox_or(o->poll_ms, 5000);
     o->api_wait_ms = hfsbi_sandbox_or(o->api_wait_ms, 180000);
+    /* they are added to the clock */
+    if (o->wait_ms > LLONG_MAX / 2) o->wait_ms = LLONG_MAX / 2;
+    if (o->api_wait_ms > LLONG_MAX / 2) o->api_wait_ms = LLONG_MAX / 2;
     o->api_poll_ms = hfsbi_sandbox_or(o->api_poll_ms, 3000);
     o->health_ms = hfsbi_sandbox_or(o->health_ms, 10000);
 }
@@ -270,15 +274,20 @@ static hfsb_status hfsbi_probe_read(const hfsb_sandbox    *s,
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_str       detail;
     hfsb_status    st;
+    char           text[1024]; /* so that no token is cut in two */
     doc.alloc = s->o.alloc;
     h->status = reply->status;
     h->ours = hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr != NULL;
     st = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
     if (st == HFSB_NOMEM) return st;
     detail = hfsb_json_str(hfsb_json_get(doc.root, "detail"), none);
-    if (detail.len >= sizeof h->said) detail.len = sizeof h->said - 1;
-    if (detail.len) memcpy(h->said, detail.ptr, detail.len);
-    h->said[detail.len] = '\0';
+    (void)snprintf(text, sizeof text, "%.*s",
+                   detail.len < sizeof text ? (int)detail.len
+                                            : (int)sizeof text - 1,
+                   detail.ptr);
+    hfsbi_sandbox_hide(s, text);
+    (void)snprintf(h->said, sizeof h->said, "%.*s", (int)sizeof h->said - 1,
+                   text);
     h->refused =
         h->status == 401 ||
         (h->status == 503 && strstr(h->said, "token not configured")) ||

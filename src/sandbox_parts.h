@@ -69,6 +69,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *sandbox,
 /* Takes the tokens and what was given as a secret out of a text. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
                                   const hfsb_sandbox_spec *spec, char *text);
+/* Takes the handle's tokens out of a text: a peer may echo them. */
+HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *sandbox, char *text);
 /* Waits until the Space runs the commit `sha` ("": any) on the hardware of
    spec. *seen becomes true once the Hub has told of it. */
 HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,

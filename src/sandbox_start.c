@@ -1,5 +1,6 @@
 /* sandbox_start.c - a Space that was just made, until it runs. Depends on:
    text, net, hub, sandbox_handle. */
+#include "hub_parts.h"
 #include "sandbox_parts.h"
 
 /* ---- patience with the Hub ---- */
@@ -41,6 +42,11 @@ HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
     hfsbi_scrub_one(text, opts->hub_token);
     for (i = 0; i < spec->secret_count; i++)
         hfsbi_scrub_one(text, spec->secrets[i].value);
+}
+
+HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *s, char *text) {
+    hfsbi_scrub_one(text, hfsb_buf_str(&s->api_token));
+    hfsbi_scrub_one(text, hfsb_buf_str(&s->hub_token));
 }
 
 /* ---- the end of a log ---- */
@@ -117,6 +123,7 @@ typedef struct hfsbi_start {
     const hfsb_sandbox_spec *spec;
     const char              *sha;
     hfsb_str                 hardware;
+    long long                until; /* on hfsb_clock_ms(): given up then */
     hfsbi_patience           patience;
     int                      failures; /* asks in a row that brought nothing */
     int                      stale;    /* errors in a row of another commit */
@@ -152,8 +159,10 @@ static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
 static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
     const hfsb_space_runtime *r = &w->runtime;
     bool other = *w->sha && r->sha[0] && strcmp(w->sha, r->sha) != 0;
-    bool elsewhere =
-        r->hardware[0] && !hfsb_str_equal(hfsb_cstr(r->hardware), w->hardware);
+    /* while it moves only what was asked for may be told */
+    const char *hardware = r->hardware[0] ? r->hardware : r->requested;
+    bool        elsewhere =
+        *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
     bool final = hfsbi_stage_is_final(r->stage);
     if (!strcmp(r->stage, "RUNNING") && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
@@ -172,8 +181,9 @@ static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
 /* One ask. What the Hub does not answer for a moment is no reason to give up a
    build that takes minutes. */
 static hfsb_status hfsbi_start_ask(hfsbi_start *w, bool *seen, hfsb_err *err) {
-    hfsb_status st = hfsb_hub_runtime(w->s->o.hub, hfsb_buf_str(&w->s->id),
-                                      w->s->o.cancel, &w->runtime, err);
+    hfsb_status st =
+        hfsbi_hub_runtime_until(w->s->o.hub, hfsb_buf_str(&w->s->id), w->until,
+                                w->s->o.cancel, &w->runtime, err);
     switch (st) {
     case HFSB_OK:
         *seen = true;
@@ -208,12 +218,13 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
                                          const char *sha, bool *seen,
                                          hfsb_err *err) {
     hfsbi_start w = HFSB_INIT;
-    long long   until = hfsb_clock_ms() + s->o.wait_ms, left;
+    long long   left;
     char        seconds[HFSBI_SECONDS];
     hfsb_status st;
     w.s = s;
     w.spec = spec;
     w.sha = sha;
+    w.until = hfsb_clock_ms() + s->o.wait_ms;
     w.hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
     hfsbi_seconds_text(s->o.wait_ms, seconds);
     hfsbi_sandbox_log(s, "Waiting for Space to start (timeout: %ss)...",
@@ -221,7 +232,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
     for (;;) {
         st = hfsbi_start_ask(&w, seen, err);
         if (st != HFSB_BUSY && st != HFSB_NOT_FOUND) return st;
-        left = until - hfsb_clock_ms();
+        left = w.until - hfsb_clock_ms();
         if (left <= 0) return hfsbi_start_late(&w, err);
         if (st == HFSB_NOT_FOUND) st = hfsbi_sandbox_patience(s, &w.patience);
         else if (!hfsb_cancel_wait(s->o.cancel,

@@ -5,6 +5,7 @@
 enum {
     HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
     HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
+    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is no stream */
     HFSBI_STREAM_REST = 16 << 20   /* that are shown after a break */
 };
 
@@ -57,7 +58,8 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     }
     doc.alloc = r->sandbox->o.alloc;
     t->status = hfsb_json_parse(data, NULL, &doc, NULL);
-    if (t->status != HFSB_OK) return t->status == HFSB_SYNTAX;
+    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* not for us */
+    if (t->status != HFSB_OK) return false;
     if (hfsb_str_equal(event, HFSB_LIT("stdout")))
         hfsbi_remote_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
@@ -80,6 +82,7 @@ HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
             hfsb_http_same(hfsb_str_slice(fields[i].value, 0, type.len), type))
             r->text.streams = r->text.used = true;
     r->text.errors.max = HFSBI_STREAM_ERRORS;
+    r->text.plain.max = HFSBI_STREAM_PLAIN;
     r->text.sse.max = HFSBI_STREAM_EVENT;
     return true;
 }
@@ -146,6 +149,7 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
         hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
     unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
     hfsb_buf           log = HFSB_INIT;
+    size_t             had;
     if (!r->opts.on_text || r->text.ended) return;
     if (!r->text.used || !id.len) {
         hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
@@ -153,9 +157,13 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     }
     log.alloc = r->sandbox->o.alloc;
     log.max = HFSBI_STREAM_REST;
-    while (hfsbi_remote_output(r, id, offset, &next, &log) == HFSB_OK &&
-           next > offset)
-        offset = next;
+    /* without text it is the end, also when the offset says otherwise */
+    for (had = HFSB_NPOS; had != log.len; offset = next) {
+        had = log.len;
+        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
+            next <= offset)
+            break;
+    }
     hfsbi_remote_show_log(r, hfsb_buf_str(&log));
     hfsb_buf_free(&log);
 }

@@ -15,7 +15,8 @@
     says whom it is for. */
 
 enum {
-    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message */
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
+    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it in which tokens are sought */
     HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
 };
 
@@ -132,13 +133,20 @@ static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
            status == 503;
 }
 
-static void hfsbi_remote_preview(hfsb_str page, hfsb_err *err) {
-    size_t pos = 0, shown = 0;
+/* The beginning of a page; a debugging one shows what it was sent. */
+static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
+                                 hfsb_err *err) {
+    char   text[HFSBI_REMOTE_LOOK + 1];
+    size_t pos = 0, shown = 0, i;
+    page = hfsb_str_slice(page, 0, HFSBI_REMOTE_LOOK);
+    for (i = 0; i < page.len; i++) text[i] = page.ptr[i] ? page.ptr[i] : ' ';
+    text[i] = '\0';
+    hfsbi_sandbox_hide(r->sandbox, text);
+    page = hfsb_cstr(text);
     while (pos < page.len && shown++ < HFSBI_REMOTE_PREVIEW) {
         unsigned long code;
         char          bytes[4];
         pos += hfsb_utf8_step(page, pos, &code, NULL);
-        if (!code) code = ' ';
         hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
     }
     if (!page.len) hfsbi_err_add(err, "(empty)");
@@ -155,7 +163,7 @@ static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
         hfsbi_remote_ran(r);
     hfsbi_fail(err, st, 0,
                "Sandbox returned non-JSON response (HTTP %d): ", r->status);
-    hfsbi_remote_preview(page, err);
+    hfsbi_remote_preview(r, page, err);
     return st;
 }
 

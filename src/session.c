@@ -193,6 +193,7 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     s->log = opts->log;
     s->user = opts->user;
     s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
+    if (s->close_ms > LLONG_MAX / 2) s->close_ms = LLONG_MAX / 2;
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->changed, NULL);
     st = s->runtime == HFSB_RUNTIME_LOCAL

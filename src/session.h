@@ -60,11 +60,11 @@ typedef struct hfsb_session_opts {
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
-/* Cancels a preload under way and waits for it, close_ms at most (then what it
-   does is broken off), deletes the Spaces that it made, each in three tries
-   with 1 s and 2 s between (a third and two thirds of the sandbox's delay_ms),
-   and frees it all. What could not be deleted is named in *err: HFSB_REMOTE or
-   the like, but the session is gone in any case. */
+/* Cancels a preload under way and waits for it, deletes the Spaces that it
+   made, each in three tries with 1 s and 2 s between (a third and two thirds
+   of the sandbox's delay_ms), and frees it all. What takes longer than
+   close_ms in all is broken off. What could not be deleted is named in *err:
+   HFSB_REMOTE or the like, but the session is gone in any case. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);

@@ -1,5 +1,6 @@
 /* session_preload.c - the sandboxes of a session: made by a thread, held by
    calls, deleted at the end. Depends on: sandbox. */
+#include "hub_parts.h"
 #include "session_parts.h"
 
 enum {
@@ -47,25 +48,43 @@ static void hfsbi_box_link(hfsb_session *session, hfsbi_box *box) {
     session->boxes = box;
 }
 
-/* Deletes its Space: three tries. */
+/* Waits before try n + 1 of deleting: false when there is no time for it. */
+static bool hfsbi_box_wait(const hfsb_session *session, int n,
+                           const hfsbi_hub_tried *tried, long long until) {
+    long long unit = session->opts.delay_ms, ms;
+    ms = n * (unit > 0 ? (unit + 2) / 3 : 1000);
+    if (ms < tried->asked_ms) ms = tried->asked_ms;
+    return ms < until - hfsb_clock_ms() &&
+           hfsb_cancel_wait(session->give_up, ms);
+}
+
+/* Deletes its Space: three tries, that are over at `until`, each with its
+   share of the time that is left. */
 static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
-                                    hfsb_err *err) {
-    long long   unit = session->opts.delay_ms;
-    hfsb_str    id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
-                                  : hfsb_buf_str(&box->left);
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status st = HFSB_OK;
-    int         n;
-    unit = unit > 0 ? (unit + 2) / 3 : 1000;
+                                    long long until, hfsb_err *err) {
+    hfsb_str        id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
+                                      : hfsb_buf_str(&box->left);
+    hfsbi_hub_tried tried = HFSB_INIT;
+    hfsb_err        why = HFSB_INIT;
+    hfsb_status     st = HFSB_OK;
+    long long       now;
+    int             n;
+    hfsbi_session_log(session, "Deleting sandbox: %.*s...", (int)id.len,
+                      id.ptr);
     for (n = 1; n <= HFSBI_DELETE_TRIES; n++) {
-        st = box->sandbox ? hfsb_sandbox_delete(box->sandbox, &why)
-                          : hfsb_hub_delete(session->opts.hub, id,
-                                            session->give_up, &why);
-        if (st == HFSB_OK || st == HFSB_NOT_FOUND) return hfsbi_ok(err);
+        now = hfsb_clock_ms();
+        st = hfsbi_hub_delete_once(session->opts.hub, id,
+                                   now + (until - now) /
+                                             (HFSBI_DELETE_TRIES + 1 - n),
+                                   session->give_up, &tried, &why);
+        if (st == HFSB_OK || st == HFSB_NOT_FOUND) {
+            hfsbi_session_log(session, "Deleted.");
+            return hfsbi_ok(err);
+        }
         hfsbi_session_log(session, "Deleting %.*s failed (%d of %d): %s",
                           (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
         if (n < HFSBI_DELETE_TRIES &&
-            !hfsb_cancel_wait(session->give_up, n * unit))
+            !hfsbi_box_wait(session, n, &tried, until))
             break;
     }
     return hfsbi_fail(err, st, 0,
@@ -98,8 +117,10 @@ static void *hfsbi_session_maker(void *user) {
     pthread_mutex_lock(&session->lock);
     session->made = st;
     session->made_err = err;
-    if (st == HFSB_OK) hfsbi_session_use(session, box);
-    else if (left) hfsbi_box_link(session, box); /* for close to try again */
+    if (st == HFSB_OK) {
+        hfsb_cancel_reset(box->cancel); /* it came too late */
+        hfsbi_session_use(session, box);
+    } else if (left) hfsbi_box_link(session, box); /* for close to try again */
     session->making = NULL;
     (void)pthread_cond_broadcast(&session->changed);
     pthread_mutex_unlock(&session->lock);
@@ -190,7 +211,8 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     if (last) hfsbi_box_unlink(session, box);
     pthread_mutex_unlock(&session->lock);
     if (!last) return hfsbi_ok(err);
-    st = hfsbi_box_delete(session, box, err);
+    st = hfsbi_box_delete(session, box, hfsb_clock_ms() + session->close_ms,
+                          err);
     if (st == HFSB_OK) {
         hfsbi_box_free(session, box);
         return st;
@@ -205,8 +227,8 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
 
 /* Cancels what is being made. False when it had to be broken off; then
    nothing more is asked of the Hub, which does not answer. */
-static bool hfsbi_session_stop(hfsb_session *session) {
-    long long until = hfsb_clock_ms() + session->close_ms, left;
+static bool hfsbi_session_stop(hfsb_session *session, long long until) {
+    long long left;
     bool      ended;
     pthread_mutex_lock(&session->lock);
     if (session->making) hfsb_cancel_set(session->making->cancel);
@@ -224,14 +246,15 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsb_status st = HFSB_OK, one;
     hfsb_err    why;
     hfsbi_box  *box;
+    long long   until = hfsb_clock_ms() + session->close_ms;
     bool        ended;
     hfsbi_ok(err);
     if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
-    ended = hfsbi_session_stop(session);
+    ended = hfsbi_session_stop(session, until);
     session->box = NULL;
     while ((box = session->boxes) != NULL) {
         session->boxes = box->next;
-        one = hfsbi_box_delete(session, box, &why);
+        one = hfsbi_box_delete(session, box, until, &why);
         if (one != HFSB_OK && st == HFSB_OK)
             st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
         else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);

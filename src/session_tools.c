@@ -144,9 +144,9 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     hfsb_sandbox_spec spec = session->spec;
     hfsb_status       st;
     if (wish->hardware.len) spec.hardware = wish->hardware;
-    if (!spec.sleep_time &&
-        !hfsb_str_equal(spec.hardware, HFSB_LIT("cpu-basic")))
-        spec.sleep_time = HFSBI_CREATE_SLEEP;
+    spec.sleep_time = hfsb_str_equal(spec.hardware, HFSB_LIT("cpu-basic"))
+                          ? 0
+                          : HFSBI_CREATE_SLEEP;
     hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_SPACE_ID"),
                       wish->space);
     hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_PROJECT"),

@@ -24,6 +24,7 @@ typedef struct fake {
     hfsb_buf          log; /* "METHOD url name,name body=..." and LF each */
     bool              ask; /* reads a body given in pieces */
     hfsb_status       end; /* what the last gives */
+    bool              unsent; /* ... and nothing of it went out */
     long long         total_ms;
 } fake;
 
@@ -56,6 +57,7 @@ static hfsb_status fake_perform(void *user, const hfsb_http_call *call,
                 HFSB_OK);
     }
     T_CHECK(hfsb_buf_append_byte(&f->log, '\n') == HFSB_OK);
+    if (f->end != HFSB_OK && f->at == f->count) *sent = !f->unsent;
     if (f->end != HFSB_OK && f->at == f->count)
         return hfsbi_fail(err, f->end, 0, "the fake fails");
     fields[0].name = HFSB_LIT("X-Which");
@@ -490,6 +492,40 @@ static void send_once(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_buf_free(&f.log);
 }
 
+/* The answer to a POST is elsewhere, and there is no way to it: it was sent,
+   and may be done. */
+static void fetch_remembers_what_was_sent(void) {
+    static const struct {
+        int         status;
+        const char *method;
+        hfsb_status end, want;
+        bool        sent;
+    } cases[] = {{303, "POST", HFSB_CONNECT, HFSB_LOST, true},
+                 {302, "POST", HFSB_CONNECT, HFSB_LOST, true},
+                 {303, "PUT", HFSB_CONNECT, HFSB_LOST, true},
+                 {303, "POST", HFSB_TIMEOUT, HFSB_TIMEOUT, true},
+                 {307, "POST", HFSB_CONNECT, HFSB_CONNECT, false},
+                 {303, "GET", HFSB_CONNECT, HFSB_CONNECT, false},
+                 {303, "HEAD", HFSB_CONNECT, HFSB_CONNECT, false}};
+    size_t i;
+    for (i = 0; i < TN_COUNT(cases); i++) {
+        fake_reply      replies[2] = {{0, "/y", ""}, {200, NULL, ""}};
+        hfsb_http_call  call = call_of(cases[i].method, "http://a.test/x");
+        hfsb_http_reply reply = HFSB_INIT;
+        hfsb_transport  t;
+        hfsb_err        err;
+        fake            f;
+        replies[0].status = cases[i].status;
+        t = fake_open(&f, replies, 2);
+        f.end = cases[i].end;
+        f.unsent = true;
+        T_CHECK(hfsb_http_send(&t, &call, &reply, &err) == cases[i].want);
+        T_CHECK(err.code == cases[i].want && reply.sent == cases[i].sent);
+        hfsb_http_reply_free(&reply);
+        hfsb_buf_free(&f.log);
+    }
+}
+
 static void fetch_gives_up_cleanly(void) {
     t_each_allocation_fails(send_once);
 }
@@ -506,6 +542,7 @@ int main(void) {
     T_RUN(fetch_reuses_the_connection_of_a_redirect);
     T_RUN(fetch_does_not_read_a_redirect_to_its_end);
     T_RUN(fetch_has_one_time_for_all);
+    T_RUN(fetch_remembers_what_was_sent);
     T_RUN(fetch_gives_up_cleanly);
     return T_END();
 }
