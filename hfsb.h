@@ -2313,11 +2313,11 @@ typedef struct hfsb_session_opts {
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
-/* Cancels a preload under way and waits for it, close_ms at most (then what it
-   does is broken off), deletes the Spaces that it made, each in three tries
-   with 1 s and 2 s between (a third and two thirds of the sandbox's delay_ms),
-   and frees it all. What could not be deleted is named in *err: HFSB_REMOTE or
-   the like, but the session is gone in any case. */
+/* Cancels a preload under way and waits for it, deletes the Spaces that it
+   made, each in three tries with 1 s and 2 s between (a third and two thirds
+   of the sandbox's delay_ms), and frees it all. What takes longer than
+   close_ms in all is broken off. What could not be deleted is named in *err:
+   HFSB_REMOTE or the like, but the session is gone in any case. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
@@ -24005,6 +24005,7 @@ typedef struct hfsbi_follow {
     int                   status;
     bool                  moved; /* the reply is a redirect */
     bool                  asked; /* body_read, for anything */
+    bool                  acted; /* what was asked for may be done */
     size_t                waste;
     hfsb_status           fault; /* why a callback of ours ended the call */
 } hfsbi_follow;
@@ -24141,6 +24142,8 @@ static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
         hfsb_str_equal(f->now.method, post))
         get = true;
     if (get) {
+        if (!hfsb_str_equal(f->now.method, hfsb_str_make("GET", 3)))
+            f->acted = true; /* its answer is elsewhere */
         f->now.method = hfsb_str_make("GET", 3);
         f->now.body = hfsb_str_make(NULL, 0);
         f->now.body_read = NULL;
@@ -24288,6 +24291,12 @@ hfsb_status hfsb_http_send(const hfsb_transport *transport,
     hfsbi_array_free(&reply->body.alloc, f.fields, call->field_count,
                      sizeof *f.fields);
     hfsb_buf_free(&f.location);
+    if (!f.acted) return st;
+    reply->sent = true; /* though nothing went to the last address */
+    if (st == HFSB_CONNECT)
+        st = hfsbi_fail(err, HFSB_LOST, 0,
+                        "The server's answer is at another address, where "
+                        "there is no connection.");
     return st;
 }
 
@@ -24501,7 +24510,8 @@ HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
 }
 
 /* ---- src/hub_parts.h ---- */
-/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport(). */
+/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport() and
+   what hub_space.c gives to sandboxes and sessions. */
 
 struct hfsb_hub {
     /* what does not change once it is open */
@@ -24531,12 +24541,15 @@ typedef struct hfsbi_hub_request {
     const char *content_type; /* (NULL: application/json) */
     bool        repeat;       /* safe to send again */
     bool        gone_is_done; /* 404 at a repeat is HFSB_OK */
+    size_t      tries;        /* (0: as many as the hub makes) */
+    long long   until;        /* on hfsb_clock_ms(): no try goes on behind it
+                                 (0: no such limit) */
     /* never shown, should the Hub echo one; beside the token */
     const hfsb_hub_pair *secrets;
     size_t               secret_count;
     hfsb_json_doc       *out; /* the answer must be JSON: it goes here */
     const hfsb_cancel   *cancel;
-    /* a stream in place of an answer: no limit but idle_ms */
+    /* a stream in place of an answer: no limit but idle_ms and until */
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
     long long idle_ms;
@@ -24567,6 +24580,9 @@ HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
                                     hfsb_err *err);
 /* Milliseconds before try n + 1. */
 HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
+/* Is there time for try n + 1? */
+HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
+                                 const hfsbi_hub_request *request, size_t n);
 /* Waits that long, or as the Hub asked for, and tells the log; false when it
    was cancelled, *err filled. */
 HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
@@ -24592,7 +24608,8 @@ HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
                                        const hfsbi_hub_request *request,
                                        hfsb_err                *err);
 /* A whole reply that cannot be understood. */
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsbi_hub_request *request,
+HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
+                                   const hfsbi_hub_request *request,
                                    const char *problem, hfsb_err *err);
 /* What the Hub says about waiting: milliseconds, or -1. */
 HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply);
@@ -24600,6 +24617,29 @@ HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply);
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out);
+
+/* ---- hub_space.c ---- */
+
+/* What tries to delete a Space have told so far. All zero at first. */
+typedef struct hfsbi_hub_tried {
+    bool      unclear;  /* it may be gone */
+    long long asked_ms; /* to wait before the next one */
+} hfsbi_hub_tried;
+
+/* hfsb_hub_delete() of one request, for those who count their tries; not over
+   later than `until` on hfsb_clock_ms() (0: the hub's timeout). *tried, the
+   same for all tries, makes "not found" HFSB_OK once it is unclear. */
+HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
+                                           long long          until,
+                                           const hfsb_cancel *cancel,
+                                           hfsbi_hub_tried   *tried,
+                                           hfsb_err          *err);
+/* hfsb_hub_runtime() that is over by then, too, repeats and all. */
+HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
+                                             long long           until,
+                                             const hfsb_cancel  *cancel,
+                                             hfsb_space_runtime *out,
+                                             hfsb_err           *err);
 
 /* ---- hub_jobs.c ---- */
 
@@ -25082,17 +25122,23 @@ static void hfsbi_hub_advise(const hfsb_hub          *hub,
 }
 
 /* For those who ask the Hub's people about it. */
-static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
+static void hfsbi_hub_add_id(const hfsb_hub          *hub,
+                             const hfsbi_hub_request *request, hfsb_err *err) {
     static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
                                         "X-Amz-Cf-Id"};
     hfsb_str                 id = HFSB_INIT;
+    hfsb_buf                 text = HFSB_INIT;
     size_t                   i;
     for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
         id = hfsb_http_reply_field(&request->reply, names[i], 0);
     if (!id.len) return;
-    hfsbi_err_add(err, " (request ");
-    hfsbi_err_quote(err, id, 120);
-    hfsbi_err_add(err, ")");
+    text.alloc = hub->alloc;
+    if (hfsbi_hub_redact(hub, request, id, &text) == HFSB_OK) {
+        hfsbi_err_add(err, " (request ");
+        hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
+        hfsbi_err_add(err, ")");
+    }
+    hfsbi_hub_wipe(&text);
 }
 
 /* Not so much of it that there is no room for the advice. */
@@ -25116,7 +25162,7 @@ static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
         hfsbi_err_add(err, " and a page of HTML");
     if (!hfsb_str_ends(said, HFSB_LIT("."))) hfsbi_err_add(err, ".");
     hfsbi_hub_advise(hub, request, code, err);
-    hfsbi_hub_add_id(request, err);
+    hfsbi_hub_add_id(hub, request, err);
     return code;
 }
 
@@ -25137,11 +25183,12 @@ HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
     return status;
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsbi_hub_request *request,
+HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
+                                   const hfsbi_hub_request *request,
                                    const char *problem, hfsb_err *err) {
     (void)hfsbi_fail(err, HFSB_REMOTE, 0, "Could not %s: HTTP %d, but %s.",
                      request->what, request->reply.status, problem);
-    hfsbi_hub_add_id(request, err);
+    hfsbi_hub_add_id(hub, request, err);
     return HFSB_REMOTE;
 }
 
@@ -25231,6 +25278,16 @@ static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
     fields[call->field_count++].value = value;
 }
 
+/* Milliseconds to `until`, at least one, or `most` (0: no limit). */
+static long long hfsbi_hub_left(const hfsbi_hub_request *request,
+                                long long                most) {
+    long long left;
+    if (!request->until) return most;
+    left = request->until - hfsb_clock_ms();
+    if (left < 1) left = 1;
+    return most > 0 && most < left ? most : left;
+}
+
 static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
                            hfsb_str url, hfsb_http_call *call) {
     call->method = hfsb_cstr(request->method);
@@ -25241,7 +25298,9 @@ static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
     if (request->on_body) {
         call->on_body = hfsbi_hub_piece;
         call->idle_ms = request->idle_ms;
-    } else call->total_ms = hub->timeout_ms;
+    }
+    call->total_ms =
+        hfsbi_hub_left(request, request->on_body ? 0 : hub->timeout_ms);
     if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
     if (request->has_body) {
         call->body = hfsb_buf_str(&request->body);
@@ -25306,7 +25365,8 @@ static bool hfsbi_hub_is_page(const hfsb_http_reply *reply) {
 }
 
 /* The status is 2xx. */
-static hfsb_status hfsbi_hub_success(hfsbi_hub_request *request,
+static hfsb_status hfsbi_hub_success(const hfsb_hub    *hub,
+                                     hfsbi_hub_request *request,
                                      hfsb_err          *err) {
     const char *problem = "what came is not JSON";
     hfsb_status code = HFSB_OK;
@@ -25320,7 +25380,7 @@ static hfsb_status hfsbi_hub_success(hfsbi_hub_request *request,
     if (code == HFSB_NOMEM) return code;
     request->again = request->repeat;
     request->unclear = true;
-    return hfsbi_hub_odd(request, problem, err);
+    return hfsbi_hub_odd(hub, request, problem, err);
 }
 
 static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
@@ -25329,7 +25389,8 @@ static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
     bool trouble = status == 408 || status == 500 || status == 502 ||
                    status == 503 || status == 504;
     hfsbi_hub_warn(hub, request);
-    if (status >= 200 && status <= 299) return hfsbi_hub_success(request, err);
+    if (status >= 200 && status <= 299)
+        return hfsbi_hub_success(hub, request, err);
     request->asked_ms = hfsbi_hub_asked(&request->reply);
     request->again =
         hfsbi_hub_harmless(request) || (trouble && request->repeat);
@@ -25390,12 +25451,25 @@ HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n) {
     return ms;
 }
 
+/* The same, unless the Hub asked for something else. */
+static long long hfsbi_hub_pause_ms(const hfsb_hub          *hub,
+                                    const hfsbi_hub_request *request,
+                                    size_t                   n) {
+    return request->asked_ms >= 0 ? request->asked_ms
+                                  : hfsbi_hub_delay(hub, n);
+}
+
+HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
+                                 const hfsbi_hub_request *request, size_t n) {
+    return !request->until || hfsbi_hub_pause_ms(hub, request, n) <
+                                  request->until - hfsb_clock_ms();
+}
+
 HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
                              size_t n, hfsb_err *err) {
-    long long ms = hfsbi_hub_delay(hub, n);
+    long long ms = hfsbi_hub_pause_ms(hub, request, n);
     int       status = request->reply.status;
     char      why[32];
-    if (request->asked_ms >= 0) ms = request->asked_ms;
     if (!status) (void)snprintf(why, sizeof why, "no answer");
     else if (request->opened) (void)snprintf(why, sizeof why, "to its end");
     else (void)snprintf(why, sizeof why, "HTTP %d", status);
@@ -25409,14 +25483,15 @@ HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
 
 HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
                                     hfsb_err *err) {
+    size_t      tries = request->tries ? request->tries : hub->tries, n;
     hfsb_status status;
-    size_t      n;
     for (n = 1;; n++) {
         bool before = request->unclear;
         status = hfsbi_hub_once(hub, request, err);
         if (status == HFSB_NOT_FOUND && request->gone_is_done && before)
             return hfsbi_ok(err);
-        if (status == HFSB_OK || !request->again || n >= hub->tries)
+        if (status == HFSB_OK || !request->again || n >= tries ||
+            !hfsbi_hub_has_time(hub, request, n))
             return status;
         if (!hfsbi_hub_wait(hub, request, n, err)) return HFSB_CANCELLED;
     }
@@ -25477,9 +25552,6 @@ static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
         status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
                                   &next, err);
     if (status == HFSB_ARG) status = HFSB_REMOTE;
-    if (status == HFSB_OK &&
-        hfsb_str_equal(hfsb_buf_str(&next), hfsb_buf_str(&request->target)))
-        status = hfsbi_hub_odd(request, "the next page is the same one", err);
     if (status != HFSB_OK) {
         hfsb_buf_free(&next);
         return status;
@@ -25504,7 +25576,7 @@ hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
     request->out = NULL;
     if (status != HFSB_OK) return status;
     if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
-        status = hfsbi_hub_odd(request, "what came is not a list", err);
+        status = hfsbi_hub_odd(hub, request, "what came is not a list", err);
     *more = status == HFSB_OK;
     it = hfsb_json_begin(doc.root);
     while (*more && hfsb_json_next(&it)) {
@@ -25515,7 +25587,26 @@ hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
     return status;
 }
 
-enum { HFSBI_HUB_PAGES = 10000 };
+enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
+
+/* Pages in a circle come by the one that is in *mark; it is moved on now and
+   then, since a circle need not begin with the first one. `page`: how many
+   there were. */
+static hfsb_status hfsbi_hub_check_page(const hfsb_hub          *hub,
+                                        const hfsbi_hub_request *request,
+                                        size_t page, hfsb_buf *mark,
+                                        hfsb_err *err) {
+    hfsb_status status;
+    if (page >= HFSBI_HUB_PAGES)
+        return hfsbi_hub_odd(hub, request, "its pages have no end", err);
+    if (hfsb_str_equal(hfsb_buf_str(mark), hfsb_buf_str(&request->target)))
+        return hfsbi_hub_odd(hub, request, "its pages go in a circle", err);
+    if (page & (page - 1)) return HFSB_OK; /* at 1, 2, 4, 8 ... */
+    hfsb_buf_truncate(mark, 0);
+    status = hfsb_buf_append(mark, hfsb_buf_str(&request->target));
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    return status;
+}
 
 HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
                                      size_t limit,
@@ -25525,16 +25616,21 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
     hfsb_status status = HFSB_OK;
     size_t      left = limit ? limit : HFSB_NPOS, page;
     bool        more = true;
+    hfsb_buf    mark = HFSB_INIT;
     hfsb_str    link;
+    mark.alloc = hub->alloc;
     request->repeat = true;
-    for (page = 0; more && page < HFSBI_HUB_PAGES; page++) {
+    for (page = 1; more; page++) {
         status = hfsbi_hub_page(hub, request, &left, each, user, &more, err);
         if (!more) break;
         link = hfsbi_hub_next_link(&request->reply);
         if (!link.len) break;
         status = hfsbi_hub_follow(hub, request, link, err);
+        if (status == HFSB_OK)
+            status = hfsbi_hub_check_page(hub, request, page, &mark, err);
         more = status == HFSB_OK;
     }
+    hfsb_buf_free(&mark);
     return status;
 }
 
@@ -25894,9 +25990,8 @@ static hfsb_status hfsbi_space_look(hfsb_hub *hub, hfsb_str id,
         look.repeat = true;
         for (n = 1; found == HFSB_NOT_FOUND; n++) {
             found = hfsbi_hub_send(hub, &look, &why);
-            if (found != HFSB_NOT_FOUND || n >= hub->tries ||
-                !hfsbi_hub_wait(hub, &look, n, &why))
-                break;
+            if (found != HFSB_NOT_FOUND || n >= hub->tries) break;
+            if (!hfsbi_hub_wait(hub, &look, n, &why)) found = HFSB_CANCELLED;
         }
     }
     hfsbi_hub_end(&look);
@@ -25911,7 +26006,8 @@ static hfsb_status hfsbi_space_look(hfsb_hub *hub, hfsb_str id,
     else
         hfsbi_err_add(err, " Whether %.*s was made is not known.", (int)id.len,
                       id.ptr);
-    return status;
+    if (found == HFSB_CANCELLED && err) err->code = found;
+    return found == HFSB_CANCELLED ? found : status;
 }
 
 static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
@@ -25927,6 +26023,9 @@ static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
         status != HFSB_NOMEM)
         status =
             hfsbi_space_look(hub, spec->id, status, request->cancel, &own);
+    else if (status == HFSB_CANCELLED && request->unclear)
+        hfsbi_err_add(&own, " Whether %.*s was made is not known.",
+                      (int)spec->id.len, spec->id.ptr);
     if (err) *err = own;
     return status;
 }
@@ -25988,25 +26087,56 @@ hfsb_status hfsb_hub_create(hfsb_hub *hub, const hfsb_space_spec *spec,
     return status;
 }
 
+/* Begins the request: all but the sending. */
+static hfsb_status
+hfsbi_space_delete_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
+                         hfsb_str id, const hfsb_cancel *cancel,
+                         hfsb_json_writer *w, hfsb_err *err) {
+    hfsb_status status = hfsb_space_check(id, err);
+    hfsbi_hub_begin(hub, request, "DELETE", cancel, "delete %.*s",
+                    (int)(id.len < 150 ? id.len : 150), id.ptr);
+    if (status != HFSB_OK) return status;
+    request->repeat = request->gone_is_done = true;
+    status = hfsb_buf_append(&request->target, HFSB_LIT("/api/repos/delete"));
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    hfsb_json_writer_init(w, &request->body, NULL);
+    hfsb_json_put_object(w);
+    hfsbi_space_put_name(w, id);
+    hfsbi_hub_put(w, "type", HFSB_LIT("space"));
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
 hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
                             const hfsb_cancel *cancel, hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_json_writer  w;
-    hfsb_status       status = hfsb_space_check(id, err);
-    if (status != HFSB_OK) return status;
-    hfsbi_hub_begin(hub, &request, "DELETE", cancel, "delete %.*s",
-                    (int)id.len, id.ptr);
-    request.repeat = request.gone_is_done = true;
-    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/repos/delete"));
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else {
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_space_put_name(&w, id);
-        hfsbi_hub_put(&w, "type", HFSB_LIT("space"));
-        hfsb_json_put_end(&w);
+    hfsb_status       status =
+        hfsbi_space_delete_begin(hub, &request, id, cancel, &w, err);
+    if (status == HFSB_OK)
         status = hfsbi_hub_send_json(hub, &request, &w, err);
-    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
+                                           long long          until,
+                                           const hfsb_cancel *cancel,
+                                           hfsbi_hub_tried   *tried,
+                                           hfsb_err          *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer  w;
+    hfsb_status       status =
+        hfsbi_space_delete_begin(hub, &request, id, cancel, &w, err);
+    request.tries = 1;
+    request.until = until;
+    request.unclear = tried->unclear;
+    if (status == HFSB_OK)
+        status = hfsbi_hub_send_json(hub, &request, &w, err);
+    tried->unclear = request.unclear;
+    tried->asked_ms =
+        request.asked_ms <= hub->max_wait_ms ? request.asked_ms : -1;
     hfsbi_hub_end(&request);
     return status;
 }
@@ -26124,7 +26254,8 @@ static hfsb_status hfsbi_space_runtime_send(hfsb_hub           *hub,
     if (status == HFSB_OK && out) {
         hfsbi_space_runtime_read(doc.root, &runtime);
         if (!runtime.stage[0])
-            status = hfsbi_hub_odd(request, "the answer has no stage", err);
+            status =
+                hfsbi_hub_odd(hub, request, "the answer has no stage", err);
         else *out = runtime;
     }
     hfsb_json_free(&doc);
@@ -26132,17 +26263,26 @@ static hfsb_status hfsbi_space_runtime_send(hfsb_hub           *hub,
     return status;
 }
 
-hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
-                             const hfsb_cancel  *cancel,
-                             hfsb_space_runtime *out, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
+                                             long long           until,
+                                             const hfsb_cancel  *cancel,
+                                             hfsb_space_runtime *out,
+                                             hfsb_err           *err) {
     hfsbi_hub_request request;
     hfsb_status       status;
     status = hfsbi_space_begin(hub, &request, "GET", "see the state of", id,
                                "/runtime", cancel, err);
+    request.until = until;
     if (status == HFSB_OK)
         return hfsbi_space_runtime_send(hub, &request, out, err);
     hfsbi_hub_end(&request);
     return status;
+}
+
+hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
+                             const hfsb_cancel  *cancel,
+                             hfsb_space_runtime *out, hfsb_err *err) {
+    return hfsbi_hub_runtime_until(hub, id, 0, cancel, out, err);
 }
 
 hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
@@ -26698,7 +26838,8 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     *unclear = request.unclear;
     if (status == HFSB_OK &&
         !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
-        status = hfsbi_hub_odd(&request, "it says that it failed", err);
+        status =
+            hfsbi_hub_odd(c->hub, &request, "it says that it failed", err);
     hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
                    sizeof out->oid);
     hfsb_json_free(&doc);
@@ -27050,6 +27191,8 @@ static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
             if (!request->again && !broken) return status;
             if (++failures >= reader->hub->tries) return status;
         }
+        if (!hfsbi_hub_has_time(reader->hub, request, quiet + 1))
+            return status;
         hfsbi_log_drop_tail(reader, request);
         if (!hfsbi_hub_wait(reader->hub, request, ++quiet, err))
             return HFSB_CANCELLED;
@@ -27073,6 +27216,9 @@ static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
     request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
                        : opts->follow    ? 120000
                                          : 5000;
+    /* a stream that only keeps alive is never silent */
+    if (!opts->follow && hub->timeout_ms < LLONG_MAX / 2)
+        request->until = hfsb_clock_ms() + hub->timeout_ms;
     if (opts->tail)
         status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
     if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
@@ -27578,6 +27724,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *sandbox,
 /* Takes the tokens and what was given as a secret out of a text. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
                                   const hfsb_sandbox_spec *spec, char *text);
+/* Takes the handle's tokens out of a text: a peer may echo them. */
+HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *sandbox, char *text);
 /* Waits until the Space runs the commit `sha` ("": any) on the hardware of
    spec. *seen becomes true once the Hub has told of it. */
 HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
@@ -28256,6 +28404,7 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
 enum {
     HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
     HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
+    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is no stream */
     HFSBI_STREAM_REST = 16 << 20   /* that are shown after a break */
 };
 
@@ -28308,7 +28457,8 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     }
     doc.alloc = r->sandbox->o.alloc;
     t->status = hfsb_json_parse(data, NULL, &doc, NULL);
-    if (t->status != HFSB_OK) return t->status == HFSB_SYNTAX;
+    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* not for us */
+    if (t->status != HFSB_OK) return false;
     if (hfsb_str_equal(event, HFSB_LIT("stdout")))
         hfsbi_remote_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
@@ -28331,6 +28481,7 @@ HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
             hfsb_http_same(hfsb_str_slice(fields[i].value, 0, type.len), type))
             r->text.streams = r->text.used = true;
     r->text.errors.max = HFSBI_STREAM_ERRORS;
+    r->text.plain.max = HFSBI_STREAM_PLAIN;
     r->text.sse.max = HFSBI_STREAM_EVENT;
     return true;
 }
@@ -28397,6 +28548,7 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
         hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
     unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
     hfsb_buf           log = HFSB_INIT;
+    size_t             had;
     if (!r->opts.on_text || r->text.ended) return;
     if (!r->text.used || !id.len) {
         hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
@@ -28404,9 +28556,13 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     }
     log.alloc = r->sandbox->o.alloc;
     log.max = HFSBI_STREAM_REST;
-    while (hfsbi_remote_output(r, id, offset, &next, &log) == HFSB_OK &&
-           next > offset)
-        offset = next;
+    /* without text it is the end, also when the offset says otherwise */
+    for (had = HFSB_NPOS; had != log.len; offset = next) {
+        had = log.len;
+        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
+            next <= offset)
+            break;
+    }
     hfsbi_remote_show_log(r, hfsb_buf_str(&log));
     hfsb_buf_free(&log);
 }
@@ -28427,7 +28583,8 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     says whom it is for. */
 
 enum {
-    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message */
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
+    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it in which tokens are sought */
     HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
 };
 
@@ -28544,13 +28701,20 @@ static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
            status == 503;
 }
 
-static void hfsbi_remote_preview(hfsb_str page, hfsb_err *err) {
-    size_t pos = 0, shown = 0;
+/* The beginning of a page; a debugging one shows what it was sent. */
+static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
+                                 hfsb_err *err) {
+    char   text[HFSBI_REMOTE_LOOK + 1];
+    size_t pos = 0, shown = 0, i;
+    page = hfsb_str_slice(page, 0, HFSBI_REMOTE_LOOK);
+    for (i = 0; i < page.len; i++) text[i] = page.ptr[i] ? page.ptr[i] : ' ';
+    text[i] = '\0';
+    hfsbi_sandbox_hide(r->sandbox, text);
+    page = hfsb_cstr(text);
     while (pos < page.len && shown++ < HFSBI_REMOTE_PREVIEW) {
         unsigned long code;
         char          bytes[4];
         pos += hfsb_utf8_step(page, pos, &code, NULL);
-        if (!code) code = ' ';
         hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
     }
     if (!page.len) hfsbi_err_add(err, "(empty)");
@@ -28567,7 +28731,7 @@ static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
         hfsbi_remote_ran(r);
     hfsbi_fail(err, st, 0,
                "Sandbox returned non-JSON response (HTTP %d): ", r->status);
-    hfsbi_remote_preview(page, err);
+    hfsbi_remote_preview(r, page, err);
     return st;
 }
 
@@ -28917,7 +29081,14 @@ static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
         st = hfsbi_remote_run(&r, arguments, result, &err);
         hfsbi_remote_free(&r);
     }
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    if (st != HFSB_OK) { /* words of the peer, perhaps */
+        hfsbi_sandbox_hide(sandbox, err.msg);
+        if (result->error.ptr) {
+            hfsbi_sandbox_hide(sandbox, result->error.ptr);
+            hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
+        }
+        hfsbi_result_status(result, st, &err);
+    }
     return st;
 }
 
@@ -29020,6 +29191,7 @@ static hfsb_status hfsbi_copy_judge(const hfsbi_copy      *c,
                    reply->status);
     else if (said.len) hfsbi_fail(err, st, 0, "%.*s", (int)said.len, said.ptr);
     else hfsbi_fail(err, st, 0, "HTTP %d", reply->status);
+    if (err) hfsbi_sandbox_hide(c->sandbox, err->msg);
     hfsb_json_free(&doc);
     return st;
 }
@@ -29237,7 +29409,7 @@ static bool hfsbi_take_on_head(void *user, int status,
     hfsbi_take_file *f = (hfsbi_take_file *)user;
     hfsb_str         tag = hfsbi_take_field(fields, count, "ETag");
     hfsb_str         mode = hfsbi_take_field(fields, count, "X-Hfsb-Mode");
-    hfsb_str length = hfsbi_take_field(fields, count, "Content-Length");
+    hfsb_str         length = hfsbi_take_field(fields, count, "X-Hfsb-Size");
     if (status != 200 && status != 206) return true;
     if (!hfsbi_take_field(fields, count, "X-Hfsb").len)
         return hfsbi_take_failed(
@@ -29262,6 +29434,8 @@ static bool hfsbi_take_on_head(void *user, int status,
     f->tag[tag.len] = '\0';
     /* it comes from afar: no one else's to write, and no one runs as us */
     f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 0755u;
+    if (!length.len)
+        length = hfsbi_take_field(fields, count, "Content-Length");
     f->total = hfsbi_take_number(&length, 10);
     return hfsbi_take_begin(f);
 }
@@ -29303,6 +29477,13 @@ static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
         st = hfsbi_copy_judge(&f->copy, &reply, &who, err);
         *again = who == HFSBI_COPY_PAGE;
         *foreign = who == HFSBI_COPY_FOREIGN;
+        if (st == HFSB_OK && f->total && f->done != f->total) {
+            st = hfsbi_fail(err, HFSB_LOST, 0,
+                            "The reply ended after %llu bytes of a file that "
+                            "has %llu.",
+                            f->done, f->total);
+            *again = true;
+        }
     }
     hfsb_http_reply_free(&reply);
     return st;
@@ -29430,7 +29611,8 @@ static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
         if (st == HFSB_OK && !hfsbi_take_piece(f, hfsb_buf_str(&piece)))
             st = f->status;
         hfsb_tool_result_free(&printed);
-    } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE);
+    } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE &&
+             (!f->total || f->done <= f->total));
     hfsb_buf_free(&piece);
     if (f->status != HFSB_OK && err) *err = f->own;
     if (st == HFSB_OK && f->total && f->done != f->total)
@@ -29527,12 +29709,15 @@ static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
     return st;
 }
 
+/* Never so long that it could not be added to the clock. */
 static long long hfsbi_sandbox_or(long long given, long long otherwise) {
+    if (given > LLONG_MAX / 4) given = LLONG_MAX / 4;
     return given ? given : otherwise;
 }
 
 static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
     if (!(o->timeout > 0)) o->timeout = 240;
+    if (o->timeout > 1200) o->timeout = 1200;
     if (!o->tries) o->tries = 3;
     o->delay_ms = hfsbi_sandbox_or(o->delay_ms, 3000);
     o->connect_ms = hfsbi_sandbox_or(o->connect_ms, 30000);
@@ -29540,6 +29725,7 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
     o->wait_ms = hfsbi_sandbox_or(o->wait_ms, 600000);
     o->poll_ms = hfsbi_sandbox_or(o->poll_ms, 5000);
     o->api_wait_ms = hfsbi_sandbox_or(o->api_wait_ms, 180000);
+    /* they are added to the clock */
     o->api_poll_ms = hfsbi_sandbox_or(o->api_poll_ms, 3000);
     o->health_ms = hfsbi_sandbox_or(o->health_ms, 10000);
 }
@@ -29755,15 +29941,20 @@ static hfsb_status hfsbi_probe_read(const hfsb_sandbox    *s,
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_str       detail;
     hfsb_status    st;
+    char           text[1024]; /* so that no token is cut in two */
     doc.alloc = s->o.alloc;
     h->status = reply->status;
     h->ours = hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr != NULL;
     st = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
     if (st == HFSB_NOMEM) return st;
     detail = hfsb_json_str(hfsb_json_get(doc.root, "detail"), none);
-    if (detail.len >= sizeof h->said) detail.len = sizeof h->said - 1;
-    if (detail.len) memcpy(h->said, detail.ptr, detail.len);
-    h->said[detail.len] = '\0';
+    (void)snprintf(text, sizeof text, "%.*s",
+                   detail.len < sizeof text ? (int)detail.len
+                                            : (int)sizeof text - 1,
+                   detail.ptr);
+    hfsbi_sandbox_hide(s, text);
+    (void)snprintf(h->said, sizeof h->said, "%.*s", (int)sizeof h->said - 1,
+                   text);
     h->refused =
         h->status == 401 ||
         (h->status == 503 && strstr(h->said, "token not configured")) ||
@@ -30102,6 +30293,11 @@ HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
         hfsbi_scrub_one(text, spec->secrets[i].value);
 }
 
+HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *s, char *text) {
+    hfsbi_scrub_one(text, hfsb_buf_str(&s->api_token));
+    hfsbi_scrub_one(text, hfsb_buf_str(&s->hub_token));
+}
+
 /* ---- the end of a log ---- */
 
 #define HFSBI_LOG_KEPT  8192 /* bytes, of which the end is shown */
@@ -30176,6 +30372,7 @@ typedef struct hfsbi_start {
     const hfsb_sandbox_spec *spec;
     const char              *sha;
     hfsb_str                 hardware;
+    long long                until; /* on hfsb_clock_ms(): given up then */
     hfsbi_patience           patience;
     int                      failures; /* asks in a row that brought nothing */
     int                      stale;    /* errors in a row of another commit */
@@ -30211,8 +30408,10 @@ static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
 static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
     const hfsb_space_runtime *r = &w->runtime;
     bool other = *w->sha && r->sha[0] && strcmp(w->sha, r->sha) != 0;
-    bool elsewhere =
-        r->hardware[0] && !hfsb_str_equal(hfsb_cstr(r->hardware), w->hardware);
+    /* while it moves only what was asked for may be told */
+    const char *hardware = r->hardware[0] ? r->hardware : r->requested;
+    bool        elsewhere =
+        *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
     bool final = hfsbi_stage_is_final(r->stage);
     if (!strcmp(r->stage, "RUNNING") && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
@@ -30231,8 +30430,9 @@ static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
 /* One ask. What the Hub does not answer for a moment is no reason to give up a
    build that takes minutes. */
 static hfsb_status hfsbi_start_ask(hfsbi_start *w, bool *seen, hfsb_err *err) {
-    hfsb_status st = hfsb_hub_runtime(w->s->o.hub, hfsb_buf_str(&w->s->id),
-                                      w->s->o.cancel, &w->runtime, err);
+    hfsb_status st =
+        hfsbi_hub_runtime_until(w->s->o.hub, hfsb_buf_str(&w->s->id), w->until,
+                                w->s->o.cancel, &w->runtime, err);
     switch (st) {
     case HFSB_OK:
         *seen = true;
@@ -30267,12 +30467,13 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
                                          const char *sha, bool *seen,
                                          hfsb_err *err) {
     hfsbi_start w = HFSB_INIT;
-    long long   until = hfsb_clock_ms() + s->o.wait_ms, left;
+    long long   left;
     char        seconds[HFSBI_SECONDS];
     hfsb_status st;
     w.s = s;
     w.spec = spec;
     w.sha = sha;
+    w.until = hfsb_clock_ms() + s->o.wait_ms;
     w.hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
     hfsbi_seconds_text(s->o.wait_ms, seconds);
     hfsbi_sandbox_log(s, "Waiting for Space to start (timeout: %ss)...",
@@ -30280,7 +30481,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
     for (;;) {
         st = hfsbi_start_ask(&w, seen, err);
         if (st != HFSB_BUSY && st != HFSB_NOT_FOUND) return st;
-        left = until - hfsb_clock_ms();
+        left = w.until - hfsb_clock_ms();
         if (left <= 0) return hfsbi_start_late(&w, err);
         if (st == HFSB_NOT_FOUND) st = hfsbi_sandbox_patience(s, &w.patience);
         else if (!hfsb_cancel_wait(s->o.cancel,
@@ -30305,6 +30506,7 @@ typedef struct hfsbi_create {
     hfsb_sandbox            *box;     /* NULL: has no name yet */
     bool                     made;    /* there is a Space ... */
     bool                     maybe;   /* ... or there may be one */
+    bool                     unheard; /* ... which nobody looked for */
     bool                     seen;    /* the Hub has answered for it */
     bool                     left;    /* ... and it could not be deleted */
     char                     sha[48]; /* of the commit to wait for, or "" */
@@ -30481,6 +30683,8 @@ static hfsb_status hfsbi_create_duplicate(hfsbi_create *c) {
     }
     c->made = st == HFSB_OK;
     c->maybe = !c->made && c->box && hfsbi_create_may_have_run(st);
+    c->unheard =
+        c->maybe && st == HFSB_CANCELLED && strstr(c->err.msg, "is not known");
     if (c->made)
         hfsbi_sandbox_log(c->box, "Space created: %s", c->box->page.ptr);
     return st;
@@ -30603,28 +30807,36 @@ static hfsb_status hfsbi_create_server(hfsbi_create *c) {
 static bool hfsbi_create_is_gone(hfsbi_create *c) {
     hfsb_space_runtime runtime;
     return c->seen &&
-           hfsb_hub_runtime(c->hub, hfsb_buf_str(&c->box->id), c->opts.give_up,
-                            &runtime, NULL) == HFSB_NOT_FOUND;
+           hfsbi_hub_runtime_until(c->hub, hfsb_buf_str(&c->box->id),
+                                   hfsb_clock_ms() + 30000, c->opts.give_up,
+                                   &runtime, NULL) == HFSB_NOT_FOUND;
 }
 
-/* Deletes the Space: true when it is gone. Right after the duplication it may
-   not be visible, which does not mean that it is not there. */
+/* Deletes the Space, in three requests at most: true when it is gone. Right
+   after the duplication it may not be visible, which does not mean that it is
+   not there; nor does it when the duplication was broken off, which the Hub
+   may still be at. */
 static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
     const long long second = (c->box->o.poll_ms + 4) / 5;
+    hfsbi_hub_tried tried = HFSB_INIT;
     hfsb_status     st;
+    long long       ms;
     int             tries;
     for (tries = 1;; tries++) {
-        st = hfsb_hub_delete(c->hub, hfsb_buf_str(&c->box->id),
-                             c->opts.give_up, why);
+        st = hfsbi_hub_delete_once(c->hub, hfsb_buf_str(&c->box->id), 0,
+                                   c->opts.give_up, &tried, why);
         if (st == HFSB_NOT_FOUND && hfsbi_create_is_gone(c)) return true;
+        ms = second * tries;
+        if (ms < tried.asked_ms) ms = tried.asked_ms;
         if (st == HFSB_OK || st == HFSB_AUTH || st == HFSB_DENIED ||
             st == HFSB_CANCELLED || tries == 3 ||
-            !hfsb_cancel_wait(c->opts.give_up, second * tries))
+            !hfsb_cancel_wait(c->opts.give_up, ms))
             break;
     }
     if (st == HFSB_OK)
         hfsbi_sandbox_log(c->box, "Deleted Space %s", c->box->id.ptr);
-    return st == HFSB_OK || (st == HFSB_NOT_FOUND && c->maybe && !c->seen);
+    return st == HFSB_OK ||
+           (st == HFSB_NOT_FOUND && c->maybe && !c->seen && !c->unheard);
 }
 
 /* Appends `end` as a whole, if need be at the cost of what it is added to. */
@@ -30683,6 +30895,7 @@ static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
         st =
             hfsbi_sandbox_wait_new(c->box, c->box->o.api_wait_ms, "", &c->err);
     if (st != HFSB_TIMEOUT) return st;
+    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
     hfsbi_sandbox_log(c->box,
                       "Warning: API health check timed out (%s), but Space is "
                       "RUNNING. Continuing.",
@@ -31353,25 +31566,43 @@ static void hfsbi_box_link(hfsb_session *session, hfsbi_box *box) {
     session->boxes = box;
 }
 
-/* Deletes its Space: three tries. */
+/* Waits before try n + 1 of deleting: false when there is no time for it. */
+static bool hfsbi_box_wait(const hfsb_session *session, int n,
+                           const hfsbi_hub_tried *tried, long long until) {
+    long long unit = session->opts.delay_ms, ms;
+    ms = n * (unit > 0 ? (unit + 2) / 3 : 1000);
+    if (ms < tried->asked_ms) ms = tried->asked_ms;
+    return ms < until - hfsb_clock_ms() &&
+           hfsb_cancel_wait(session->give_up, ms);
+}
+
+/* Deletes its Space: three tries, that are over at `until`, each with its
+   share of the time that is left. */
 static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
-                                    hfsb_err *err) {
-    long long   unit = session->opts.delay_ms;
-    hfsb_str    id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
-                                  : hfsb_buf_str(&box->left);
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status st = HFSB_OK;
-    int         n;
-    unit = unit > 0 ? (unit + 2) / 3 : 1000;
+                                    long long until, hfsb_err *err) {
+    hfsb_str        id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
+                                      : hfsb_buf_str(&box->left);
+    hfsbi_hub_tried tried = HFSB_INIT;
+    hfsb_err        why = HFSB_INIT;
+    hfsb_status     st = HFSB_OK;
+    long long       now;
+    int             n;
+    hfsbi_session_log(session, "Deleting sandbox: %.*s...", (int)id.len,
+                      id.ptr);
     for (n = 1; n <= HFSBI_DELETE_TRIES; n++) {
-        st = box->sandbox ? hfsb_sandbox_delete(box->sandbox, &why)
-                          : hfsb_hub_delete(session->opts.hub, id,
-                                            session->give_up, &why);
-        if (st == HFSB_OK || st == HFSB_NOT_FOUND) return hfsbi_ok(err);
+        now = hfsb_clock_ms();
+        st = hfsbi_hub_delete_once(session->opts.hub, id,
+                                   now + (until - now) /
+                                             (HFSBI_DELETE_TRIES + 1 - n),
+                                   session->give_up, &tried, &why);
+        if (st == HFSB_OK || st == HFSB_NOT_FOUND) {
+            hfsbi_session_log(session, "Deleted.");
+            return hfsbi_ok(err);
+        }
         hfsbi_session_log(session, "Deleting %.*s failed (%d of %d): %s",
                           (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
         if (n < HFSBI_DELETE_TRIES &&
-            !hfsb_cancel_wait(session->give_up, n * unit))
+            !hfsbi_box_wait(session, n, &tried, until))
             break;
     }
     return hfsbi_fail(err, st, 0,
@@ -31404,8 +31635,10 @@ static void *hfsbi_session_maker(void *user) {
     pthread_mutex_lock(&session->lock);
     session->made = st;
     session->made_err = err;
-    if (st == HFSB_OK) hfsbi_session_use(session, box);
-    else if (left) hfsbi_box_link(session, box); /* for close to try again */
+    if (st == HFSB_OK) {
+        hfsb_cancel_reset(box->cancel); /* it came too late */
+        hfsbi_session_use(session, box);
+    } else if (left) hfsbi_box_link(session, box); /* for close to try again */
     session->making = NULL;
     (void)pthread_cond_broadcast(&session->changed);
     pthread_mutex_unlock(&session->lock);
@@ -31496,7 +31729,8 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     if (last) hfsbi_box_unlink(session, box);
     pthread_mutex_unlock(&session->lock);
     if (!last) return hfsbi_ok(err);
-    st = hfsbi_box_delete(session, box, err);
+    st = hfsbi_box_delete(session, box, hfsb_clock_ms() + session->close_ms,
+                          err);
     if (st == HFSB_OK) {
         hfsbi_box_free(session, box);
         return st;
@@ -31511,8 +31745,8 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
 
 /* Cancels what is being made. False when it had to be broken off; then
    nothing more is asked of the Hub, which does not answer. */
-static bool hfsbi_session_stop(hfsb_session *session) {
-    long long until = hfsb_clock_ms() + session->close_ms, left;
+static bool hfsbi_session_stop(hfsb_session *session, long long until) {
+    long long left;
     bool      ended;
     pthread_mutex_lock(&session->lock);
     if (session->making) hfsb_cancel_set(session->making->cancel);
@@ -31530,14 +31764,15 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsb_status st = HFSB_OK, one;
     hfsb_err    why;
     hfsbi_box  *box;
+    long long   until = hfsb_clock_ms() + session->close_ms;
     bool        ended;
     hfsbi_ok(err);
     if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
-    ended = hfsbi_session_stop(session);
+    ended = hfsbi_session_stop(session, until);
     session->box = NULL;
     while ((box = session->boxes) != NULL) {
         session->boxes = box->next;
-        one = hfsbi_box_delete(session, box, &why);
+        one = hfsbi_box_delete(session, box, until, &why);
         if (one != HFSB_OK && st == HFSB_OK)
             st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
         else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);
@@ -31691,9 +31926,9 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     hfsb_sandbox_spec spec = session->spec;
     hfsb_status       st;
     if (wish->hardware.len) spec.hardware = wish->hardware;
-    if (!spec.sleep_time &&
-        !hfsb_str_equal(spec.hardware, HFSB_LIT("cpu-basic")))
-        spec.sleep_time = HFSBI_CREATE_SLEEP;
+    spec.sleep_time = hfsb_str_equal(spec.hardware, HFSB_LIT("cpu-basic"))
+                          ? 0
+                          : HFSBI_CREATE_SLEEP;
     hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_SPACE_ID"),
                       wish->space);
     hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_PROJECT"),
@@ -31983,6 +32218,7 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     s->log = opts->log;
     s->user = opts->user;
     s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
+    if (s->close_ms > LLONG_MAX / 2) s->close_ms = LLONG_MAX / 2;
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->changed, NULL);
     st = s->runtime == HFSB_RUNTIME_LOCAL

@@ -5842,6 +5842,13 @@ static bool hfsbi_fetch_fields(hfsbi_fetch *f, hfsb_request *request) {
     bool ok;
     (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
     ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
+    /* of the whole file, for those who get it without Content-Length: a proxy
+       may make chunks of it, and end them early */
+    (void)snprintf(text, sizeof text, "%llu",
+                   f->content.len ? (unsigned long long)f->content.len
+                                  : f->info.size);
+    ok = ok &&
+         hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) == HFSB_OK;
     if (f->content.len) return ok; /* says neither when nor how it changed */
     hfsbi_file_etag(&f->info, text);
     ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;

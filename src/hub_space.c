@@ -96,6 +96,9 @@ static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
         status != HFSB_NOMEM)
         status =
             hfsbi_space_look(hub, spec->id, status, request->cancel, &own);
+    else if (status == HFSB_CANCELLED && request->unclear)
+        hfsbi_err_add(&own, " Whether %.*s was made is not known.",
+                      (int)spec->id.len, spec->id.ptr);
     if (err) *err = own;
     return status;
 }

@@ -191,7 +191,8 @@ static hfsb_status hfsbi_create_duplicate(hfsbi_create *c) {
     }
     c->made = st == HFSB_OK;
     c->maybe = !c->made && c->box && hfsbi_create_may_have_run(st);
-    c->unheard = c->maybe && st == HFSB_CANCELLED;
+    c->unheard =
+        c->maybe && st == HFSB_CANCELLED && strstr(c->err.msg, "is not known");
     if (c->made)
         hfsbi_sandbox_log(c->box, "Space created: %s", c->box->page.ptr);
     return st;

@@ -300,7 +300,7 @@ static bool hfsbi_take_on_head(void *user, int status,
     hfsbi_take_file *f = (hfsbi_take_file *)user;
     hfsb_str         tag = hfsbi_take_field(fields, count, "ETag");
     hfsb_str         mode = hfsbi_take_field(fields, count, "X-Hfsb-Mode");
-    hfsb_str length = hfsbi_take_field(fields, count, "Content-Length");
+    hfsb_str         length = hfsbi_take_field(fields, count, "X-Hfsb-Size");
     if (status != 200 && status != 206) return true;
     if (!hfsbi_take_field(fields, count, "X-Hfsb").len)
         return hfsbi_take_failed(
@@ -325,6 +325,8 @@ static bool hfsbi_take_on_head(void *user, int status,
     f->tag[tag.len] = '\0';
     /* it comes from afar: no one else's to write, and no one runs as us */
     f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 0755u;
+    if (!length.len)
+        length = hfsbi_take_field(fields, count, "Content-Length");
     f->total = hfsbi_take_number(&length, 10);
     return hfsbi_take_begin(f);
 }
@@ -366,6 +368,13 @@ static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
         st = hfsbi_copy_judge(&f->copy, &reply, &who, err);
         *again = who == HFSBI_COPY_PAGE;
         *foreign = who == HFSBI_COPY_FOREIGN;
+        if (st == HFSB_OK && f->total && f->done != f->total) {
+            st = hfsbi_fail(err, HFSB_LOST, 0,
+                            "The reply ended after %llu bytes of a file that "
+                            "has %llu.",
+                            f->done, f->total);
+            *again = true;
+        }
     }
     hfsb_http_reply_free(&reply);
     return st;

@@ -42,7 +42,9 @@ static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
     return st;
 }
 
+/* Never so long that it could not be added to the clock. */
 static long long hfsbi_sandbox_or(long long given, long long otherwise) {
+    if (given > LLONG_MAX / 4) given = LLONG_MAX / 4;
     return given ? given : otherwise;
 }
 
@@ -57,8 +59,6 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
     o->poll_ms = hfsbi_sandbox_or(o->poll_ms, 5000);
     o->api_wait_ms = hfsbi_sandbox_or(o->api_wait_ms, 180000);
     /* they are added to the clock */
-    if (o->wait_ms > LLONG_MAX / 2) o->wait_ms = LLONG_MAX / 2;
-    if (o->api_wait_ms > LLONG_MAX / 2) o->api_wait_ms = LLONG_MAX / 2;
     o->api_poll_ms = hfsbi_sandbox_or(o->api_poll_ms, 3000);
     o->health_ms = hfsbi_sandbox_or(o->health_ms, 10000);
 }

@@ -168,6 +168,83 @@ static void a_cancelled_call_sends_nothing_more(void) {
     t_hub_close(&h);
 }
 
+static void a_token_in_an_id_is_not_shown(void) {
+    static const t_reply script[] = {
+        {NULL, 403, "X-Request-Id: is-" T_TOKEN "-it", NULL, HFSB_OK, false,
+         0},
+        {NULL, 200, "X-Request-Id: is-" T_TOKEN "-it", "[]", HFSB_OK, false,
+         0}};
+    hfsb_space_runtime runtime;
+    size_t             i;
+    t_hub              h;
+    t_hub_init(&h);
+    h.opts.tries = 1;
+    t_hub_open(&h);
+    for (i = 0; i < 2; i++) {
+        t_hub_script(&h, &script[i], 1);
+        T_CHECK(hfsb_hub_runtime(h.hub, t_s("alice/b"), NULL, &runtime,
+                                 &h.err) != HFSB_OK);
+        T_CHECK(!strstr(h.err.msg, T_TOKEN) && t_says(&h, "(request is-"));
+    }
+    t_hub_close(&h);
+}
+
+#define BOX "alice/box"
+
+/* ---- limits of a caller who counts for himself ---- */
+
+/* One request each, for those who count; what the first made unclear the next
+   one knows. */
+static void a_delete_of_one_request_is_one(void) {
+    static const t_reply down[] = {
+        {"DELETE /api/repos/delete", 500, NULL, NULL, HFSB_OK, false, 0},
+        {"DELETE /api/repos/delete", 404, NULL, NULL, HFSB_OK, false, 0}};
+    static const t_reply busy[] = {
+        {NULL, 429, "Retry-After: 7", NULL, HFSB_OK, false, 0}};
+    hfsbi_hub_tried tried = HFSB_INIT;
+    long long       until = hfsb_clock_ms() + 5000;
+    t_hub           h;
+    t_hub_init(&h);
+    t_hub_open(&h);
+    T_SCRIPT(&h, down);
+    T_CHECK(hfsbi_hub_delete_once(h.hub, t_s(BOX), until, NULL, &tried,
+                                  &h.err) == HFSB_REMOTE);
+    T_CHECK(h.sent_count == 1 && tried.unclear);
+    T_CHECK(h.total_ms > 0 && h.total_ms <= 5000);
+    T_CHECK(hfsbi_hub_delete_once(h.hub, t_s(BOX), 0, NULL, &tried, &h.err) ==
+            HFSB_OK);
+    T_CHECK(h.sent_count == 2 && h.total_ms == 60000);
+    memset(&tried, 0, sizeof tried);
+    T_SCRIPT(&h, busy);
+    T_CHECK(hfsbi_hub_delete_once(h.hub, t_s(BOX), 0, NULL, &tried, &h.err) ==
+            HFSB_RATE);
+    T_CHECK(h.sent_count == 1 && !tried.unclear && tried.asked_ms >= 7000);
+    t_hub_close(&h);
+}
+
+/* Neither a try nor a wait goes on behind the time that was given. */
+static void a_look_at_the_runtime_is_over_in_time(void) {
+    static const t_reply busy[] = {
+        {NULL, 429, "Retry-After: 30", NULL, HFSB_OK, false, 0}};
+    static const t_reply down[] = {
+        {NULL, 0, NULL, NULL, HFSB_TIMEOUT, false, 0},
+        {NULL, 200, NULL, "{\"stage\":\"RUNNING\"}", HFSB_OK, false, 0}};
+    hfsb_space_runtime runtime;
+    long long          begin = hfsb_clock_ms();
+    t_hub              h;
+    t_hub_init(&h);
+    t_hub_open(&h);
+    T_SCRIPT(&h, busy);
+    T_CHECK(hfsbi_hub_runtime_until(h.hub, t_s(BOX), begin + 4000, NULL,
+                                    &runtime, &h.err) == HFSB_RATE);
+    T_CHECK(h.total_ms > 0 && h.total_ms <= 4000);
+    T_SCRIPT(&h, down);
+    T_CHECK(hfsbi_hub_runtime_until(h.hub, t_s(BOX), begin + 4000, NULL,
+                                    &runtime, &h.err) == HFSB_OK);
+    T_CHECK(hfsb_clock_ms() - begin < 3000);
+    t_hub_close(&h);
+}
+
 static void warnings_of_the_hub_are_told_once_a_topic(void) {
     static const t_reply script[] = {
         {NULL, 200, "X-HF-Warning: old; use the new one\n"
@@ -424,6 +501,9 @@ int main(void) {
     T_RUN(owner_is_asked_for_once);
     T_RUN(offline_refuses_every_call);
     T_RUN(a_cancelled_call_sends_nothing_more);
+    T_RUN(a_token_in_an_id_is_not_shown);
+    T_RUN(a_delete_of_one_request_is_one);
+    T_RUN(a_look_at_the_runtime_is_over_in_time);
     T_RUN(warnings_of_the_hub_are_told_once_a_topic);
     T_RUN(environment_is_read);
     T_RUN(sha1_is_right);

@@ -201,11 +201,96 @@ static void many_files_are_asked_about_in_parts(void) {
     t_hub_close(&h);
 }
 
+/* ---- a lost answer ---- */
+
+static hfsb_status t_commit_one(t_hub *h, hfsb_commit_done *done) {
+    hfsb_commit_file file;
+    file.path = "a.txt";
+    file.content = t_s("hello\n");
+    return t_commit(h, &file, 1, done);
+}
+
+#define PRE "POST /api/spaces/" BOX "/preupload/main"
+#define COM "POST /api/spaces/" BOX "/commit/main"
+/* before: head c0, no such file; after: head c1, the file is ours */
+#define BEFORE                                                              \
+    {                                                                       \
+        PRE, 200, NULL,                                                     \
+            "{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"regular\"}]," \
+            "\"commitOid\":\"c0\"}",                                        \
+            HFSB_OK, false, 0                                               \
+    }
+#define AFTER                                                             \
+    {                                                                     \
+        PRE, 200, NULL,                                                   \
+            "{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"regular\"," \
+            "\"oid\":\"ce013625030ba8dba906f756967f9e9ca394464a\"}],"     \
+            "\"commitOid\":\"c1\"}",                                      \
+            HFSB_OK, false, 0                                             \
+    }
+#define OTHERS                                                              \
+    {                                                                       \
+        PRE, 200, NULL,                                                     \
+            "{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"regular\"}]," \
+            "\"commitOid\":\"c9\"}",                                        \
+            HFSB_OK, false, 0                                               \
+    }
+#define FAULT(status, fate) \
+    { COM, status, NULL, NULL, fate, false, 0 }
+#define DONE                                                                \
+    {                                                                       \
+        COM, 200, NULL, "{\"success\":true,\"commitOid\":\"c1\"}", HFSB_OK, \
+            false, 0                                                        \
+    }
+
+static void a_lost_commit_is_looked_for(void) {
+    static const t_reply made[] = {BEFORE, FAULT(0, HFSB_LOST), AFTER};
+    static const t_reply again[] = {BEFORE, FAULT(502, HFSB_OK), BEFORE, DONE};
+    static const t_reply late[] = {BEFORE, FAULT(0, HFSB_TIMEOUT), BEFORE,
+                                   FAULT(412, HFSB_OK), AFTER};
+    static const t_reply others[] = {BEFORE, FAULT(0, HFSB_LOST), OTHERS};
+    static const t_reply blind[] = {
+        BEFORE, FAULT(0, HFSB_LOST), {PRE, 403, NULL, NULL, HFSB_OK, 0, 0}};
+    static const t_reply never[] = {BEFORE, FAULT(500, HFSB_OK), BEFORE,
+                                    FAULT(500, HFSB_OK), BEFORE};
+    static const t_reply stale[] = {BEFORE, FAULT(412, HFSB_OK)};
+    hfsb_commit_done     done;
+    t_hub                h;
+    t_hub_init(&h);
+    h.opts.tries = 2;
+    t_hub_open(&h);
+    T_SCRIPT(&h, made);
+    T_CHECK(t_commit_one(&h, &done) == HFSB_OK && h.err.code == HFSB_OK);
+    T_CHECK(!strcmp(done.oid, "c1") && !done.unchanged && h.sent_count == 3);
+    T_SCRIPT(&h,
+             again); /* on the old head only, so that it is not made twice */
+    T_CHECK(t_commit_one(&h, &done) == HFSB_OK && h.sent_count == 4);
+    T_CHECK(!strcmp(done.oid, "c1"));
+    T_CHECK(!strstr(h.sent[1].body.ptr, "parentCommit"));
+    T_CHECK(strstr(h.sent[3].body.ptr, "\"parentCommit\": \"c0\"") != NULL);
+    T_SCRIPT(&h, late); /* the first one came through after all */
+    T_CHECK(t_commit_one(&h, &done) == HFSB_OK && h.sent_count == 5);
+    T_CHECK(!strcmp(done.oid, "c1"));
+    T_SCRIPT(&h, others);
+    T_CHECK(t_commit_one(&h, &done) == HFSB_LOST && h.sent_count == 3);
+    T_CHECK(t_says(&h, "The commit was not made.") && !done.oid[0]);
+    T_SCRIPT(&h, blind);
+    T_CHECK(t_commit_one(&h, &done) == HFSB_LOST && h.sent_count == 3);
+    T_CHECK(t_says(&h, "Whether the commit was made is not known."));
+    T_SCRIPT(&h, never);
+    T_CHECK(t_commit_one(&h, &done) == HFSB_REMOTE && h.sent_count == 5);
+    T_CHECK(t_says(&h, "HTTP 500") && t_says(&h, "was not made."));
+    T_SCRIPT(&h, stale);
+    T_CHECK(t_commit_one(&h, &done) == HFSB_STALE && h.sent_count == 2);
+    t_hub_close(&h);
+}
+
 int main(void) {
     T_RUN(paths_that_are_none_are_refused);
     T_RUN(answers_to_preupload_are_checked);
     T_RUN(what_the_hub_ignores_is_left_out);
     T_RUN(a_bad_readme_is_told_before_the_commit);
     T_RUN(many_files_are_asked_about_in_parts);
+    T_RUN(a_lost_commit_is_looked_for);
     return T_END();
 }

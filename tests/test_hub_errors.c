@@ -1,5 +1,5 @@
 /* test_hub_errors.c - what goes wrong: the table of errors, repeats, waits,
-   lost answers, pages. */
+   lost answers. */
 #include "t_hub.h"
 
 #define BOX "alice/sandbox-1a2b3c4d"
@@ -68,18 +68,6 @@ static hfsb_status t_job(t_hub *h) {
     status = hfsb_hub_job_run(h->hub, &spec, h->cancel, &doc, &h->err);
     hfsb_json_free(&doc);
     return status;
-}
-
-static hfsb_status t_commit(t_hub *h, hfsb_commit_done *done) {
-    hfsb_commit_file file;
-    hfsb_commit      commit = HFSB_INIT;
-    file.path = "a.txt";
-    file.content = t_s("hello\n");
-    commit.files = &file;
-    commit.file_count = 1;
-    commit.summary = t_s("x");
-    return hfsb_hub_commit(h->hub, t_s(BOX), &commit, h->cancel, done,
-                           &h->err);
 }
 
 /* ---- the table ---- */
@@ -547,6 +535,29 @@ static void a_lost_duplicate_is_looked_for(void) {
     t_hub_close(&h);
 }
 
+/* The question whether it is there can be cancelled, and that is told. */
+static void a_lost_duplicate_may_be_looked_for_in_vain(void) {
+    static const t_reply waits[] = {
+        {NULL, 502, NULL, NULL, HFSB_OK, false, 0},
+        {NULL, 404, NULL, NULL, HFSB_OK, false, 0}};
+    static const t_reply asks[] = {
+        {NULL, 0, NULL, NULL, HFSB_LOST, false, 0},
+        {NULL, 0, NULL, NULL, HFSB_CANCELLED, false, 0}};
+    t_hub h;
+    t_hub_init(&h);
+    t_hub_open(&h);
+    T_SCRIPT(&h, waits);
+    h.stop = true; /* while it waits for the next look */
+    T_CHECK(t_duplicate(&h) == HFSB_CANCELLED && h.sent_count == 2);
+    T_CHECK(h.err.code == HFSB_CANCELLED);
+    T_CHECK(t_says(&h, "Whether " BOX " was made is not known."));
+    h.stop = false;
+    T_SCRIPT(&h, asks);
+    T_CHECK(t_duplicate(&h) == HFSB_CANCELLED && h.sent_count == 2);
+    T_CHECK(h.err.code == HFSB_CANCELLED);
+    t_hub_close(&h);
+}
+
 static void a_delete_that_was_lost_is_done_when_it_is_gone(void) {
     static const t_reply script[] = {
         {"DELETE /api/repos/delete", 0, NULL, NULL, HFSB_LOST, false, 0},
@@ -594,161 +605,6 @@ static void a_job_is_never_sent_twice(void) {
     t_hub_close(&h);
 }
 
-#define PRE "POST /api/spaces/" BOX "/preupload/main"
-#define COM "POST /api/spaces/" BOX "/commit/main"
-/* before: head c0, no such file; after: head c1, the file is ours */
-#define BEFORE                                                              \
-    {                                                                       \
-        PRE, 200, NULL,                                                     \
-            "{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"regular\"}]," \
-            "\"commitOid\":\"c0\"}",                                        \
-            HFSB_OK, false, 0                                               \
-    }
-#define AFTER                                                             \
-    {                                                                     \
-        PRE, 200, NULL,                                                   \
-            "{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"regular\"," \
-            "\"oid\":\"ce013625030ba8dba906f756967f9e9ca394464a\"}],"     \
-            "\"commitOid\":\"c1\"}",                                      \
-            HFSB_OK, false, 0                                             \
-    }
-#define OTHERS                                                              \
-    {                                                                       \
-        PRE, 200, NULL,                                                     \
-            "{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"regular\"}]," \
-            "\"commitOid\":\"c9\"}",                                        \
-            HFSB_OK, false, 0                                               \
-    }
-#define FAULT(status, fate) \
-    { COM, status, NULL, NULL, fate, false, 0 }
-#define DONE                                                                \
-    {                                                                       \
-        COM, 200, NULL, "{\"success\":true,\"commitOid\":\"c1\"}", HFSB_OK, \
-            false, 0                                                        \
-    }
-
-static void a_lost_commit_is_looked_for(void) {
-    static const t_reply made[] = {BEFORE, FAULT(0, HFSB_LOST), AFTER};
-    static const t_reply again[] = {BEFORE, FAULT(502, HFSB_OK), BEFORE, DONE};
-    static const t_reply late[] = {BEFORE, FAULT(0, HFSB_TIMEOUT), BEFORE,
-                                   FAULT(412, HFSB_OK), AFTER};
-    static const t_reply others[] = {BEFORE, FAULT(0, HFSB_LOST), OTHERS};
-    static const t_reply blind[] = {
-        BEFORE, FAULT(0, HFSB_LOST), {PRE, 403, NULL, NULL, HFSB_OK, 0, 0}};
-    static const t_reply never[] = {BEFORE, FAULT(500, HFSB_OK), BEFORE,
-                                    FAULT(500, HFSB_OK), BEFORE};
-    static const t_reply stale[] = {BEFORE, FAULT(412, HFSB_OK)};
-    hfsb_commit_done     done;
-    t_hub                h;
-    t_hub_init(&h);
-    h.opts.tries = 2;
-    t_hub_open(&h);
-    T_SCRIPT(&h, made);
-    T_CHECK(t_commit(&h, &done) == HFSB_OK && h.err.code == HFSB_OK);
-    T_CHECK(!strcmp(done.oid, "c1") && !done.unchanged && h.sent_count == 3);
-    T_SCRIPT(&h,
-             again); /* on the old head only, so that it is not made twice */
-    T_CHECK(t_commit(&h, &done) == HFSB_OK && h.sent_count == 4);
-    T_CHECK(!strcmp(done.oid, "c1"));
-    T_CHECK(!strstr(h.sent[1].body.ptr, "parentCommit"));
-    T_CHECK(strstr(h.sent[3].body.ptr, "\"parentCommit\": \"c0\"") != NULL);
-    T_SCRIPT(&h, late); /* the first one came through after all */
-    T_CHECK(t_commit(&h, &done) == HFSB_OK && h.sent_count == 5);
-    T_CHECK(!strcmp(done.oid, "c1"));
-    T_SCRIPT(&h, others);
-    T_CHECK(t_commit(&h, &done) == HFSB_LOST && h.sent_count == 3);
-    T_CHECK(t_says(&h, "The commit was not made.") && !done.oid[0]);
-    T_SCRIPT(&h, blind);
-    T_CHECK(t_commit(&h, &done) == HFSB_LOST && h.sent_count == 3);
-    T_CHECK(t_says(&h, "Whether the commit was made is not known."));
-    T_SCRIPT(&h, never);
-    T_CHECK(t_commit(&h, &done) == HFSB_REMOTE && h.sent_count == 5);
-    T_CHECK(t_says(&h, "HTTP 500") && t_says(&h, "was not made."));
-    T_SCRIPT(&h, stale);
-    T_CHECK(t_commit(&h, &done) == HFSB_STALE && h.sent_count == 2);
-    t_hub_close(&h);
-}
-
-/* ---- pages ---- */
-
-static bool t_count(void *user, const hfsb_json_value *item) {
-    T_CHECK(hfsb_json_type_of(item) == HFSB_JSON_OBJECT);
-    return ++*(size_t *)user != 3;
-}
-
-static hfsb_status t_spaces(t_hub *h, size_t *got) {
-    *got = 0;
-    return hfsb_hub_spaces(h->hub, NULL, t_count, got, h->cancel, &h->err);
-}
-
-static void pages_are_followed_and_the_token_stays_home(void) {
-    static const t_reply script[] = {
-        {"GET /api/spaces", 200,
-         "Link: <http://x/>; rel=\"prev\", "
-         "<https://huggingface.co/api/spaces?cursor=a%3D>; rel=\"next\"",
-         "[{}]", HFSB_OK, false, 0},
-        {"GET /api/spaces?cursor=a%3D", 200,
-         "Link: </api/spaces?p=3>; rel=next", "[]", HFSB_OK, false, 0},
-        {"GET /api/spaces?p=3", 503, NULL, NULL, HFSB_OK, false, 0},
-        {"GET /api/spaces?p=3", 200,
-         "Link: <http://other.test/api/spaces?p=4>; rel=\"next\"", "[{}]",
-         HFSB_OK, false, 0},
-        {"GET http://other.test/api/spaces?p=4", 200, NULL, "[]", HFSB_OK,
-         false, 0}};
-    static const t_reply enough[] = {{NULL, 200,
-                                      "Link: </api/spaces?p=2>; rel=\"next\"",
-                                      "[{},{},{},{}]", HFSB_OK, false, 0}};
-    static const t_reply circle[] = {
-        {NULL, 200, "Link: </a?p=2>; rel=\"next\"", "[]", HFSB_OK, false, 0},
-        {NULL, 200, "Link: </a?p=2>; rel=\"next\"", "[]", HFSB_OK, false, 0}};
-    static const t_reply odd[] = {
-        {NULL, 200, NULL, "{\"error\":1}", HFSB_OK, false, 0}};
-    static const t_reply bad[] = {{NULL, 200,
-                                   "Link: <ftp://x y>; rel=\"next\"", "[]",
-                                   HFSB_OK, false, 0}};
-    static const t_reply broken[] = {
-        {NULL, 200, "Link: <http://x; rel=\"next\"", "[]", HFSB_OK, false, 0}};
-    size_t got;
-    t_hub  h;
-    t_hub_init(&h);
-    t_hub_open(&h);
-    T_SCRIPT(&h, script);
-    T_CHECK(t_spaces(&h, &got) == HFSB_OK && got == 2 && h.sent_count == 5);
-    T_CHECK(t_field(&h.sent[3], "authorization").ptr);
-    T_CHECK(!t_field(&h.sent[4], "authorization").ptr);
-    T_SCRIPT(&h, enough); /* each said so */
-    T_CHECK(t_spaces(&h, &got) == HFSB_OK && got == 3 && h.sent_count == 1);
-    T_SCRIPT(&h, circle);
-    T_CHECK(t_spaces(&h, &got) == HFSB_REMOTE && h.sent_count == 2);
-    T_CHECK(t_says(&h, "the next page is the same one"));
-    T_SCRIPT(&h, odd);
-    T_CHECK(t_spaces(&h, &got) == HFSB_REMOTE);
-    T_CHECK(t_says(&h, "is not a list"));
-    T_SCRIPT(&h, bad);
-    T_CHECK(t_spaces(&h, &got) == HFSB_REMOTE && h.sent_count == 1);
-    T_SCRIPT(&h, broken);
-    T_CHECK(t_spaces(&h, &got) == HFSB_OK && h.sent_count == 1);
-    t_hub_close(&h);
-}
-
-static void a_redirect_keeps_the_token_at_home(void) {
-    static const t_reply script[] = {
-        {"GET /api/spaces/" BOX "/runtime", 307,
-         "Location: /api/spaces/alice/new/runtime", NULL, HFSB_OK, false, 0},
-        {"GET /api/spaces/alice/new/runtime", 307,
-         "Location: http://other.test/x", NULL, HFSB_OK, false, 0},
-        {"GET http://other.test/x", 200, NULL, "{\"stage\":\"RUNNING\"}",
-         HFSB_OK, false, 0}};
-    t_hub h;
-    t_hub_init(&h);
-    t_hub_open(&h);
-    T_SCRIPT(&h, script);
-    T_CHECK(t_runtime(&h) == HFSB_OK && h.sent_count == 3);
-    T_CHECK(t_field(&h.sent[1], "authorization").ptr);
-    T_CHECK(!t_field(&h.sent[2], "authorization").ptr);
-    t_hub_close(&h);
-}
-
 /* ---- memory ---- */
 
 static void t_trouble(t_hub *h, const t_request *request, t_reply *out) {
@@ -786,11 +642,9 @@ int main(void) {
     T_RUN(waits_grow_up_to_eight_times);
     T_RUN(the_hub_says_how_long_to_wait);
     T_RUN(a_lost_duplicate_is_looked_for);
+    T_RUN(a_lost_duplicate_may_be_looked_for_in_vain);
     T_RUN(a_delete_that_was_lost_is_done_when_it_is_gone);
     T_RUN(a_job_is_never_sent_twice);
-    T_RUN(a_lost_commit_is_looked_for);
-    T_RUN(pages_are_followed_and_the_token_stays_home);
-    T_RUN(a_redirect_keeps_the_token_at_home);
     t_name = "errors_are_told_or_memory_is";
     t_each_allocation_fails(errors_are_told_or_memory_is);
     return T_END();

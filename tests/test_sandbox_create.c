@@ -341,8 +341,8 @@ static void a_message_that_is_too_long_keeps_its_end(void) {
     tc_world      w;
     tc_open_prompt(&w, FH_STUB);
     w.opts.log = say_too_much;
-    w.spec.name = HFSB_LIT("a-name-that-is-nearly-as-long-as-the-hub-takes-"
-                           "and-that-nobody-would-type");
+    w.spec.name = HFSB_LIT("a-name-that-is-nearly-as-long-as-the-hub-takes-and-"
+                           "that-nobody-would-type");
     snprintf(body, sizeof body,
              "{\"stage\":\"BUILD_ERROR\",\"errorMessage\":\"%0250d\"}", 0);
     stage.path = "/api/spaces/alice/*/runtime";
@@ -404,6 +404,65 @@ static void a_cancelled_creation_says_so(void) {
             strlen("Sandbox creation cancelled: alice/sandbox-01234567"));
     T_CHECK(tc_logged(&w, "Sandbox creation cancelled by user, cleaning "
                           "up...\nDeleted Space alice/sandbox-"));
+    T_CHECK(fh_spaces(w.fake) == 0);
+    tc_close(&w);
+}
+
+static void *cancel_soon(void *user) {
+    tc_world *w = (tc_world *)user;
+    while (!fh_count(w->fake, "POST", "/api/spaces/*/duplicate"))
+        tt_sleep_ms(2);
+    hfsb_cancel_set(w->cancel);
+    return NULL;
+}
+
+/* The Hub may still be at it: that it is not there yet tells nothing. */
+static void a_cancelled_duplication_may_have_left_a_space(void) {
+    fh_fault_spec slow = HFSB_INIT;
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    pthread_t     thread;
+    tc_world      w;
+    tc_open_prompt(&w, FH_STUB);
+    slow.path = "/api/spaces/*/duplicate";
+    slow.status = 504; /* and it is not made before */
+    slow.delay_ms = 500;
+    fh_fault(w.fake, &slow);
+    if (pthread_create(&thread, NULL, cancel_soon, &w)) abort();
+    T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
+            HFSB_CANCELLED);
+    pthread_join(thread, NULL);
+    T_CHECK(hfsb_str_starts(hfsb_cstr(err.msg),
+                            HFSB_LIT("Sandbox creation cancelled: alice/")));
+    T_CHECK(tc_has(hfsb_cstr(err.msg), " may be left, and may cost money"));
+    T_CHECK(fh_count(w.fake, "DELETE", NULL) == 3);
+    tc_again(&w); /* nothing was sent */
+    w.cancel_method = "POST";
+    w.cancel_path = slow.path;
+    T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
+            HFSB_CANCELLED);
+    T_CHECK(!tc_has(hfsb_cstr(err.msg), "left"));
+    tc_close(&w);
+}
+
+/* A Hub that does not tell the stage does not hold it up for longer than it
+   was to wait. */
+static void waiting_is_over_in_time(void) {
+    fh_fault_spec slow = HFSB_INIT;
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    long long     began;
+    tc_world      w;
+    tc_open_prompt(&w, FH_STUB);
+    slow.path = "/api/spaces/alice/*/runtime";
+    slow.delay_ms = 4000;
+    slow.times = FH_ALWAYS;
+    fh_fault(w.fake, &slow);
+    w.opts.wait_ms = 300;
+    began = hfsb_clock_ms();
+    T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) == HFSB_TIMEOUT);
+    T_CHECK(hfsb_clock_ms() - began < 2500);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "Space did not start within 0.3s."));
     T_CHECK(fh_spaces(w.fake) == 0);
     tc_close(&w);
 }
@@ -499,6 +558,8 @@ int main(void) {
     TT_RUN(a_message_that_is_too_long_keeps_its_end);
     TT_RUN(a_space_that_is_gone_is_not_said_to_be_left);
     TT_RUN(a_cancelled_creation_says_so);
+    TT_RUN(a_cancelled_duplication_may_have_left_a_space);
+    TT_RUN(waiting_is_over_in_time);
     TT_RUN(a_cleanup_can_be_given_up);
     TT_RUN(each_allocation_of_create_fails);
     return TT_END();

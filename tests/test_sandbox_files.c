@@ -243,6 +243,25 @@ static void a_part_that_was_not_asked_for_is_refused(void) {
     end();
 }
 
+/* The bytes came in chunks that ended early: a whole reply, half a file. */
+static void half_a_file_is_not_taken_for_the_whole(void) {
+    static const char half[] =
+        "HTTP/1.1 200 OK\r\nX-Hfsb: 1; instance=i\r\nX-Hfsb-Size: 13\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n5\r\nconte\r\n0\r\n\r\n";
+    hfsb_err err;
+    begin(false, false);
+    tt_put("f", HFSB_LIT("content of f\n"));
+    tc_can(&proxy, half, 2);
+    T_CHECK(down("f", "h", &err) == HFSB_OK);
+    TT_FILE("h", "content of f\n");
+    unlink("h");
+    tc_can(&proxy, half, 3);
+    T_CHECK(down("f", "h", &err) == HFSB_LOST);
+    T_CHECK(strstr(err.msg, "5 bytes of a file that has 13") != NULL);
+    T_CHECK(access("h", F_OK) && tt_entries(".", ".h.hfsb") == 0);
+    end();
+}
+
 /* A file that changes between two parts is taken from its beginning. */
 typedef struct changer {
     int times;
@@ -489,6 +508,7 @@ int main(void) {
     TT_RUN(what_cannot_be_is_told);
     TT_RUN(pages_and_losses_are_tried_again);
     TT_RUN(a_part_that_was_not_asked_for_is_refused);
+    TT_RUN(half_a_file_is_not_taken_for_the_whole);
     TT_RUN(a_file_that_changed_meanwhile_is_taken_anew);
     TT_RUN(a_large_file_survives_cuts);
     TT_RUN(a_copy_may_be_cancelled);

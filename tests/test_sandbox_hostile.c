@@ -12,7 +12,8 @@ typedef struct script {
     hfsb_status (*post)(struct script *s, const hfsb_http_call *call,
                         const char *tool, hfsb_err *err);
     size_t             asked, pieces;
-    bool               silent; /* the Hub does not answer */
+    bool               silent;  /* the Hub does not answer */
+    const char        *runtime; /* ... or so, about the Space */
     unsigned long long offset;
 } script;
 
@@ -43,6 +44,8 @@ static hfsb_status perform(void *user, const hfsb_http_call *call, bool *sent,
         return hfsbi_fail(err, HFSB_CANCELLED, 0, "cancelled");
     }
     *sent = true;
+    if (s->runtime)
+        return give(call, "application/json", hfsb_cstr(s->runtime), err);
     snprintf(tool, sizeof tool, "%.*s", (int)name.len, name.ptr);
     if (!hfsb_str_equal(call->method, HFSB_LIT("POST")))
         return give(call, "application/json", hfsb_cstr(health), err);
@@ -251,9 +254,12 @@ static void a_time_beyond_all_is_cut(void) {
     hfsb_sandbox_opts o = tc_options();
     tc_all            a;
     o.timeout = 1e300;
+    o.wait_ms = o.api_wait_ms = LLONG_MAX;
     tc_begin(&a, &o, false);
     T_CHECK(a.box.sandbox->o.timeout > 1199 &&
             a.box.sandbox->o.timeout < 1201);
+    T_CHECK(a.box.sandbox->o.wait_ms < LLONG_MAX / 2 &&
+            a.box.sandbox->o.api_wait_ms < LLONG_MAX / 2);
     tc_end(&a);
 }
 
@@ -263,32 +269,72 @@ static void *set_soon(void *user) {
     return NULL;
 }
 
-/* The server is gone, and the Hub, asked why, says nothing. */
-static void a_cancel_holds_while_the_hub_is_asked(void) {
+/* On a Space, with a Hub that is as odd. */
+static void begin_space(script *s) {
     hfsb_sandbox_opts o = tc_options();
     hfsb_hub_opts     hub = HFSB_INIT;
-    script            s;
-    tt_reply          r = HFSB_INIT;
-    hfsb_cancel      *cancel;
-    pthread_t         thread;
-    tc_box            box;
-    long long         before;
-    memset(&s, 0, sizeof s);
-    s.transport.perform = perform;
-    s.transport.user = &s;
-    hub.transport = &s.transport;
+    memset(s, 0, sizeof *s);
+    s->transport.perform = perform;
+    s->transport.user = s;
+    hub.transport = &s->transport;
     hub.endpoint = HFSB_LIT("http://hub.test");
     hub.timeout_ms = 4000;
     hub.delay_ms = 1;
-    T_CHECK(hfsb_hub_open(&hub, &s.hub, NULL) == HFSB_OK);
-    T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
-    o.hub = s.hub;
-    o.transport = &s.transport;
+    T_CHECK(hfsb_hub_open(&hub, &s->hub, NULL) == HFSB_OK);
+    o.hub = s->hub;
+    o.transport = &s->transport;
     o.tries = 1;
-    o.timeout = 0.001; /* the call's own time is soon over */
+    o.timeout = 0.001; /* a call's own time is soon over */
     o.margin_ms = 1;
-    T_CHECK(hfsb_sandbox_connect(HFSB_LIT("alice/box"), false, &o, &s.sandbox,
-                                 NULL) == HFSB_OK);
+    o.wait_ms = 30;
+    o.poll_ms = 5;
+    if (hfsb_sandbox_connect(HFSB_LIT("alice/box"), false, &o, &s->sandbox,
+                             NULL) != HFSB_OK)
+        abort();
+}
+
+/* RUNNING counts only on the hardware that was asked for, as far as it is
+   told. */
+static void a_space_runs_on_our_hardware(void) {
+    static const struct {
+        const char *hardware;
+        hfsb_status end;
+    } cases[] = {
+        {"{\"current\":null,\"requested\":\"t4-small\"}", HFSB_TIMEOUT},
+        {"{\"current\":\"t4-small\",\"requested\":\"cpu-basic\"}",
+         HFSB_TIMEOUT},
+        {"{\"current\":null,\"requested\":\"cpu-basic\"}", HFSB_OK},
+        {"{\"current\":\"cpu-basic\",\"requested\":\"t4-small\"}", HFSB_OK},
+        {"{\"current\":null,\"requested\":null}", HFSB_OK},
+        {"null", HFSB_OK}};
+    hfsb_sandbox_spec spec = HFSB_INIT;
+    script            s;
+    char              text[256];
+    hfsb_err          err;
+    bool              seen;
+    size_t            i;
+    begin_space(&s);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        snprintf(text, sizeof text, "{\"stage\":\"RUNNING\",\"hardware\":%s}",
+                 cases[i].hardware);
+        s.runtime = text;
+        T_CHECK(hfsbi_sandbox_start(s.sandbox, &spec, "", &seen, &err) ==
+                cases[i].end);
+    }
+    end(&s);
+    hfsb_hub_close(s.hub);
+}
+
+/* The server is gone, and the Hub, asked why, says nothing. */
+static void a_cancel_holds_while_the_hub_is_asked(void) {
+    script       s;
+    tt_reply     r = HFSB_INIT;
+    hfsb_cancel *cancel;
+    pthread_t    thread;
+    tc_box       box;
+    long long    before;
+    begin_space(&s);
+    T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
     s.silent = true;
     box.sandbox = s.sandbox;
     before = hfsb_clock_ms();
@@ -311,6 +357,7 @@ int main(void) {
     TT_RUN(pieces_end_where_the_file_does);
     TT_RUN(an_echo_of_the_tokens_is_not_passed_on);
     TT_RUN(a_time_beyond_all_is_cut);
+    TT_RUN(a_space_runs_on_our_hardware);
     TT_RUN(a_cancel_holds_while_the_hub_is_asked);
     return TT_END();
 }

@@ -94,6 +94,7 @@ static void a_download_tells_of_the_file(void) {
     FIELD(&r, "Content-Type", "application/octet-stream");
     FIELD(&r, "Accept-Ranges", "bytes");
     FIELD(&r, "X-Hfsb-Mode", "0751");
+    FIELD(&r, "X-Hfsb-Size", "9");
     FIELD(&r, "Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT");
     T_CHECK(hfsb_str_starts(ts_field(&r, "ETag"), HFSB_LIT("\"")));
     T_CHECK(hfsb_str_ends(ts_field(&r, "ETag"), HFSB_LIT(".5\"")));

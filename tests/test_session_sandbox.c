@@ -375,18 +375,21 @@ static void the_spec_of_the_caller_holds_for_all(void) {
     w.spec.secret_count = 1;
     w.spec.owner = HFSB_LIT("acme");
     w.spec.hardware = HFSB_LIT("cpu-upgrade");
+    w.spec.sleep_time = 61;
     sh_open(&w);
     memset(value, 'x', sizeof value - 1); /* it was copied */
     memset(&secret, 0, sizeof secret);
     T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
     T_CHECK(sh_sent(&w, 0, DUPLICATE, "acme/sandbox-"));
     T_CHECK(sh_sent(&w, 0, DUPLICATE, "\"cpu-upgrade\""));
+    T_CHECK(sh_sent(&w, 0, DUPLICATE, "\"sleepTimeSeconds\":61"));
     T_CHECK(sh_sent(&w, 1, SECRETS, "shh-shh-shh"));
     sn_call(&r, w.session, "sandbox_create", ""); /* whatever there is */
     T_CHECK(r.res.success && tt_says(&r.res.output, "active already"));
     sn_call(&r, w.session, "sandbox_create", "hardware=s", "cpu-basic");
     T_CHECK(r.res.success && tt_says(&r.res.output, "Sandbox created"));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "acme/sandbox-"));
+    T_CHECK(!sh_sent(&w, 1, DUPLICATE, "sleepTimeSeconds"));
     T_CHECK(sh_sent(&w, 4, SECRETS, "shh-shh-shh"));
     T_CHECK(fh_spaces(w.fh) == 1);
     tt_drop(&r);

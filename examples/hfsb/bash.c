@@ -51,11 +51,18 @@ static bool write_arguments(const bash_call *c, hfsb_buf *out) {
 
 static void name_survivors(const hfsb_json_value *added) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(added, "left_running"));
-    while (hfsb_json_next(&it))
-        fprintf(stderr, "hfsb: still running: %lld %s\n",
-                hfsb_json_int(hfsb_json_get(it.value, "pid"), 0),
-                hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT(""))
-                    .ptr);
+    hfsb_buf       line = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        hfsb_buf_truncate(&line, 0);
+        must(
+            hfsb_buf_printf(&line, "still running: %lld ",
+                            hfsb_json_int(hfsb_json_get(it.value, "pid"), 0)));
+        must(hfsb_buf_append(
+            &line,
+            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT(""))));
+        print_log(NULL, hfsb_buf_str(&line));
+    }
+    hfsb_buf_free(&line);
 }
 
 /* The exit code as a server tells it that adds no keys: in its words. */

@@ -132,7 +132,7 @@ static void kill_there(remote_call *r, const hfsb_json_value *arguments,
              : hfsb_buf_printf(&result->error,
                                "The command may still run there: %s",
                                killed.error.ptr));
-    if (!killed.success) fprintf(stderr, "hfsb: %s\n", result->error.ptr);
+    if (!killed.success) print_log(NULL, hfsb_buf_str(&result->error));
     hfsb_tool_result_free(&killed);
     hfsb_json_free(&doc);
     hfsb_buf_free(&text);

@@ -125,7 +125,10 @@ void put_bool(hfsb_json_writer *w, const char *key, bool value);
 void begin_added(hfsb_json_writer *w, hfsb_tool_result *result);
 void end_added(hfsb_json_writer *w);
 
-/* A line of a log, on stderr; an hfsb_log_fn. */
+/* Puts blanks in the place of what a terminal obeys. */
+void make_harmless(hfsb_buf *text);
+
+/* A line of a log, on stderr, made harmless; an hfsb_log_fn. */
 void print_log(void *user, hfsb_str line);
 
 /* ---- signals.c: Ctrl-C ---- */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void must(hfsb_status st) {
     if (st == HFSB_OK) return;
@@ -58,15 +59,27 @@ void set_outcome(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st))));
 }
 
-/* Servers have a say in these lines: what a terminal obeys is left out. */
-static void print_error(hfsb_str line) {
+void make_harmless(hfsb_buf *text) {
     size_t i;
-    for (i = 0; i < line.len; i++) {
-        unsigned char c = (unsigned char)line.ptr[i];
-        bool plain = (c >= ' ' && c != 0x7f) || c == '\n' || c == '\t';
-        fputc(plain ? c : ' ', stderr);
+    for (i = 0; i < text->len; i++) {
+        unsigned char c = (unsigned char)text->ptr[i];
+        unsigned char next =
+            i + 1 < text->len ? (unsigned char)text->ptr[i + 1] : 0;
+        if ((c < ' ' && c != '\n' && c != '\t') || c == 0x7f)
+            text->ptr[i] = ' ';
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F */
+            text->ptr[i] = text->ptr[i + 1] = ' ';
     }
-    fputc('\n', stderr);
+}
+
+/* Servers have a say in these lines. */
+static void print_error(hfsb_str line) {
+    hfsb_buf text = HFSB_INIT;
+    must(hfsb_buf_append(&text, line));
+    make_harmless(&text);
+    must(hfsb_buf_append_byte(&text, '\n'));
+    fwrite(text.ptr, 1, text.len, stderr);
+    hfsb_buf_free(&text);
 }
 
 int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
@@ -79,6 +92,7 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
         must(hfsb_buf_append(&text, hfsb_buf_str(&result->output)));
         if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
         must(hfsb_buf_append(&text, more));
+        if (isatty(STDOUT_FILENO)) make_harmless(&text);
         if (!result->success) print_error(hfsb_buf_str(&result->error));
     }
     code = put_out(hfsb_buf_str(&text));

@@ -4,68 +4,88 @@
 #include <stdio.h>
 #include <string.h>
 
+/* With --json the text is the output of a result; else it comes as it is. */
+static int put_text_out(hfsb_buf *text, hfsb_status st, const hfsb_err *err,
+                        bool json) {
+    hfsb_tool_result result = HFSB_INIT;
+    int              code;
+    if (json) {
+        result.output = *text;
+        memset(text, 0, sizeof *text);
+        return show_outcome(&result, st, err, true);
+    }
+    if (st == HFSB_OK) code = put_out(hfsb_buf_str(text));
+    else {
+        fprintf(stderr, "hfsb: %s\n", err->msg);
+        code = REFUSED;
+    }
+    hfsb_buf_free(text);
+    return code;
+}
+
 /* ---- json ---- */
 
 static int run_json(args *a) {
     hfsb_json_write_opts opts = HFSB_INIT;
     hfsb_json_doc        doc = HFSB_INIT;
     hfsb_buf             text = HFSB_INIT, out = HFSB_INIT;
-    hfsb_err             err;
+    hfsb_err             why, err = HFSB_INIT;
     const char          *file = NULL;
-    int                  code = REFUSED;
+    bool                 json = false;
+    hfsb_status          st;
     const option         options[] = {{"--pretty", OPTION_FLAG, &opts.pretty},
+                                      {"--json", OPTION_FLAG, &json},
                                       {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, &file)) return a->status;
-    if (read_input(file, &text, &err) != HFSB_OK) {
-        fprintf(stderr, "hfsb: %s\n", err.msg);
-    } else if (hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, &err) !=
-               HFSB_OK) {
-        fprintf(stderr, "hfsb: %s: %s\n",
-                file && strcmp(file, "-") != 0 ? file : "standard input",
-                err.msg);
-    } else {
+    st = read_input(file, &text, &err);
+    if (st == HFSB_OK &&
+        hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, &why) != HFSB_OK)
+        st = fail(&err, why.code, "%s: %s",
+                  file && strcmp(file, "-") != 0 ? file : "standard input",
+                  why.msg);
+    if (st == HFSB_OK) {
         must(hfsb_json_write(doc.root, &opts, &out, NULL));
-        must(hfsb_buf_append_byte(&out, '\n'));
-        code = put_out(hfsb_buf_str(&out));
+        if (!json) must(hfsb_buf_append_byte(&out, '\n'));
     }
     hfsb_json_free(&doc);
     hfsb_buf_free(&text);
-    hfsb_buf_free(&out);
-    return code;
+    return put_text_out(&out, st, &err, json);
 }
 
 /* ---- strip, truncate ---- */
 
-static const option no_options[] = {{NULL, OPTION_FLAG, NULL}};
-
-/* DONE unless standard input could not be read to its end. */
-static int check_input(void) {
-    if (!ferror(stdin)) return DONE;
-    fprintf(stderr, "hfsb: standard input cannot be read\n");
-    return REFUSED;
+/* HFSB_OK unless standard input could not be read to its end. */
+static hfsb_status check_input(hfsb_err *err) {
+    if (!ferror(stdin)) return HFSB_OK;
+    return fail(err, HFSB_IO, "standard input cannot be read");
 }
 
+/* Piece by piece, unless all of it is to be one result. */
 static int run_strip(args *a) {
     static char       piece[65536];
     hfsb_text_filter *filter;
     hfsb_buf          out = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st = HFSB_OK;
+    bool              json = false;
     size_t            n;
     int               code = DONE;
-    if (!take_all(a, no_options, NULL)) return a->status;
+    const option      options[] = {{"--json", OPTION_FLAG, &json},
+                                   {NULL, OPTION_FLAG, NULL}};
+    if (!take_all(a, options, NULL)) return a->status;
     filter = hfsb_text_filter_open(NULL);
     must(filter ? HFSB_OK : HFSB_NOMEM);
     while (code == DONE && (n = fread(piece, 1, sizeof piece, stdin)) > 0) {
-        hfsb_buf_truncate(&out, 0);
         must(hfsb_text_filter_write(filter, hfsb_str_make(piece, n), &out));
+        if (json) continue;
         code = put_out(hfsb_buf_str(&out));
-    }
-    if (code == DONE) code = check_input();
-    if (code == DONE) {
         hfsb_buf_truncate(&out, 0);
-        must(hfsb_text_filter_finish(filter, &out));
-        code = put_out(hfsb_buf_str(&out));
     }
+    if (code == DONE) st = check_input(&err);
+    if (code == DONE && st == HFSB_OK)
+        must(hfsb_text_filter_finish(filter, &out));
     hfsb_text_filter_close(filter);
+    if (code == DONE) return put_text_out(&out, st, &err, json);
     hfsb_buf_free(&out);
     return code;
 }
@@ -76,9 +96,12 @@ static int run_truncate(args *a) {
     hfsb_text_window *window;
     hfsb_utf8_stream  stream = HFSB_INIT;
     hfsb_buf          text = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st;
+    bool              json = false;
     size_t            n;
-    int               code;
     const option      options[] = {{"--limit", OPTION_COUNT, &limit.chars},
+                                   {"--json", OPTION_FLAG, &json},
                                    {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, NULL)) return a->status;
     window = hfsb_text_window_open(&limit, NULL);
@@ -90,55 +113,59 @@ static int run_truncate(args *a) {
                                     n < sizeof piece, &text));
         must(hfsb_text_window_write(window, hfsb_buf_str(&text)));
     } while (n == sizeof piece);
-    code = check_input();
-    if (code == DONE) {
-        hfsb_buf_truncate(&text, 0);
+    st = check_input(&err);
+    hfsb_buf_truncate(&text, 0);
+    if (st == HFSB_OK)
         must(hfsb_text_window_show(window, HFSB_LIT(""), &text));
-        code = put_out(hfsb_buf_str(&text));
-    }
     hfsb_text_window_close(window);
-    hfsb_buf_free(&text);
-    return code;
+    return put_text_out(&text, st, &err, json);
 }
 
 /* ---- classify ---- */
 
 static int run_classify(args *a) {
-    const char  *word = NULL, *kind;
-    bool         json = false;
-    const option options[] = {{"--json", OPTION_FLAG, &json},
-                              {NULL, OPTION_FLAG, NULL}};
+    const char      *word = NULL, *kind;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_json_writer w;
+    bool             json = false;
+    const option     options[] = {{"--json", OPTION_FLAG, &json},
+                                  {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, &word)) return a->status;
     if (!word) return usage(a, "which STRING?");
     kind = hfsb_script_kind_name(hfsb_script_classify(hfsb_cstr(word)));
-    if (json) printf("{\"kind\":\"%s\"}\n", kind);
-    else printf("%s\n", kind);
-    return fflush(stdout) == 0 ? DONE : REFUSED;
+    must(hfsb_buf_append(&result.output, hfsb_cstr(kind)));
+    begin_added(&w, &result);
+    put_str(&w, "kind", hfsb_cstr(kind));
+    end_added(&w);
+    return show_outcome(&result, HFSB_OK, NULL, json);
 }
 
 const cli_command command_json = {
     "json", "[OPTIONS] [FILE]", "check a JSON text and print it again",
     "    Check a JSON text from FILE or standard input and print it again;\n"
     "    exit 1 with the position when it is invalid.\n"
-    "    --pretty    for people to read\n",
+    "    --pretty    for people to read\n"
+    "    --json      print success, output (the text) and error\n",
     run_json};
 
 const cli_command command_strip = {
-    "strip", "", "clean the output of a command",
+    "strip", "[OPTIONS]", "clean the output of a command",
     "    Standard input to standard output without escape sequences, with\n"
-    "    rewritten lines (progress bars) as a terminal leaves them.\n",
+    "    rewritten lines (progress bars) as a terminal leaves them.\n"
+    "    --json    print success, output (the text) and error\n",
     run_strip};
 
 const cli_command command_truncate = {
     "truncate", "[OPTIONS]", "leave the middle of a long text out",
     "    Standard input to standard output; of a text that is too long only\n"
     "    the first quarter and the last three.\n"
-    "    --limit N    longest text shown whole, in characters (25,000)\n",
+    "    --limit N    longest text shown whole, in characters (25,000)\n"
+    "    --json       print success, output (the text) and error\n",
     run_truncate};
 
 const cli_command command_classify = {
     "classify", "[OPTIONS] STRING", "what a job's script is",
     "    What a job's script is: path, url, inline or command. A STRING\n"
     "    that may begin with \"-\" comes behind \"--\".\n"
-    "    --json    print it as {\"kind\":...}\n",
+    "    --json    print success, output, error and kind\n",
     run_classify};

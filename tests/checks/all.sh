@@ -18,8 +18,8 @@ all_begin=$(seconds)
 
 show() { # the part of a log that tells: the FAIL lines, what tests/run shows
          # of the programs that failed, and the end
-    grep -A 3 '^FAIL' "$1" | grep -v '^ok ' | head -n 40
-    sed -n '/^====/,$p' "$1" | grep -v '^ok ' | head -n 60
+    grep -a -A 3 '^FAIL' "$1" | grep -av '^ok ' | head -n 40
+    sed -n '/^====/,$p' "$1" | grep -av '^ok ' | head -n 60
     echo ...
     tail -n 20 "$1"
 }

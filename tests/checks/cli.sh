@@ -165,9 +165,17 @@ run strip 0 sh -c "printf '\033[31mred\033[0m 10%%\r\033[Kok' | '$hfsb' strip"
 same strip "$out" ok
 run truncate 0 sh -c "printf 0123456789 | '$hfsb' truncate --limit 4"
 same truncate "$out" "$(printf '0\n\n... (6 of 10 chars omitted, showing first 1 + last 3) ...\n789')"
+run 'strip --json' 0 sh -c "printf '\033[31mred\033[0m 10%%\r\033[Kok\n' | '$hfsb' strip --json"
+same 'strip --json' "$out" '{"success":true,"output":"ok\n","error":""}'
+run 'truncate --json' 0 sh -c "printf 0123456789 | '$hfsb' truncate --limit 4 --json"
+has 'truncate --json' "$out" '{"success":true,"output":"0\n\n... (6 of 10'
+run 'json --json' 0 sh -c "printf ' [1, 2]' | '$hfsb' json --json"
+same 'json --json' "$out" '{"success":true,"output":"[1,2]","error":""}'
+run 'json --json: invalid' 1 sh -c "printf '[1,' | '$hfsb' json --json"
+has 'json --json: invalid' "$out" '{"success":false,"output":"","error":"standard input: line 1'
 run 'truncate: bad limit' 2 "$hfsb" truncate --limit -5
 run classify 0 "$hfsb" classify --json -- train.py
-same classify "$out" '{"kind":"path"}'
+same classify "$out" '{"success":true,"output":"path","error":"","kind":"path"}'
 run classify 0 "$hfsb" classify -- 'print(1)'
 same classify "$out" inline
 run 'classify: nothing' 2 "$hfsb" classify

@@ -284,6 +284,11 @@ if have script; then
     has 'cp on a terminal' "$(tr '\r' '\n' < .tty)" '#] 100%'
     script -qec "'$hfsb' cp --json big :big2" /dev/null > .tty
     hasnt 'cp --json on a terminal' "$(cat .tty)" '#]'
+    printf 'red \033[31m\302\2331m\n' > work/escape
+    script -qec "'$hfsb' read escape" /dev/null > .tty
+    has 'read on a terminal' "$(cat .tty)" 'red  [31m  1m'
+    run 'read into a file' 0 "$hfsb" read escape
+    has 'read into a file' "$out" "$(printf '\033')[31m"
 else
     echo "skipped: no script(1), so no terminal"
 fi

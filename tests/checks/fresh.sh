@@ -1,7 +1,7 @@
 #!/bin/sh
 # A newcomer's first minutes: the project's files in an empty folder, `make`
-# and `make test`, with nothing in PATH but a compiler, make and the plain
-# POSIX utilities: no git, clang, python, bash. Others' test data is used when
+# and `make test`, with nothing in PATH but a compiler, make, the plain POSIX
+# utilities and base64, which every system brings: no git, clang, python, bash. Others' test data is used when
 # HFSB_TEST_DATA says where it is.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,7 +14,7 @@ mkdir "$top/bin" "$top/hfsb"
 git ls-files -co --exclude-standard | tar -cf - -T - |
     (cd "$top/hfsb" && tar -xf -)
 
-for t in sh cc gcc as ld make awk basename cat chmod cmp cp date diff \
+for t in sh cc gcc as ld make awk base64 basename cat chmod cmp cp date diff \
     cut dd dirname echo env expr false find getconf grep head id kill ln ls \
     mkdir mktemp mv nohup od printf ps pwd readlink rm rmdir sed seq setsid \
     sleep sort stat tail tee test touch tr true uname uniq wc yes; do
