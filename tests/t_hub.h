@@ -1,5 +1,6 @@
 /* t_hub.h - what the tests of the HUB share: a transport that answers from a
-   script and keeps what it was sent. No sockets, no waiting. */
+   script and keeps what it was sent (no sockets, no waiting), and calls that
+   several of them make. */
 #ifndef T_HUB_H
 #define T_HUB_H
 #include "t.h"
@@ -10,6 +11,14 @@
 #endif
 
 #define T_TOKEN "hf_goodtoken"
+#define T_BOX   "alice/sandbox-1a2b3c4d"
+
+/* Bodies that are no JSON, and what they are said to be. */
+#define T_HTML                                                         \
+    "<!DOCTYPE html>\n<html><head><title>503</title></head><body>Bad " \
+    "gateway</body></html>"
+#define T_PLAIN "Content-Type: text/plain"
+#define T_PAGE  "Content-Type: text/html; charset=utf-8"
 
 /* What comes back for one request. */
 typedef struct t_reply {
@@ -242,5 +251,113 @@ HFSBI_UNUSED static bool t_line(void *user, hfsb_str line, hfsb_str time) {
                             time.len ? time.ptr : "", (int)line.len,
                             line.len ? line.ptr : "") == HFSB_OK);
     return ++h->lines != h->line_limit;
+}
+
+HFSBI_UNUSED static bool t_any_line(void *user, hfsb_str line, hfsb_str time) {
+    (void)user, (void)line, (void)time;
+    return true;
+}
+
+/* Counts what is in a list. */
+HFSBI_UNUSED static bool t_each(void *user, const hfsb_json_value *item) {
+    (void)item;
+    ++*(size_t *)user;
+    return true;
+}
+
+HFSBI_UNUSED static hfsb_hub_pair t_pair(const char *key, const char *value,
+                                         const char *description) {
+    hfsb_hub_pair pair;
+    pair.key = t_s(key);
+    pair.value = t_s(value);
+    pair.description = t_s(description);
+    return pair;
+}
+
+/* ---- calls that several of them make, of T_BOX if of a Space ---- */
+
+HFSBI_UNUSED static hfsb_status t_whoami(t_hub *h) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status = hfsb_hub_whoami(h->hub, h->cancel, &doc, &h->err);
+    hfsb_json_free(&doc);
+    return status;
+}
+
+HFSBI_UNUSED static hfsb_status t_runtime(t_hub *h) {
+    hfsb_space_runtime runtime;
+    return hfsb_hub_runtime(h->hub, t_s(T_BOX), h->cancel, &runtime, &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_info(t_hub *h, const char *revision,
+                                       const char *expand) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status =
+        hfsb_hub_space(h->hub, t_s(T_BOX), t_s(revision), t_s(expand),
+                       h->cancel, &doc, &h->err);
+    hfsb_json_free(&doc);
+    return status;
+}
+
+HFSBI_UNUSED static hfsb_status t_duplicate(t_hub *h) {
+    hfsb_space_spec spec = HFSB_INIT;
+    hfsb_hub_pair   secrets[2];
+    memset(secrets, 0, sizeof secrets);
+    secrets[0].key = t_s("OTHER");
+    secrets[0].value = t_s("very-sec");
+    secrets[1].key = t_s("KEY");
+    secrets[1].value = t_s("very-secret-value");
+    spec.id = t_s(T_BOX);
+    spec.secrets = secrets;
+    spec.secret_count = 2;
+    return hfsb_hub_duplicate(h->hub, t_s("burtenshaw/sandbox"), &spec,
+                              h->cancel, &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_create(t_hub *h) {
+    hfsb_space_spec spec = HFSB_INIT;
+    spec.id = t_s(T_BOX);
+    return hfsb_hub_create(h->hub, &spec, h->cancel, &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_delete(t_hub *h) {
+    return hfsb_hub_delete(h->hub, t_s(T_BOX), h->cancel, &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_secret(t_hub *h) {
+    hfsb_hub_pair secret = HFSB_INIT;
+    secret.key = t_s("KEY");
+    secret.value = t_s("very-secret-value");
+    return hfsb_hub_set(h->hub, t_s(T_BOX), HFSB_HUB_SECRETS, &secret,
+                        h->cancel, &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_stored(t_hub *h, hfsb_hub_store store) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status =
+        hfsb_hub_stored(h->hub, t_s(T_BOX), store, h->cancel, &doc, &h->err);
+    hfsb_json_free(&doc);
+    return status;
+}
+
+HFSBI_UNUSED static hfsb_status t_pause(t_hub *h) {
+    return hfsb_hub_pause(h->hub, t_s(T_BOX), h->cancel, NULL, &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_restart_factory(t_hub *h) {
+    return hfsb_hub_restart(h->hub, t_s(T_BOX), true, h->cancel, NULL,
+                            &h->err);
+}
+
+HFSBI_UNUSED static hfsb_status t_job(t_hub *h) {
+    hfsb_job_spec spec = HFSB_INIT;
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      word = t_s("true");
+    hfsb_status   status;
+    spec.space = t_s("alice");
+    spec.command = &word;
+    spec.command_count = 1;
+    status = hfsb_hub_job_run(h->hub, &spec, h->cancel, &doc, &h->err);
+    hfsb_json_free(&doc);
+    return status;
 }
 #endif

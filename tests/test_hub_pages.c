@@ -2,25 +2,11 @@
    and where it all ends. */
 #include "t_hub.h"
 
-#define BOX "alice/sandbox-1a2b3c4d"
-
-static hfsb_status t_runtime(t_hub *h) {
-    hfsb_space_runtime runtime;
-    return hfsb_hub_runtime(h->hub, t_s(BOX), h->cancel, &runtime, &h->err);
-}
-
 /* ---- pages ---- */
 
 static bool t_count(void *user, const hfsb_json_value *item) {
     T_CHECK(hfsb_json_type_of(item) == HFSB_JSON_OBJECT);
     return ++*(size_t *)user != 3;
-}
-
-/* Any number of them. */
-static bool t_any(void *user, const hfsb_json_value *item) {
-    (void)item;
-    ++*(size_t *)user;
-    return true;
 }
 
 static hfsb_status t_spaces(t_hub *h, size_t *got) {
@@ -107,7 +93,7 @@ static void pages_without_end_are_not_all_there_is(void) {
         h.answer = t_page;
         t_pages = cases[i].pages;
         t_back = cases[i].back;
-        T_CHECK(hfsb_hub_spaces(h.hub, NULL, t_any, &got, NULL, &h.err) ==
+        T_CHECK(hfsb_hub_spaces(h.hub, NULL, t_each, &got, NULL, &h.err) ==
                 HFSB_REMOTE);
         T_CHECK(t_says(&h, t_back ? "its pages go in a circle"
                                   : "its pages have no end"));
@@ -118,7 +104,7 @@ static void pages_without_end_are_not_all_there_is(void) {
 
 static void a_redirect_keeps_the_token_at_home(void) {
     static const t_reply script[] = {
-        {"GET /api/spaces/" BOX "/runtime", 307,
+        {"GET /api/spaces/" T_BOX "/runtime", 307,
          "Location: /api/spaces/alice/new/runtime", NULL, HFSB_OK, false, 0},
         {"GET /api/spaces/alice/new/runtime", 307,
          "Location: http://other.test/x", NULL, HFSB_OK, false, 0},

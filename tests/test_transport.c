@@ -1,6 +1,6 @@
 /* The built-in transport keeps what every transport promises; tests/checks/
    tls.sh runs the same list through libcurl. */
-#include "t_transport.h"
+#include "t_transport_list.h"
 
 static void built_in_transport_conforms(void) {
     hfsb_net_opts  opts = HFSB_INIT;

@@ -3,7 +3,7 @@
      tls_client ports N      N ports that are free, a line each
      tls_client ready PORT   waits until someone listens there
      tls_client test         the tests; where things are is in variables: */
-#include "t_transport.h"
+#include "t_transport_list.h"
 
 #include "../hfsb_http_curl.h"
 
@@ -31,8 +31,8 @@ static const char *tls_at(const char *name) {
 enum { TLS_BIG = 24 * 1024 * 1024 };
 
 typedef struct tls_reply {
-    hfsb_status st;
     bool        sent, same; /* same: every byte is as tls_byte() has it */
+    hfsb_status st;
     int         status;
     char        protocol[16]; /* that nginx was spoken to in */
     hfsb_buf    body;         /* unless it is big */

@@ -47,7 +47,7 @@ object() { # compile $1 with the flags after it
 # uses is among them; gcc's comes with the code.)
 only_for() { # WHAT TOOL LANGUAGE
     case $1:$2:$3 in
-    O2:* | O3:* | fortified:*) ;;
+    O2:* | fortified:*) ;;
     *:clang:* | modules:*++:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
         echo -fsyntax-only ;;
     implementation:* | *:tcc:*) ;;
@@ -104,7 +104,6 @@ do_job() { # sets cc, link, run, warn, o before
             advice ;;
     no_assert) object $use/implementation.c -DNDEBUG ;;
     O2) object $use/implementation.c -O2 ;;
-    O3) object $use/static.c -O3 ;;
     fortified)
         object $use/implementation.c -O2 -D_FORTIFY_SOURCE=2 \
             -fstack-protector-strong ;;
@@ -149,7 +148,7 @@ jobs_for() { # $1: tool
           portable"
     case $1 in
     gcc)
-        for u in $uses no_assert two_files modules examples alone O2 O3 \
+        for u in $uses no_assert two_files modules examples alone \
             headers public_part; do
             echo "$u:$1:c99"
         done
@@ -175,8 +174,7 @@ jobs_for() { # $1: tool
     *) # m32, s390x, musl, tcc
         for u in static two_files pure; do
             echo "$u:$1:c99"
-        done
-        [ "$1" != m32 ] || echo "O2:$1:c17" ;;
+        done ;;
     esac
     case $1 in
     gcc | clang) ! has_curl "$1" || echo "curl:$1:c99" ;;

@@ -3,7 +3,7 @@
 # which has certificates of an authority made here and stands before
 # build/hfsb-server. A wrong host name, an expired certificate and an unknown
 # authority are refused; what every transport promises is kept (the list of
-# tests/t_transport.h).
+# tests/t_transport_list.h).
 #   HFSB_SERVER=FILE   another binary
 set -u
 cd "$(dirname "$0")/../.." || exit 1
