@@ -3,7 +3,7 @@
 # skipped; what `make check` and .ci/run run. Ends with
 #   N passed, N failed, N skipped
 # The whole output of each is in build/checks/NAME.log.
-#   FUZZ_SECONDS=N    seconds for each fuzz target (15)
+#   FUZZ_SECONDS=N    seconds for each fuzz target (10)
 #   GROWTH_MAX=N      largest input of the growth check, in bytes (512 KiB,
 #                     with two doublings, for the time it takes; growth.sh by
 #                     itself goes to 16 MiB with four)
@@ -67,8 +67,8 @@ item make-test sh tests/checks/fresh.sh
 waiting=$!
 item symbols sh tests/checks/symbols.sh
 item compile sh tests/checks/compile.sh
-wait $waiting
 item docs sh tests/checks/docs.sh
+wait $waiting
 item long-runs env HFSB_TEST_LONG=1 OUT=build/long sh tests/run file_root \
     proc_host_limits tools_output
 for way in $(sh tests/checks/sanitize.sh --list); do
@@ -76,7 +76,7 @@ for way in $(sh tests/checks/sanitize.sh --list); do
 done
 item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
     sh tests/checks/growth.sh
-item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-15}"
+item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-10}"
 
 count() { grep -c "^$1" "$logs/results"; }
 echo

@@ -48,7 +48,7 @@ object() { # compile $1 with the flags after it
 only_for() { # WHAT TOOL LANGUAGE
     case $1:$2:$3 in
     O2:* | fortified:*) ;;
-    *:clang:* | modules:*++:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
+    *:clang:* | modules:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
         echo -fsyntax-only ;;
     implementation:* | *:tcc:*) ;;
     pure:* | late:* | no_assert:*) echo -fsyntax-only ;;
@@ -162,7 +162,7 @@ jobs_for() { # $1: tool
         for std in c17 c2x; do echo "implementation:$1:$std"; done ;;
     g++)
         for u in declarations implementation static late pure portable \
-            cxx_caller modules headers; do
+            cxx_caller modules; do
             echo "$u:$1:c++17"
         done
         echo "implementation:$1:c++20" ;;

@@ -25,8 +25,9 @@ done
 cd "$top/hfsb" || exit 1
 # not `env -i`: a compiler may need its own variables
 PATH=$top/bin
-CFLAGS=-O1 # -O2 takes twice as long to compile, and is used elsewhere
-export PATH CFLAGS
+# -O2 takes twice as long to compile, and is used elsewhere
+CFLAGS=-O1 TEST_FLAGS=-O0
+export PATH CFLAGS TEST_FLAGS
 # the server and the command line: the other examples are compiled by make and
 # by compile.sh
 make PROGRAMS='examples/hfsb-server.c examples/hfsb.c' > "$top/log" 2>&1 &&

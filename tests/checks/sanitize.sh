@@ -18,21 +18,16 @@ system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
     test_check*.c test_tools*.c test_server*.c test_net*.c test_fetch.c \
     test_transport.c test_hub*.c test_sandbox*.c test_session*.c \
     test_fake_hub*.c)
-calm="test_file.c test_file_write.c test_record.c test_check.c
-      test_tools_args.c test_tools_files.c test_tools_read.c
-      test_server_fields.c test_server_api.c"
 # the modules that touch no OS, as the header joins them
 pure=$(sed -n '/^SOURCES="/,/"$/p' amalgamate.sh | tr ' "' '\n\n' |
     sed -n 's|^[a-z_0-9]*\.c$|src/&|p')
-names() { # all, pure, system (the others), light (pure, and calm of system),
-          # or a list of names
-    case $1 in all | pure | light | system) ;; *) echo "$1"; return ;; esac
+names() { # all, pure, system (the others), or a list of names
+    case $1 in all | pure | system) ;; *) echo "$1"; return ;; esac
     for t in $(cd tests && echo test_*.c); do
         kind=pure
         case " $(echo $system) " in *" $t "*) kind=system ;; esac
-        case $1:" $(echo $calm) " in light:*" $t "*) kind=pure ;; esac
         case $1:$kind in
-        all:* | system:system | pure:pure | light:pure) ;;
+        all:* | system:system | pure:pure) ;;
         *) continue ;;
         esac
         t=${t#test_}
@@ -51,7 +46,7 @@ suite() { # COMPILER FLAGS: a way to build that works here, or skipped
     # shellcheck disable=SC2086
     works $1 $2 || { echo "skipped: '$1' cannot do this here"; return 77; }
     # shellcheck disable=SC2086
-    CC=$1 CFLAGS=$(echo $2) OUT=build/sanitize/$way sh tests/run \
+    CC=$1 CFLAGS=$(echo $2) TEST_FLAGS=-O0 OUT=build/sanitize/$way sh tests/run \
         $(names "$which")
 }
 
@@ -80,8 +75,7 @@ way() { # in a subshell of its own
                 tools_read http server_api" ;;
     s390x | aarch64) which="base utf8 json number hash text text_window edit
                             diff http" ;;
-    joined) which="json_write text edit_calls file_write tools_files
-                   server_jobs" ;;
+    joined) which="json_write file_write session server_jobs" ;;
     tsan) which="check file_root proc_host proc_host_limits tools_host
                  tools_wake tools_jobs tools_once server_loop server_pool server_api
                  server_stream server_files_end net_faults sandbox_call
@@ -92,7 +86,11 @@ way() { # in a subshell of its own
                      proc_host proc_torture tools_jobs tools_tree
                      server_loop server_poller server_api server_files" ;;
     gcc-asan) which=system ;; # the pure ones: clang-asan
-    clang-asan | musl) which=light ;;
+    clang-asan) # most of the others: gcc-asan
+        which="$(names pure) file file_write tools_files server_api net fetch
+               hub_requests hub_logs sandbox_call session" ;;
+    musl) which="utf8 json text edit file file_write record tools_files
+                 http net sandbox_call server_api" ;;
     esac
     case $1 in
     msan | tsan | valgrind | s390x | aarch64) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
