@@ -401,8 +401,10 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
-                          "not have: use the one of hfsb_http_curl.h "
-                          "(needs libcurl).");
+                          "not have. Install libcurl (on Debian "
+                          "libcurl4-openssl-dev) and build again with make, "
+                          "or in a program of your own use the transport of "
+                          "hfsb_http_curl.h.");
     if ((call->body_read && call->body.ptr) ||
         hfsbi_net_is(call->method, "CONNECT"))
         return hfsbi_fail(err, HFSB_ARG, 0,
