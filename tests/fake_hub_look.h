@@ -102,30 +102,28 @@ static bool fh_give(hfsb_buf *out, const hfsb_buf *found) {
     return found != NULL;
 }
 
-HFSBI_UNUSED static bool fh_secret(fh_hub *hub, const char *id,
-                                   const char *key, hfsb_buf *out) {
+static bool fh_stored(fh_hub *hub, const char *id, bool secret,
+                      const char *key, hfsb_buf *out) {
     fh_space *s;
-    fh_pair  *p;
+    fh_pair  *p = NULL;
     bool      ok;
     fh_lock(hub);
     s = fh_find(hub, hfsb_cstr(id));
-    p = s ? fh_pair_find(s->secrets, hfsb_cstr(key)) : NULL;
+    if (s)
+        p = fh_pair_find(secret ? s->secrets : s->variables, hfsb_cstr(key));
     ok = fh_give(out, p ? &p->value : NULL);
     fh_unlock(hub);
     return ok;
 }
 
+HFSBI_UNUSED static bool fh_secret(fh_hub *hub, const char *id,
+                                   const char *key, hfsb_buf *out) {
+    return fh_stored(hub, id, true, key, out);
+}
+
 HFSBI_UNUSED static bool fh_variable(fh_hub *hub, const char *id,
                                      const char *key, hfsb_buf *out) {
-    fh_space *s;
-    fh_pair  *p;
-    bool      ok;
-    fh_lock(hub);
-    s = fh_find(hub, hfsb_cstr(id));
-    p = s ? fh_pair_find(s->variables, hfsb_cstr(key)) : NULL;
-    ok = fh_give(out, p ? &p->value : NULL);
-    fh_unlock(hub);
-    return ok;
+    return fh_stored(hub, id, false, key, out);
 }
 
 HFSBI_UNUSED static bool fh_file(fh_hub *hub, const char *id, const char *path,
