@@ -66,6 +66,13 @@ HFSBI_UNUSED static void sh_open(sh_world *w) {
     }
 }
 
+/* Opened, and its sandbox can be used. */
+HFSBI_UNUSED static void sh_ready(sh_world *w) {
+    hfsb_err err = HFSB_INIT;
+    sh_open(w);
+    T_CHECK(hfsb_session_wait_ready(w->session, NULL, &err) == HFSB_OK);
+}
+
 /* Closed well, and nothing is left on the Hub. */
 HFSBI_UNUSED static void sh_close(sh_world *w) {
     sn_close(w->session);

@@ -62,8 +62,7 @@ static void a_delete_is_one_request(void) {
         sh_world      w;
         hfsb_err      err = HFSB_INIT;
         sh_begin(&w, NULL);
-        sh_open(&w);
-        T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+        sh_ready(&w);
         fault.method = "DELETE";
         fault.status = statuses[i];
         fault.times = FH_ALWAYS;
@@ -100,10 +99,8 @@ static void a_create_deletes_in_three_requests(void) {
 static void a_delete_whose_answer_is_lost_is_done(void) {
     fh_fault_spec fault = HFSB_INIT;
     sh_world      w;
-    hfsb_err      err;
     sh_begin(&w, NULL);
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     fault.method = "DELETE";
     fault.path = NULL;
     fault.cut = FH_CLOSE;
@@ -127,8 +124,7 @@ static void a_hub_that_is_silent_does_not_hold_up_the_deleting(void) {
     fault.times = FH_ALWAYS;
     fh_fault(w.fh, &fault);
     w.opts.close_ms = 300;
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     begin = hfsb_clock_ms();
     T_CHECK(hfsb_session_close(w.session, &err) == HFSB_TIMEOUT);
     T_CHECK(hfsb_clock_ms() - begin < 2000);

@@ -243,8 +243,7 @@ static void deleting_is_tried_three_times(void) {
         hfsb_buf      id = HFSB_INIT;
         hfsb_status   st;
         sh_begin(&w, NULL);
-        sh_open(&w);
-        T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+        sh_ready(&w);
         T_CHECK(fh_space_id(w.fh, 0, &id));
         fault.method = "DELETE";
         fault.status = 403;
@@ -290,10 +289,8 @@ static void other_hardware_takes_the_place_of_the_preloaded_one(void) {
     sh_world w;
     tt_reply r = HFSB_INIT;
     hfsb_buf old = HFSB_INIT, id = HFSB_INIT;
-    hfsb_err err;
     sh_begin(&w, NULL);
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     T_CHECK(fh_space_id(w.fh, 0, &old));
     sn_call(&r, w.session, "sandbox_create",
             "hardware=s trackio_space_id=s trackio_project=s", "t4-small",
@@ -403,10 +400,8 @@ static void the_old_one_stays_when_the_new_one_fails(void) {
     tt_reply      r = HFSB_INIT;
     fh_fault_spec fault = HFSB_INIT;
     hfsb_buf      id = HFSB_INIT;
-    hfsb_err      err;
     sh_begin(&w, NULL);
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     T_CHECK(fh_space_id(w.fh, 0, &id));
     fault.path = DUPLICATE;
     fault.status = 403;
@@ -463,10 +458,8 @@ static void two_creates_at_once_make_one(void) {
     fh_fault_spec fault = HFSB_INIT;
     sh_world      w;
     sh_job        jobs[2];
-    hfsb_err      err;
     sh_begin(&w, NULL);
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     fh_forget(w.fh);
     fault.path = SECRETS;
     fault.delay_ms = 100;
@@ -496,10 +489,8 @@ static void the_old_one_is_deleted_when_its_last_call_is_done(void) {
     tt_reply      r = HFSB_INIT;
     fh_fault_spec fault = HFSB_INIT;
     hfsb_buf      old = HFSB_INIT;
-    hfsb_err      err;
     sh_begin(&w, NULL);
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     T_CHECK(fh_space_id(w.fh, 0, &old));
     fault.path = "edge:*/api/bash";
     fault.delay_ms = 500;
@@ -526,10 +517,8 @@ static void a_create_that_is_cancelled_leaves_what_was(void) {
     hfsb_cancel *cancel = NULL;
     hfsb_alloc   alloc = HFSB_INIT;
     hfsb_buf     id = HFSB_INIT;
-    hfsb_err     err;
     sh_begin(&w, NULL);
-    sh_open(&w);
-    T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
+    sh_ready(&w);
     T_CHECK(fh_space_id(w.fh, 0, &id));
     fh_stages(w.fh, NULL, "BUILDING");
     T_CHECK(hfsb_cancel_open(&alloc, &cancel, NULL) == HFSB_OK);
