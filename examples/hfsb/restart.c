@@ -49,9 +49,16 @@ static int run_pause(args *a) {
 
 /* ---- restart ---- */
 
-static bool is_stage(const hfsb_space_runtime *is, const char *list) {
-    const char *at = strstr(list, is->stage);
-    return is->stage[0] && at != NULL;
+/* What it does not come out of by itself. Stages that are not known here are
+   on the way to somewhere. */
+static bool has_failed(const hfsb_space_runtime *is) {
+    static const char *const failed[] = {"BUILD_ERROR", "RUNTIME_ERROR",
+                                         "CONFIG_ERROR", "NO_APP_FILE",
+                                         "DELETING"};
+    size_t                   i;
+    for (i = 0; i < sizeof failed / sizeof *failed; i++)
+        if (strcmp(is->stage, failed[i]) == 0) return true;
+    return false;
 }
 
 /* Until the Hub says that it runs, asked no sooner than after a while: at
@@ -63,9 +70,7 @@ static hfsb_status wait_running(client *c, const target *t, double wait,
     hfsb_status st = HFSB_OK;
     bool        asked = false;
     while (st == HFSB_OK && !(asked && strcmp(is->stage, "RUNNING") == 0)) {
-        if (asked &&
-            is_stage(is, " BUILD_ERROR RUNTIME_ERROR CONFIG_ERROR NO_APP_FILE"
-                         " DELETING "))
+        if (asked && has_failed(is))
             return fail(err, HFSB_REMOTE, "%s failed to start: %s %s",
                         t->id.ptr, is->stage, is->error);
         if (hfsb_clock_ms() >= until)

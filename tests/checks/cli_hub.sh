@@ -375,6 +375,14 @@ run pause 0 "$hfsb" pause "$id"
 same pause "$out" "$id  PAUSED"
 run restart 0 "$hfsb" restart --poll 0.05 --json "$id"
 same restart "$(value "$out" 'x["id"], x["stage"]')" "$id RUNNING"
+# one that is not known is waited for, though its name is part of another's
+fake POST stages '{"stages":"BUILD,BUILD,RUNNING"}' > /dev/null
+run 'restart, unknown stage' 0 "$hfsb" restart --poll 0.05 --json "$id"
+same 'restart, unknown stage' "$(value "$out" 'x["stage"]')" RUNNING
+fake POST stages '{"stages":"BUILD_ERROR"}' > /dev/null
+run 'restart that fails' 1 "$hfsb" restart --poll 0.05 --json "$id"
+has 'restart that fails' "$out" "failed to start: BUILD_ERROR"
+fake POST stages '{"stages":"RUNNING"}' > /dev/null
 run 'restart --no-wait' 0 "$hfsb" restart --no-wait "$id"
 run 'create --json' 0 "$hfsb" create --json --poll 0.05 --name box --owner acme
 second=$(value "$out" 'x["id"]')
