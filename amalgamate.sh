@@ -19,39 +19,48 @@ cd "$(dirname "$0")"
 
 PUBLIC="config.h"                    # before extern "C"
 HEADERS="base.h utf8.h json.h text.h hash.h path.h diff.h edit.h patch.h
-         http.h url.h"
+         http.h url.h regex.h"
 SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          json_tree.h json_string.c json_error.c json_keys.c json_parse.c
          json_read.c json_write.c text.c text_filter.c text_window.c hash.c
          path.c match.h diff.c view.c lines.c match.c indent.c compose.c
-         screen.c hint.c plan.c edit.c patch_parse.c patch_update.c patch.c
+         screen.c hint.c edit_plan.c edit.c patch_parse.c patch_update.c patch.c
          http_parts.h http_field.c http_target.c http_head.c http_chunk.c
-         http_parse.c http_date.c http_write.c url.c"
+         http_parse.c http_date.c http_write.c url.c regex_parts.h
+         regex_class.c regex_program.c regex_parse.c regex_nfa.c regex_dfa.c
+         regex.c glob.c ignore.h ignore.c"
 # What touches the OS; HFSB_PURE leaves it out.
 OS_HEADERS="file.h proc.h tools.h net.h hub.h sandbox.h session.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c
             file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
             proc_spawn.c proc.c proc_run.c record.h record.c check.h
-            check_python.c check_shell.c check.c tool.h job.c job_list.c
+            check_python.c check_shell.c check.c tool.h job.c job_sweep.c
+            job_list.c
             tools.c call.c tool_bash.c tool_read.c tool_write.c tool_patch.c
-            tool_table.c net_os.h net_parts.h net_cancel.c net_proxy.c
+            search.h search_rules.c search_walk.c search_show.c
+            search_lines.h search_lines.c tool_search.c tool_grep.c
+            tool_list.c tool_table.c plan.h plan.c net_os.h net_parts.h net_cancel.c net_proxy.c
             net_socket.c net_pool.c net.c fetch.c sse.c sha1.h sha1.c
             hub_parts.h hub_env.c hub_error.c hub_request.c hub.c hub_space.c
             hub_commit.c hub_logs.c hub_jobs.c sandbox_parts.h sandbox_call.h
             sandbox_request.c sandbox_arguments.c sandbox_seen.c
             sandbox_stream.c sandbox_try.c sandbox_call.c sandbox_files.c
             sandbox_handle.c sandbox_start.c sandbox_create.c sandbox_sweep.c
-            session_parts.h session_plan.c session_script.c session_preload.c
-            session_tools.c session.c"
+            session_parts.h session_script.c session_preload.c
+            session_jobs_run.c session_jobs.c session_tools.c session.c"
 # What hfsb_server.h adds to hfsb.h.
-SERVER_HEADERS="server.h"
+SERVER_HEADERS="server.h mcp.h"
 SERVER_SOURCES="server_os.h server_loop.h server_loop_parts.h server_poller.c
                 server_pool.c server_loop.c server_http.h server_conn.h
                 server_guard.c server_request.c server_reply.c server_conn.c
                 server_listen.c server.c server_sandbox.h server_fields.c
                 server_arguments.c server_stream.c server_call.c server_jobs.c
                 server_metrics.c server_files.h server_files.c
-                server_download.c server_upload.c server_sandbox.c"
+                server_download.c server_upload.c server_sandbox.c
+                server_mcp.h server_mcp_message.c server_mcp_reply.c
+                server_mcp_show.c server_mcp_list.c server_mcp_session.c
+                server_mcp_call.c server_mcp_tool.c server_mcp.c
+                server_mcp_stdio.c server_mcp_http.c server_mcp_remote.c"
 # What hfsb_http_curl.h adds: in a folder of its own, since only this part of
 # src/ needs libcurl to be compiled.
 CURL_HEADERS="curl/http_curl.h"

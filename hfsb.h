@@ -441,6 +441,15 @@ HFSB_API hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
                                          hfsb_json_type          type,
                                          const hfsb_json_value **out,
                                          hfsb_err               *err);
+/* The same, and a string that holds JSON of that type ("[1, 2]") is taken as
+   what was meant: it is parsed into *doc, all zero but for alloc before, which
+   the caller frees once *out is not needed any more. Also HFSB_NOMEM. */
+HFSB_API hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
+                                          const char *key, bool required,
+                                          hfsb_json_type          type,
+                                          hfsb_json_doc          *doc,
+                                          const hfsb_json_value **out,
+                                          hfsb_err               *err);
 
 /* ---- writing ---- */
 
@@ -1070,6 +1079,62 @@ HFSB_API hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference,
 /* True when both have the same scheme, host (in any case) and port. */
 HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 
+/* ---- src/regex.h ---- */
+/* ==== REGEX: patterns for lines and for paths, in linear time =========== */
+
+/* POSIX extended regular expressions over UTF-8, matched by an automaton: the
+   time is proportional to the text, whatever the pattern. `.` and brackets
+   stand for whole characters; a byte that is not UTF-8 is matched by none of
+   them. Besides POSIX: \w \W \s \S \d \D \b \B \< \>, (?:...), and *? +? ??
+   which select the same lines as * + ?. Back-references are refused. */
+typedef struct hfsb_regex hfsb_regex;
+
+typedef struct hfsb_regex_opts {
+    bool literal;     /* the pattern is a text to be found as it is */
+    bool ignore_case; /* of ASCII letters, and of others as far as they have
+                         one simple counterpart in Latin-1, Greek, Cyrillic */
+    size_t     max_states; /* of the automaton (0: 20,000) */
+    hfsb_alloc alloc;
+} hfsb_regex_opts;
+
+/* HFSB_OK; HFSB_ARG with what is wrong and where (err->pos); HFSB_LIMIT when
+   the pattern is too large once its {n,m} are written out; HFSB_NOMEM. opts
+   may be NULL. The pattern is copied. A pattern with line feeds never matches
+   them: lines are what is searched. */
+HFSB_API hfsb_status hfsb_regex_open(hfsb_str               pattern,
+                                     const hfsb_regex_opts *opts,
+                                     hfsb_regex **out, hfsb_err *err);
+HFSB_API void        hfsb_regex_close(hfsb_regex *regex);
+
+/* The leftmost-longest match in text, which is one line, from `from` on
+   (`^` is only at 0). False when there is none. One thread at a time. */
+HFSB_API bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
+                              size_t *begin, size_t *end);
+
+/* The first line of text, from `from` (the beginning of a line) on, in which
+   the pattern occurs: [*begin, *end) without its line feed and without a CR
+   before it. False when there is none. */
+HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
+                              size_t *begin, size_t *end);
+
+/* Patterns for paths with "/" between names: `*` and `?` stay within a name,
+   `**` as a whole name stands for any number of names, also none; [a-z], [!a]
+   and {one,two} as in a shell, nested; `\` takes the next one as it is. A
+   leading dot needs no dot in the pattern. Never backtracks. */
+typedef struct hfsb_glob hfsb_glob;
+
+/* As hfsb_regex_open(). */
+HFSB_API hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                    hfsb_glob **out, hfsb_err *err);
+HFSB_API void        hfsb_glob_close(hfsb_glob *glob);
+/* The whole of path must match. One thread at a time. */
+HFSB_API bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path);
+/* The folders that every match lies in: "src/main" of "src/main/" "*.c"; ""
+   when there is none. Good until close. */
+HFSB_API hfsb_str hfsb_glob_base(const hfsb_glob *glob);
+/* False when nothing beneath the folder at that path can match. */
+HFSB_API bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder);
+
 #ifndef HFSB_PURE
 
 /* ---- src/file.h ---- */
@@ -1513,6 +1578,8 @@ typedef struct hfsb_call_opts {
                         waits for its result or gets it again (empty: none).
                         For bash, write, edit, multi_edit and apply_patch; up
                         to 255 bytes. bash's `id` does the same */
+    bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
+                        mime_type and data (base64), not as an error */
     hfsb_tools_text_fn on_text; /* of bash */
     void              *user;
 } hfsb_call_opts;
@@ -2261,8 +2328,8 @@ hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
 /* ---- where the tools work ---- */
 
 typedef enum hfsb_runtime {
-    HFSB_RUNTIME_LOCAL,  /* on this machine; no sandbox_create */
-    HFSB_RUNTIME_SANDBOX /* on a Space; sandbox_create is offered */
+    HFSB_RUNTIME_LOCAL,  /* on this machine; no sandbox_create, no hf_jobs */
+    HFSB_RUNTIME_SANDBOX /* on a Space; both are offered */
 } hfsb_runtime;
 
 /* "local" or "sandbox"; else HFSB_ARG with a message that lists the two. */
@@ -2330,7 +2397,7 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
                                              hfsb_err          *err);
 
 /* One tool call of a model: the tools of the runtime, plan_tool and, in the
-   sandbox runtime, sandbox_create. As hfsb_tools_call() and
+   sandbox runtime, sandbox_create and hf_jobs. As hfsb_tools_call() and
    hfsb_sandbox_call(); waits first for a sandbox that is being made. cancel
    may be NULL; it ends the waiting, a sandbox_create (whose Space is deleted)
    and a command: here its processes are killed and what it printed is in the
@@ -2339,7 +2406,11 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
    sandbox_create makes a Space with other hardware or with trackio's values in
    the place of the one that was preloaded, which stays in use when that fails.
    Otherwise it is deleted, as soon as the last call that uses it is done. One
-   that sandbox_create made stays. */
+   that sandbox_create made stays.
+
+   hf_jobs runs jobs on the Hub and looks at them; they go on when the session
+   is closed. Secrets are named by the model and known to the session: HF_TOKEN
+   and those of spec; what a job prints is shown without them. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
@@ -5370,6 +5441,43 @@ hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
     return HFSB_OK;
 }
 
+/* What hides in a string: HFSB_OK with doc->root when it is of that type. */
+static hfsb_status hfsbi_json_arg_inner(hfsb_str text, hfsb_json_type type,
+                                        hfsb_json_doc *doc, hfsb_err *err) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_status          st;
+    how.unique_keys = true;
+    st = hfsb_json_parse(text, &how, doc, err);
+    if (st != HFSB_OK || hfsb_json_type_of(doc->root) == type) return st;
+    hfsb_json_free(doc);
+    return hfsbi_fail(err, HFSB_ARG, 0, "%s", "");
+}
+
+hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
+                                 const char *key, bool required,
+                                 hfsb_json_type type, hfsb_json_doc *doc,
+                                 const hfsb_json_value **out, hfsb_err *err) {
+    const hfsb_json_value *value;
+    hfsb_err               why = HFSB_INIT;
+    hfsb_str               text;
+    hfsb_status            st =
+        hfsbi_json_arg(object, key, required, type, &value, err);
+    if (st != HFSB_OK || !value) return st;
+    if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
+        return hfsb_json_arg_value(object, key, required, type, out, err);
+    text = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+    st = hfsbi_json_arg_inner(text, type, doc, &why);
+    if (st == HFSB_OK) {
+        *out = doc->root;
+        return hfsbi_ok(err);
+    }
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, key);
+    hfsbi_json_arg_wrong(key, hfsbi_json_a(type), value, err);
+    if (text.len && (text.ptr[0] == '[' || text.ptr[0] == '{') && why.msg[0])
+        hfsbi_err_add(err, ", which is not JSON: %s", why.msg);
+    return HFSB_ARG;
+}
+
 /* ---- src/json_write.c ---- */
 /* json_write.c - JSON text from a tree or call by call. Depends on: base,
    utf8, number. */
@@ -7585,7 +7693,7 @@ typedef struct hfsbi_place {
     size_t edit;
 } hfsbi_place;
 
-typedef struct hfsbi_plan {
+typedef struct hfsbi_edit_plan {
     hfsb_str              content;
     const hfsb_edit      *edits;
     size_t                count;
@@ -7597,10 +7705,10 @@ typedef struct hfsbi_plan {
     unsigned              rungs; /* bit of each rung used */
     bool                  stripped, reindented;
     hfsb_err             *err;
-} hfsbi_plan;
+} hfsbi_edit_plan;
 
 /* Adds the places of one edit, or says in plan->err why there are none. */
-HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index);
+HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index);
 
 /* ---- patch: its sections and hunks ---- */
 
@@ -10683,13 +10791,13 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                       : "");
 }
 
-/* ---- src/plan.c ---- */
-/* plan.c - one edit: checked, searched, refused or turned into places with
-   their new text. Depends on: base, text, path, view, lines, match, compose,
-   screen, hint. */
+/* ---- src/edit_plan.c ---- */
+/* edit_plan.c - one edit: checked, searched, refused or turned into places
+   with their new text. Depends on: base, text, path, view, lines, match,
+   compose, screen, hint. */
 /* One edit of the plan while it is looked at. */
 typedef struct hfsbi_case {
-    hfsbi_plan      *plan;
+    hfsbi_edit_plan *plan;
     const hfsb_edit *edit;
     size_t           index;
     hfsbi_file       file;
@@ -10739,7 +10847,7 @@ static bool hfsbi_equal_any_case(hfsb_str a, hfsb_str b) {
     return a.len == b.len;
 }
 
-static bool hfsbi_is_prose(const hfsbi_plan *plan) {
+static bool hfsbi_is_prose(const hfsbi_edit_plan *plan) {
     hfsb_str suffix =
         plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
     return hfsbi_equal_any_case(suffix, HFSB_LIT(".md")) ||
@@ -10875,7 +10983,7 @@ static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
 
 static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
                                    size_t mark) {
-    hfsbi_plan  *plan = c->plan;
+    hfsbi_edit_plan *plan = c->plan;
     hfsbi_place *p = (hfsbi_place *)hfsbi_array_grow(
         &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
         sizeof *p);
@@ -11016,7 +11124,7 @@ static hfsb_status hfsbi_refuse_indent(const hfsbi_case *c,
 static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
                                        const hfsbi_script *script,
                                        hfsbi_match        *match) {
-    hfsbi_plan *plan = c->plan;
+    hfsbi_edit_plan *plan = c->plan;
     hfsbi_sink  sink = hfsbi_sink_begin(&plan->texts);
     size_t      line = 0;
     hfsb_status st;
@@ -11145,7 +11253,7 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
     return st == HFSB_OK ? hfsbi_compose_all(c) : st;
 }
 
-HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
+HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     hfsbi_case  c;
     hfsb_status st;
     memset(&c, 0, sizeof c);
@@ -11170,7 +11278,8 @@ HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
 }
 
 /* ---- src/edit.c ---- */
-/* edit.c - apply one or many edits. Depends on: base, json, text, diff, plan. */
+/* edit.c - apply one or many edits. Depends on: base, json, text, diff,
+   edit_plan. */
 hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
                                hfsb_err *err) {
     if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
@@ -11260,7 +11369,7 @@ static void hfsbi_sort_places(hfsbi_place *p, size_t count) {
     }
 }
 
-static hfsb_status hfsbi_check_overlap(const hfsbi_plan *plan) {
+static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
     size_t i;
     for (i = 1; i < plan->place_count; i++) {
         const hfsbi_place *a = plan->places + i - 1, *b = plan->places + i;
@@ -11276,15 +11385,15 @@ static hfsb_status hfsbi_check_overlap(const hfsbi_plan *plan) {
     return HFSB_OK;
 }
 
-static hfsb_str hfsbi_place_text(const hfsbi_plan *plan,
-                                 const hfsbi_place *p) {
+static hfsb_str hfsbi_place_text(const hfsbi_edit_plan *plan,
+                                 const hfsbi_place     *p) {
     return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
                           p->text_pos + p->text_len);
 }
 
 /* The new length, and whether any place changes anything; false when the
    length overflows. */
-static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
+static bool hfsbi_plan_size(const hfsbi_edit_plan *plan, size_t *size,
                             bool *changed) {
     size_t i;
     *size = plan->content.len;
@@ -11301,13 +11410,13 @@ static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
     return true;
 }
 
-static hfsb_status hfsbi_refuse_no_change(const hfsbi_plan *plan) {
+static hfsb_status hfsbi_refuse_no_change(const hfsbi_edit_plan *plan) {
     return hfsbi_fail(plan->err, HFSB_REFUSED, 0,
                       "The edit changes nothing: the file already reads like "
                       "that. Nothing was changed.");
 }
 
-static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
+static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
     hfsbi_sink  sink = hfsbi_sink_begin(out);
     size_t      i, pos = 0, size;
     bool        changed;
@@ -11333,7 +11442,8 @@ static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
 
 /* ---- the report ---- */
 
-static void hfsbi_write_note(const hfsbi_plan *plan, hfsb_edit_result *r) {
+static void hfsbi_write_note(const hfsbi_edit_plan *plan,
+                             hfsb_edit_result      *r) {
     static const char *const text[] = {
         NULL, NULL, NULL,
         "(matched after trimming trailing whitespace)",
@@ -11356,7 +11466,7 @@ static void hfsbi_write_note(const hfsbi_plan *plan, hfsb_edit_result *r) {
                               i ? " " : "", parts[i]);
 }
 
-static void hfsbi_fill_spans(const hfsbi_plan *plan, hfsb_str text,
+static void hfsbi_fill_spans(const hfsbi_edit_plan *plan, hfsb_str text,
                              hfsb_span *spans) {
     size_t i, pos = 0, line = 1, old_pos = 0;
     for (i = 0; i < plan->place_count; i++) {
@@ -11377,7 +11487,7 @@ static void hfsbi_fill_spans(const hfsbi_plan *plan, hfsb_str text,
     }
 }
 
-static hfsb_status hfsbi_report(const hfsbi_plan *plan, hfsb_str text,
+static hfsb_status hfsbi_report(const hfsbi_edit_plan *plan, hfsb_str text,
                                 hfsb_edit_result *r) {
     hfsb_diff_opts diff = HFSB_INIT;
     r->diff.alloc = plan->alloc;
@@ -11404,7 +11514,7 @@ void hfsb_edit_result_free(hfsb_edit_result *r) {
 
 /* ---- all of it ---- */
 
-static hfsb_status hfsbi_run_plan(hfsbi_plan *plan, hfsb_buf *out,
+static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
                                   hfsb_edit_result *result) {
     size_t      i, mark = out->len;
     hfsb_status st = HFSB_OK;
@@ -11430,8 +11540,8 @@ hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
                             size_t count, const hfsb_edit_opts *opts,
                             hfsb_buf *out, hfsb_edit_result *result,
                             hfsb_err *err) {
-    hfsbi_plan  plan;
-    hfsb_status st;
+    hfsbi_edit_plan plan;
+    hfsb_status     st;
     hfsbi_ok(err);
     if (result) memset(result, 0, sizeof *result);
     if (!count)
@@ -14248,6 +14358,2829 @@ bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
            hfsb_http_same(a->host, b->host);
 }
 
+/* ---- src/regex_parts.h ---- */
+/* What the files of the regex module share: a pattern is read into a tree,
+   the tree becomes a program of states that read bytes (an NFA), and the
+   program is run either state by state or through a table that is filled in
+   as the text needs it (a DFA). Private. */
+
+/* Longest pattern and deepest nesting that is read; most repeats in {n,m},
+   as in GNU grep. */
+#define HFSBI_REGEX_PATTERN 65536u
+#define HFSBI_REGEX_DEPTH   200u
+#define HFSBI_REGEX_REPEAT  32767u
+#define HFSBI_REGEX_STATES  20000u
+/* Bytes that the table of a DFA may take before it is begun anew. */
+#define HFSBI_REGEX_CACHE (2u << 20)
+
+/* ---- sets of characters ---- */
+
+typedef struct hfsbi_regex_range {
+    uint32_t low, high;
+} hfsbi_regex_range;
+
+typedef struct hfsbi_ranges {
+    hfsbi_regex_range *items;
+    size_t       count, cap;
+    hfsb_alloc   alloc;
+    bool         failed; /* no memory: the set is not complete */
+} hfsbi_ranges;
+
+HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
+/* In order and without overlaps. */
+HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set);
+/* All other scalar values. The set must be in order, and is again. */
+HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set);
+/* Takes [low, high] out of a set in order. */
+HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
+                                  uint32_t high);
+/* Adds to each character the one that differs from it in case only. */
+HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set);
+/* Adds the class of that name (alpha, digit ...); false: no such class. With
+   fold, upper and lower are both. */
+HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold);
+/* What \w \s \d stand for, and their opposites in capitals. */
+HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
+/* The other case of a character; itself when it has none. */
+HFSBI_FN uint32_t hfsbi_other_case(uint32_t code);
+/* Letters, digits and the underscore. */
+HFSBI_FN bool hfsbi_regex_is_word(uint32_t code);
+
+/* ---- the program ---- */
+
+typedef enum hfsbi_op {
+    HFSBI_OP_BYTE,   /* reads the byte `arg`, goes to out */
+    HFSBI_OP_CLASS,  /* reads a byte as node `arg` says: out at its end */
+    HFSBI_OP_SPLIT,  /* goes to out and to other */
+    HFSBI_OP_ASSERT, /* goes to out where the border `arg` is */
+    HFSBI_OP_MATCH
+} hfsbi_op;
+
+/* Borders between characters. */
+typedef enum hfsbi_regex_border {
+    HFSBI_LINE_BEGIN,
+    HFSBI_LINE_END,
+    HFSBI_WORD_BORDER,
+    HFSBI_WORD_INSIDE, /* \B */
+    HFSBI_WORD_BEGIN,
+    HFSBI_WORD_END
+} hfsbi_regex_border;
+
+/* What is known about a place. */
+#define HFSBI_AT_PREV_WORD 1u
+#define HFSBI_AT_NEXT_WORD 2u
+#define HFSBI_AT_BEGIN     4u
+#define HFSBI_AT_END       8u
+
+typedef struct hfsbi_state {
+    uint32_t op; /* hfsbi_op */
+    uint32_t arg, out, other;
+} hfsbi_state;
+
+/* A set of characters as an automaton over the bytes of UTF-8. Its nodes are
+   kept once; each use of the set has as many states as the set has nodes, in
+   the same order, so that a step within it is a step by the same distance. */
+#define HFSBI_EDGE_END 0xFFFFFFFFu
+typedef struct hfsbi_edge {
+    unsigned char low, high;
+    uint32_t      target; /* node, or HFSBI_EDGE_END */
+} hfsbi_edge;
+
+typedef struct hfsbi_node {
+    uint32_t edge, edges; /* first, and how many */
+} hfsbi_node;
+
+typedef struct hfsbi_class {
+    uint32_t node, nodes, root;
+} hfsbi_class;
+
+typedef struct hfsbi_program {
+    hfsb_alloc    alloc;
+    hfsbi_state  *states;
+    hfsbi_edge   *edges;
+    hfsbi_node   *nodes;
+    hfsbi_class  *classes;
+    size_t        state_count, state_cap, edge_count, edge_cap;
+    size_t        node_count, node_cap, class_count, class_cap;
+    size_t        max_states, steps;
+    uint32_t      start;
+    bool          whole;    /* the whole text must match, and is no line */
+    bool          words;    /* it looks at the borders of words */
+    unsigned char map[256]; /* bytes that no state tells apart have one kind */
+    unsigned char sample[256]; /* a byte of each kind */
+    uint32_t      kinds;
+    hfsb_status   status;
+} hfsbi_program;
+
+/* Makes a class of a set in order; its number. */
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
+                                      const hfsbi_ranges *set);
+/* The class of all bytes but one, whether they are UTF-8 or not. */
+HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
+                                      unsigned char  but);
+/* Where a byte leads from a node: false when nowhere. */
+HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
+                              unsigned char byte, uint32_t *target);
+HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
+
+/* ---- the tree ---- */
+
+typedef enum hfsbi_tree_kind {
+    HFSBI_TREE_EMPTY,
+    HFSBI_TREE_BYTE,   /* value: one byte */
+    HFSBI_TREE_CHAR,   /* value: a character */
+    HFSBI_TREE_CLASS,  /* value: of the program */
+    HFSBI_TREE_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_TREE_LIST,   /* children one after the other */
+    HFSBI_TREE_EITHER, /* any of the children */
+    HFSBI_TREE_REPEAT  /* the child, min to max times */
+} hfsbi_tree_kind;
+
+#define HFSBI_TREE_MANY 0xFFFFFFFFu /* as max: without end */
+
+/* Children are linked from the last to the first: states are made from the
+   end of the pattern to its beginning. */
+typedef struct hfsbi_tree_node {
+    hfsbi_tree_kind kind;
+    uint32_t        value, min, max;
+    uint32_t        child, sibling; /* 0: none */
+} hfsbi_tree_node;
+
+typedef struct hfsbi_regex_nodes {
+    hfsbi_program   *program;
+    hfsbi_tree_node *nodes; /* 0 is never a child */
+    size_t           count, cap;
+    hfsbi_ranges     set; /* for one class at a time */
+    bool             fold;
+} hfsbi_regex_nodes;
+
+HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree, hfsbi_program *program);
+HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree);
+/* All give a node; 0, and program->status set, when there is no memory. */
+HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
+                                 uint32_t value);
+HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
+                                    uint32_t min, uint32_t max);
+/* A character, or with fold the class of both its cases. */
+HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code);
+/* The class of tree->set, which is emptied, or of all other characters; in
+   neither case is `never` among them. */
+HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
+                                   uint32_t never);
+HFSBI_FN void     hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
+                                    uint32_t child);
+
+/* Reads a pattern into a tree: its root in *root. */
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err);
+
+typedef struct hfsbi_reader {
+    hfsb_str    text;
+    size_t      at;
+    size_t      depth;
+    hfsbi_regex_nodes *tree;
+    hfsb_err   *err;
+    hfsb_status status;
+    bool        glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+} hfsbi_reader;
+
+/* Fails the reader, once. */
+HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
+                                       size_t pos, const char *message);
+/* The character at r->at, which moves behind it. */
+HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
+/* A bracket expression; r->at is behind its "[". */
+HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
+
+/* Makes the states of a tree; program->status tells. */
+HFSBI_FN void hfsbi_program_make(hfsbi_program    *program,
+                                 const hfsbi_regex_nodes *tree, uint32_t root);
+/* The longest text that stands in every match, appended to out; *pure when
+   it is all there is to match. */
+HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree, uint32_t root,
+                                        hfsb_buf *out, bool *pure);
+
+/* ---- running it ---- */
+
+/* A set of states that knows the order in which they came, and where in the
+   text the match that each would end has begun. */
+typedef struct hfsbi_states {
+    uint32_t *dense, *sparse;
+    size_t   *begin;
+    uint32_t  count;
+} hfsbi_states;
+
+typedef struct hfsbi_dfa_state {
+    uint32_t key, len; /* its states: keys[key .. key+len) */
+    uint32_t flags, hash;
+    uint32_t chain; /* next with the same bucket, plus one; 0: none */
+} hfsbi_dfa_state;
+
+#define HFSBI_DFA_BUCKETS 1024u
+
+typedef struct hfsbi_runner {
+    const hfsbi_program *program;
+    hfsb_alloc           alloc;
+    hfsbi_states         now, then;
+    uint32_t            *stack;
+    /* the table: a row for each state, a column for each kind of byte and
+       one for the end of the text */
+    uint32_t        *next;
+    hfsbi_dfa_state *states;
+    uint32_t        *keys;
+    uint32_t        *buckets;
+    size_t           next_cap, state_cap, key_cap, state_count, key_count;
+    size_t           max_bytes; /* of all four together */
+    size_t           columns;
+    size_t           since; /* bytes read since the table was begun anew */
+    size_t   waste;   /* times that it was full too early, one after another */
+    size_t   flushes; /* times that it was begun anew */
+    size_t   without; /* bytes to be read without the table */
+    uint32_t start;   /* row, or one of HFSBI_DFA_... */
+} hfsbi_runner;
+
+/* To be freed also when it fails. */
+HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *runner,
+                                       const hfsbi_program *program);
+HFSBI_FN void        hfsbi_runner_free(hfsbi_runner *runner);
+
+HFSBI_FN bool hfsbi_border_holds(uint32_t border, unsigned place);
+/* Adds the state and what can be reached from it without reading. With
+   `open` borders that depend on what comes next stay in the set. */
+HFSBI_FN void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
+                                  uint32_t state, size_t begin, unsigned place,
+                                  bool open);
+/* The state that reading byte leads to; false: none. */
+HFSBI_FN bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
+                               unsigned char byte, uint32_t *out);
+
+/* Leftmost-longest match by simulation: needs no memory. With `any` it stops
+   at the first one it meets. */
+HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
+                             bool any, size_t *begin, size_t *end);
+/* True when one of the states reads something: more could follow. */
+HFSBI_FN bool hfsbi_states_read(const hfsbi_program *program,
+                                const hfsbi_states  *set);
+/* Whether the text matches as a whole; with `beginning`, whether a longer one
+   could that begins with it and a slash. */
+HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *runner, hfsb_str text,
+                              bool beginning);
+
+typedef enum hfsbi_scan {
+    HFSBI_SCAN_NONE,
+    HFSBI_SCAN_FOUND,
+    HFSBI_SCAN_CANNOT /* the table is of no use here */
+} hfsbi_scan;
+
+/* Reads lines of text from *at, the beginning of one, on, up to the first in
+   which the program matches; *at is then in that line (or its line feed), or
+   where it could not go on. */
+HFSBI_FN hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *runner, hfsb_str text,
+                                    size_t *at);
+/* As hfsbi_nfa_whole(). */
+HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *runner, hfsb_str text,
+                                    bool beginning);
+
+/* ---- the handles ---- */
+
+struct hfsb_regex {
+    hfsbi_program program;
+    hfsbi_runner  runner;
+    hfsb_buf      literal;  /* stands in every match */
+    bool          pure;     /* and is all there is */
+    bool          never;    /* it holds a line feed: no line does */
+    size_t        crowd;    /* places of the literal that were close to each
+                              other and of no use, one after another */
+    size_t        straight; /* bytes to be read without looking for it */
+};
+
+struct hfsb_glob {
+    hfsbi_program program;
+    hfsbi_runner  runner;
+    hfsb_buf      base;
+};
+
+/* ---- globs ---- */
+
+/* hfsb_glob_open(); with `git` as in .gitignore: no braces, and "**" as in
+   gitignore(5). */
+HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                     bool git, hfsb_glob **out, hfsb_err *err);
+
+/* ---- src/regex_class.c ---- */
+/* regex_class.c - sets of characters, and their automata over the bytes of
+   UTF-8. Depends on: base, utf8. */
+/* ---- sets ---- */
+
+HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
+                               uint32_t high) {
+    void *grown;
+    if (set->failed) return;
+    grown = hfsbi_array_grow(&set->alloc, set->items, &set->cap,
+                             set->count + 1, sizeof *set->items);
+    if (!grown) {
+        set->failed = true;
+        return;
+    }
+    set->items = (hfsbi_regex_range *)grown;
+    set->items[set->count].low = low;
+    set->items[set->count++].high = high;
+}
+
+static int hfsbi_range_order(const void *a, const void *b) {
+    const hfsbi_regex_range *x = (const hfsbi_regex_range *)a;
+    const hfsbi_regex_range *y = (const hfsbi_regex_range *)b;
+    return x->low < y->low ? -1 : x->low > y->low;
+}
+
+HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
+    hfsbi_regex_range *r = set->items;
+    size_t       i, n = 0;
+    if (set->count < 2) return;
+    qsort(r, set->count, sizeof *r, hfsbi_range_order);
+    for (i = 1; i < set->count; i++) {
+        if (r[i].low <= r[n].high || r[i].low == r[n].high + 1) {
+            if (r[i].high > r[n].high) r[n].high = r[i].high;
+        } else {
+            r[++n] = r[i];
+        }
+    }
+    set->count = n + 1;
+}
+
+HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
+    size_t   i, count = set->count;
+    uint32_t low = 0;
+    for (i = 0; i < count && !set->failed; i++) {
+        hfsbi_regex_range r = set->items[i];
+        if (r.low > low) hfsbi_ranges_add(set, low, r.low - 1);
+        low = r.high + 1;
+    }
+    if (low <= 0x10FFFF) hfsbi_ranges_add(set, low, 0x10FFFF);
+    if (set->failed) return;
+    set->count -= count;
+    memmove(set->items, set->items + count, set->count * sizeof *set->items);
+}
+
+HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
+                                  uint32_t high) {
+    size_t i, count = set->count, kept = 0;
+    for (i = 0; i < count && !set->failed; i++) {
+        hfsbi_regex_range r = set->items[i];
+        if (r.high < low || r.low > high) {
+            set->items[kept++] = r;
+            continue;
+        }
+        if (r.low < low) hfsbi_ranges_add(set, r.low, low - 1);
+        if (r.high > high) hfsbi_ranges_add(set, high + 1, r.high);
+    }
+    if (set->failed) return;
+    memmove(set->items + kept, set->items + count,
+            (set->count - count) * sizeof *set->items);
+    set->count -= count - kept;
+    hfsbi_ranges_sort(set);
+}
+
+/* ---- case ---- */
+
+HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
+    if (c < 0xC0 || c > 0x52F) return c;
+    if (c <= 0xFE) /* Latin-1, without the signs among its letters */
+        return c == 0xD7 || c == 0xDF || c == 0xF7 ? c : c ^ 0x20u;
+    if (c >= 0x391 && c <= 0x3AB && c != 0x3A2) return c + 0x20;
+    if (c >= 0x3B1 && c <= 0x3CB && c != 0x3C2) return c - 0x20;
+    if (c == 0x386 || c == 0x3AC) return c ^ 0x386u ^ 0x3ACu;
+    if (c >= 0x388 && c <= 0x38A) return c + 37;
+    if (c >= 0x3AD && c <= 0x3AF) return c - 37;
+    if (c == 0x38C || c == 0x3CC) return c ^ 0x38Cu ^ 0x3CCu;
+    if (c == 0x38E || c == 0x38F) return c + 63;
+    if (c == 0x3CD || c == 0x3CE) return c - 63;
+    if (c >= 0x400 && c <= 0x40F) return c + 80;
+    if (c >= 0x450 && c <= 0x45F) return c - 80;
+    if (c >= 0x410 && c <= 0x42F) return c + 32;
+    if (c >= 0x430 && c <= 0x44F) return c - 32;
+    if ((c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || c >= 0x4D0)
+        return c ^ 1u; /* pairs */
+    if (c >= 0x4C1 && c <= 0x4CE) return c & 1u ? c + 1 : c - 1;
+    if (c == 0x4C0 || c == 0x4CF) return c ^ 0x4C0u ^ 0x4CFu;
+    return c;
+}
+
+HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
+    size_t i, count = set->count;
+    for (i = 0; i < count && !set->failed; i++) {
+        hfsbi_regex_range r = set->items[i];
+        uint32_t    c;
+        for (c = r.low; c <= r.high && c < 0x530; c++)
+            if (hfsbi_other_case(c) != c)
+                hfsbi_ranges_add(set, hfsbi_other_case(c),
+                                 hfsbi_other_case(c));
+    }
+}
+
+/* ---- named classes ---- */
+
+/* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
+   less their punctuation where a block has much of it. */
+static const hfsbi_regex_range hfsbi_letters[] = {
+    {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
+    {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
+    {0x370, 0x374},     {0x376, 0x377},    {0x37A, 0x37D},   {0x37F, 0x37F},
+    {0x386, 0x386},     {0x388, 0x3F5},    {0x3F7, 0x481},   {0x48A, 0x556},
+    {0x560, 0x588},     {0x5D0, 0x5EA},    {0x620, 0x669},   {0x66E, 0x6D3},
+    {0x6EE, 0x6FC},     {0x710, 0x74A},    {0x780, 0x7B1},   {0x900, 0x963},
+    {0x966, 0x96F},     {0x971, 0xDF3},    {0xE01, 0xE3A},   {0xE40, 0xE4E},
+    {0xE50, 0xE59},     {0xE81, 0xEDF},    {0x1000, 0x1049}, {0x1050, 0x10FA},
+    {0x10FC, 0x135F},   {0x1380, 0x138F},  {0x13A0, 0x13FD}, {0x1780, 0x17D3},
+    {0x1E00, 0x1FBC},   {0x1FC2, 0x1FCC},  {0x1FD0, 0x1FDB}, {0x1FE0, 0x1FEC},
+    {0x1FF2, 0x1FFC},   {0x2C00, 0x2CE4},  {0x2D00, 0x2D6F}, {0x3005, 0x3007},
+    {0x3031, 0x3035},   {0x3041, 0x3096},  {0x309D, 0x309F}, {0x30A1, 0x30FA},
+    {0x30FC, 0x318E},   {0x31A0, 0x31BF},  {0x31F0, 0x31FF}, {0x3400, 0x4DBF},
+    {0x4E00, 0xA48C},   {0xA640, 0xA66E},  {0xA722, 0xA788}, {0xAC00, 0xD7A3},
+    {0xF900, 0xFAD9},   {0xFB00, 0xFB17},  {0xFB1D, 0xFB28}, {0xFE70, 0xFEFC},
+    {0xFF10, 0xFF19},   {0xFF21, 0xFF3A},  {0xFF41, 0xFF5A}, {0xFF66, 0xFFDC},
+    {0x1D400, 0x1D7FF}, {0x20000, 0x323AF}};
+
+/* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
+   in the C library. */
+static const hfsbi_regex_range hfsbi_blanks[] = {{0x1680, 0x1680}, {0x2000, 0x2006},
+                                           {0x2008, 0x200A}, {0x2028, 0x2029},
+                                           {0x205F, 0x205F}, {0x3000, 0x3000}};
+
+#define HFSBI_REGEX_COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
+                            uint32_t code) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table[middle].high < code) low = middle + 1;
+        else high = middle;
+    }
+    return low < count && table[low].low <= code;
+}
+
+HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
+    if (c < 0x80)
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               (c >= '0' && c <= '9') || c == '_';
+    return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
+}
+
+static void hfsbi_ranges_table(hfsbi_ranges *set, const hfsbi_regex_range *table,
+                               size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        hfsbi_ranges_add(set, table[i].low, table[i].high);
+}
+
+/* upper or lower: a letter with another case, on that side of it; those of
+   the alphabets that have cases at all. */
+static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
+    uint32_t c;
+    for (c = 'A'; c < 0x530; c++) {
+        uint32_t other = hfsbi_other_case(c);
+        if (other != c && (other > c) == upper) hfsbi_ranges_add(set, c, c);
+    }
+    if (!upper) hfsbi_ranges_add(set, 0xDF, 0xDF);
+}
+
+/* The part of a class that lies in ASCII, as pairs of bounds. */
+typedef struct hfsbi_named {
+    const char *name;
+    const char *ascii;
+    bool        letters, blanks; /* and beyond ASCII */
+    int         seen;            /* 1 print, 2 graph, 3 punct */
+} hfsbi_named;
+
+static const hfsbi_named hfsbi_named_classes[] = {
+    {"alpha", "AZaz", true, false, 0},
+    {"digit", "09", false, false, 0},
+    {"alnum", "09AZaz", true, false, 0},
+    {"space", "\t\r  ", false, true, 0},
+    {"blank", "\t\t  ", false, false, 0},
+    {"punct", "!/:@[`{~", false, false, 3},
+    {"xdigit", "09AFaf", false, false, 0},
+    {"cntrl", "\001\037\177\177", false, false, 0},
+    {"word", "09AZ__az", true, false, 0},
+    {"print", " ~", false, false, 1},
+    {"graph", "!~", false, false, 2}};
+
+/* Characters beyond ASCII that can be seen: all but the controls; and for
+   graph but white space, for punct but letters and digits as well. */
+static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
+    hfsbi_ranges out = HFSB_INIT;
+    out.alloc = set->alloc;
+    hfsbi_ranges_add(&out, 0, 0x9F);
+    if (graph)
+        hfsbi_ranges_table(&out, hfsbi_blanks, HFSBI_REGEX_COUNT(hfsbi_blanks));
+    if (punct)
+        hfsbi_ranges_table(&out, hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters));
+    hfsbi_ranges_sort(&out);
+    hfsbi_ranges_negate(&out);
+    hfsbi_ranges_table(set, out.items, out.count);
+    if (out.failed) set->failed = true;
+    hfsbi_array_free(&out.alloc, out.items, out.cap, sizeof *out.items);
+}
+
+HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
+    size_t      i;
+    const char *p;
+    bool        upper = hfsb_str_equal(name, HFSB_LIT("upper"));
+    if (upper || hfsb_str_equal(name, HFSB_LIT("lower"))) {
+        hfsbi_ranges_case(set, upper);
+        if (fold) hfsbi_ranges_case(set, !upper);
+        return true;
+    }
+    for (i = 0; i < HFSBI_REGEX_COUNT(hfsbi_named_classes); i++) {
+        const hfsbi_named *n = &hfsbi_named_classes[i];
+        if (!hfsb_str_equal(name, hfsb_cstr(n->name))) continue;
+        for (p = n->ascii; *p; p += 2)
+            hfsbi_ranges_add(set, (unsigned char)p[0], (unsigned char)p[1]);
+        if (n->letters)
+            hfsbi_ranges_table(set, hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters));
+        if (n->blanks)
+            hfsbi_ranges_table(set, hfsbi_blanks, HFSBI_REGEX_COUNT(hfsbi_blanks));
+        if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
+        if (n->name[0] == 'c') { /* NUL is no bound in a string */
+            hfsbi_ranges_add(set, 0, 0);
+            hfsbi_ranges_add(set, 0x80, 0x9F);
+        }
+        return true;
+    }
+    return false;
+}
+
+HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter) {
+    char         small = hfsbi_lower(letter);
+    const char  *name = small == 'w'   ? "word"
+                        : small == 's' ? "space"
+                                       : "digit";
+    hfsbi_ranges own = HFSB_INIT;
+    own.alloc = set->alloc;
+    hfsbi_ranges_named(&own, hfsb_cstr(name), false);
+    hfsbi_ranges_sort(&own);
+    if (letter != small) hfsbi_ranges_negate(&own);
+    hfsbi_ranges_table(set, own.items, own.count);
+    if (own.failed) set->failed = true;
+    hfsbi_array_free(&own.alloc, own.items, own.cap, sizeof *own.items);
+}
+
+/* ---- to bytes ---- */
+
+typedef struct hfsbi_weaver {
+    hfsbi_program      *program;
+    const hfsbi_ranges *set;
+    uint32_t            first;   /* node of this class */
+    uint32_t            full[4]; /* plus one: nodes that take any
+                                    continuation of so many bytes */
+} hfsbi_weaver;
+
+/* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
+static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
+                             uint32_t high) {
+    const hfsbi_regex_range *r = w->set->items;
+    size_t             a = 0, b = w->set->count;
+    while (a < b) {
+        size_t middle = a + (b - a) / 2;
+        if (r[middle].high < low) a = middle + 1;
+        else b = middle;
+    }
+    if (a == w->set->count || r[a].low > high) return 0;
+    return r[a].low <= low && r[a].high >= high ? 2 : 1;
+}
+
+/* An equal node of this class, or HFSBI_EDGE_END. */
+static uint32_t hfsbi_weave_same(const hfsbi_weaver *w,
+                                 const hfsbi_edge *edges, uint32_t count) {
+    const hfsbi_program *p = w->program;
+    size_t               i, k, tries = 64;
+    for (i = p->node_count; i > w->first && tries > 0; i--, tries--) {
+        const hfsbi_edge *other = p->edges + p->nodes[i - 1].edge;
+        if (p->nodes[i - 1].edges != count) continue;
+        for (k = 0; k < count; k++)
+            if (edges[k].low != other[k].low ||
+                edges[k].high != other[k].high ||
+                edges[k].target != other[k].target)
+                break;
+        if (k == count) return (uint32_t)(i - 1);
+    }
+    return HFSBI_EDGE_END;
+}
+
+static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
+                                 uint32_t count) {
+    hfsbi_program *p = w->program;
+    void          *grown;
+    uint32_t       same = hfsbi_weave_same(w, edges, count);
+    if (same != HFSBI_EDGE_END) return same;
+    grown = hfsbi_array_grow(&p->alloc, p->edges, &p->edge_cap,
+                             p->edge_count + count + 1, sizeof *p->edges);
+    if (grown) p->edges = (hfsbi_edge *)grown;
+    if (grown)
+        grown = hfsbi_array_grow(&p->alloc, p->nodes, &p->node_cap,
+                                 p->node_count + 1, sizeof *p->nodes);
+    if (!grown) {
+        p->status = HFSB_NOMEM;
+        return w->first;
+    }
+    p->nodes = (hfsbi_node *)grown;
+    if (count) memcpy(p->edges + p->edge_count, edges, count * sizeof *edges);
+    p->nodes[p->node_count].edge = (uint32_t)p->edge_count;
+    p->nodes[p->node_count].edges = count;
+    p->edge_count += count;
+    return (uint32_t)p->node_count++;
+}
+
+/* Adds an edge, or widens the last one. */
+static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
+                             uint32_t target) {
+    hfsbi_edge *last = *count ? &edges[*count - 1] : NULL;
+    if (last && last->target == target && last->high + 1u == byte) {
+        last->high = (unsigned char)byte;
+        return;
+    }
+    edges[*count].low = edges[*count].high = (unsigned char)byte;
+    edges[(*count)++].target = target;
+}
+
+/* The node that takes any `more` continuation bytes. */
+static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
+    hfsbi_edge edge;
+    if (w->full[more]) return w->full[more] - 1;
+    edge.low = 0x80;
+    edge.high = 0xBF;
+    edge.target = more == 1 ? HFSBI_EDGE_END : hfsbi_weave_full(w, more - 1);
+    w->full[more] = hfsbi_weave_node(w, &edge, 1) + 1;
+    return w->full[more] - 1;
+}
+
+/* The node for the characters of the set in [base, base + 64^more) that are
+   not below `least`, or HFSBI_EDGE_END when a byte decides (more is 0). */
+static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
+                                 uint32_t least) {
+    hfsbi_edge edges[64];
+    uint32_t   count = 0, size = 1u << 6 * (more - 1), byte;
+    for (byte = 0; byte < 64; byte++) {
+        uint32_t low = base + byte * size, high = low + size - 1, target;
+        int      share;
+        if (high < least) continue;
+        share = hfsbi_weave_share(w, low, high);
+        if (share == 0) continue;
+        if (more == 1) target = HFSBI_EDGE_END;
+        else if (share == 2) target = hfsbi_weave_full(w, more - 1);
+        else target = hfsbi_weave_part(w, low, more - 1, least);
+        hfsbi_weave_edge(edges, &count, 0x80u + byte, target);
+    }
+    return hfsbi_weave_node(w, edges, count);
+}
+
+/* The edges of lead bytes low..high, which `more` bytes follow. */
+static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
+                              uint32_t *count, unsigned low, unsigned high,
+                              unsigned more, uint32_t least) {
+    unsigned byte;
+    uint32_t mask = 0x3Fu >> more;
+    for (byte = low; byte <= high; byte++) {
+        uint32_t base = (byte & mask) << 6 * more, target;
+        uint32_t end = base + (1u << 6 * more) - 1;
+        int share = hfsbi_weave_share(w, base < least ? least : base, end);
+        if (share == 0) continue;
+        if (share == 2 && base >= least) target = hfsbi_weave_full(w, more);
+        else target = hfsbi_weave_part(w, base, more, least);
+        hfsbi_weave_edge(edges, count, byte, target);
+    }
+}
+
+/* Room for one more class. */
+static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
+    void *grown = hfsbi_array_grow(
+        &program->alloc, program->classes, &program->class_cap,
+        program->class_count + 1, sizeof *program->classes);
+    if (!grown) {
+        program->status = HFSB_NOMEM;
+        return false;
+    }
+    program->classes = (hfsbi_class *)grown;
+    w->program = program;
+    w->first = (uint32_t)program->node_count;
+    return true;
+}
+
+/* The class whose root has these edges. */
+static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
+                                uint32_t count) {
+    hfsbi_program *p = w->program;
+    hfsbi_class   *c = &p->classes[p->class_count];
+    c->root = hfsbi_weave_node(w, edges, count);
+    c->node = w->first;
+    c->nodes = (uint32_t)p->node_count - w->first;
+    return (uint32_t)p->class_count++;
+}
+
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
+                                      const hfsbi_ranges *set) {
+    hfsbi_edge   edges[256];
+    hfsbi_weaver w = HFSB_INIT;
+    uint32_t     count = 0;
+    unsigned     byte;
+    if (!hfsbi_weave_begin(&w, program)) return 0;
+    w.set = set;
+    for (byte = 0; byte < 0x80; byte++)
+        if (hfsbi_weave_share(&w, byte, byte))
+            hfsbi_weave_edge(edges, &count, byte, HFSBI_EDGE_END);
+    hfsbi_weave_leads(&w, edges, &count, 0xC2, 0xDF, 1, 0x80);
+    hfsbi_weave_leads(&w, edges, &count, 0xE0, 0xEF, 2, 0x800);
+    hfsbi_weave_leads(&w, edges, &count, 0xF0, 0xF4, 3, 0x10000);
+    return hfsbi_weave_end(&w, edges, count);
+}
+
+HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
+                                      unsigned char  but) {
+    hfsbi_edge   edges[2];
+    hfsbi_weaver w = HFSB_INIT;
+    uint32_t     count = 0;
+    unsigned     byte;
+    if (!hfsbi_weave_begin(&w, program)) return 0;
+    for (byte = 0; byte < 256; byte++)
+        if (byte != but) hfsbi_weave_edge(edges, &count, byte, HFSBI_EDGE_END);
+    return hfsbi_weave_end(&w, edges, count);
+}
+
+HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
+                              unsigned char byte, uint32_t *target) {
+    const hfsbi_edge *e = program->edges + program->nodes[node].edge;
+    uint32_t          low = 0, high = program->nodes[node].edges;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (e[middle].high < byte) low = middle + 1;
+        else high = middle;
+    }
+    if (low == program->nodes[node].edges || e[low].low > byte) return false;
+    *target = e[low].target;
+    return true;
+}
+
+/* ---- src/regex_program.c ---- */
+/* regex_program.c - the tree of a pattern, and the states made of it.
+   Depends on: base, utf8, regex_class. */
+/* ---- the tree ---- */
+
+HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree, hfsbi_program *program) {
+    memset(tree, 0, sizeof *tree);
+    tree->program = program;
+    tree->set.alloc = program->alloc;
+    hfsbi_tree_add(tree, HFSBI_TREE_EMPTY, 0);
+}
+
+HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree) {
+    const hfsb_alloc *alloc = &tree->program->alloc;
+    hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
+    hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
+                     sizeof *tree->set.items);
+}
+
+HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
+                                 uint32_t value) {
+    hfsbi_tree_node *n;
+    void            *grown =
+        hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
+                         tree->count + 1, sizeof *tree->nodes);
+    if (!grown) {
+        tree->program->status = HFSB_NOMEM;
+        return 0;
+    }
+    tree->nodes = (hfsbi_tree_node *)grown;
+    n = &tree->nodes[tree->count];
+    memset(n, 0, sizeof *n);
+    n->kind = kind;
+    n->value = value;
+    return (uint32_t)tree->count++;
+}
+
+/* True when min and max are those of * + ? or of no repeat at all: then a
+   repeat of a repeat is one. */
+static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
+    return min <= 1 && (max == 1 || max == HFSBI_TREE_MANY);
+}
+
+HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
+                                    uint32_t min, uint32_t max) {
+    uint32_t id;
+    if (tree->program->status != HFSB_OK) return 0;
+    if (min == 1 && max == 1) return child;
+    if (hfsbi_repeat_is_simple(min, max)) {
+        hfsbi_tree_node *n = &tree->nodes[child];
+        if (n->kind == HFSBI_TREE_REPEAT &&
+            hfsbi_repeat_is_simple(n->min, n->max)) {
+            n->min *= min;
+            if (max > n->max) n->max = max;
+            return child;
+        }
+    }
+    id = hfsbi_tree_add(tree, HFSBI_TREE_REPEAT, 0);
+    if (!id) return 0;
+    tree->nodes[id].min = min;
+    tree->nodes[id].max = max;
+    tree->nodes[id].child = child;
+    return id;
+}
+
+HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
+                                   uint32_t never) {
+    hfsbi_ranges *set = &tree->set;
+    uint32_t      class_id;
+    if (tree->fold) hfsbi_ranges_fold(set);
+    hfsbi_ranges_sort(set);
+    if (negate) hfsbi_ranges_negate(set);
+    hfsbi_ranges_remove(set, 0xD800, 0xDFFF);
+    hfsbi_ranges_remove(set, never, never);
+    if (set->failed) tree->program->status = HFSB_NOMEM;
+    if (tree->program->status != HFSB_OK) return 0;
+    class_id = hfsbi_program_class(tree->program, set);
+    set->count = 0;
+    return hfsbi_tree_add(tree, HFSBI_TREE_CLASS, class_id);
+}
+
+HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code) {
+    uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
+    /* a line feed is in no line: a class without characters */
+    if (other == code && (code != '\n' || tree->program->whole))
+        return hfsbi_tree_add(tree, HFSBI_TREE_CHAR, code);
+    hfsbi_ranges_add(&tree->set, code, code);
+    return hfsbi_tree_class(tree, false, '\n');
+}
+
+HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
+                                uint32_t child) {
+    if (!list || !child) return;
+    tree->nodes[child].sibling = tree->nodes[list].child;
+    tree->nodes[list].child = child;
+}
+
+/* ---- the text that every match holds ---- */
+
+typedef struct hfsbi_run {
+    const hfsbi_regex_nodes *tree;
+    char             *bytes; /* filled from its end */
+    size_t            size, len;
+    hfsb_buf         *best;
+    bool              pure;
+    hfsb_status       status;
+} hfsbi_run;
+
+static void hfsbi_run_close(hfsbi_run *run) {
+    hfsb_str s = hfsb_str_make(run->bytes + run->size - run->len, run->len);
+    if (run->len > run->best->len && run->status == HFSB_OK) {
+        hfsb_buf_truncate(run->best, 0);
+        run->status = hfsb_buf_append(run->best, s);
+    }
+    run->len = 0;
+}
+
+static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
+    const hfsbi_tree_node *n = &run->tree->nodes[id];
+    char                   bytes[4];
+    size_t                 count = 1;
+    uint32_t               child;
+    switch (n->kind) {
+    case HFSBI_TREE_EMPTY: return;
+    case HFSBI_TREE_BYTE:
+    case HFSBI_TREE_CHAR:
+        bytes[0] = (char)(unsigned char)n->value;
+        if (n->kind == HFSBI_TREE_CHAR)
+            count = hfsb_utf8_encode(n->value, bytes);
+        run->len += count;
+        memcpy(run->bytes + run->size - run->len, bytes, count);
+        return;
+    case HFSBI_TREE_LIST:
+        for (child = n->child; child; child = run->tree->nodes[child].sibling)
+            hfsbi_run_walk(run, child);
+        return;
+    case HFSBI_TREE_BORDER: run->pure = false; return;
+    case HFSBI_TREE_REPEAT:
+        run->pure = false;
+        hfsbi_run_close(run);
+        if (n->min > 0) hfsbi_run_walk(run, n->child);
+        hfsbi_run_close(run);
+        return;
+    default: /* a class, or one of several */
+        run->pure = false;
+        hfsbi_run_close(run);
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree, uint32_t root,
+                                        hfsb_buf *out, bool *pure) {
+    const hfsb_alloc *alloc = &tree->program->alloc;
+    hfsbi_run         run = HFSB_INIT;
+    run.tree = tree;
+    run.size = tree->count * 4;
+    run.bytes = (char *)hfsbi_array(alloc, run.size, 1);
+    if (!run.bytes) return HFSB_NOMEM;
+    run.best = out;
+    run.pure = true;
+    run.status = HFSB_OK;
+    hfsbi_run_walk(&run, root);
+    hfsbi_run_close(&run);
+    hfsbi_array_free(alloc, run.bytes, run.size, 1);
+    *pure = run.pure;
+    return run.status;
+}
+
+/* ---- the states ---- */
+
+static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
+                                uint32_t out, uint32_t other) {
+    void *grown;
+    if (p->status != HFSB_OK) return 0;
+    if (p->state_count >= p->max_states) {
+        p->status = HFSB_LIMIT;
+        return 0;
+    }
+    grown = hfsbi_array_grow(&p->alloc, p->states, &p->state_cap,
+                             p->state_count + 1, sizeof *p->states);
+    if (!grown) {
+        p->status = HFSB_NOMEM;
+        return 0;
+    }
+    p->states = (hfsbi_state *)grown;
+    p->states[p->state_count].op = (uint32_t)op;
+    p->states[p->state_count].arg = arg;
+    p->states[p->state_count].out = out;
+    p->states[p->state_count].other = other;
+    return (uint32_t)p->state_count++;
+}
+
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+                           uint32_t id, uint32_t next);
+
+static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
+                                uint32_t next) {
+    char   bytes[4];
+    size_t n = hfsb_utf8_encode(code, bytes);
+    while (n-- > 0)
+        next = hfsbi_state_add(p, HFSBI_OP_BYTE, (unsigned char)bytes[n], next,
+                               0);
+    return next;
+}
+
+static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
+                                 uint32_t next) {
+    hfsbi_class c = p->classes[class_id];
+    uint32_t    first = (uint32_t)p->state_count, i;
+    for (i = 0; i < c.nodes; i++)
+        hfsbi_state_add(p, HFSBI_OP_CLASS, c.node + i, next, 0);
+    return first + (c.root - c.node);
+}
+
+static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+                                  const hfsbi_tree_node *n, uint32_t next) {
+    uint32_t at = next, count = n->min, i;
+    if (n->max == HFSBI_TREE_MANY) {
+        uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
+        at = hfsbi_emit(p, tree, n->child, loop);
+        if (p->status != HFSB_OK) return 0;
+        p->states[loop].out = at;
+        if (count == 0) return loop;
+        count--; /* the loop's own round is the last of them */
+    } else {
+        for (i = n->min; i < n->max && p->status == HFSB_OK; i++) {
+            at = hfsbi_emit(p, tree, n->child, at);
+            at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, at, next);
+        }
+    }
+    for (i = 0; i < count && p->status == HFSB_OK; i++)
+        at = hfsbi_emit(p, tree, n->child, at);
+    return at;
+}
+
+/* Makes the states of a node, which go on to state `next`; gives the first.
+   From the end to the beginning: nothing has to be patched later. */
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+                           uint32_t id, uint32_t next) {
+    const hfsbi_tree_node *n = &tree->nodes[id];
+    uint32_t               child, at;
+    /* repeats of nothing make no states, but take their time */
+    if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
+    if (p->status != HFSB_OK) return 0;
+    switch (n->kind) {
+    case HFSBI_TREE_EMPTY: break;
+    case HFSBI_TREE_BYTE:
+        return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
+    case HFSBI_TREE_CHAR: return hfsbi_emit_char(p, n->value, next);
+    case HFSBI_TREE_CLASS: return hfsbi_emit_class(p, n->value, next);
+    case HFSBI_TREE_BORDER:
+        if (n->value >= HFSBI_WORD_BORDER) p->words = true;
+        return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
+    case HFSBI_TREE_LIST:
+        for (child = n->child; child; child = tree->nodes[child].sibling)
+            next = hfsbi_emit(p, tree, child, next);
+        break;
+    case HFSBI_TREE_EITHER:
+        at = hfsbi_emit(p, tree, n->child, next);
+        for (child = tree->nodes[n->child].sibling; child;
+             child = tree->nodes[child].sibling)
+            at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
+                                 hfsbi_emit(p, tree, child, next), at);
+        return at;
+    case HFSBI_TREE_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
+    default: break;
+    }
+    return next;
+}
+
+/* ---- kinds of bytes ---- */
+
+/* Marks that a kind begins at low, and another behind high. */
+static void hfsbi_kinds_cut(bool *cut, unsigned low, unsigned high) {
+    cut[low] = true;
+    if (high < 255) cut[high + 1] = true;
+}
+
+static void hfsbi_kinds_make(hfsbi_program *p) {
+    bool     cut[256] = HFSB_INIT;
+    size_t   i;
+    unsigned byte, kind = 0;
+    for (i = 0; i < p->state_count; i++)
+        if (p->states[i].op == HFSBI_OP_BYTE)
+            hfsbi_kinds_cut(cut, p->states[i].arg, p->states[i].arg);
+    for (i = 0; i < p->edge_count; i++)
+        hfsbi_kinds_cut(cut, p->edges[i].low, p->edges[i].high);
+    if (!p->whole) {
+        hfsbi_kinds_cut(cut, '\n', '\n');
+        hfsbi_kinds_cut(cut, '\r', '\r');
+    }
+    for (byte = 1; p->words && byte < 256; byte++)
+        if (byte == 0x80 ||
+            (byte < 0x80 && hfsbi_regex_is_word(byte) != hfsbi_regex_is_word(byte - 1)))
+            cut[byte] = true;
+    for (byte = 0; byte < 256; byte++) {
+        if (byte > 0 && cut[byte]) kind++;
+        p->map[byte] = (unsigned char)kind;
+        p->sample[kind] = (unsigned char)byte;
+    }
+    p->kinds = kind + 1;
+}
+
+HFSBI_FN void hfsbi_program_make(hfsbi_program    *program,
+                                 const hfsbi_regex_nodes *tree, uint32_t root) {
+    uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
+    program->start = hfsbi_emit(program, tree, root, end);
+    if (program->status == HFSB_OK) hfsbi_kinds_make(program);
+}
+
+HFSBI_FN void hfsbi_program_free(hfsbi_program *p) {
+    hfsbi_array_free(&p->alloc, p->states, p->state_cap, sizeof *p->states);
+    hfsbi_array_free(&p->alloc, p->edges, p->edge_cap, sizeof *p->edges);
+    hfsbi_array_free(&p->alloc, p->nodes, p->node_cap, sizeof *p->nodes);
+    hfsbi_array_free(&p->alloc, p->classes, p->class_cap, sizeof *p->classes);
+}
+
+/* ---- src/regex_parse.c ---- */
+/* regex_parse.c - reads POSIX extended regular expressions, as GNU grep -E
+   does, and what models write besides. Depends on: base, utf8, regex_class,
+   regex_program. */
+/* ---- what is shared with brackets ---- */
+
+HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
+                                       size_t pos, const char *message) {
+    if (r->status == HFSB_OK)
+        r->status = hfsbi_fail(r->err, code, pos, "%s", message);
+    return r->status;
+}
+
+HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r) {
+    unsigned long code;
+    bool          valid;
+    size_t        n = hfsb_utf8_step(r->text, r->at, &code, &valid);
+    if (!valid)
+        hfsbi_reader_fail(r, HFSB_ARG, r->at,
+                          "The pattern is not UTF-8 here. Search for such "
+                          "bytes with a literal pattern.");
+    r->at += n;
+    return (uint32_t)code;
+}
+
+/* The byte at r->at + ahead; NUL behind the end. */
+static char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
+    return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
+}
+
+/* ---- escapes ---- */
+
+static const char hfsbi_refuse_back[] =
+    "Back-references such as \\1 are not supported: they cannot be matched "
+    "in linear time. Write the repeated text out, or search for a looser "
+    "pattern and compare the lines found.";
+
+/* Sentences for the escapes of other dialects. */
+static const char *hfsbi_escape_advice(char c) {
+    switch (c) {
+    case 'p':
+    case 'P':
+        return "\\p{...} is not supported. Use a class such as [[:alpha:]], "
+               "[[:upper:]], [[:punct:]] or \\w.";
+    case 'x':
+    case 'u':
+    case 'N':
+        return "Characters by number (\\x41) are not supported: write the "
+               "character itself.";
+    case 'n':
+        return "\\n matches nothing: lines are searched one by one, without "
+               "their line feeds. Use ^ and $ for the ends of a line.";
+    case 'k':
+    case 'g': return hfsbi_refuse_back;
+    case 'Q':
+    case 'E':
+        return "\\Q...\\E is not supported: search with the literal option, "
+               "or put a backslash before each special character.";
+    default:
+        return "A backslash before this letter means nothing here. For the "
+               "letter itself leave the backslash out; there are \\w \\W \\s "
+               "\\S \\d \\D \\b \\B \\< \\> \\t.";
+    }
+}
+
+/* The border that \c stands for; false: it is none. */
+static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
+    switch (c) {
+    case 'b': *border = HFSBI_WORD_BORDER; return true;
+    case 'B': *border = HFSBI_WORD_INSIDE; return true;
+    case '<': *border = HFSBI_WORD_BEGIN; return true;
+    case '>': *border = HFSBI_WORD_END; return true;
+    case '`':
+    case 'A': *border = HFSBI_LINE_BEGIN; return true;
+    case '\'':
+    case 'z':
+    case 'Z': *border = HFSBI_LINE_END; return true;
+    default: return false;
+    }
+}
+
+/* What \c stands for as a single character; NUL: none. */
+static char hfsbi_escape_control(char c) {
+    switch (c) {
+    case 't': return '\t';
+    case 'r': return '\r';
+    case 'f': return '\f';
+    case 'v': return '\v';
+    case 'e': return 27;
+    default: return '\0';
+    }
+}
+
+static bool hfsbi_regex_is_alnum(char c) {
+    return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
+           (unsigned char)c < 0x80;
+}
+
+/* r->at is behind the backslash. */
+static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
+    hfsbi_regex_border border;
+    char         c = hfsbi_reader_peek(r, 0);
+    size_t       pos = r->at - 1;
+    if (r->at == r->text.len) {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "The pattern ends in a backslash. Write \\\\ for "
+                          "the character itself.");
+        return 0;
+    }
+    if (c && strchr("wWsSdD", c)) {
+        r->at++;
+        hfsbi_ranges_escape(&r->tree->set, c);
+        return hfsbi_tree_class(r->tree, false, '\n');
+    }
+    if (hfsbi_escape_border(c, &border)) {
+        r->at++;
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, (uint32_t)border);
+    }
+    if (hfsbi_escape_control(c)) {
+        r->at++;
+        return hfsbi_tree_char(r->tree,
+                               (unsigned char)hfsbi_escape_control(c));
+    }
+    if (c >= '1' && c <= '9')
+        hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
+    if (hfsbi_regex_is_alnum(c))
+        hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
+    return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+}
+
+/* ---- brackets ---- */
+
+static void hfsbi_bracket_unclosed(hfsbi_reader *r, size_t open) {
+    hfsbi_reader_fail(r, HFSB_ARG, open,
+                      "This [ is not closed by a ]. Write \\[ for the "
+                      "character itself; in brackets, \\\\ for a backslash "
+                      "and \\] for a ].");
+}
+
+/* [:name:] [=c=] [.c.] with r->at behind its first two bytes. True: a class,
+   which cannot begin a range; false: the character in *code. */
+static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
+    size_t   begin = r->at, end = r->at;
+    hfsb_str name;
+    while (end + 1 < r->text.len &&
+           (r->text.ptr[end] != mark || r->text.ptr[end + 1] != ']'))
+        end++;
+    if (end + 1 >= r->text.len) {
+        hfsbi_bracket_unclosed(r, begin - 2);
+        return true;
+    }
+    name = hfsb_str_slice(r->text, begin, end);
+    if (mark == ':') {
+        if (!hfsbi_ranges_named(&r->tree->set, name, r->tree->fold))
+            hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
+                              "There is no such class of characters. There "
+                              "are [:alpha:] [:digit:] [:alnum:] [:upper:] "
+                              "[:lower:] [:space:] [:blank:] [:punct:] "
+                              "[:xdigit:] [:print:] [:graph:] [:cntrl:].");
+        r->at = end + 2;
+        return true;
+    }
+    *code = name.len ? hfsbi_reader_next(r) : 0;
+    if (name.len == 0 || r->at != end)
+        hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
+                          "[. .] and [= =] hold one character each.");
+    r->at = end + 2;
+    if (mark == '=') hfsbi_ranges_add(&r->tree->set, *code, *code);
+    return mark == '=';
+}
+
+/* An escape in a bracket, with r->at behind the backslash. As above. */
+static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
+    char c = hfsbi_reader_peek(r, 0);
+    *code = '\\';
+    if (r->at == r->text.len) return false;
+    if (!r->glob && c && strchr("wWsSdD", c)) {
+        r->at++;
+        hfsbi_ranges_escape(&r->tree->set, c);
+        return true;
+    }
+    if (!r->glob && hfsbi_escape_control(c)) {
+        r->at++;
+        *code = (unsigned char)hfsbi_escape_control(c);
+        return false;
+    }
+    if (!r->glob && c == 'n') { /* [^\n]: no line feed is in a line anyway */
+        r->at++;
+        *code = '\n';
+        return false;
+    }
+    if (r->glob || !hfsbi_regex_is_alnum(c)) *code = hfsbi_reader_next(r);
+    return false;
+}
+
+/* One character, or a class (true), at r->at. */
+static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
+    char c = hfsbi_reader_peek(r, 0), mark = hfsbi_reader_peek(r, 1);
+    if (c == '[' && (mark == ':' || mark == '=' || mark == '.')) {
+        r->at += 2;
+        return hfsbi_bracket_named(r, mark, code);
+    }
+    if (c == '\\') {
+        r->at++;
+        return hfsbi_bracket_escape(r, code);
+    }
+    *code = hfsbi_reader_next(r);
+    return false;
+}
+
+/* An item and, when it begins a range, the other end of it. */
+static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
+    uint32_t low = 0, high;
+    size_t   pos = r->at;
+    bool     dash = hfsbi_reader_peek(r, 0) == '-' && !first;
+    bool     is_class = hfsbi_bracket_item(r, &low);
+    bool     last = hfsbi_reader_peek(r, 0) == ']';
+    bool     range = hfsbi_reader_peek(r, 0) == '-' &&
+                 hfsbi_reader_peek(r, 1) != ']' && r->at + 1 < r->text.len;
+    bool bad = dash && !last && !r->glob;
+    high = low;
+    if (range && !bad && r->status == HFSB_OK) {
+        r->at++;
+        bad = is_class || hfsbi_bracket_item(r, &high) || high < low;
+    }
+    if (bad)
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "This range in brackets has no end that comes "
+                          "after its beginning. Put a - that stands for "
+                          "itself last: [a-z_-].");
+    if (!is_class && r->status == HFSB_OK)
+        hfsbi_ranges_add(&r->tree->set, low, high);
+}
+
+/* [:alpha:] without the outer brackets is a slip, as GNU grep says too. */
+static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
+    size_t end = r->at + 1;
+    if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
+    while (end < r->text.len && hfsbi_regex_is_alnum(r->text.ptr[end])) end++;
+    return end > r->at + 1 && end + 1 < r->text.len &&
+           r->text.ptr[end] == ':' && r->text.ptr[end + 1] == ']';
+}
+
+HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
+    size_t open = r->at - 1, first;
+    bool   negate;
+    if (hfsbi_bracket_is_slip(r))
+        hfsbi_reader_fail(r, HFSB_ARG, open,
+                          "A class of characters is written [[:alpha:]], "
+                          "with two brackets.");
+    negate = hfsbi_reader_peek(r, 0) == '^' ||
+             (r->glob && hfsbi_reader_peek(r, 0) == '!');
+    if (negate) r->at++;
+    first = r->at;
+    r->tree->set.count = 0;
+    while (r->status == HFSB_OK) {
+        if (r->at >= r->text.len) {
+            hfsbi_bracket_unclosed(r, open);
+        } else if (r->text.ptr[r->at] == ']' && r->at > first) {
+            r->at++;
+            return hfsbi_tree_class(r->tree, negate, r->glob ? '/' : '\n');
+        } else {
+            hfsbi_bracket_range(r, r->at == first);
+        }
+    }
+    return 0;
+}
+
+/* ---- repeats ---- */
+
+/* A number of {n,m} at r->at: false when there is none. What is too large
+   stays too large. */
+static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
+    size_t from = r->at;
+    *n = 0;
+    while (hfsbi_reader_peek(r, 0) >= '0' && hfsbi_reader_peek(r, 0) <= '9') {
+        *n = *n * 10 + (uint32_t)(hfsbi_reader_peek(r, 0) - '0');
+        if (*n > HFSBI_REGEX_REPEAT) *n = HFSBI_REGEX_REPEAT + 1;
+        r->at++;
+    }
+    return r->at > from;
+}
+
+/* {n} {n,} {,m} {n,m} with r->at on the brace. False, and r->at as it was,
+   when it is none: then the brace stands for itself. */
+static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
+    size_t open = r->at;
+    bool   has_min, comma, has_max = false;
+    r->at++;
+    has_min = hfsbi_read_number(r, min);
+    *max = *min;
+    comma = hfsbi_reader_peek(r, 0) == ',';
+    if (comma) {
+        r->at++;
+        has_max = hfsbi_read_number(r, max);
+        if (!has_max) *max = HFSBI_TREE_MANY;
+    }
+    if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
+        r->at = open;
+        return false;
+    }
+    r->at++;
+    if (*min > HFSBI_REGEX_REPEAT || (has_max && *max > HFSBI_REGEX_REPEAT))
+        hfsbi_reader_fail(r, HFSB_LIMIT, open,
+                          "A repeat may be at most {32767}. Use * or + for "
+                          "any number.");
+    else if (*max < *min)
+        hfsbi_reader_fail(r, HFSB_ARG, open,
+                          "In {n,m} the first number is larger than the "
+                          "second.");
+    return true;
+}
+
+/* A repeat at r->at, or false. */
+static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
+    char c = hfsbi_reader_peek(r, 0);
+    if (c == '{') {
+        if (!hfsbi_read_braces(r, min, max)) return false;
+    } else if (c == '*' || c == '+' || c == '?') {
+        r->at++;
+        *min = c == '+';
+        *max = c == '?' ? 1 : HFSBI_TREE_MANY;
+    } else {
+        return false;
+    }
+    /* the lazy ones: the same lines match */
+    if (hfsbi_reader_peek(r, 0) == '?') r->at++;
+    return true;
+}
+
+/* ---- the grammar ---- */
+
+static uint32_t hfsbi_read_either(hfsbi_reader *r);
+
+/* What follows "(?" is from other dialects; r->at is on the "?". */
+static void hfsbi_read_extension(hfsbi_reader *r) {
+    size_t pos = r->at - 1;
+    char   c = hfsbi_reader_peek(r, 1), d = hfsbi_reader_peek(r, 2);
+    if (c == ':') {
+        r->at += 2;
+    } else if (c == '=' || c == '!' || (c == '<' && (d == '=' || d == '!'))) {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "Look-around such as (?=...) or (?!...) is not "
+                          "supported. Search for the plain pattern, and "
+                          "leave out lines in a second step.");
+    } else if (c == 'P' || c == '<' || c == '\'') {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "Named groups are not supported: write (...).");
+    } else if (hfsbi_regex_is_alnum(c) || c == '-') {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "Flags such as (?i) are understood only as (?i) at "
+                          "the very beginning; there is also the option to "
+                          "ignore case.");
+    } else if (c == '>' || c == '|' || c == '(' || c == '#') {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "(?> (?| (?( and (?# are not supported: write a "
+                          "plain group (...).");
+    }
+}
+
+/* r->at is behind the "(". */
+static uint32_t hfsbi_read_group(hfsbi_reader *r) {
+    size_t   open = r->at - 1;
+    uint32_t inner;
+    if (hfsbi_reader_peek(r, 0) == '?') hfsbi_read_extension(r);
+    if (++r->depth > HFSBI_REGEX_DEPTH)
+        hfsbi_reader_fail(r, HFSB_LIMIT, open,
+                          "Groups are nested too deeply: 200 levels at "
+                          "most.");
+    if (r->status != HFSB_OK) return 0;
+    inner = hfsbi_read_either(r);
+    r->depth--;
+    if (hfsbi_reader_peek(r, 0) != ')' || r->at >= r->text.len)
+        hfsbi_reader_fail(r, HFSB_ARG, open,
+                          "This ( is not closed by a ). Write \\( for the "
+                          "character itself.");
+    r->at++;
+    return inner;
+}
+
+static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
+    switch (hfsbi_reader_peek(r, 0)) {
+    case '(': r->at++; return hfsbi_read_group(r);
+    case '[': r->at++; return hfsbi_read_bracket(r);
+    case '\\': r->at++; return hfsbi_read_escape(r);
+    case '.': r->at++; return hfsbi_tree_class(r->tree, true, '\n');
+    case '^':
+        r->at++;
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_BEGIN);
+    case '$':
+        r->at++;
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_END);
+    default: return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+    }
+}
+
+/* An atom and the repeats behind it. As GNU reads it, a repeat with nothing
+   before it repeats the empty text. */
+static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
+    uint32_t min, max, piece;
+    size_t   pos = r->at, nested = 0;
+    if (hfsbi_read_repeat(r, &min, &max))
+        piece = hfsbi_tree_add(r->tree, HFSBI_TREE_EMPTY, 0);
+    else piece = hfsbi_read_atom(r);
+    while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
+        uint32_t outer = hfsbi_tree_repeat(r->tree, piece, min, max);
+        if (outer != piece && ++nested > 16)
+            hfsbi_reader_fail(r, HFSB_LIMIT, pos,
+                              "Too many repeats of repeats in one place.");
+        piece = outer;
+    }
+    return piece;
+}
+
+static uint32_t hfsbi_read_list(hfsbi_reader *r) {
+    uint32_t list = hfsbi_tree_add(r->tree, HFSBI_TREE_LIST, 0);
+    while (r->status == HFSB_OK && r->at < r->text.len) {
+        char c = r->text.ptr[r->at];
+        if (r->tree->program->status != HFSB_OK) break;
+        if (c == '|' || (c == ')' && r->depth > 0)) break;
+        hfsbi_tree_append(r->tree, list, hfsbi_read_piece(r));
+    }
+    return list;
+}
+
+static uint32_t hfsbi_read_either(hfsbi_reader *r) {
+    uint32_t first = hfsbi_read_list(r), either;
+    if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
+    either = hfsbi_tree_add(r->tree, HFSBI_TREE_EITHER, 0);
+    hfsbi_tree_append(r->tree, either, first);
+    while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
+           hfsbi_reader_peek(r, 0) == '|') {
+        r->at++;
+        hfsbi_tree_append(r->tree, either, hfsbi_read_list(r));
+    }
+    return either;
+}
+
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err) {
+    hfsbi_reader r = HFSB_INIT;
+    r.text = pattern;
+    r.tree = tree;
+    r.err = err;
+    if (pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_reader_fail(&r, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                                 "A pattern may have at most 65,536 bytes.");
+    if (hfsb_str_starts(pattern, HFSB_LIT("(?i)"))) {
+        tree->fold = true;
+        r.at = 4;
+    }
+    *root = hfsbi_read_either(&r);
+    return r.status;
+}
+
+/* ---- src/regex_nfa.c ---- */
+/* regex_nfa.c - runs a program state by state: slower than the table, but it
+   needs no more memory, knows letters beyond ASCII, and tells where a match
+   begins. Depends on: base, utf8, regex_class, regex_program. */
+HFSBI_FN bool hfsbi_border_holds(uint32_t border, unsigned place) {
+    bool before = (place & HFSBI_AT_PREV_WORD) != 0;
+    bool after = (place & HFSBI_AT_NEXT_WORD) != 0;
+    switch (border) {
+    case HFSBI_LINE_BEGIN: return (place & HFSBI_AT_BEGIN) != 0;
+    case HFSBI_LINE_END: return (place & HFSBI_AT_END) != 0;
+    case HFSBI_WORD_BORDER: return before != after;
+    case HFSBI_WORD_INSIDE: return before == after;
+    case HFSBI_WORD_BEGIN: return !before && after;
+    default: return before && !after;
+    }
+}
+
+static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
+    uint32_t at = set->sparse[state];
+    if (at < set->count && set->dense[at] == state) return false;
+    set->sparse[state] = set->count;
+    set->dense[set->count] = state;
+    set->begin[set->count++] = begin;
+    return true;
+}
+
+HFSBI_FN void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
+                                  uint32_t state, size_t begin, unsigned place,
+                                  bool open) {
+    const hfsbi_state *states = runner->program->states;
+    uint32_t          *stack = runner->stack;
+    size_t             depth = 0;
+    /* each is added once before it is pushed: the stack cannot overflow */
+    if (!hfsbi_states_add(set, state, begin)) return;
+    for (stack[depth++] = state; depth > 0;) {
+        const hfsbi_state *s = &states[stack[--depth]];
+        if (s->op == HFSBI_OP_SPLIT) {
+            if (hfsbi_states_add(set, s->other, begin))
+                stack[depth++] = s->other;
+        } else if (s->op == HFSBI_OP_ASSERT) {
+            if (open && s->arg != HFSBI_LINE_BEGIN) continue;
+            if (!hfsbi_border_holds(s->arg, place)) continue;
+        } else {
+            continue;
+        }
+        if (hfsbi_states_add(set, s->out, begin)) stack[depth++] = s->out;
+    }
+}
+
+HFSBI_FN bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
+                               unsigned char byte, uint32_t *out) {
+    const hfsbi_state *s = &program->states[state];
+    uint32_t           target;
+    if (s->op == HFSBI_OP_BYTE) {
+        *out = s->out;
+        return s->arg == byte;
+    }
+    if (s->op != HFSBI_OP_CLASS ||
+        !hfsbi_node_step(program, s->arg, byte, &target))
+        return false;
+    *out = target == HFSBI_EDGE_END ? s->out : state + target - s->arg;
+    return true;
+}
+
+/* ---- places ---- */
+
+/* Whether the character that ends at pos is one of a word. */
+static bool hfsbi_word_before(hfsb_str text, size_t pos) {
+    size_t        back;
+    unsigned long code;
+    bool          valid;
+    for (back = 1; back <= 4 && back <= pos; back++) {
+        unsigned char c = (unsigned char)text.ptr[pos - back];
+        if (c >= 0x80 && c < 0xC0) continue;
+        return hfsb_utf8_step(text, pos - back, &code, &valid) == back &&
+               valid && hfsbi_regex_is_word((uint32_t)code);
+    }
+    return false;
+}
+
+static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
+                            size_t pos) {
+    unsigned      place = 0;
+    unsigned long code;
+    bool          valid;
+    if (pos == 0) place |= HFSBI_AT_BEGIN;
+    if (pos == text.len) place |= HFSBI_AT_END;
+    if (!program->words) return place;
+    if (hfsbi_word_before(text, pos)) place |= HFSBI_AT_PREV_WORD;
+    if (pos < text.len) {
+        hfsb_utf8_step(text, pos, &code, &valid);
+        if (valid && hfsbi_regex_is_word((uint32_t)code))
+            place |= HFSBI_AT_NEXT_WORD;
+    }
+    return place;
+}
+
+/* ---- leftmost-longest ---- */
+
+typedef struct hfsbi_best {
+    bool   found;
+    size_t begin, end;
+} hfsbi_best;
+
+/* Keeps a match at pos when it is better than the best so far. */
+static void hfsbi_best_offer(hfsbi_best *best, const hfsbi_program *program,
+                             const hfsbi_states *set, size_t pos) {
+    uint32_t i;
+    for (i = 0; i < set->count; i++) {
+        if (program->states[set->dense[i]].op != HFSBI_OP_MATCH) continue;
+        if (!best->found || set->begin[i] <= best->begin) {
+            best->found = true;
+            best->begin = set->begin[i];
+            best->end = pos;
+        }
+        return; /* there is one such state, and it was met first by the
+                   thread that began first */
+    }
+}
+
+static void hfsbi_states_swap(hfsbi_runner *r) {
+    hfsbi_states other = r->now;
+    r->now = r->then;
+    r->then = other;
+}
+
+/* Reads the byte at pos: what comes after it is in r->now. */
+static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
+                           const hfsbi_best *best) {
+    unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
+    uint32_t i, out;
+    r->then.count = 0;
+    for (i = 0; i < r->now.count; i++) {
+        if (best->found && r->now.begin[i] > best->begin) break;
+        if (hfsbi_state_step(r->program, r->now.dense[i],
+                             (unsigned char)text.ptr[pos], &out))
+            hfsbi_states_follow(r, &r->then, out, r->now.begin[i], place,
+                                false);
+    }
+    hfsbi_states_swap(r);
+}
+
+HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
+                             bool any, size_t *begin, size_t *end) {
+    hfsbi_best    best = HFSB_INIT;
+    size_t        pos, border = from;
+    unsigned long code;
+    bool          valid;
+    r->now.count = 0;
+    for (pos = from;; pos++) {
+        /* a match begins at a character, never inside of one; threads stay
+           in the order of their beginnings, so the first in wins */
+        if (pos == border) {
+            if (!best.found)
+                hfsbi_states_follow(r, &r->now, r->program->start, pos,
+                                    hfsbi_regex_place(r->program, text, pos), false);
+            if (pos < text.len) {
+                size_t n = hfsb_utf8_step(text, pos, &code, &valid);
+                border += valid ? n : 1;
+            }
+        }
+        hfsbi_best_offer(&best, r->program, &r->now, pos);
+        if (pos >= text.len || (best.found && any)) break;
+        if (r->now.count == 0 && best.found) break;
+        hfsbi_nfa_step(r, text, pos, &best);
+    }
+    *begin = best.begin;
+    *end = best.end;
+    return best.found;
+}
+
+HFSBI_FN bool hfsbi_states_read(const hfsbi_program *program,
+                                const hfsbi_states  *set) {
+    uint32_t i;
+    for (i = 0; i < set->count; i++) {
+        uint32_t op = program->states[set->dense[i]].op;
+        if (op == HFSBI_OP_BYTE || op == HFSBI_OP_CLASS) return true;
+    }
+    return false;
+}
+
+HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
+    hfsbi_best best = HFSB_INIT;
+    size_t     pos;
+    r->now.count = 0;
+    hfsbi_states_follow(r, &r->now, r->program->start, 0, 0, false);
+    for (pos = 0; pos < text.len && r->now.count > 0; pos++)
+        hfsbi_nfa_step(r, text, pos, &best);
+    if (beginning) {
+        hfsbi_nfa_step(r, HFSB_LIT("/"), 0, &best);
+        return hfsbi_states_read(r->program, &r->now);
+    }
+    hfsbi_best_offer(&best, r->program, &r->now, pos);
+    return best.found;
+}
+
+/* ---- src/regex_dfa.c ---- */
+/* regex_dfa.c - runs a program through a table that is filled in as the text
+   needs it: each set of states that occurs is a row, and a byte costs one
+   look-up. Depends on: base, regex_class, regex_program, regex_nfa.
+
+   A row stands for the states before the next byte is known; borders that
+   depend on it ($ and those of words) are decided when it is read. A CR is
+   held back until what follows it tells whether it ends the line. */
+/* In place of a row. */
+#define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
+#define HFSBI_DFA_MATCH   0xFFFFFFFEu
+#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match any more */
+#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* not by this table */
+#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* and above */
+
+/* Flags of a row. */
+#define HFSBI_DFA_WORD  1u /* the last byte was one of a word */
+#define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
+#define HFSBI_DFA_BEGIN 4u /* nothing of the line was read */
+
+/* ---- memory ---- */
+
+static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
+                              size_t count) {
+    set->dense = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->dense);
+    set->sparse = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->sparse);
+    set->begin = (size_t *)hfsbi_array(alloc, count, sizeof *set->begin);
+    if (!set->dense || !set->sparse || !set->begin) return false;
+    memset(set->sparse, 0, count * sizeof *set->sparse);
+    memset(set->dense, 0, count * sizeof *set->dense);
+    return true;
+}
+
+static void hfsbi_states_free(const hfsb_alloc *alloc, hfsbi_states *set,
+                              size_t count) {
+    hfsbi_array_free(alloc, set->dense, count, sizeof *set->dense);
+    hfsbi_array_free(alloc, set->sparse, count, sizeof *set->sparse);
+    hfsbi_array_free(alloc, set->begin, count, sizeof *set->begin);
+}
+
+HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
+                                       const hfsbi_program *program) {
+    size_t count = program->state_count;
+    memset(r, 0, sizeof *r);
+    r->program = program;
+    r->alloc = program->alloc;
+    r->columns = program->kinds + 1;
+    r->max_bytes = HFSBI_REGEX_CACHE;
+    r->start = HFSBI_DFA_UNKNOWN;
+    r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
+    if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
+        !hfsbi_states_init(&r->alloc, &r->then, count))
+        return HFSB_NOMEM;
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
+    size_t count;
+    if (!r->program) return;
+    count = r->program->state_count;
+    hfsbi_states_free(&r->alloc, &r->now, count);
+    hfsbi_states_free(&r->alloc, &r->then, count);
+    hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
+    hfsbi_array_free(&r->alloc, r->next, r->next_cap, sizeof *r->next);
+    hfsbi_array_free(&r->alloc, r->states, r->state_cap, sizeof *r->states);
+    hfsbi_array_free(&r->alloc, r->keys, r->key_cap, sizeof *r->keys);
+    hfsbi_array_free(&r->alloc, r->buckets, HFSBI_DFA_BUCKETS,
+                     sizeof *r->buckets);
+}
+
+/* Grows one of the arrays for one more row, within the bound. */
+static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
+                            size_t need, size_t size) {
+    size_t bytes =
+        r->state_count * (r->columns * sizeof *r->next + sizeof *r->states) +
+        r->key_count * sizeof *r->keys;
+    if (bytes > r->max_bytes && r->state_count > 1) return NULL;
+    if (need <= *cap) return ptr;
+    return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
+}
+
+static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
+    void *grown = r->buckets;
+    if (!grown) {
+        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS, sizeof *r->buckets);
+        if (!grown) return false;
+        r->buckets = (uint32_t *)grown;
+        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+    }
+    grown = hfsbi_dfa_grow(r, r->next, &r->next_cap,
+                           (r->state_count + 1) * r->columns, sizeof *r->next);
+    if (!grown) return false;
+    r->next = (uint32_t *)grown;
+    grown = hfsbi_dfa_grow(r, r->states, &r->state_cap, r->state_count + 1,
+                           sizeof *r->states);
+    if (!grown) return false;
+    r->states = (hfsbi_dfa_state *)grown;
+    grown = hfsbi_dfa_grow(r, r->keys, &r->key_cap, r->key_count + key_len + 1,
+                           sizeof *r->keys);
+    if (!grown) return false;
+    r->keys = (uint32_t *)grown;
+    return true;
+}
+
+/* Begins the table anew. */
+static void hfsbi_dfa_flush(hfsbi_runner *r) {
+    if (r->since < r->state_count * 8) r->waste++;
+    else r->waste = 0;
+    if (r->waste >= 4) { /* it costs more than it gives */
+        r->without = 1u << 20;
+        r->waste = 0;
+    }
+    r->since = 0;
+    r->flushes++;
+    r->state_count = r->key_count = 0;
+    r->start = HFSBI_DFA_UNKNOWN;
+    if (r->buckets)
+        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+}
+
+/* ---- rows ---- */
+
+static int hfsbi_state_order(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Leaves in the set, in order, what tells it from others: not the states that
+   only lead to others in it. False: it holds the end of the program. */
+static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
+    uint32_t i, kept = 0;
+    bool     sorted = true;
+    for (i = 0; i < set->count; i++) {
+        uint32_t id = set->dense[i], op = p->states[id].op;
+        if (op == HFSBI_OP_MATCH && !p->whole) return false;
+        if (op == HFSBI_OP_SPLIT ||
+            (op == HFSBI_OP_ASSERT && p->states[id].arg == HFSBI_LINE_BEGIN))
+            continue;
+        if (kept > 0 && set->dense[kept - 1] > id) sorted = false;
+        set->dense[kept++] = id;
+    }
+    set->count = kept;
+    if (!sorted)
+        qsort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
+    return true;
+}
+
+static uint32_t hfsbi_dfa_hash(const hfsbi_states *set, uint32_t flags) {
+    uint32_t hash = 2166136261u ^ flags, i;
+    for (i = 0; i < set->count; i++) {
+        hash = (hash ^ set->dense[i]) * 16777619u;
+        hash ^= hash >> 15;
+    }
+    return hash;
+}
+
+/* The row of a set (whose order is lost), made when there is none yet. The
+   table may have been begun anew for it. */
+static uint32_t hfsbi_dfa_row(hfsbi_runner *r, hfsbi_states *set,
+                              uint32_t flags) {
+    hfsbi_dfa_state *s;
+    uint32_t         hash, *bucket, at, row;
+    size_t           bytes, i;
+    if (!hfsbi_dfa_key(r->program, set)) return HFSBI_DFA_MATCH;
+    if (set->count == 0 && r->program->whole) return HFSBI_DFA_DEAD;
+    hash = hfsbi_dfa_hash(set, flags);
+    bytes = set->count * sizeof *set->dense;
+    for (at = r->buckets ? r->buckets[hash % HFSBI_DFA_BUCKETS] : 0; at;
+         at = s->chain) {
+        s = &r->states[at - 1];
+        if (s->hash == hash && s->flags == flags && s->len == set->count &&
+            !memcmp(r->keys + s->key, set->dense, bytes))
+            return (at - 1) * (uint32_t)r->columns;
+    }
+    if (!hfsbi_dfa_room(r, set->count)) {
+        if (r->state_count == 0) return HFSBI_DFA_CANNOT;
+        hfsbi_dfa_flush(r);
+        if (r->without || !hfsbi_dfa_room(r, set->count))
+            return HFSBI_DFA_CANNOT;
+    }
+    bucket = &r->buckets[hash % HFSBI_DFA_BUCKETS];
+    s = &r->states[r->state_count];
+    s->key = (uint32_t)r->key_count;
+    s->len = set->count;
+    s->flags = flags;
+    s->hash = hash;
+    s->chain = *bucket;
+    if (bytes) memcpy(r->keys + r->key_count, set->dense, bytes);
+    r->key_count += set->count;
+    row = (uint32_t)(r->state_count * r->columns);
+    for (i = 0; i < r->columns; i++) r->next[row + i] = HFSBI_DFA_UNKNOWN;
+    *bucket = (uint32_t)++r->state_count;
+    return row;
+}
+
+/* The row at the beginning of a line, or of the whole. */
+static uint32_t hfsbi_dfa_start(hfsbi_runner *r) {
+    uint32_t row;
+    if (r->start != HFSBI_DFA_UNKNOWN) return r->start;
+    r->then.count = 0;
+    hfsbi_states_follow(r, &r->then, r->program->start, 0, HFSBI_AT_BEGIN,
+                        true);
+    row = hfsbi_dfa_row(r, &r->then, HFSBI_DFA_BEGIN);
+    if (row != HFSBI_DFA_CANNOT) r->start = row;
+    return row;
+}
+
+/* ---- steps ---- */
+
+/* Decides the borders in r->now for a place before which *flags is known:
+   r->then is all that can be reached. True: a match ends there. */
+static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
+    uint32_t i;
+    if (flags & HFSBI_DFA_WORD) place |= HFSBI_AT_PREV_WORD;
+    if (flags & HFSBI_DFA_BEGIN) place |= HFSBI_AT_BEGIN;
+    r->then.count = 0;
+    for (i = 0; i < r->now.count; i++)
+        hfsbi_states_follow(r, &r->then, r->now.dense[i], 0, place, false);
+    for (i = 0; i < r->then.count; i++)
+        if (r->program->states[r->then.dense[i]].op == HFSBI_OP_MATCH)
+            return true;
+    return false;
+}
+
+static void hfsbi_dfa_swap(hfsbi_runner *r) {
+    hfsbi_states other = r->now;
+    r->now = r->then;
+    r->then = other;
+}
+
+/* Reads a byte: from the states in r->now to those in r->now. True when a
+   match is certain; in lines only. */
+static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
+                           unsigned char byte) {
+    const hfsbi_program *p = r->program;
+    uint32_t             i, out;
+    bool                 word = p->words && hfsbi_regex_is_word(byte);
+    if (hfsbi_dfa_decide(r, *flags, word ? HFSBI_AT_NEXT_WORD : 0) &&
+        !p->whole)
+        return true;
+    hfsbi_dfa_swap(r);
+    r->then.count = 0;
+    for (i = 0; i < r->now.count; i++)
+        if (hfsbi_state_step(p, r->now.dense[i], byte, &out))
+            hfsbi_states_follow(r, &r->then, out, 0, 0, true);
+    if (!p->whole) hfsbi_states_follow(r, &r->then, p->start, 0, 0, true);
+    hfsbi_dfa_swap(r);
+    *flags = word ? HFSBI_DFA_WORD : 0;
+    for (i = 0; !p->whole && i < r->now.count; i++)
+        if (p->states[r->now.dense[i]].op == HFSBI_OP_MATCH) return true;
+    return false;
+}
+
+/* The set of a row into r->now. */
+static uint32_t hfsbi_dfa_load(hfsbi_runner *r, uint32_t row) {
+    const hfsbi_dfa_state *s = &r->states[row / r->columns];
+    uint32_t               i;
+    r->now.count = s->len;
+    for (i = 0; i < s->len; i++) {
+        r->now.dense[i] = r->keys[s->key + i];
+        r->now.sparse[r->now.dense[i]] = i;
+    }
+    return s->flags;
+}
+
+/* Where a column leads from the set in r->now, in lines. */
+static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
+                                    uint32_t column) {
+    const hfsbi_program *p = r->program;
+    bool                 end = column == p->kinds, cr;
+    unsigned char        byte = end ? '\n' : p->sample[column];
+    if (!end && p->words && byte >= 0x80) return HFSBI_DFA_CANNOT;
+    cr = (flags & HFSBI_DFA_CR) != 0;
+    flags &= ~HFSBI_DFA_CR;
+    if (cr && (end || byte != '\n') && hfsbi_dfa_read(r, &flags, '\r'))
+        return HFSBI_DFA_MATCH;
+    if (byte == '\n') { /* or the end */
+        if (hfsbi_dfa_decide(r, flags, HFSBI_AT_END)) return HFSBI_DFA_MATCH;
+        return end ? HFSBI_DFA_DEAD : hfsbi_dfa_start(r);
+    }
+    if (byte == '\r') {
+        flags |= HFSBI_DFA_CR;
+    } else if (hfsbi_dfa_read(r, &flags, byte)) {
+        return HFSBI_DFA_MATCH;
+    }
+    return hfsbi_dfa_row(r, &r->now, flags);
+}
+
+/* Fills in the table at row and column. */
+static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
+                               uint32_t column) {
+    const hfsbi_program *p = r->program;
+    uint32_t             flags = hfsbi_dfa_load(r, row), next;
+    size_t               flushes = r->flushes;
+    if (!p->whole) {
+        next = hfsbi_dfa_line_step(r, flags, column);
+    } else if (column == p->kinds) {
+        next =
+            hfsbi_dfa_decide(r, flags, 0) ? HFSBI_DFA_MATCH : HFSBI_DFA_DEAD;
+    } else {
+        hfsbi_dfa_read(r, &flags, p->sample[column]);
+        next = hfsbi_dfa_row(r, &r->now, flags);
+    }
+    /* begun anew meanwhile: the row is no more */
+    if (r->flushes != flushes) return next;
+    /* out of memory is no quality of the place */
+    if (next != HFSBI_DFA_CANNOT ||
+        (p->words && column < p->kinds && p->sample[column] >= 0x80))
+        r->next[row + column] = next;
+    return next;
+}
+
+/* ---- runs ---- */
+
+HFSBI_FN hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text,
+                                    size_t *at) {
+    const unsigned char *base = (const unsigned char *)text.ptr;
+    const unsigned char *p = base + *at, *end = base + text.len, *from = p;
+    const unsigned char *map = r->program->map;
+    const uint32_t      *next;
+    uint32_t             row = hfsbi_dfa_start(r), n;
+    if (row == HFSBI_DFA_MATCH) return HFSBI_SCAN_FOUND;
+    if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+    for (next = r->next;;) {
+        n = row;
+        while (end - p >= 4) {
+            n = next[row + map[p[0]]];
+            if (n >= HFSBI_DFA_SPECIAL) break;
+            row = next[n + map[p[1]]];
+            if (row >= HFSBI_DFA_SPECIAL) {
+                row = n;
+                p++;
+                break;
+            }
+            p += 2;
+        }
+        if (p < end) {
+            n = next[row + map[*p]];
+            if (n == HFSBI_DFA_UNKNOWN) {
+                r->since += (size_t)(p - from);
+                from = p;
+                n = hfsbi_dfa_fill(r, row, map[*p]);
+                next = r->next;
+            }
+        } else {
+            if (p == base || p[-1] == '\n') break;
+            n = next[row + r->program->kinds];
+            if (n == HFSBI_DFA_UNKNOWN)
+                n = hfsbi_dfa_fill(r, row, r->program->kinds);
+        }
+        if (n >= HFSBI_DFA_SPECIAL || p == end) {
+            *at = (size_t)(p - base);
+            r->since += (size_t)(p - from);
+            if (n == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+            return n == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
+        }
+        row = n;
+        p++;
+    }
+    r->since += (size_t)(p - from);
+    return HFSBI_SCAN_NONE;
+}
+
+HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
+                                    bool beginning) {
+    const unsigned char *map = r->program->map;
+    uint32_t             row = hfsbi_dfa_start(r), column;
+    size_t               i;
+    for (i = 0; i <= text.len; i++) {
+        if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+        if (row == HFSBI_DFA_DEAD) return HFSBI_SCAN_NONE;
+        if (i < text.len) column = map[(unsigned char)text.ptr[i]];
+        else if (beginning) column = map['/'];
+        else column = r->program->kinds;
+        if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
+            row = r->next[row + column];
+        else row = hfsbi_dfa_fill(r, row, column);
+    }
+    r->since += text.len;
+    if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+    if (!beginning || row == HFSBI_DFA_DEAD)
+        return row == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
+    hfsbi_dfa_load(r, row);
+    return hfsbi_states_read(r->program, &r->now) ? HFSBI_SCAN_FOUND
+                                                  : HFSBI_SCAN_NONE;
+}
+
+/* ---- src/regex.c ---- */
+/* regex.c - regular expressions for lines of text. Depends on: base, find,
+   regex_parse, regex_program, regex_nfa, regex_dfa. */
+/* ---- making ---- */
+
+/* A pattern that is taken as it is, as a tree: only for the sake of case. */
+static uint32_t hfsbi_regex_plain(hfsbi_regex_nodes *tree, hfsb_str pattern) {
+    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+    size_t   at = 0;
+    while (at < pattern.len && tree->program->status == HFSB_OK) {
+        unsigned long code;
+        bool          valid;
+        size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
+        for (i = 0; !valid && i < n; i++)
+            hfsbi_tree_append(
+                tree, list,
+                hfsbi_tree_add(tree, HFSBI_TREE_BYTE,
+                               (unsigned char)pattern.ptr[at + i]));
+        if (valid)
+            hfsbi_tree_append(tree, list,
+                              hfsbi_tree_char(tree, (uint32_t)code));
+        at += n;
+    }
+    return list;
+}
+
+static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
+                                    hfsb_str               pattern,
+                                    const hfsb_regex_opts *opts,
+                                    hfsb_err              *err) {
+    uint32_t    root = 0;
+    hfsb_status st = HFSB_OK;
+    tree->fold = opts->ignore_case;
+    if (opts->literal && pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                          "A text to be found in any case may have at most "
+                          "65,536 bytes.");
+    if (opts->literal) root = hfsbi_regex_plain(tree, pattern);
+    else st = hfsbi_regex_parse(tree, pattern, &root, err);
+    if (st != HFSB_OK) return st;
+    if (re->program.status == HFSB_OK)
+        re->program.status =
+            hfsbi_tree_literal(tree, root, &re->literal, &re->pure);
+    if (re->program.status == HFSB_OK && !re->pure)
+        hfsbi_program_make(&re->program, tree, root);
+    if (re->program.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The pattern needs more than %zu states once its "
+                          "repeats are written out. Use smaller numbers in "
+                          "{n,m}, or * and +.",
+                          re->program.max_states);
+    if (re->program.status != HFSB_OK)
+        return hfsbi_fail_status(err, re->program.status, "the pattern");
+    return re->pure ? HFSB_OK : hfsbi_runner_init(&re->runner, &re->program);
+}
+
+static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
+                                    const hfsb_regex_opts *opts,
+                                    hfsb_err              *err) {
+    hfsbi_regex_nodes  tree;
+    hfsb_status st;
+    if (opts->literal && !opts->ignore_case) {
+        re->pure = true;
+        re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
+        return hfsb_buf_append(&re->literal, pattern);
+    }
+    hfsbi_regex_tree_init(&tree, &re->program);
+    st = hfsbi_regex_tree(re, &tree, pattern, opts, err);
+    hfsbi_regex_tree_free(&tree);
+    return st;
+}
+
+hfsb_status hfsb_regex_open(hfsb_str pattern, const hfsb_regex_opts *opts,
+                            hfsb_regex **out, hfsb_err *err) {
+    hfsb_regex_opts none = HFSB_INIT;
+    hfsb_regex     *re;
+    hfsb_status     st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    re = (hfsb_regex *)hfsbi_array(&opts->alloc, 1, sizeof *re);
+    if (!re) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
+    memset(re, 0, sizeof *re);
+    re->program.alloc = re->literal.alloc = opts->alloc;
+    re->program.max_states =
+        opts->max_states ? opts->max_states : HFSBI_REGEX_STATES;
+    if (err) memset(err, 0, sizeof *err);
+    st = hfsbi_regex_make(re, pattern, opts, err);
+    if (st == HFSB_OK) {
+        *out = re;
+        return hfsbi_ok(err);
+    }
+    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
+    hfsb_regex_close(re);
+    return st;
+}
+
+void hfsb_regex_close(hfsb_regex *regex) {
+    hfsb_alloc alloc;
+    if (!regex) return;
+    alloc = regex->program.alloc;
+    hfsbi_runner_free(&regex->runner);
+    hfsbi_program_free(&regex->program);
+    hfsb_buf_free(&regex->literal);
+    hfsbi_array_free(&alloc, regex, 1, sizeof *regex);
+}
+
+/* ---- in a line ---- */
+
+bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
+                     size_t *begin, size_t *end) {
+    hfsb_str literal = hfsb_buf_str(&regex->literal);
+    size_t   hit;
+    if (from > text.len || regex->never) return false;
+    hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
+    if (hit == HFSB_NPOS) return false;
+    if (regex->pure) {
+        *begin = from + hit;
+        *end = *begin + literal.len;
+        return true;
+    }
+    return hfsbi_nfa_find(&regex->runner, text, from, false, begin, end);
+}
+
+/* ---- among lines ---- */
+
+/* The line that holds text[at], or that this line feed ends; not before
+   `from`, where a line begins. *next: where the one behind it begins. */
+static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
+                                   size_t *next) {
+    size_t      begin = at, end;
+    const void *feed =
+        at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
+    while (begin > from && text.ptr[begin - 1] != '\n') begin--;
+    end = feed ? (size_t)((const char *)feed - text.ptr) : text.len;
+    *next = feed ? end + 1 : end;
+    if (feed && end > begin && text.ptr[end - 1] == '\r') end--;
+    return hfsb_str_slice(text, begin, end);
+}
+
+/* The first line that matches from `from` on, and before `to`, where a line
+   begins or the text ends, without looking for the literal. */
+static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
+                             size_t to, hfsb_str *line) {
+    hfsb_str part = hfsb_str_slice(text, 0, to);
+    while (from < to) {
+        size_t     at = from, next, begin, end;
+        hfsbi_scan scan = HFSBI_SCAN_CANNOT;
+        if (re->runner.without == 0)
+            scan = hfsbi_dfa_lines(&re->runner, part, &at);
+        if (scan == HFSBI_SCAN_NONE) return false;
+        *line = hfsbi_regex_around(part, from, at, &next);
+        if (scan == HFSBI_SCAN_FOUND) return true;
+        if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
+            return true;
+        if (re->runner.without > 0) {
+            size_t done = next - from;
+            re->runner.without -=
+                done < re->runner.without ? done : re->runner.without;
+        }
+        from = next;
+    }
+    return false;
+}
+
+/* True when places of the literal come so close to each other, and to no
+   avail, that it is quicker to read on than to look for them. */
+static bool hfsbi_regex_is_crowded(hfsb_regex *re, size_t distance) {
+    re->crowd = distance < 200 ? re->crowd + 1 : 0;
+    if (re->crowd < 16) return false;
+    re->crowd = 0;
+    return true;
+}
+
+/* Where the line ends that is `size` bytes on from `from`. */
+static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
+    size_t next;
+    if (text.len - from <= size) return text.len;
+    hfsbi_regex_around(text, from + size, from + size, &next);
+    return next;
+}
+
+/* By the literal: only the lines that hold it are looked at. */
+static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
+                             hfsb_str *line) {
+    hfsb_str literal = hfsb_buf_str(&re->literal);
+    while (from < text.len) {
+        size_t hit, next, at;
+        if (re->straight) {
+            next = hfsbi_regex_ahead(text, from, re->straight);
+            if (hfsbi_regex_plod(re, text, from, next, line)) return true;
+            from = next;
+            re->straight = 0;
+            continue;
+        }
+        hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
+        if (hit == HFSB_NPOS) return false;
+        at = from + hit;
+        *line = hfsbi_regex_around(text, from, at, &next);
+        if (re->pure) {
+            /* unless it takes in the CR at the line's end */
+            if (at + literal.len <= (size_t)(line->ptr - text.ptr) + line->len)
+                return true;
+        } else if (hfsbi_regex_plod(re, text, (size_t)(line->ptr - text.ptr),
+                                    next, line)) {
+            return true;
+        }
+        if (!re->pure && hfsbi_regex_is_crowded(re, next - from))
+            re->straight = 1u << 16;
+        from = next;
+    }
+    return false;
+}
+
+bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
+                     size_t *begin, size_t *end) {
+    hfsb_str line;
+    bool     found;
+    if (from >= text.len || regex->never) return false;
+    if (regex->pure || regex->literal.len > 0)
+        found = hfsbi_regex_jump(regex, text, from, &line);
+    else found = hfsbi_regex_plod(regex, text, from, text.len, &line);
+    if (!found) return false;
+    *begin = (size_t)(line.ptr - text.ptr);
+    *end = *begin + line.len;
+    return true;
+}
+
+/* ---- src/glob.c ---- */
+/* glob.c - patterns for paths, by the automata of regex. Depends on: base,
+   regex_class, regex_parse, regex_program, regex_nfa, regex_dfa. */
+/* ---- reading ---- */
+
+typedef struct hfsbi_glob_reader {
+    hfsbi_reader r;
+    bool         git;
+    bool         name_start; /* a name begins here */
+    uint32_t     inside; /* class plus one: bytes that stay within a name */
+} hfsbi_glob_reader;
+
+static char hfsbi_glob_peek(const hfsbi_glob_reader *g, size_t ahead) {
+    size_t at = g->r.at + ahead;
+    return at < g->r.text.len ? g->r.text.ptr[at] : '\0';
+}
+
+static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
+    return g->r.at >= g->r.text.len || g->r.status != HFSB_OK ||
+           g->r.tree->program->status != HFSB_OK;
+}
+
+static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
+    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE, '/');
+}
+
+/* At least `min` bytes of a name, whatever they are. */
+static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
+    hfsbi_regex_nodes *tree = g->r.tree;
+    if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
+    return hfsbi_tree_repeat(
+        tree, hfsbi_tree_add(tree, HFSBI_TREE_CLASS, g->inside - 1), min,
+        HFSBI_TREE_MANY);
+}
+
+/* "**" with what stands behind it: any number of names, each with a slash;
+   or at the end of the pattern one name and any number more. */
+static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
+    hfsbi_regex_nodes *tree = g->r.tree;
+    uint32_t    list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0), all, more;
+    if (!last) {
+        hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+    }
+    hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
+    more = hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+    all = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+    hfsbi_tree_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_tree_append(tree, all, more);
+    return all;
+}
+
+static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
+    size_t stars = 1;
+    char   c;
+    bool   last;
+    while (hfsbi_glob_peek(g, stars) == '*') stars++;
+    g->r.at += stars;
+    c = hfsbi_glob_peek(g, 0);
+    last =
+        g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
+    if (stars < 2 || !g->name_start || (!last && c != '/')) {
+        g->name_start = false;
+        return hfsbi_glob_inside(g, 0);
+    }
+    if (!last) g->r.at++;
+    return hfsbi_glob_names(g, last);
+}
+
+static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
+
+/* {one,two}; r.at is behind the brace. */
+static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
+    uint32_t either = hfsbi_tree_add(g->r.tree, HFSBI_TREE_EITHER, 0);
+    size_t   open = g->r.at - 1;
+    bool     name_start = g->name_start;
+    if (++g->r.depth > HFSBI_REGEX_DEPTH)
+        hfsbi_reader_fail(&g->r, HFSB_LIMIT, open,
+                          "Braces are nested too deeply: 200 levels at most.");
+    while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
+        g->name_start = name_start;
+        hfsbi_tree_append(g->r.tree, either, hfsbi_glob_list(g));
+        if (hfsbi_glob_peek(g, 0) != ',') break;
+        g->r.at++;
+    }
+    if (hfsbi_glob_peek(g, 0) != '}')
+        hfsbi_reader_fail(&g->r, HFSB_ARG, open,
+                          "This { is not closed by a }. Write \\{ for the "
+                          "character itself.");
+    g->r.at++;
+    g->r.depth--;
+    g->name_start = false;
+    return either;
+}
+
+static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
+    if (g->r.at >= g->r.text.len) {
+        hfsbi_reader_fail(&g->r, HFSB_ARG, g->r.at - 1,
+                          "The pattern ends in a backslash. Write \\\\ for "
+                          "the character itself.");
+        return 0;
+    }
+    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE,
+                          (unsigned char)g->r.text.ptr[g->r.at++]);
+}
+
+static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
+    char c = hfsbi_glob_peek(g, 0);
+    if (c == '*') return hfsbi_glob_star(g);
+    if (c == '{' && !g->git && hfsbi_glob_peek(g, 1) != '}') {
+        g->r.at++;
+        return hfsbi_glob_braces(g);
+    }
+    g->name_start = c == '/';
+    if (c == '{' && !g->git) { /* {} is a text, as in a shell */
+        uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        return list;
+    }
+    if (c == '?') {
+        g->r.at++;
+        g->r.tree->set.count = 0;
+        return hfsbi_tree_class(g->r.tree, true, '/');
+    }
+    if (c == '[') {
+        g->r.at++;
+        return hfsbi_read_bracket(&g->r);
+    }
+    if (c == '\\') g->r.at++;
+    return hfsbi_glob_byte(g);
+}
+
+static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
+    uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+    while (!hfsbi_glob_at_end(g)) {
+        char c = hfsbi_glob_peek(g, 0);
+        if (g->r.depth > 0 && (c == ',' || c == '}')) break;
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_piece(g));
+    }
+    return list;
+}
+
+/* ---- the folders that come first ---- */
+
+/* Appends the names before the first that has something special in it, each
+   but the last with its slash. */
+static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
+                                        hfsb_buf *base) {
+    size_t      i, kept = 0;
+    hfsb_status st = HFSB_OK;
+    for (i = 0; i < pattern.len && st == HFSB_OK; i++) {
+        char c = pattern.ptr[i];
+        if (c == '*' || c == '?' || c == '[' || (c == '{' && !git)) break;
+        if (c == '/') kept = base->len ? base->len : 1;
+        if (c == '\\' && i + 1 < pattern.len) c = pattern.ptr[++i];
+        st = hfsb_buf_append_byte(base, c);
+    }
+    hfsb_buf_truncate(base, kept);
+    return st;
+}
+
+/* ---- making ---- */
+
+static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
+                                   hfsb_err *err) {
+    hfsbi_regex_nodes        tree;
+    hfsbi_glob_reader g = HFSB_INIT;
+    uint32_t          root;
+    if (pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                          "A pattern may have at most 65,536 bytes.");
+    hfsbi_regex_tree_init(&tree, &glob->program);
+    g.r.text = pattern;
+    g.r.tree = &tree;
+    g.r.err = err;
+    g.r.glob = true;
+    g.git = git;
+    g.name_start = true;
+    root = hfsbi_glob_list(&g);
+    if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
+        hfsbi_program_make(&glob->program, &tree, root);
+    hfsbi_regex_tree_free(&tree);
+    if (g.r.status != HFSB_OK) return g.r.status;
+    if (glob->program.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The pattern needs more than %zu states: split it "
+                          "into several.",
+                          glob->program.max_states);
+    if (glob->program.status != HFSB_OK) return glob->program.status;
+    if (hfsbi_glob_find_base(pattern, git, &glob->base) != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsbi_runner_init(&glob->runner, &glob->program);
+}
+
+HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                     bool git, hfsb_glob **out,
+                                     hfsb_err *err) {
+    hfsb_alloc  none = HFSB_INIT;
+    hfsb_glob  *glob;
+    hfsb_status st;
+    if (!alloc) alloc = &none;
+    *out = NULL;
+    glob = (hfsb_glob *)hfsbi_array(alloc, 1, sizeof *glob);
+    if (!glob) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
+    memset(glob, 0, sizeof *glob);
+    glob->program.alloc = glob->base.alloc = *alloc;
+    glob->program.max_states = HFSBI_REGEX_STATES;
+    glob->program.whole = true;
+    if (err) memset(err, 0, sizeof *err);
+    st = hfsbi_glob_make(glob, pattern, git, err);
+    if (st == HFSB_OK) {
+        *out = glob;
+        return hfsbi_ok(err);
+    }
+    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
+    hfsb_glob_close(glob);
+    return st;
+}
+
+hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                           hfsb_glob **out, hfsb_err *err) {
+    return hfsbi_glob_open(pattern, alloc, false, out, err);
+}
+
+void hfsb_glob_close(hfsb_glob *glob) {
+    hfsb_alloc alloc;
+    if (!glob) return;
+    alloc = glob->program.alloc;
+    hfsbi_runner_free(&glob->runner);
+    hfsbi_program_free(&glob->program);
+    hfsb_buf_free(&glob->base);
+    hfsbi_array_free(&alloc, glob, 1, sizeof *glob);
+}
+
+/* ---- matching ---- */
+
+static bool hfsbi_glob_run(hfsb_glob *glob, hfsb_str path, bool beginning) {
+    hfsbi_runner *r = &glob->runner;
+    hfsbi_scan    scan = HFSBI_SCAN_CANNOT;
+    if (r->without > path.len) r->without -= path.len;
+    else r->without = 0;
+    if (!r->without) scan = hfsbi_dfa_whole(r, path, beginning);
+    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, path, beginning);
+    return scan == HFSBI_SCAN_FOUND;
+}
+
+bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path) {
+    return hfsbi_glob_run(glob, path, false);
+}
+
+hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
+    return hfsb_buf_str(&glob->base);
+}
+
+bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder) {
+    if (hfsb_str_ends(folder, HFSB_LIT("/"))) folder.len--;
+    else if (folder.len == 0) return true;
+    return hfsbi_glob_run(glob, folder, true);
+}
+
+/* ---- src/ignore.h ---- */
+/* The rules of .gitignore files, for a walk from a folder downwards. Private;
+   pure: the files are read by whoever walks. */
+
+/* The rules of the folders from the top of the walk to where it is now, a
+   stack: the last rule that fits decides, as in git. */
+typedef struct hfsbi_ignore hfsbi_ignore;
+
+HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
+                                       hfsbi_ignore    **out);
+HFSBI_FN void        hfsbi_ignore_close(hfsbi_ignore *ignore);
+
+/* The walk enters a folder (path from the top, "" for the top itself) that has
+   this text in its .gitignore; "" when it has none. A line that is no pattern
+   is passed over. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
+                                       hfsb_str text);
+/* It leaves the folder that it entered last. */
+HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore);
+
+/* Whether a file or folder at that path (from the top) is ignored. Its folder
+   is the one entered last. */
+HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
+                               bool is_folder);
+
+/* ---- src/ignore.c ---- */
+/* ignore.c - the rules of .gitignore files. Depends on: base, glob. */
+typedef enum hfsbi_rule_kind {
+    HFSBI_RULE_TEXT,   /* equal to the text */
+    HFSBI_RULE_SUFFIX, /* the name ends with it: "*.o" */
+    HFSBI_RULE_GLOB
+} hfsbi_rule_kind;
+
+typedef struct hfsbi_rule {
+    hfsbi_rule_kind kind;
+    hfsb_buf        text;
+    hfsb_glob      *glob;
+    bool            negated;     /* "!": not ignored after all */
+    bool            folder_only; /* "build/" */
+    bool            whole_path;  /* from the folder of the file on, not the
+                                    name alone */
+} hfsbi_rule;
+
+typedef struct hfsbi_ignore_folder {
+    size_t prefix; /* bytes of a path before what the rules look at */
+    size_t rules;  /* how many there were before its own */
+} hfsbi_ignore_folder;
+
+struct hfsbi_ignore {
+    hfsb_alloc           alloc;
+    hfsbi_rule          *rules;
+    hfsbi_ignore_folder *folders;
+    size_t               rule_count, rule_cap, folder_count, folder_cap;
+};
+
+HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
+                                       hfsbi_ignore    **out) {
+    hfsb_alloc    none = HFSB_INIT;
+    hfsbi_ignore *ig;
+    if (!alloc) alloc = &none;
+    ig = (hfsbi_ignore *)hfsbi_array(alloc, 1, sizeof *ig);
+    *out = ig;
+    if (!ig) return HFSB_NOMEM;
+    memset(ig, 0, sizeof *ig);
+    ig->alloc = *alloc;
+    return HFSB_OK;
+}
+
+static void hfsbi_ignore_cut(hfsbi_ignore *ig, size_t rules) {
+    while (ig->rule_count > rules) {
+        hfsbi_rule *rule = &ig->rules[--ig->rule_count];
+        hfsb_buf_free(&rule->text);
+        hfsb_glob_close(rule->glob);
+    }
+}
+
+HFSBI_FN void hfsbi_ignore_close(hfsbi_ignore *ignore) {
+    hfsb_alloc alloc;
+    if (!ignore) return;
+    alloc = ignore->alloc;
+    hfsbi_ignore_cut(ignore, 0);
+    hfsbi_array_free(&alloc, ignore->rules, ignore->rule_cap,
+                     sizeof *ignore->rules);
+    hfsbi_array_free(&alloc, ignore->folders, ignore->folder_cap,
+                     sizeof *ignore->folders);
+    hfsbi_array_free(&alloc, ignore, 1, sizeof *ignore);
+}
+
+/* ---- lines ---- */
+
+/* Without the blanks at its end, unless a backslash keeps them. */
+static hfsb_str hfsbi_rule_trim(hfsb_str line) {
+    size_t i, end = 0;
+    for (i = 0; i < line.len; i++) {
+        if (line.ptr[i] == '\\' && i + 1 < line.len) i++;
+        else if (line.ptr[i] == ' ') continue;
+        end = i + 1;
+    }
+    return hfsb_str_slice(line, 0, end);
+}
+
+static bool hfsbi_rule_is_plain(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (strchr("*?[\\", s.ptr[i]) && s.ptr[i]) return false;
+    return true;
+}
+
+/* Reads a line that holds a pattern: HFSB_NOMEM, or another failure when it
+   is none. */
+static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
+                                   hfsbi_rule *rule) {
+    hfsb_status st;
+    memset(rule, 0, sizeof *rule);
+    rule->text.alloc = *alloc;
+    rule->negated = hfsb_str_starts(s, HFSB_LIT("!"));
+    if (rule->negated) s = hfsb_str_slice(s, 1, s.len);
+    rule->folder_only = hfsb_str_ends(s, HFSB_LIT("/"));
+    if (rule->folder_only) s.len--;
+    rule->whole_path = hfsb_str_find_byte(s, '/') != HFSB_NPOS;
+    if (hfsb_str_starts(s, HFSB_LIT("/"))) s = hfsb_str_slice(s, 1, s.len);
+    if (s.len == 0) return HFSB_ARG;
+    rule->kind = HFSBI_RULE_TEXT;
+    if (!hfsbi_rule_is_plain(s)) {
+        hfsb_str rest = hfsb_str_slice(s, 1, s.len);
+        if (rule->whole_path || s.ptr[0] != '*' ||
+            !hfsbi_rule_is_plain(rest)) {
+            rule->kind = HFSBI_RULE_GLOB;
+            return hfsbi_glob_open(s, alloc, true, &rule->glob, NULL);
+        }
+        rule->kind = HFSBI_RULE_SUFFIX;
+        s = rest;
+    }
+    st = hfsb_buf_append(&rule->text, s);
+    return st == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
+}
+
+static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
+    hfsbi_rule  rule;
+    hfsb_status st;
+    void       *grown;
+    if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+    if (hfsb_str_starts(line, HFSB_LIT("#"))) return HFSB_OK;
+    line = hfsbi_rule_trim(line);
+    if (line.len == 0) return HFSB_OK;
+    grown = hfsbi_array_grow(&ig->alloc, ig->rules, &ig->rule_cap,
+                             ig->rule_count + 1, sizeof *ig->rules);
+    if (!grown) return HFSB_NOMEM;
+    ig->rules = (hfsbi_rule *)grown;
+    st = hfsbi_rule_read(&ig->alloc, line, &rule);
+    if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
+    ig->rules[ig->rule_count++] = rule;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
+                                       hfsb_str text) {
+    size_t before = ignore->rule_count, at = 0;
+    void  *grown =
+        hfsbi_array_grow(&ignore->alloc, ignore->folders, &ignore->folder_cap,
+                         ignore->folder_count + 1, sizeof *ignore->folders);
+    if (!grown) return HFSB_NOMEM;
+    ignore->folders = (hfsbi_ignore_folder *)grown;
+    if (hfsb_str_starts(text, HFSB_LIT("\xEF\xBB\xBF"))) at = 3;
+    while (at < text.len) {
+        hfsb_str rest = hfsb_str_slice(text, at, text.len);
+        size_t   end = hfsb_str_find_byte(rest, '\n');
+        if (end == HFSB_NPOS) end = rest.len;
+        if (hfsbi_ignore_add(ignore, hfsb_str_slice(rest, 0, end)) !=
+            HFSB_OK) {
+            hfsbi_ignore_cut(ignore, before);
+            return HFSB_NOMEM;
+        }
+        at += end + 1;
+    }
+    ignore->folders[ignore->folder_count].prefix =
+        folder.len ? folder.len + 1 : 0;
+    ignore->folders[ignore->folder_count++].rules = before;
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
+    if (ignore->folder_count == 0) return;
+    ignore->folder_count--;
+    hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
+}
+
+/* ---- asking ---- */
+
+static bool hfsbi_rule_fits(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
+                            bool is_folder) {
+    hfsb_str s = rule->whole_path ? path : name;
+    if (rule->folder_only && !is_folder) return false;
+    switch (rule->kind) {
+    case HFSBI_RULE_TEXT: return hfsb_str_equal(s, hfsb_buf_str(&rule->text));
+    case HFSBI_RULE_SUFFIX: return hfsb_str_ends(s, hfsb_buf_str(&rule->text));
+    default: return hfsb_glob_match(rule->glob, s);
+    }
+}
+
+HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
+                               bool is_folder) {
+    hfsb_str name = hfsb_path_base(path);
+    size_t   folder = ignore->folder_count, rule = ignore->rule_count;
+    while (folder-- > 0) {
+        size_t   prefix = ignore->folders[folder].prefix;
+        hfsb_str below = hfsb_str_slice(path, prefix, path.len);
+        while (rule > ignore->folders[folder].rules) {
+            hfsbi_rule *r = &ignore->rules[--rule];
+            if (hfsbi_rule_fits(r, below, name, is_folder)) return !r->negated;
+        }
+    }
+    return false;
+}
+
 #ifndef HFSB_PURE
 
 /* ---- src/os.h ---- */
@@ -16499,27 +19432,67 @@ HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
 HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max);
 
+/* ---- proc_tree.c: what commands left behind ---- */
+
+/* The session that a command began, and the ticks between which its number
+   was that command's and no one else's: a process born then that is in it now
+   was born into it. */
+typedef struct hfsbi_span {
+    long               session; /* 0: none */
+    unsigned long long since, until;
+    bool               running; /* the leader is held: it lasts until now */
+} hfsbi_span;
+
+/* Those of a running command; without a leader that is held: none. */
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
+/* The same of a command (proc.c). */
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
+/* A signal (0: none) to the whole tree of a command, here and now; gives how
+   many were there (proc.c). */
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number);
+
+/* The commands of one owner. */
+typedef struct hfsbi_remains {
+    hfsb_str           owner; /* HFSB_JOB ends in it, "-" and a number */
+    unsigned long long since; /* nothing of it is older */
+    hfsbi_span        *spans; /* those still in use are lengthened */
+    size_t             count;
+    bool               gently; /* TERM, and not to sessions that `running`
+                                  says: they have got theirs. Else KILL */
+} hfsbi_remains;
+
+/* Signals what has the owner's marker, is in one of the sessions, or descends
+   from such a process; gives how many those are, 0 where /proc cannot be
+   looked into. Needs no memory. */
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
+
 /* ---- src/proc_tree.c ---- */
 /* proc_tree.c - finds and signals the processes of a command, also those that
    left its group. Depends on: base, utf8, os. */
 /* A chain of parents longer than this is not followed. */
 #define HFSBI_TREE_DEPTH 128
 
+#ifdef HFSBI_LINUX
+
+/* Now, as the kernel stamps processes: in ticks since boot; 0: not known. */
+static unsigned long long hfsbi_ticks_now(void) {
+    struct timespec now = HFSB_INIT;
+    long            ticks = sysconf(_SC_CLK_TCK);
+    if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+    return (unsigned long long)now.tv_sec * (unsigned long long)ticks +
+           (unsigned long long)now.tv_nsec * (unsigned long long)ticks /
+               1000000000u;
+}
+
+#endif
+
 HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
     memset(tree, 0, sizeof *tree);
     tree->alloc = *alloc;
     tree->pidfd = -1;
 #ifdef HFSBI_LINUX
-    { /* the kernel stamps processes with the same clock, in ticks */
-        struct timespec now = HFSB_INIT;
-        long            ticks = sysconf(_SC_CLK_TCK);
-        if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return;
-        tree->since =
-            (unsigned long long)now.tv_sec * (unsigned long long)ticks +
-            (unsigned long long)now.tv_nsec * (unsigned long long)ticks /
-                1000000000u;
-        if (tree->since > 0) tree->since--;
-    }
+    tree->since = hfsbi_ticks_now();
+    if (tree->since > 0) tree->since--;
 #endif
 }
 
@@ -16929,6 +19902,139 @@ HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
         hfsbi_process_signal(&tree->known[i], number);
 #endif
 }
+
+/* ---- what commands left behind ---- */
+
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
+    hfsbi_span span = HFSB_INIT;
+#ifdef HFSBI_LINUX
+    span.until = hfsbi_ticks_now();
+#endif
+    if (!hfsbi_tree_holds(tree)) return span;
+    span.session = (long)tree->leader;
+    span.since = tree->since;
+    span.running = true;
+    return span;
+}
+
+#ifdef HFSBI_LINUX
+
+/* A whole variable: HFSB_JOB=abc-1, or behind an id that a caller chose,
+   HFSB_JOB=build.abc-1 (see job.c). */
+static bool hfsbi_owner_named(hfsb_str variable, hfsb_str owner) {
+    size_t n = variable.len;
+    if (!hfsb_str_starts(variable, HFSB_LIT("HFSB_JOB="))) return false;
+    while (n > 0 && variable.ptr[n - 1] >= '0' && variable.ptr[n - 1] <= '9')
+        n--;
+    if (n == variable.len || n < owner.len + 2) return false;
+    if (variable.ptr[--n] != '-') return false;
+    n -= owner.len;
+    return memcmp(variable.ptr + n, owner.ptr, owner.len) == 0 &&
+           (variable.ptr[n - 1] == '=' || variable.ptr[n - 1] == '.');
+}
+
+static bool hfsbi_process_owned(long pid, hfsb_str owner) {
+    char    piece[4096], variable[512];
+    int     fd = hfsbi_proc_file(pid, "environ");
+    size_t  len = 0; /* counts on where it no longer fits */
+    bool    found = false;
+    ssize_t n, i;
+    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+        for (i = 0; i < n && !found; i++) {
+            if (piece[i] != '\0') {
+                if (len < sizeof variable) variable[len] = piece[i];
+                len++;
+                continue;
+            }
+            found = len <= sizeof variable &&
+                    hfsbi_owner_named(hfsb_str_make(variable, len), owner);
+            len = 0;
+        }
+    hfsbi_close(&fd);
+    return found;
+}
+
+/* The session that it is in by birth, or NULL. One that it made itself has
+   its own number, which is the leader's or no command's. */
+static hfsbi_span *hfsbi_remains_span(const hfsbi_remains *remains,
+                                      const hfsbi_process *p) {
+    size_t i;
+    for (i = 0; i < remains->count; i++) {
+        hfsbi_span *span = &remains->spans[i];
+        if (span->session > 0 && span->session == p->session &&
+            p->start >= span->since &&
+            (span->running || p->start <= span->until))
+            return span;
+    }
+    return NULL;
+}
+
+/* By itself or by an ancestor. *told: it has got its signal already. */
+static bool hfsbi_remains_has(const hfsbi_remains *remains,
+                              const hfsbi_process *p, bool *told) {
+    hfsbi_process     q = *p;
+    const hfsbi_span *span;
+    long              self = (long)getpid();
+    int               depth;
+    *told = false;
+    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
+        if (q.start < remains->since || q.pid == self) return false;
+        span = hfsbi_remains_span(remains, &q);
+        if (span) {
+            *told = remains->gently && span->running;
+            return true;
+        }
+        if (hfsbi_process_owned(q.pid, remains->owner)) return true;
+        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
+    }
+    return false;
+}
+
+/* A session with a member that was born into it has had its number all the
+   time: so those born later are of it, too. */
+static void hfsbi_remains_lengthen(const hfsbi_remains *remains) {
+    unsigned long long now = hfsbi_ticks_now();
+    hfsbi_process      p;
+    hfsbi_span        *span;
+    long               pid;
+    DIR               *dir = opendir("/proc");
+    while (dir && (pid = hfsbi_next_pid(dir)) > 0)
+        if (hfsbi_process_read(pid, &p) && !hfsbi_process_dead(&p) &&
+            (span = hfsbi_remains_span(remains, &p)) != NULL &&
+            span->until < now)
+            span->until = now;
+    if (dir) (void)closedir(dir);
+}
+
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
+    hfsbi_process p;
+    size_t        count = 0;
+    bool          told;
+    long          pid;
+    DIR          *dir;
+    hfsbi_remains_lengthen(remains);
+    dir = opendir("/proc");
+    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
+        if (!hfsbi_process_read(pid, &p) || hfsbi_process_dead(&p) ||
+            !hfsbi_remains_has(remains, &p, &told))
+            continue;
+        count++;
+        if (told) continue;
+        hfsbi_process_signal(&p, remains->gently ? SIGTERM : SIGKILL);
+        if (remains->gently) hfsbi_process_signal(&p, SIGCONT);
+    }
+    if (dir) (void)closedir(dir);
+    return count;
+}
+
+#else
+
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
+    (void)remains;
+    return 0;
+}
+
+#endif
 
 /* ---- src/proc_spawn.c ---- */
 /* proc_spawn.c - starts a program: all that happens from fork to exec.
@@ -17947,6 +21053,16 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     proc->input_ends = end;
     hfsbi_proc_feed(proc);
     return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc) {
+    return hfsbi_tree_span(&proc->tree);
+}
+
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number) {
+    size_t left = hfsbi_tree_find(&proc->tree);
+    if (number) hfsbi_tree_signal(&proc->tree, number);
+    return left;
 }
 
 /* ---- what outlives it ---- */
@@ -19371,7 +22487,7 @@ typedef enum hfsbi_job_state {
     HFSBI_JOB_DONE
 } hfsbi_job_state;
 
-enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160 };
+enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160, HFSBI_JOB_SPANS = 128 };
 
 /* What bash was asked for; owns its texts. */
 typedef struct hfsbi_job_spec {
@@ -19460,8 +22576,12 @@ struct hfsb_tools {
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
     size_t          drain_count, drain_cap;
-    hfsbi_digest   *seen; /* keys of files read or written: a hash table, */
-    size_t          seen_count, seen_cap; /* its size a power of two or 0 */
+    hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
+                         run, or that left something running */
+    size_t          span_next; /* to be overwritten when all are in use */
+    unsigned long long since;  /* no process of ours is older; 0: none */
+    hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
+    size_t             seen_count, seen_cap; /* its size a power of two or 0 */
 };
 
 /* ---- job.c ---- */
@@ -19506,6 +22626,20 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
 /* A number that changes when there is something new: output, a start, an end,
    or other descriptors to wait for. */
 HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+
+/* ---- job_sweep.c ---- */
+
+/* A job was started; is over, before its leader is let go of. */
+HFSBI_FN void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job);
+HFSBI_FN void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job);
+
+/* For the end of a program: signals (TERM, or with `hard` KILL) all that was
+   ever started here, commands that run with their trees and also what finished
+   ones left behind; commands that wait do not start any more. Without waiting,
+   and without memory; takes the lock itself. Gives how many processes were
+   there: what they start meanwhile is found the next time. Without /proc: the
+   groups of commands that run. */
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
 
 /* ---- job_list.c; these take the lock themselves ---- */
 
@@ -19632,18 +22766,17 @@ typedef struct hfsbi_tool {
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
 /* Words of schemas and hints; all is JSON as it stands. */
-#define HFSBI_OBJECT(required, properties)                                \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
-    required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words)                                     \
+#define HFSBI_OBJECT(required, properties)             \
+    "{\"type\":\"object\",\"properties\":{" properties \
+    "},\"required\":[" required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words) \
     "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
 #define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
 
 /* Appends the definitions of all tools, on this machine or another, and of
    those in `more`, as a JSON array. */
-HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
-                                        const hfsbi_tool *more, size_t count,
-                                        hfsb_tools_format format,
+HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
+                                        size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
 
 /* ---- results ---- */
@@ -19912,6 +23045,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     }
     job->state = HFSBI_JOB_RUNNING;
     job->pid = hfsb_proc_status(job->proc).pid;
+    hfsbi_span_begin(tools, job);
 }
 
 static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
@@ -19920,6 +23054,7 @@ static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
     job->end = hfsb_proc_status(job->proc);
     job->left_count =
         hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
+    hfsbi_span_end(tools, job);
     hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
     hfsb_proc_close(job->proc);
     job->proc = NULL;
@@ -20071,6 +23206,7 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
 
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
     hfsbi_job *job;
+    hfsbi_drains_step(tools); /* those whose writers are gone need no keeper */
     hfsbi_drains_release(tools);
     hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
                      sizeof(int));
@@ -20132,6 +23268,75 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
                                                 (2 + n) * sizeof *values));
     }
     return mark;
+}
+
+/* ---- src/job_sweep.c ---- */
+/* job_sweep.c - the end of all that a tools object ever started. Depends on:
+   job, proc_tree. */
+/* ---- where it may be ---- */
+
+static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
+    size_t i;
+    for (i = 0; i < HFSBI_JOB_SPANS; i++)
+        if (tools->spans[i].running && tools->spans[i].session == job->pid)
+            return &tools->spans[i];
+    return NULL;
+}
+
+/* When all are in use the oldest is forgotten: what is in that session and
+   not marked will not be found. */
+HFSBI_FN void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_span span = hfsbi_proc_span(job->proc);
+    size_t     i = 0;
+    if (span.session == 0) return;
+    if (tools->since == 0) tools->since = span.since;
+    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
+    if (i == HFSBI_JOB_SPANS) {
+        i = tools->span_next;
+        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
+    }
+    tools->spans[i] = span;
+}
+
+HFSBI_FN void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    if (!span) return;
+    *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
+    span->running = false;
+}
+
+/* ---- the end of it ---- */
+
+/* Those that run have a tree, which knows also those that left the session,
+   lost their parent and have an environment of their own. */
+static size_t hfsbi_jobs_signal(hfsb_tools *tools, bool hard) {
+    hfsbi_job *job;
+    size_t     count = 0;
+    for (job = tools->jobs; job; job = job->next) {
+        if (job->state == HFSBI_JOB_RUNNING)
+            count += hfsbi_proc_signal(job->proc, hard ? SIGKILL : 0);
+        (void)hfsbi_job_kill(tools, job);
+    }
+    return count;
+}
+
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
+    hfsbi_remains remains = HFSB_INIT;
+    size_t        running, all;
+    pthread_mutex_lock(&tools->lock);
+    remains.owner = hfsb_cstr(tools->prefix);
+    remains.since = tools->since;
+    remains.spans = tools->spans;
+    remains.count = HFSBI_JOB_SPANS;
+    remains.gently = !hard;
+    /* gently: the search comes before the signals to those that run, which
+       make orphans of their children */
+    all = hard ? 0 : hfsbi_remains_signal(&remains);
+    running = hfsbi_jobs_signal(tools, hard);
+    if (hard) all = hfsbi_remains_signal(&remains);
+    pthread_mutex_unlock(&tools->lock);
+    hfsb_tools_wake(tools);
+    return all > running ? all : running;
 }
 
 /* ---- src/job_list.c ---- */
@@ -21191,12 +24396,16 @@ static hfsb_status hfsbi_read_variable(hfsb_str               name,
 static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
                                   hfsb_err *err) {
     const hfsb_json_value *object = NULL;
+    hfsb_json_doc          doc = HFSB_INIT;
     hfsb_json_iter         it;
-    hfsb_status st = hfsb_json_arg_value(call->arguments, "env", false,
-                                         HFSB_JSON_OBJECT, &object, err);
+    hfsb_status            st;
+    doc.alloc = call->tools->alloc;
+    st = hfsb_json_arg_parsed(call->arguments, "env", false, HFSB_JSON_OBJECT,
+                              &doc, &object, err);
     it = hfsb_json_begin(object);
     while (st == HFSB_OK && hfsb_json_next(&it))
         st = hfsbi_read_variable(it.key, it.value, out, err);
+    hfsb_json_free(&doc);
     return st;
 }
 
@@ -21611,9 +24820,9 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
                         "both.");
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
-    return st == HFSB_OK ? hfsbi_job_input(call->tools, id, text, eof,
-                                           &call->result)
-                         : st;
+    return st == HFSB_OK
+               ? hfsbi_job_input(call->tools, id, text, eof, &call->result)
+               : st;
 }
 
 /* Under the lock: asks one job, or all, to end; call->killed are those. */
@@ -21673,14 +24882,18 @@ HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
 }
 
 /* ---- src/tool_read.c ---- */
-/* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
+/* tool_read.c - lines of a file with their numbers, or a picture. Depends on:
+   file, call. */
 enum {
     HFSBI_READ_LINES = 2000,      /* when no limit is given */
     HFSBI_READ_CHARS = 4000,      /* of a line */
     HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
     HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
-    HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
+    HFSBI_READ_HASH = 16 * 1024 * 1024, /* files up to here are read whole */
+    HFSBI_IMAGE_HEAD = 24,              /* bytes that tell what it is */
+    HFSBI_IMAGE_BLOCK = 24 * 1024,      /* a multiple of three, for base64 */
+    HFSBI_IMAGE_MAX = 3840 * 1024 /* in base64 the 5 MiB that hosts take */
 };
 
 /* A file on its way to numbered lines, block by block. */
@@ -21949,6 +25162,132 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
+/* ---- pictures ---- */
+
+/* What the first bytes say; width 0 when they do not say it simply. */
+typedef struct hfsbi_image {
+    const char   *mime; /* NULL: none that hosts show */
+    unsigned long width, height;
+} hfsbi_image;
+
+static unsigned long hfsbi_image_number(const char *at, size_t n, bool big) {
+    unsigned long value = 0;
+    size_t        i;
+    for (i = 0; i < n; i++)
+        value = value << 8 | (unsigned char)at[big ? i : n - 1 - i];
+    return value;
+}
+
+/* A GIF begins with letters, as a text may: its size or what follows it has
+   bytes that no text has. */
+static bool hfsbi_image_is_gif(hfsb_str head) {
+    size_t i;
+    if (!hfsb_str_starts(head, HFSB_LIT("GIF87a")) &&
+        !hfsb_str_starts(head, HFSB_LIT("GIF89a")))
+        return false;
+    for (i = 6; i < 13 && i < head.len; i++)
+        if ((unsigned char)head.ptr[i] < '\t') return true;
+    return false;
+}
+
+static hfsbi_image hfsbi_image_look(hfsb_str head) {
+    hfsbi_image image = HFSB_INIT;
+    if (hfsb_str_starts(head, HFSB_LIT("\x89PNG\r\n\x1A\n"))) {
+        image.mime = "image/png";
+        if (head.len >= 24) {
+            image.width = hfsbi_image_number(head.ptr + 16, 4, true);
+            image.height = hfsbi_image_number(head.ptr + 20, 4, true);
+        }
+    } else if (hfsbi_image_is_gif(head)) {
+        image.mime = "image/gif";
+        if (head.len >= 10) {
+            image.width = hfsbi_image_number(head.ptr + 6, 2, false);
+            image.height = hfsbi_image_number(head.ptr + 8, 2, false);
+        }
+    } else if (hfsb_str_starts(head, HFSB_LIT("\xFF\xD8\xFF"))) {
+        image.mime = "image/jpeg";
+    } else if (hfsb_str_starts(head, HFSB_LIT("RIFF")) &&
+               hfsb_str_starts(hfsb_str_slice(head, 8, head.len),
+                               HFSB_LIT("WEBP"))) {
+        image.mime = "image/webp";
+    }
+    return image;
+}
+
+static hfsb_status hfsbi_image_large(hfsb_call               *call,
+                                     const hfsbi_line_reader *r,
+                                     const hfsbi_image       *image) {
+    hfsb_tool_result *result = &call->result;
+    hfsb_buf_truncate(&result->extra, 0);
+    return hfsbi_result_fail(
+        result,
+        "%.*s is too large to be shown (%s, %llu bytes; the limit is %d). "
+        "Make a smaller copy with a command, such as ImageMagick's convert "
+        "with -resize 1024x1024 or python3 with Pillow, and read that.",
+        (int)r->path.len, r->path.ptr, image->mime,
+        r->info.size > r->bytes ? r->info.size : r->bytes, HFSBI_IMAGE_MAX);
+}
+
+/* The bytes of the file in base64, as they are read; r->bytes counts them. */
+static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
+                                    hfsb_err *err) {
+    char        block[HFSBI_IMAGE_BLOCK];
+    hfsb_status st = hfsb_buf_reserve(out, (size_t)r->info.size / 3 * 4 + 256);
+    while (st == HFSB_OK && !r->at_end && r->bytes <= HFSBI_IMAGE_MAX) {
+        ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
+        hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
+        if (n < 0) return hfsbi_read_fails(r, err);
+        r->at_end = text.len < sizeof block;
+        r->bytes += text.len;
+        hfsb_sha256_write(&r->sha, text);
+        st = hfsb_base64_encode(text, out);
+    }
+    return st;
+}
+
+/* The file is open and holds a picture. Its data stands in the added keys as
+   it is: base64 needs no escapes. */
+static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
+                                    const hfsbi_image *image, hfsb_err *err) {
+    hfsb_buf   *extra = &call->result.extra;
+    char        hex[HFSB_SHA256_HEX];
+    hfsb_status st;
+    if (r->info.size > HFSBI_IMAGE_MAX)
+        return hfsbi_image_large(call, r, image);
+    hfsb_sha256_init(&r->sha);
+    st = hfsb_buf_printf(extra, "{\"mime_type\":\"%s\",\"data\":\"",
+                         image->mime);
+    if (st == HFSB_OK) st = hfsbi_image_data(r, extra, err);
+    if (st != HFSB_OK) {
+        hfsb_buf_truncate(extra, 0);
+        return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
+    }
+    if (r->bytes > HFSBI_IMAGE_MAX) return hfsbi_image_large(call, r, image);
+    hfsbi_sha256_finish_hex(&r->sha, hex);
+    st = hfsb_buf_printf(extra, "\",\"size\":%llu,\"sha256\":\"%s\"}",
+                         r->bytes, hex);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(&call->result, "%s, ", image->mime);
+    if (st == HFSB_OK && image->width && image->height)
+        st = hfsb_buf_printf(&call->result.output, "%lux%lu, ", image->width,
+                             image->height);
+    if (st == HFSB_OK)
+        st = hfsb_buf_printf(&call->result.output, "%llu bytes", r->bytes);
+    return st;
+}
+
+/* What the file is when pictures are wanted; the place in it stays. */
+static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
+    char    head[HFSBI_IMAGE_HEAD];
+    size_t  got = 0;
+    ssize_t n;
+    do {
+        n = pread(r->fd, head + got, sizeof head - got, (off_t)got);
+        if (n > 0) got += (size_t)n;
+    } while (got < sizeof head && (n > 0 || (n < 0 && errno == EINTR)));
+    return hfsbi_image_look(hfsb_str_make(head, got));
+}
+
 /* ---- the tool ---- */
 
 static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
@@ -22068,6 +25407,8 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
 
 HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_tools       *tools = call->tools;
+    hfsbi_image       image = HFSB_INIT;
+    bool              images = call->opts.images;
     hfsbi_line_reader r;
     long long         offset, limit;
     hfsb_status       st;
@@ -22076,10 +25417,14 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     r.out = &call->result.output;
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(call->arguments, "image", false, &images, err);
     if (st != HFSB_OK) return st;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    st = hfsbi_read_lines(call, &r, offset, limit, err);
+    if (images) image = hfsbi_read_look(&r);
+    st = image.mime ? hfsbi_read_image(call, &r, &image, err)
+                    : hfsbi_read_lines(call, &r, offset, limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
     if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
@@ -22310,29 +25655,37 @@ static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
-    hfsb_str               path = HFSB_LIT("");
-    const hfsb_json_value *list = NULL;
-    const hfsb_alloc      *alloc = &call->tools->alloc;
-    hfsb_json_iter         it;
-    hfsb_edit             *edits;
-    size_t                 n = 0, count;
-    bool                   known = true;
-    hfsb_status            st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_value(call->arguments, "edits", true,
-                                 HFSB_JSON_ARRAY, &list, err);
-    if (st != HFSB_OK) return st;
-    count = hfsb_json_count(list);
-    edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
+/* All elements of `edits`; their texts are the document's. */
+static hfsb_status hfsbi_edit_list(hfsb_call *call, hfsb_str path,
+                                   const hfsb_json_value *list,
+                                   hfsb_err              *err) {
+    const hfsb_alloc *alloc = &call->tools->alloc;
+    hfsb_json_iter    it = hfsb_json_begin(list);
+    size_t            n = 0, count = hfsb_json_count(list);
+    bool              known = true;
+    hfsb_status       st = HFSB_OK;
+    hfsb_edit *edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
     if (!edits) return HFSB_NOMEM;
-    it = hfsb_json_begin(list);
     for (; st == HFSB_OK && known && hfsb_json_next(&it); n++)
         st = hfsbi_read_nth_edit(call, it.value, n, edits + n, &known, err);
     if (st == HFSB_OK && known)
         st = hfsbi_edit_file(call, path, edits, count, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
+    hfsb_str               path = HFSB_LIT("");
+    const hfsb_json_value *list = NULL;
+    hfsb_json_doc          doc = HFSB_INIT;
+    hfsb_status            st =
+        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
+    doc.alloc = call->tools->alloc;
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_parsed(call->arguments, "edits", true,
+                                  HFSB_JSON_ARRAY, &doc, &list, err);
+    if (st == HFSB_OK) st = hfsbi_edit_list(call, path, list, err);
+    hfsb_json_free(&doc);
     return st;
 }
 
@@ -22560,11 +25913,1755 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
+/* ---- src/search.h ---- */
+/* What glob, grep and list share: a walk over all that lies beneath a folder,
+   and how paths and results are shown. Private. Nothing outside the root of
+   the place is read: each folder is opened from the one before, and symbolic
+   links are seen but never followed. */
+
+enum {
+    HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
+    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
+    HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
+    HFSBI_FINDER_TOLD = 3,     /* folders that could not be read, by name */
+    HFSBI_FINDER_MS = 30000,   /* a search is cut off then */
+    HFSBI_FINDER_CHARS = 40000 /* bytes of output */
+};
+
+typedef enum hfsbi_entry_type {
+    HFSBI_ENTRY_FILE,
+    HFSBI_ENTRY_FOLDER,
+    HFSBI_ENTRY_LINK,
+    HFSBI_ENTRY_OTHER, /* a device, FIFO or socket */
+    HFSBI_ENTRY_UNKNOWN
+} hfsbi_entry_type;
+
+/* Something in a folder; good during the call it is handed to. */
+typedef struct hfsbi_entry {
+    int              dir; /* the folder, opened */
+    const char      *name;
+    hfsb_str         path; /* from where the search began */
+    hfsbi_entry_type type;
+    bool             ignored;
+} hfsbi_entry;
+
+typedef struct hfsbi_finder_level hfsbi_finder_level;
+
+/* All zero at first, but for what the caller sets. */
+typedef struct hfsbi_finder {
+    /* set by the caller */
+    const hfsb_place *place;
+    hfsb_alloc        alloc;
+    bool              all;    /* also what is ignored, and .git */
+    bool              sorted; /* names of a folder in order */
+    bool      shows_ignored;  /* ignored ones are visited, not entered */
+    size_t    max_depth;      /* folders in each other, the first one counted
+                                 (0: as many as it may) */
+    long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
+    /* Quick, before anything else is looked at: a folder that is not wanted
+       is not entered, anything else not visited. NULL: all are. */
+    bool (*wants)(void *user, const hfsbi_entry *entry);
+    /* Folders come before what is in them. Other than HFSB_OK ends it. */
+    hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
+    void *user;
+    bool  stop; /* set by visit to end it without an error */
+
+    /* where it begins: from hfsbi_finder_open() on */
+    hfsbi_spot spot;
+    hfsb_buf   shown; /* what to put before the path of an entry, to read it
+                         by: "" or ends in a slash */
+
+    /* what became of it */
+    size_t   files;   /* seen, links and all that is no folder counted */
+    size_t   ignored; /* entries */
+    size_t   failed;  /* folders that could not be read, or not wholly */
+    hfsb_buf notes;   /* about some of them: a line each, with LF before */
+    bool     late;    /* it took too long */
+
+    /* private */
+    hfsb_buf            path;    /* of the entry, from the top of the rules */
+    size_t              prefix;  /* bytes of it up to where it begins */
+    hfsbi_ignore       *ignore;  /* NULL: no rules at all so far */
+    bool                at_root; /* it begins at / */
+    size_t              names;   /* bytes of names that are held */
+    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
+    size_t              depth;   /* of them in use */
+} hfsbi_finder;
+
+/* ---- search_walk.c ---- */
+
+/* Finds what is at path ("": the work directory). HFSB_OK with f->spot; or why
+   not. close() in any case. */
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err);
+/* Visits all beneath f->spot, which must be a folder. HFSB_OK also when some
+   could not be read; else what visit returned, HFSB_NOMEM, or why the first
+   folder cannot be read. */
+HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
+HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
+
+/* Opens a file that was visited; -1 when it is none any more, or with errno
+   cannot be read. st is that of the file. */
+HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
+
+/* ---- search_rules.c ---- */
+
+/* A .gitignore in the folder adds its rules, and takes them away again at the
+   pop. folder is its path from the top of the rules. *pushed tells whether
+   there is something to pop. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
+                                       hfsb_str folder, bool has_rules,
+                                       bool *pushed);
+HFSBI_FN void        hfsbi_finder_pop(hfsbi_finder *f);
+/* The rules of the folders above f->spot, from the top of its repository (or
+   the root) on; sets f->path, f->prefix and f->at_root. */
+HFSBI_FN hfsb_status hfsbi_finder_above(hfsbi_finder *f);
+
+/* ---- the tools ---- */
+
+HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
+
+/* ---- search_show.c ---- */
+
+/* `path`, `all` and `limit` of a call; limit is *limit when it is not given,
+   and at most max. Opens f. HFSB_OK; else as a tool's function. */
+HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
+                                            hfsb_str path, size_t *limit,
+                                            size_t max, hfsb_err *err);
+
+/* A path or a name on one line: control characters and bytes that are not
+   UTF-8 as \n, \t, \x1B. */
+HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
+
+/* A line for the end of the output. */
+HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
+                                       ...) HFSBI_PRINTF(2, 3);
+
+/* The call went well: notes about the walk, and the keys count and
+   truncated. */
+HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
+                                         unsigned long long count,
+                                         bool               truncated);
+
+/* ---- src/search_rules.c ---- */
+/* search_rules.c - the .gitignore files that a walk meets, and those above it.
+   Depends on: base, os, file_place, ignore. */
+/* ---- one folder ---- */
+
+/* Appends the .gitignore of a folder; nothing when it is none to be read. */
+static hfsb_status hfsbi_rules_read(int dir, hfsb_buf *out) {
+    struct stat at;
+    int         fd = hfsbi_entry_open(dir, ".gitignore", &at);
+    hfsb_status st = HFSB_OK;
+    ssize_t     n = 1;
+    if (fd < 0) return HFSB_OK;
+    while (st == HFSB_OK && n > 0 && out->len < HFSBI_FINDER_RULES) {
+        st = hfsb_buf_reserve(out, 4096);
+        if (st != HFSB_OK) break;
+        n = hfsbi_read_file(fd, out->ptr + out->len, 4096);
+        if (n > 0) out->len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
+                                       hfsb_str folder, bool has_rules,
+                                       bool *pushed) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    *pushed = false;
+    text.alloc = f->alloc;
+    if (has_rules) st = hfsbi_rules_read(dir, &text);
+    if (st == HFSB_OK && text.len && !f->ignore)
+        st = hfsbi_ignore_open(&f->alloc, &f->ignore);
+    if (st == HFSB_OK && f->ignore) {
+        st = hfsbi_ignore_push(f->ignore, folder, hfsb_buf_str(&text));
+        *pushed = st == HFSB_OK;
+    }
+    hfsb_buf_free(&text);
+    return st;
+}
+
+HFSBI_FN void hfsbi_finder_pop(hfsbi_finder *f) {
+    hfsbi_ignore_pop(f->ignore);
+}
+
+/* ---- above ---- */
+
+/* The way from the root, or from "/", to where the walk begins. */
+typedef struct hfsbi_descent {
+    hfsbi_finder *f;
+    int           at;
+    char          real[PATH_MAX]; /* without links */
+    hfsb_str      rest;           /* of it, as seen from where it begins */
+    size_t        pos;            /* bytes of rest that lead to `at` */
+    size_t        top;            /* of these, to the top of the repository */
+    bool          inside;
+    size_t        pushed;
+} hfsbi_descent;
+
+/* Where the folder really is, as text; false when that cannot be told. What
+   is opened later is opened name by name, and compared with the folder. */
+static bool hfsbi_descent_find(hfsbi_descent *d) {
+    const hfsb_place *place = d->f->place;
+    hfsb_buf          path = HFSB_INIT;
+    hfsb_str          root = HFSB_INIT;
+    hfsbi_sink        sink = hfsbi_sink_begin(&path);
+    bool              ok;
+    path.alloc = d->f->alloc;
+    if (place && place->root_fd >= 0) {
+        root = hfsb_buf_str(&place->real_root);
+        hfsbi_put(&sink, root);
+        hfsbi_put_byte(&sink, '/');
+    }
+    hfsbi_put(&sink, hfsb_buf_str(&d->f->spot.path));
+    ok = hfsbi_sink_end(&sink) == HFSB_OK && realpath(path.ptr, d->real);
+    hfsb_buf_free(&path);
+    if (!ok) return false;
+    d->rest = hfsb_cstr(d->real);
+    while (root.len && root.ptr[root.len - 1] == '/') root.len--;
+    if (!hfsb_str_starts(d->rest, root)) return false;
+    d->rest = hfsb_str_slice(d->rest, root.len, d->rest.len);
+    return d->rest.len == 0 || d->rest.ptr[0] == '/';
+}
+
+/* From the folder that it is in to the next; false when it is not there. */
+static bool hfsbi_descent_step(hfsbi_descent *d) {
+    char     name[HFSBI_NAME_SIZE];
+    hfsb_str part;
+    int      fd;
+    while (d->pos < d->rest.len && d->rest.ptr[d->pos] == '/') d->pos++;
+    part = hfsb_str_slice(d->rest, d->pos, d->rest.len);
+    part = hfsb_str_slice(part, 0, hfsb_str_find_byte(part, '/'));
+    if (part.len == 0 || part.len >= sizeof name) return false;
+    memcpy(name, part.ptr, part.len);
+    name[part.len] = '\0';
+    fd = hfsbi_openat(d->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+    hfsbi_close(&d->at);
+    d->at = fd;
+    d->pos += part.len;
+    return fd >= 0;
+}
+
+/* The path of the folder from the top of the repository. */
+static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
+    hfsb_str path = hfsb_str_slice(d->rest, d->top, d->pos);
+    while (path.len && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    return path;
+}
+
+/* Looks at one folder on the way. A repository inside another has rules of
+   its own. */
+static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
+    struct stat at;
+    bool        pushed;
+    hfsb_status st;
+    if (fstatat(d->at, ".git", &at, AT_SYMLINK_NOFOLLOW) == 0) {
+        for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
+        d->inside = true;
+        d->top = d->pos;
+    }
+    if (last || !d->inside) return HFSB_OK;
+    st = hfsbi_finder_push(d->f, d->at, hfsbi_descent_path(d), true, &pushed);
+    if (pushed) d->pushed++;
+    return st;
+}
+
+/* True when the way has led to where the walk begins. */
+static bool hfsbi_descent_is_there(const hfsbi_descent *d) {
+    const struct stat *want = &d->f->spot.st;
+    struct stat        at;
+    return fstat(d->at, &at) == 0 && at.st_dev == want->st_dev &&
+           at.st_ino == want->st_ino;
+}
+
+static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK && d->pos < d->rest.len) {
+        st = hfsbi_descent_look(d, false);
+        if (st == HFSB_OK && !hfsbi_descent_step(d)) break;
+    }
+    if (st == HFSB_OK && d->at >= 0 && d->pos == d->rest.len &&
+        hfsbi_descent_is_there(d)) {
+        st = hfsbi_descent_look(d, true);
+        if (st == HFSB_OK && d->inside)
+            st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
+        d->f->prefix = d->f->path.len + (d->f->path.len > 0);
+        return st;
+    }
+    for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
+    const hfsb_place *place = f->place;
+    bool              rooted = place && place->root_fd >= 0;
+    hfsbi_descent     d;
+    hfsb_status       st;
+    memset(&d, 0, sizeof d);
+    d.f = f;
+    if (!hfsbi_descent_find(&d)) return HFSB_OK;
+    f->at_root = strcmp(d.real, "/") == 0;
+    if (strcmp(d.rest.ptr, "/") == 0) d.rest.len = 0;
+    d.inside = rooted; /* nothing above the root is looked at */
+    d.at = hfsbi_openat(rooted ? place->root_fd : AT_FDCWD, rooted ? "." : "/",
+                        HFSBI_O_SEARCH, 0);
+    if (d.at < 0) return HFSB_OK;
+    st = hfsbi_descent_run(&d);
+    hfsbi_close(&d.at);
+    return st;
+}
+
+/* ---- src/search_walk.c ---- */
+/* search_walk.c - visit all beneath a folder. Depends on: base, os,
+   file_place, search_rules. */
+/* One entry of a folder. */
+typedef struct hfsbi_finder_item {
+    const char      *name;
+    size_t           at; /* of the name in `names`, while that may move */
+    hfsbi_entry_type type;
+} hfsbi_finder_item;
+
+/* A folder that is being walked; its memory is used again by the next one of
+   the same depth. */
+struct hfsbi_finder_level {
+    DIR               *dir;
+    hfsb_buf           names;
+    hfsbi_finder_item *items;
+    size_t             count, cap, next;
+    size_t             path; /* bytes of f->path that name it */
+    bool               pushed;
+};
+
+/* ---- one folder ---- */
+
+static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
+    if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
+    if (S_ISDIR(mode)) return HFSBI_ENTRY_FOLDER;
+    return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
+}
+
+/* As far as the folder itself tells. */
+static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
+#if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
+    switch (e->d_type) {
+    case DT_REG: return HFSBI_ENTRY_FILE;
+    case DT_DIR: return HFSBI_ENTRY_FOLDER;
+    case DT_LNK: return HFSBI_ENTRY_LINK;
+    case DT_UNKNOWN: return HFSBI_ENTRY_UNKNOWN;
+    default: return HFSBI_ENTRY_OTHER;
+    }
+#else
+    (void)e;
+    return HFSBI_ENTRY_UNKNOWN;
+#endif
+}
+
+static bool hfsbi_is_dots(const char *name) {
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* Something about a folder, told for the first few. */
+static hfsb_status hfsbi_finder_tell(hfsbi_finder *f, const char *what) {
+    hfsbi_sink sink = hfsbi_sink_begin(&f->notes);
+    hfsb_str   path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
+    hfsbi_putf(&sink, "\n(");
+    hfsbi_put_shown(&sink, hfsb_buf_str(&f->shown));
+    hfsbi_put_shown(&sink, path.len || f->shown.len ? path : HFSB_LIT("."));
+    hfsbi_putf(&sink, ": %s)", what);
+    return hfsbi_sink_end(&sink);
+}
+
+static int hfsbi_compare_items(const void *a, const void *b) {
+    return strcmp(((const hfsbi_finder_item *)a)->name,
+                  ((const hfsbi_finder_item *)b)->name);
+}
+
+static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
+                                   const struct dirent *e) {
+    size_t             at = level->names.len, size = strlen(e->d_name) + 1;
+    hfsbi_finder_item *items = level->items;
+    if (level->count == level->cap) {
+        items = (hfsbi_finder_item *)hfsbi_array_grow(
+            &f->alloc, items, &level->cap, level->count + 1, sizeof *items);
+        if (!items) return HFSB_NOMEM;
+        level->items = items;
+    }
+    items += level->count;
+    items->name = NULL;
+    items->at = at;
+    items->type = hfsbi_dirent_type(e);
+    level->count++;
+    return hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+}
+
+/* Takes the names of the folder; *rules tells of a .gitignore. */
+static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
+                                    bool *rules) {
+    hfsb_status    st = HFSB_OK;
+    struct dirent *e;
+    size_t         i;
+    *rules = false;
+    for (;;) {
+        errno = 0;
+        e = readdir(level->dir);
+        if (!e || st != HFSB_OK) break;
+        if (hfsbi_is_dots(e->d_name)) continue;
+        if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
+            st = hfsbi_finder_tell(f, "has too many entries, the rest was "
+                                      "left out");
+            errno = 0;
+            break;
+        }
+        if (e->d_name[0] == '.' && strcmp(e->d_name, ".gitignore") == 0)
+            *rules = true;
+        st = hfsbi_level_add(f, level, e);
+    }
+    if (st == HFSB_OK && errno != 0 && errno != ENOENT)
+        st = hfsbi_finder_tell(f, hfsbi_os_text(errno));
+    f->names += level->names.len;
+    for (i = 0; i < level->count; i++)
+        level->items[i].name = level->names.ptr + level->items[i].at;
+    if (f->sorted && level->count > 1)
+        qsort(level->items, level->count, sizeof *level->items,
+              hfsbi_compare_items);
+    return st;
+}
+
+static void hfsbi_finder_leave(hfsbi_finder *f) {
+    hfsbi_finder_level *level = &f->levels[--f->depth];
+    if (level->dir) closedir(level->dir);
+    if (level->pushed) hfsbi_finder_pop(f);
+    level->dir = NULL;
+    level->pushed = false;
+    level->count = level->next = 0;
+    f->names -= level->names.len;
+    hfsb_buf_truncate(&level->names, 0);
+}
+
+/* The folder `name` in dir, which f->path names; takes over nothing. *code is
+   an errno when it cannot be opened. */
+static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
+                                      const char *name, int *code) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
+    hfsbi_finder_level *level = &f->levels[f->depth];
+    int                 fd = hfsbi_openat(dir, name, flags, 0);
+    bool                rules;
+    hfsb_status         st;
+    *code = 0;
+    if (fd >= 0) level->dir = fdopendir(fd);
+    if (fd < 0 || !level->dir) {
+        *code = errno;
+        hfsbi_close(&fd);
+        return HFSB_OK;
+    }
+    level->names.alloc = f->alloc;
+    level->path = f->path.len;
+    f->depth++;
+    st = hfsbi_level_read(f, level, &rules);
+    if (st == HFSB_OK && !f->all)
+        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->path),
+                               rules, &level->pushed);
+    return st;
+}
+
+/* ---- the walk ---- */
+
+/* What vanished meanwhile, or became a link, is not there. */
+static bool hfsbi_is_gone(int code) {
+    return code == ENOENT || code == ENOTDIR || code == ELOOP;
+}
+
+static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
+                                        const hfsbi_entry *entry) {
+    hfsb_status st;
+    int         code;
+    if (f->depth >= f->max_depth) return HFSB_OK;
+    if (f->depth == HFSBI_FINDER_DEPTH)
+        return hfsbi_finder_tell(f, "lies too deep, it was left out");
+    st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
+    if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
+    if (code == ENOMEM) return HFSB_NOMEM;
+    return hfsbi_finder_tell(f, hfsbi_os_text(code));
+}
+
+/* Folders that are no files of anyone: they never end, or are devices. */
+static bool hfsbi_is_system(const hfsbi_finder *f, const char *name) {
+    return f->at_root && f->depth == 1 &&
+           (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
+            strcmp(name, "dev") == 0);
+}
+
+/* Whether it is passed over; *shut: it is seen, but not entered. */
+static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
+                               bool *shut) {
+    bool own;
+    if (f->all) return false;
+    own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
+    if (own || hfsbi_is_system(f, entry->name)) {
+        *shut = true;
+        return !f->shows_ignored;
+    }
+    if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
+                                        entry->type == HFSBI_ENTRY_FOLDER))
+        return false;
+    f->ignored++;
+    entry->ignored = *shut = true;
+    return !f->shows_ignored;
+}
+
+static hfsb_status hfsbi_finder_look(hfsbi_finder             *f,
+                                     const hfsbi_finder_level *level,
+                                     const hfsbi_finder_item  *item) {
+    hfsbi_entry entry = HFSB_INIT;
+    struct stat at;
+    bool        shut = false, folder;
+    hfsb_status st = HFSB_OK;
+    entry.dir = dirfd(level->dir);
+    entry.name = item->name;
+    entry.type = item->type;
+    entry.path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (entry.type == HFSBI_ENTRY_UNKNOWN) {
+        if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+            return HFSB_OK;
+        entry.type = hfsbi_entry_type_of(at.st_mode);
+    }
+    folder = entry.type == HFSBI_ENTRY_FOLDER;
+    f->files += !folder;
+    if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
+    if (hfsbi_finder_skips(f, &entry, &shut)) return HFSB_OK;
+    st = f->visit(f->user, &entry);
+    if (st == HFSB_OK && folder && !shut && !f->stop)
+        st = hfsbi_finder_descend(f, &entry);
+    return st;
+}
+
+/* The path of the next entry in the folder. */
+static hfsb_status hfsbi_finder_name(hfsbi_finder             *f,
+                                     const hfsbi_finder_level *level,
+                                     const char               *name) {
+    hfsb_status st = HFSB_OK;
+    hfsb_buf_truncate(&f->path, level->path);
+    if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
+    return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
+}
+
+static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
+    hfsb_status st = HFSB_OK;
+    unsigned    count = 0;
+    while (st == HFSB_OK && f->depth && !f->stop) {
+        hfsbi_finder_level      *level = &f->levels[f->depth - 1];
+        const hfsbi_finder_item *item;
+        if (level->next == level->count) {
+            hfsbi_finder_leave(f);
+            continue;
+        }
+        if (++count % 64 == 0 && hfsb_clock_ms() > f->until) {
+            f->late = true;
+            break;
+        }
+        item = &level->items[level->next++];
+        st = hfsbi_finder_name(f, level, item->name);
+        if (st == HFSB_OK) st = hfsbi_finder_look(f, level, item);
+    }
+    return st;
+}
+
+/* ---- from a path to a walk ---- */
+
+/* The path as given, less what says nothing. */
+static hfsb_status hfsbi_finder_show(hfsbi_finder *f, hfsb_str path) {
+    hfsbi_sink sink = hfsbi_sink_begin(&f->shown);
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
+    while (hfsb_str_starts(path, HFSB_LIT("./")))
+        path = hfsb_str_slice(path, 2, path.len);
+    if (hfsb_str_equal(path, HFSB_LIT("."))) return HFSB_OK;
+    hfsbi_put(&sink, path);
+    if (path.len && path.ptr[path.len - 1] != '/') hfsbi_put_byte(&sink, '/');
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err) {
+    hfsb_status st;
+    f->spot.dir = -1;
+    f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    if (path.len == 0) path = HFSB_LIT(".");
+    st = hfsbi_spot_find(f->place, path, 0, "search", &f->spot, err);
+    if (st != HFSB_OK) return st;
+    if (!f->spot.exists)
+        return hfsbi_path_fail(f->place, path, ENOENT, "search", err);
+    if (hfsbi_finder_show(f, path) == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
+    hfsb_status st;
+    int         code = 0;
+    f->levels = (hfsbi_finder_level *)hfsbi_array(
+        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->levels);
+    if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
+    if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
+    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+    st = f->all ? HFSB_OK : hfsbi_finder_above(f);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
+    if (st == HFSB_OK && code != 0)
+        return hfsbi_path_fail(f->place, hfsb_buf_str(&f->spot.path), code,
+                               "search", err);
+    if (st == HFSB_OK) st = hfsbi_finder_walk(f);
+    return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "Searching") : st;
+}
+
+HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
+    size_t i;
+    while (f->depth) hfsbi_finder_leave(f);
+    for (i = 0; f->levels && i < HFSBI_FINDER_DEPTH; i++) {
+        hfsbi_finder_level *level = &f->levels[i];
+        hfsb_buf_free(&level->names);
+        hfsbi_array_free(&f->alloc, level->items, level->cap,
+                         sizeof *level->items);
+    }
+    hfsbi_array_free(&f->alloc, f->levels, HFSBI_FINDER_DEPTH,
+                     sizeof *f->levels);
+    f->levels = NULL;
+    hfsbi_ignore_close(f->ignore);
+    f->ignore = NULL;
+    hfsbi_spot_close(&f->spot);
+    hfsb_buf_free(&f->shown);
+    hfsb_buf_free(&f->notes);
+    hfsb_buf_free(&f->path);
+}
+
+HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       fd = hfsbi_openat(dir, name, flags, 0);
+    if (fd < 0) return -1;
+    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) return fd;
+    hfsbi_close(&fd);
+    errno = ENOENT;
+    return -1;
+}
+
+/* ---- src/search_show.c ---- */
+/* search_show.c - arguments and results of glob, grep and list. Depends on:
+   base, json, call, search_walk. */
+HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
+                                            hfsb_str path, size_t *limit,
+                                            size_t max, hfsb_err *err) {
+    const hfsb_json_value *args = call->arguments;
+    long long              n = 0;
+    hfsb_status            st;
+    f->place = call->tools->place;
+    f->alloc = call->tools->alloc;
+    f->spot.dir = -1;
+    st = hfsb_json_arg_bool(args, "all", false, &f->all, err);
+    if (st == HFSB_OK) st = hfsb_json_arg_int(args, "limit", false, &n, err);
+    if (st == HFSB_OK && n < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "limit must be a number from 1 to %zu (0: %zu), not "
+                          "%lld.",
+                          max, *limit, n);
+    if (st != HFSB_OK) return st;
+    if (n) *limit = (unsigned long long)n < max ? (size_t)n : max;
+    return hfsbi_finder_open(f, path, err);
+}
+
+HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path) {
+    size_t pos = 0, plain = 0, n;
+    while (pos < path.len) {
+        unsigned long code;
+        bool          valid;
+        n = hfsb_utf8_step(path, pos, &code, &valid);
+        if (valid && code >= 0x20 && code != 0x7F) {
+            pos += n;
+            continue;
+        }
+        hfsbi_put(sink, hfsb_str_slice(path, plain, pos));
+        plain = pos + n;
+        if (code == '\n') hfsbi_putf(sink, "\\n");
+        else if (code == '\t') hfsbi_putf(sink, "\\t");
+        else
+            for (; pos < plain; pos++)
+                hfsbi_putf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
+        pos = plain;
+    }
+    hfsbi_put(sink, hfsb_str_slice(path, plain, path.len));
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
+                                       ...) {
+    hfsbi_sink sink = hfsbi_sink_begin(&call->notes);
+    va_list    ap;
+    if (call->result.output.len || call->notes.len)
+        hfsbi_put_byte(&sink, '\n');
+    va_start(ap, format);
+    if (sink.status == HFSB_OK)
+        sink.status = hfsbi_buf_vprintf(&call->notes, format, ap);
+    va_end(ap);
+    return hfsbi_sink_end(&sink);
+}
+
+/* What the walk could not do. */
+static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
+    hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
+    if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
+        st = hfsbi_finder_note(call, "(and %zu more folders like that)",
+                               f->failed - HFSBI_FINDER_TOLD);
+    if (st == HFSB_OK && f->late)
+        st = hfsbi_finder_note(call,
+                               "(stopped after %d s, the rest was not looked "
+                               "at: give a path further down)",
+                               HFSBI_FINDER_MS / 1000);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
+                                         unsigned long long count,
+                                         bool               truncated) {
+    hfsb_json_writer w;
+    hfsb_status      st = hfsbi_finder_tell_all(call, f);
+    if (st != HFSB_OK) return st;
+    call->result.success = true;
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "count", (long long)count);
+    hfsbi_put_member_bool(&w, "truncated", truncated || f->late);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}
+
+/* ---- src/search_lines.h ---- */
+/* One file on its way through grep: lines that match, and those around them.
+   Private to grep. */
+
+enum {
+    HFSBI_GREP_BLOCK = 256 * 1024,     /* read at a time */
+    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* a longer one is searched in parts */
+    HFSBI_GREP_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_GREP_CHARS = 400,            /* shown of a line */
+    HFSBI_GREP_LEAD = 100              /* of these, before the match */
+};
+
+typedef enum hfsbi_grep_mode {
+    HFSBI_GREP_CONTENT,
+    HFSBI_GREP_FILES,
+    HFSBI_GREP_COUNT
+} hfsbi_grep_mode;
+
+/* All offsets are into `window`, which is moved along the file. */
+typedef struct hfsbi_hits {
+    hfsb_regex        *regex;
+    hfsbi_grep_mode    mode;
+    size_t             context;
+    unsigned long long left; /* matching lines that may still be shown */
+    hfsb_buf          *out;
+    hfsb_str           folder, path; /* shown before a line, one behind the
+                                        other */
+    bool               no_path;      /* only the number */
+    hfsb_buf           window;
+
+    size_t             searched; /* lines up to here are done */
+    size_t             shown;    /* behind the last line that was shown */
+    bool               any;      /* one of this file was */
+    bool               gap;      /* more lies between it and the window */
+    size_t             after;    /* lines to be shown behind it */
+    size_t             counted;  /* the line that begins here ... */
+    unsigned long long line;     /* ... has this number */
+
+    unsigned long long matches; /* in this file */
+    unsigned long long printed; /* matching lines, in all files */
+    bool               full;    /* something was not shown */
+    bool               binary, bad_utf8;
+} hfsbi_hits;
+
+/* Searches an open file to its end, or as far as the mode needs. HFSB_OK;
+   HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
+                                    unsigned long long size);
+
+/* ---- src/search_lines.c ---- */
+/* search_lines.c - lines of a file that match, and those around them. Depends
+   on: base, utf8, regex, search_show. */
+/* ---- showing a line ---- */
+
+/* The part of a long line around `at`: *from and *to. */
+static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
+                           size_t *to) {
+    size_t back = 0, n = 0;
+    *from = at;
+    while (*from > 0 && n < HFSBI_GREP_LEAD) {
+        --*from;
+        if (((unsigned char)text.ptr[*from] & 0xC0u) != 0x80u) n++;
+        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* it is no UTF-8 */
+    }
+    *to = *from + hfsb_utf8_offset(hfsb_str_slice(text, *from, text.len),
+                                   HFSBI_GREP_CHARS);
+}
+
+static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
+                                   bool matches) {
+    hfsbi_sink sink = hfsbi_sink_begin(l->out);
+    size_t     from = 0, to = text.len, at = 0, end, chars = 0;
+    hfsb_str   part;
+    if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
+    if (chars > HFSBI_GREP_CHARS) {
+        if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
+        hfsbi_line_cut(text, at, &from, &to);
+    }
+    part = hfsb_str_slice(text, from, to);
+    if (from) hfsbi_putf(&sink, "...");
+    if (hfsb_utf8_validate(part) == part.len) hfsbi_put(&sink, part);
+    else if (sink.status == HFSB_OK) {
+        sink.status = hfsb_utf8_repair(part, l->out);
+        l->bad_utf8 = true;
+    }
+    if (to < text.len) hfsbi_putf(&sink, "...");
+    if (from || to < text.len)
+        hfsbi_putf(&sink, " (cut: the line has %zu characters)", chars);
+    return hfsbi_sink_end(&sink);
+}
+
+/* The number of the line that begins at pos. */
+static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
+    hfsb_str text = hfsb_buf_str(&l->window);
+    l->line +=
+        hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
+    l->counted = pos;
+    return l->line;
+}
+
+/* Behind the line that begins at pos, its line feed included. */
+static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
+    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, end);
+    size_t   n = hfsb_str_find_byte(text, '\n');
+    return n == HFSB_NPOS ? end : pos + n + 1;
+}
+
+/* "path:12:text", or with "-" when it is only near a match. */
+static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
+                                  bool matches) {
+    hfsbi_sink         sink = hfsbi_sink_begin(l->out);
+    unsigned long long number = hfsbi_hits_number(l, pos);
+    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
+    char     mark = matches ? ':' : '-';
+    if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
+    if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
+    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    if (!l->no_path) {
+        hfsbi_put_shown(&sink, l->folder);
+        hfsbi_put_shown(&sink, l->path);
+        hfsbi_put_byte(&sink, mark);
+    }
+    hfsbi_putf(&sink, "%llu%c", number, mark);
+    l->shown = next;
+    l->any = true;
+    l->gap = false;
+    if (hfsbi_sink_end(&sink) != HFSB_OK) return sink.status;
+    return hfsbi_hits_text(l, text, matches);
+}
+
+/* ---- a match and what is around it ---- */
+
+/* Lines behind the last match, up to `end`. */
+static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK && l->after && l->shown < end) {
+        l->after--;
+        st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
+                            false);
+    }
+    return st;
+}
+
+/* Where the lines before the one at pos begin that are context. */
+static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
+    const char *text = l->window.ptr;
+    size_t      n = l->context;
+    for (; n > 0 && pos > low; n--) {
+        pos--; /* the line feed that ends it */
+        while (pos > low && text[pos - 1] != '\n') pos--;
+    }
+    return pos;
+}
+
+static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = hfsbi_hits_after(l, pos);
+    size_t      from;
+    if (st != HFSB_OK) return st;
+    if (!l->left || l->out->len > HFSBI_FINDER_CHARS) {
+        l->full = true;
+        l->after = 0;
+        return HFSB_OK;
+    }
+    l->left--;
+    l->printed++;
+    from = hfsbi_hits_back(l, pos, l->shown);
+    if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
+        st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
+    while (st == HFSB_OK && from < pos) {
+        size_t to = hfsbi_hits_next(l, from, pos);
+        st = hfsbi_hits_put(l, from, to, false);
+        from = to;
+    }
+    if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
+    l->after = l->context;
+    return st;
+}
+
+/* ---- the window ---- */
+
+/* Searches the lines up to `end`; *done when no more of the file matters. */
+static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
+    hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
+    hfsb_status st = HFSB_OK;
+    size_t      begin, last;
+    while (st == HFSB_OK && l->searched < end &&
+           hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
+        size_t next = hfsbi_hits_next(l, last, end);
+        l->matches++;
+        l->searched = next;
+        if (l->mode == HFSBI_GREP_FILES) {
+            *done = true;
+            return HFSB_OK;
+        }
+        if (l->mode == HFSBI_GREP_CONTENT && !l->full)
+            st = hfsbi_hits_match(l, begin, next);
+        else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
+    }
+    l->searched = end;
+    if (st == HFSB_OK) st = hfsbi_hits_after(l, end);
+    return st;
+}
+
+/* Drops what is not needed any more from the front. */
+static void hfsbi_hits_slide(hfsbi_hits *l) {
+    size_t low =
+        l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
+    size_t keep;
+    if (low < l->shown) low = l->shown;
+    keep = l->context ? hfsbi_hits_back(l, l->searched, low) : l->searched;
+    if (keep == 0) return;
+    (void)hfsbi_hits_number(l, keep);
+    l->gap = l->gap || keep > l->shown;
+    memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
+    l->window.len -= keep;
+    l->searched -= keep;
+    l->counted -= keep;
+    l->shown = 0;
+}
+
+/* Reads on behind what is in the window; *eof at the end of the file. */
+static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
+                                   unsigned long long  size,
+                                   unsigned long long *got, bool *eof) {
+    size_t      want = HFSBI_GREP_BLOCK;
+    hfsb_status st = hfsb_buf_reserve(&l->window, want);
+    if (st != HFSB_OK) return st;
+    while (want > 0 && !*eof) {
+        ssize_t n = hfsbi_read_file(fd, l->window.ptr + l->window.len, want);
+        if (n < 0) return HFSB_IO;
+        l->window.len += (size_t)n;
+        want -= (size_t)n;
+        *got += (unsigned long long)n;
+        /* a file of /proc says that it has no size */
+        *eof = n == 0 || (size && *got == size);
+    }
+    return HFSB_OK;
+}
+
+/* Where the last whole line ends in the window, of which what is behind
+   `from` is new. */
+static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
+    size_t end = l->window.len;
+    if (eof) return end;
+    while (end > from && l->window.ptr[end - 1] != '\n') end--;
+    if (end > from) return end;
+    if (l->window.len - l->searched >= HFSBI_GREP_LINE) return l->window.len;
+    return l->searched;
+}
+
+static void hfsbi_hits_begin(hfsbi_hits *l) {
+    hfsb_buf_truncate(&l->window, 0);
+    l->searched = l->shown = l->after = l->counted = 0;
+    l->line = 1;
+    l->matches = 0;
+    l->any = l->gap = l->binary = false;
+}
+
+HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
+                                    unsigned long long size) {
+    unsigned long long got = 0;
+    bool               eof = false, done = false, first = true;
+    hfsb_status        st = HFSB_OK;
+    size_t             from;
+    hfsbi_hits_begin(l);
+    while (st == HFSB_OK && !eof && !done) {
+        from = l->window.len;
+        st = hfsbi_hits_fill(l, fd, size, &got, &eof);
+        if (st != HFSB_OK) break;
+        if (first) {
+            hfsb_str probe =
+                hfsb_str_slice(hfsb_buf_str(&l->window), 0, HFSBI_GREP_PROBE);
+            l->binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
+            if (l->binary) break;
+            first = false;
+        }
+        st = hfsbi_hits_search(l, hfsbi_hits_whole(l, from, eof), &done);
+        if (!eof && !done) hfsbi_hits_slide(l);
+    }
+    return st;
+}
+
+/* ---- src/tool_search.c ---- */
+/* tool_search.c - glob: files by a pattern, the newest first. Depends on:
+   regex, search. */
+enum {
+    HFSBI_NAMED_LIMIT = 200,
+    HFSBI_NAMED_MOST = 10000,
+    HFSBI_NAMED_HELD = 4096 /* found ones, or four times the limit */
+};
+
+/* A file that was found. */
+typedef struct hfsbi_named_file {
+    long long   changed;
+    long        nanos;
+    const char *path; /* once the texts stay where they are */
+    size_t      at, len;
+} hfsbi_named_file;
+
+typedef struct hfsbi_named_run {
+    hfsbi_finder       finder;
+    hfsb_glob         *glob;
+    bool               by_name; /* the pattern has no slash */
+    size_t             limit;
+    hfsbi_named_file  *hits;
+    size_t             count, cap;
+    hfsb_buf           texts; /* their paths, a NUL behind each */
+    unsigned long long found;
+    hfsb_buf path, pattern; /* as they are split, when they must be */
+} hfsbi_named_run;
+
+/* ---- the newest ones ---- */
+
+static int hfsbi_compare_files(const void *a, const void *b) {
+    const hfsbi_named_file *x = (const hfsbi_named_file *)a;
+    const hfsbi_named_file *y = (const hfsbi_named_file *)b;
+    if (x->changed != y->changed) return x->changed < y->changed ? 1 : -1;
+    if (x->nanos != y->nanos) return x->nanos < y->nanos ? 1 : -1;
+    return strcmp(x->path, y->path);
+}
+
+static void hfsbi_named_sort(hfsbi_named_run *g) {
+    size_t i;
+    for (i = 0; i < g->count; i++)
+        g->hits[i].path = g->texts.ptr + g->hits[i].at;
+    if (g->count > 1)
+        qsort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
+}
+
+/* Forgets all but the newest: what is held stays in proportion to what is
+   shown, however many there are. */
+static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
+    hfsb_buf    texts = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    texts.alloc = g->finder.alloc;
+    hfsbi_named_sort(g);
+    if (g->count > g->limit) g->count = g->limit;
+    for (i = 0; st == HFSB_OK && i < g->count; i++) {
+        hfsbi_named_file *hit = &g->hits[i];
+        hit->at = texts.len;
+        st = hfsb_buf_append(&texts, hfsb_str_make(hit->path, hit->len + 1));
+    }
+    hfsb_buf_free(&g->texts);
+    g->texts = texts;
+    return st;
+}
+
+static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
+                                   const struct stat *at) {
+    hfsb_file_info    info;
+    hfsbi_named_file *hits = g->hits;
+    hfsb_status       st;
+    g->found++;
+    if (g->count >= HFSBI_NAMED_HELD && g->count >= 4 * g->limit) {
+        st = hfsbi_named_thin(g);
+        if (st != HFSB_OK) return st;
+    }
+    if (g->count == g->cap) {
+        hits = (hfsbi_named_file *)hfsbi_array_grow(
+            &g->finder.alloc, hits, &g->cap, g->count + 1, sizeof *hits);
+        if (!hits) return HFSB_NOMEM;
+        g->hits = hits;
+    }
+    hfsbi_file_info_fill(&info, at);
+    hits += g->count++;
+    hits->changed = info.changed;
+    hits->nanos = info.changed_nanos;
+    hits->path = NULL;
+    hits->at = g->texts.len;
+    hits->len = path.len;
+    st = hfsb_buf_append(&g->texts, path);
+    return st == HFSB_OK ? hfsb_buf_append_byte(&g->texts, '\0') : st;
+}
+
+/* ---- the walk ---- */
+
+static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_named_run *g = (hfsbi_named_run *)user;
+    if (entry->type == HFSBI_ENTRY_OTHER) return false;
+    if (entry->type == HFSBI_ENTRY_FOLDER)
+        return g->by_name || hfsb_glob_enters(g->glob, entry->path);
+    return hfsb_glob_match(g->glob,
+                           g->by_name ? hfsb_cstr(entry->name) : entry->path);
+}
+
+static hfsb_status hfsbi_named_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_named_run *g = (hfsbi_named_run *)user;
+    struct stat      at;
+    if (entry->type == HFSBI_ENTRY_FOLDER) return HFSB_OK;
+    if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+        return HFSB_OK; /* it is gone */
+    return hfsbi_named_add(g, entry->path, &at);
+}
+
+/* ---- the pattern ---- */
+
+static bool hfsbi_is_magic(hfsb_str part) {
+    size_t i;
+    for (i = 0; i < part.len; i++)
+        if (strchr("*?[{\\", part.ptr[i])) return true;
+    return false;
+}
+
+static bool hfsbi_is_dot_part(hfsb_str part) {
+    return hfsb_str_equal(part, HFSB_LIT(".")) ||
+           hfsb_str_equal(part, HFSB_LIT(".."));
+}
+
+/* The folders at the beginning of a pattern up to and with the last one that
+   a pattern cannot match: "/" and all that is plain behind it, "." and "..".
+   Gives how many bytes that are. */
+static size_t hfsbi_named_lead(hfsb_str pattern) {
+    bool   absolute = pattern.len && pattern.ptr[0] == '/';
+    size_t pos = 0, lead = absolute;
+    while (pos < pattern.len) {
+        hfsb_str part = hfsb_str_slice(pattern, pos, pattern.len);
+        size_t   n = hfsb_str_find_byte(part, '/');
+        if (n == HFSB_NPOS) break;
+        part = hfsb_str_slice(part, 0, n);
+        if (hfsbi_is_magic(part)) break;
+        pos += n + 1;
+        if (absolute || hfsbi_is_dot_part(part)) lead = pos;
+    }
+    return lead;
+}
+
+/* True when some part of it is "." or "..", which is the name of no file. */
+static bool hfsbi_named_climbs(hfsb_str pattern) {
+    while (pattern.len) {
+        size_t n = hfsb_str_find_byte(pattern, '/');
+        if (hfsbi_is_dot_part(hfsb_str_slice(pattern, 0, n))) return true;
+        if (n == HFSB_NPOS) break;
+        pattern = hfsb_str_slice(pattern, n + 1, pattern.len);
+    }
+    return false;
+}
+
+/* What leads elsewhere moves from the pattern to the path. */
+static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
+                                     hfsb_str path, hfsb_err *err) {
+    size_t     lead = hfsbi_named_lead(pattern);
+    bool       absolute = pattern.len && pattern.ptr[0] == '/';
+    hfsbi_sink sink = hfsbi_sink_begin(&g->path);
+    hfsb_str   rest = hfsb_str_slice(pattern, lead, pattern.len);
+    if (!rest.len || rest.ptr[rest.len - 1] == '/')
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "pattern must end in the name of a file, such as "
+                          "src/*.c or src/**; for folders use list.");
+    if (absolute && path.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "pattern begins with / and path is given too: give "
+                          "a pattern that begins at path.");
+    if (hfsbi_named_climbs(rest))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "pattern must not have . or .. behind a wildcard or "
+                          "at its end: give path for where to begin.");
+    hfsbi_put(&sink, path);
+    if (lead && path.len) hfsbi_put_byte(&sink, '/');
+    hfsbi_put(&sink, hfsb_str_slice(pattern, 0, lead));
+    if (hfsbi_sink_end(&sink) != HFSB_OK ||
+        hfsb_buf_append(&g->pattern, rest) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    g->by_name = hfsb_str_find_byte(rest, '/') == HFSB_NPOS && !lead;
+    return HFSB_OK;
+}
+
+/* ---- the tool ---- */
+
+static hfsb_status hfsbi_named_none(hfsb_call             *call,
+                                    const hfsbi_named_run *g) {
+    hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
+    hfsbi_putf(&sink, "(no files match ");
+    hfsbi_put_shown(&sink, hfsb_buf_str(&g->pattern));
+    hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
+    if (g->finder.ignored)
+        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
+                          "includes it");
+    hfsbi_put_byte(&sink, ')');
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
+    hfsb_buf   *out = &call->result.output;
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    hfsb_status st;
+    size_t      i;
+    if (!g->count) return hfsbi_named_none(call, g);
+    hfsbi_named_sort(g);
+    if (g->count > g->limit) g->count = g->limit;
+    for (i = 0; i < g->count && sink.status == HFSB_OK; i++) {
+        if (out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
+        if (i) hfsbi_put_byte(&sink, '\n');
+        hfsbi_put_shown(&sink, hfsb_buf_str(&g->finder.shown));
+        hfsbi_put_shown(&sink, hfsb_str_make(g->hits[i].path, g->hits[i].len));
+    }
+    g->count = i;
+    st = hfsbi_sink_end(&sink);
+    if (st == HFSB_OK && g->count < g->found)
+        st = hfsbi_finder_note(
+            call, "(first %zu of %llu; narrow the pattern or the path)",
+            g->count, g->found);
+    return st;
+}
+
+static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
+                                       hfsb_err *err) {
+    hfsbi_finder *f = &g->finder;
+    hfsb_status   st;
+    if (!S_ISDIR(f->spot.st.st_mode)) {
+        st = hfsbi_path_say(err, HFSB_REFUSED, "Not a directory",
+                            hfsb_buf_str(&g->path));
+        return hfsbi_result_err(&call->result, err);
+    }
+    f->wants = hfsbi_named_wants;
+    f->visit = hfsbi_named_visit;
+    f->user = g;
+    st = hfsbi_finder_run(f, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    st = hfsbi_named_show(call, g);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_result(call, f, g->found, g->count < g->found);
+    return st;
+}
+
+static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
+                                     hfsb_err *err) {
+    hfsb_str    pattern = HFSB_INIT, path = HFSB_INIT;
+    hfsb_status st;
+    st = hfsb_json_arg_str(call->arguments, "pattern", true, &pattern, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
+    if (st == HFSB_OK) st = hfsbi_named_split(g, pattern, path, err);
+    if (st != HFSB_OK) return st;
+    st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
+                        &g->glob, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    st = hfsbi_finder_arguments(call, &g->finder, hfsb_buf_str(&g->path),
+                                &g->limit, HFSBI_NAMED_MOST, err);
+    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_named_run_all(call, g, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
+    hfsbi_named_run g;
+    hfsb_status     st;
+    memset(&g, 0, sizeof g);
+    g.limit = HFSBI_NAMED_LIMIT;
+    g.texts.alloc = g.path.alloc = g.pattern.alloc = call->tools->alloc;
+    g.finder.alloc = call->tools->alloc;
+    g.finder.spot.dir = -1;
+    st = hfsbi_named_begin(call, &g, err);
+    hfsbi_finder_close(&g.finder);
+    hfsb_glob_close(g.glob);
+    hfsb_buf_free(&g.texts);
+    hfsb_buf_free(&g.path);
+    hfsb_buf_free(&g.pattern);
+    hfsbi_array_free(&call->tools->alloc, g.hits, g.cap, sizeof *g.hits);
+    return st;
+}
+
+/* ---- src/tool_grep.c ---- */
+/* tool_grep.c - grep: lines of files by a pattern. Depends on: regex, search,
+   search_lines. */
+enum {
+    HFSBI_GREP_LIMIT = 200,
+    HFSBI_GREP_MOST = 10000,
+    HFSBI_GREP_CONTEXT = 20,
+    HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
+};
+
+typedef struct hfsbi_grep {
+    hfsbi_finder       finder;
+    hfsbi_hits         lines;
+    hfsb_str           pattern, path, files_like;
+    hfsb_glob         *include;
+    bool               include_names; /* it has no slash */
+    size_t             limit;
+    unsigned long long searched, files, matches;
+    size_t             binary, unreadable;
+    unsigned long long shown; /* files that were */
+    bool               full, partly;
+    long long          full_since;
+} hfsbi_grep;
+
+/* ---- one file ---- */
+
+/* "path" or "path:12" */
+static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
+    hfsb_buf  *out = g->lines.out;
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
+        g->full = true;
+        return HFSB_OK;
+    }
+    g->shown++;
+    if (out->len) hfsbi_put_byte(&sink, '\n');
+    hfsbi_put_shown(&sink, g->lines.folder);
+    hfsbi_put_shown(&sink, g->lines.path);
+    if (g->lines.mode == HFSBI_GREP_COUNT)
+        hfsbi_putf(&sink, ":%llu", g->lines.matches);
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
+                                   unsigned long long size) {
+    hfsbi_hits *l = &g->lines;
+    hfsb_status st = hfsbi_hits_run(l, fd, size);
+    if (st == HFSB_IO) {
+        g->unreadable++;
+        st = HFSB_OK;
+    }
+    if (l->binary) g->binary++;
+    else g->searched++;
+    if (l->matches) g->files++;
+    g->matches += l->matches;
+    if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
+        st = hfsbi_grep_file_line(g);
+    g->full = g->full || l->full;
+    if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
+    if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
+        g->partly = g->finder.stop = true;
+    return st;
+}
+
+static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_grep *g = (hfsbi_grep *)user;
+    if (entry->type == HFSBI_ENTRY_FOLDER)
+        return !g->include || g->include_names ||
+               hfsb_glob_enters(g->include, entry->path);
+    if (entry->type != HFSBI_ENTRY_FILE) return false;
+    return !g->include ||
+           hfsb_glob_match(g->include, g->include_names
+                                           ? hfsb_cstr(entry->name)
+                                           : entry->path);
+}
+
+static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_grep *g = (hfsbi_grep *)user;
+    struct stat at;
+    hfsb_status st;
+    int         fd;
+    if (entry->type != HFSBI_ENTRY_FILE) return HFSB_OK;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &at);
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ELOOP) g->unreadable++;
+        return HFSB_OK;
+    }
+    g->lines.path = entry->path;
+    st = hfsbi_grep_file(g, fd, (unsigned long long)at.st_size);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* The path is that of a file. */
+static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
+    hfsbi_spot *spot = &g->finder.spot;
+    hfsb_status st;
+    int         fd;
+    st = hfsbi_spot_open(g->finder.place, g->path, spot, &fd, err);
+    if (st != HFSB_OK) return st;
+    g->lines.path = g->path;
+    g->lines.folder = hfsb_str_make("", 0);
+    st = hfsbi_grep_file(g, fd, (unsigned long long)spot->st.st_size);
+    if (st == HFSB_OK && g->unreadable)
+        st = hfsbi_path_fail(g->finder.place, g->path, errno, "read", err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* ---- the result ---- */
+
+static const char *hfsbi_plural(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+
+/* What was passed over, behind the number of files searched. */
+static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsbi_sink *sink) {
+    if (g->binary)
+        hfsbi_putf(sink, ", %zu binary file%s skipped", g->binary,
+                   hfsbi_plural(g->binary));
+    if (g->unreadable)
+        hfsbi_putf(sink, ", %zu file%s could not be read", g->unreadable,
+                   hfsbi_plural(g->unreadable));
+}
+
+static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
+    hfsbi_sink sink = hfsbi_sink_begin(g->lines.out);
+    hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
+               hfsbi_plural(g->searched));
+    hfsbi_grep_put_rest(g, &sink);
+    if (g->finder.ignored)
+        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
+                          "includes it");
+    hfsbi_put_byte(&sink, ')');
+    return hfsbi_sink_end(&sink);
+}
+
+/* How much there is, when that is not what is shown. */
+static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
+    const char *more = g->partly || g->finder.late ? "at least " : "";
+    if (!g->full) return HFSB_OK;
+    if (g->lines.mode != HFSBI_GREP_CONTENT)
+        return hfsbi_finder_note(call,
+                                 "(first %llu of %s%llu files with matches; "
+                                 "narrow pattern, path or include)",
+                                 g->shown, more, g->files);
+    return hfsbi_finder_note(
+        call,
+        "(first %llu of %s%llu matching lines in %llu files; narrow pattern, "
+        "path or include, or use mode=files)",
+        g->lines.printed, more, g->matches, g->files);
+}
+
+static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
+    hfsb_status st = HFSB_OK;
+    if (!g->files) st = hfsbi_grep_none(g);
+    if (st == HFSB_OK) st = hfsbi_grep_footer(call, g);
+    if (st == HFSB_OK && g->lines.bad_utf8)
+        st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
+                                     "\xEF\xBF\xBD)");
+    if (st == HFSB_OK && g->files && g->unreadable)
+        st = hfsbi_finder_note(call, "(%zu file%s could not be read)",
+                               g->unreadable, hfsbi_plural(g->unreadable));
+    if (st == HFSB_OK)
+        st = hfsbi_finder_result(
+            call, &g->finder,
+            g->lines.mode == HFSBI_GREP_FILES ? g->files : g->matches,
+            g->full);
+    return st;
+}
+
+/* ---- the arguments ---- */
+
+/* "*.c,*.h" is what "{*.c,*.h}" means. */
+static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
+                                      hfsb_str include, hfsb_err *err) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    bool        list = hfsb_str_find_byte(include, ',') != HFSB_NPOS &&
+                hfsb_str_find_byte(include, '{') == HFSB_NPOS;
+    if (!include.len) return HFSB_OK;
+    text.alloc = *alloc;
+    while (hfsb_str_starts(include, HFSB_LIT("./")))
+        include = hfsb_str_slice(include, 2, include.len);
+    if (list) st = hfsb_buf_append_byte(&text, '{');
+    if (st == HFSB_OK) st = hfsb_buf_append(&text, include);
+    if (st == HFSB_OK && list) st = hfsb_buf_append_byte(&text, '}');
+    if (st == HFSB_OK)
+        st = hfsb_glob_open(hfsb_buf_str(&text), alloc, &g->include, err);
+    g->include_names = hfsb_str_find_byte(include, '/') == HFSB_NPOS;
+    hfsb_buf_free(&text);
+    if (st == HFSB_ARG || st == HFSB_LIMIT) hfsbi_err_add(err, " (include)");
+    return st;
+}
+
+static hfsb_status hfsbi_grep_read_mode(hfsb_call *call, hfsbi_hits *l,
+                                        hfsb_err *err) {
+    static const struct {
+        const char     *name;
+        hfsbi_grep_mode mode;
+    } list[] = {{"content", HFSBI_GREP_CONTENT},
+                {"files", HFSBI_GREP_FILES},
+                {"files_with_matches", HFSBI_GREP_FILES},
+                {"count", HFSBI_GREP_COUNT}};
+    hfsb_str    mode = HFSB_INIT;
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "mode", false, &mode, err);
+    size_t i;
+    if (st != HFSB_OK || !mode.len) return st;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (hfsb_str_equal(mode, hfsb_cstr(list[i].name))) {
+            l->mode = list[i].mode;
+            return HFSB_OK;
+        }
+    hfsbi_fail(err, HFSB_ARG, 0, "mode must be content, files or count, not ");
+    hfsbi_err_quote(err, mode, 40);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_grep_arguments(hfsb_call *call, hfsbi_grep *g,
+                                        hfsb_regex_opts *how, hfsb_err *err) {
+    const hfsb_json_value *args = call->arguments;
+    long long              context = 0;
+    hfsb_status            st;
+    st = hfsb_json_arg_str(args, "pattern", true, &g->pattern, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(args, "path", false, &g->path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(args, "include", false, &g->files_like, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "literal", false, &how->literal, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "ignore_case", false, &how->ignore_case,
+                                err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(args, "context", false, &context, err);
+    if (st == HFSB_OK && context < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "context must be a number of lines from 0 to %d, "
+                          "not %lld.",
+                          HFSBI_GREP_CONTEXT, context);
+    if (context > HFSBI_GREP_CONTEXT) context = HFSBI_GREP_CONTEXT;
+    g->lines.context = (size_t)context;
+    return st == HFSB_OK ? hfsbi_grep_read_mode(call, &g->lines, err) : st;
+}
+
+/* The pattern, or words that help to write a better one. */
+static hfsb_status
+hfsbi_grep_pattern(hfsbi_grep *g, const hfsb_regex_opts *how, hfsb_err *err) {
+    hfsb_status st;
+    if (!g->pattern.len)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The pattern is empty.");
+    if (hfsb_str_find_byte(g->pattern, '\n') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The pattern has a line feed in it, but lines are "
+                          "searched one by one: give a part that is on one "
+                          "line, and context for the lines around it.");
+    st = hfsb_regex_open(g->pattern, how, &g->lines.regex, err);
+    if (st == HFSB_ARG && !how->literal)
+        hfsbi_err_add(err, " To search for the text as it stands set "
+                           "literal=true.");
+    return st;
+}
+
+/* ---- the tool ---- */
+
+static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
+                                  hfsb_err *err) {
+    hfsbi_finder *f = &g->finder;
+    hfsb_status   st;
+    f->sorted = true;
+    f->wants = hfsbi_grep_wants;
+    f->visit = hfsbi_grep_visit;
+    f->user = g;
+    g->lines.folder = hfsb_buf_str(&f->shown);
+    g->lines.left = g->limit;
+    g->lines.out = &call->result.output;
+    st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
+                                     : hfsbi_grep_one(g, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_grep_result(call, g);
+}
+
+static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
+                                    hfsb_err *err) {
+    hfsb_regex_opts how = HFSB_INIT;
+    hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
+    if (st != HFSB_OK) return st;
+    how.alloc = call->tools->alloc;
+    st = hfsbi_grep_pattern(g, &how, err);
+    if (st == HFSB_OK)
+        st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    st = hfsbi_finder_arguments(call, &g->finder, g->path, &g->limit,
+                                HFSBI_GREP_MOST, err);
+    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_grep_run(call, g, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
+    hfsbi_grep  g;
+    hfsb_status st;
+    memset(&g, 0, sizeof g);
+    g.limit = HFSBI_GREP_LIMIT;
+    g.lines.window.alloc = call->tools->alloc;
+    g.finder.spot.dir = -1;
+    st = hfsbi_grep_begin(call, &g, err);
+    hfsbi_finder_close(&g.finder);
+    hfsb_glob_close(g.include);
+    hfsb_regex_close(g.lines.regex);
+    hfsb_buf_free(&g.lines.window);
+    return st;
+}
+
+/* ---- src/tool_list.c ---- */
+/* tool_list.c - list: what is in a folder. Depends on: search. */
+enum { HFSBI_LIST_LIMIT = 500, HFSBI_LIST_MOST = 10000, HFSBI_LIST_DEPTH = 5 };
+
+typedef struct hfsbi_listing {
+    hfsbi_finder       finder;
+    size_t             limit;
+    hfsb_buf          *out;
+    unsigned long long found, shown;
+} hfsbi_listing;
+
+static const char *hfsbi_type_word(mode_t mode) {
+    if (S_ISREG(mode)) return "file";
+    if (S_ISDIR(mode)) return "dir";
+    if (S_ISLNK(mode)) return "link";
+    if (S_ISFIFO(mode)) return "fifo";
+    return S_ISSOCK(mode) ? "socket" : "device";
+}
+
+/* "2026-11-16T16:42Z" */
+static void hfsbi_put_minute(hfsbi_sink *sink, const struct stat *at) {
+    hfsb_file_info info;
+    time_t         when;
+    struct tm      t;
+    hfsbi_file_info_fill(&info, at);
+    when = (time_t)info.changed;
+    if (!gmtime_r(&when, &t)) hfsbi_putf(sink, "?");
+    else
+        hfsbi_putf(sink, "%04ld-%02d-%02dT%02d:%02dZ", (long)t.tm_year + 1900,
+                   t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min);
+}
+
+static void hfsbi_put_target(hfsbi_sink *sink, int dir, const char *name) {
+    char    target[PATH_MAX];
+    ssize_t n = readlinkat(dir, name, target, sizeof target);
+    if (n <= 0) return;
+    hfsbi_putf(sink, " -> ");
+    hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
+}
+
+/* "file 1234 2026-11-16T16:42Z src/main.c" */
+static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
+                                   const struct stat *at) {
+    hfsbi_sink sink = hfsbi_sink_begin(l->out);
+    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    hfsbi_putf(&sink, "%s ", hfsbi_type_word(at->st_mode));
+    if (S_ISREG(at->st_mode))
+        hfsbi_putf(&sink, "%llu ", (unsigned long long)at->st_size);
+    else hfsbi_putf(&sink, "- ");
+    hfsbi_put_minute(&sink, at);
+    hfsbi_put_byte(&sink, ' ');
+    hfsbi_put_shown(&sink, entry->path);
+    if (S_ISDIR(at->st_mode)) hfsbi_put_byte(&sink, '/');
+    if (S_ISLNK(at->st_mode)) hfsbi_put_target(&sink, entry->dir, entry->name);
+    if (entry->ignored) hfsbi_putf(&sink, " (ignored)");
+    l->shown++;
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_listing *l = (hfsbi_listing *)user;
+    struct stat    at;
+    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS) {
+        l->found++;
+        return HFSB_OK;
+    }
+    if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+        return HFSB_OK; /* it is gone */
+    l->found++;
+    return hfsbi_list_line(l, entry, &at);
+}
+
+/* A path that leads to something else than a folder. */
+static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
+    hfsbi_entry entry = HFSB_INIT;
+    entry.dir = l->finder.spot.dir;
+    entry.name = l->finder.spot.name;
+    entry.path = path;
+    l->found++;
+    return hfsbi_list_line(l, &entry, &l->finder.spot.st);
+}
+
+static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
+    hfsb_status st = HFSB_OK;
+    if (!l->out->len) st = hfsb_buf_printf(l->out, "(the folder is empty)");
+    if (st == HFSB_OK && l->shown < l->found)
+        st = hfsbi_finder_note(call,
+                               "(first %llu of %llu; list a folder further "
+                               "down, with less depth, or use glob)",
+                               l->shown, l->found);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_result(call, &l->finder, l->found,
+                                 l->shown < l->found);
+    return st;
+}
+
+static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
+                                  hfsb_err *err) {
+    hfsb_str    path = HFSB_INIT;
+    long long   depth = 1;
+    hfsb_status st;
+    st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(call->arguments, "depth", false, &depth, err);
+    if (st == HFSB_OK && (depth < 1 || depth > HFSBI_LIST_DEPTH))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "depth must be a number from 1 to %d, not %lld.",
+                          HFSBI_LIST_DEPTH, depth);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_finder_arguments(call, &l->finder, path, &l->limit,
+                                HFSBI_LIST_MOST, err);
+    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    l->finder.sorted = l->finder.shows_ignored = true;
+    l->finder.max_depth = (size_t)depth;
+    l->finder.visit = hfsbi_list_visit;
+    l->finder.user = l;
+    st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
+                                            : hfsbi_list_one(l, path);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_list_end(call, l);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
+    hfsbi_listing l;
+    hfsb_status   st;
+    memset(&l, 0, sizeof l);
+    l.limit = HFSBI_LIST_LIMIT;
+    l.out = &call->result.output;
+    l.finder.spot.dir = -1;
+    st = hfsbi_list_run(call, &l, err);
+    hfsbi_finder_close(&l.finder);
+    return st;
+}
+
 /* ---- src/tool_table.c ---- */
 /* tool_table.c - the tools: names, words for a model, schemas, functions.
    Depends on: call and the tools. */
 /* The words are for a model and are paid for in every request: short, exact.
-   All definitions together stay under 6,000 bytes in any format (tested). */
+   All definitions together stay under 8,000 bytes in any format (tested). */
 
 #define HFSBI_EDIT_KEYS                                                  \
     HFSBI_PLAIN("old_str", "string") ","                                 \
@@ -22572,58 +27669,58 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
     HFSBI_PLAIN("replace_all", "boolean") ","                            \
     "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","               \
     "\"append_after\",\"prepend_before\"]},"                             \
-    HFSBI_TYPE("line", "integer", "Of several places, the one at this "  \
-               "line") ","                                               \
+    HFSBI_TYPE("line", "integer", "The place at this line") ","          \
     HFSBI_TYPE("exact", "boolean", "Match to the letter")
 
+/* Hosts ask before a call that may write, and some take a missing hint for
+   the worst: each tool says whether it only reads. Left out is what the
+   protocol takes for granted: a tool that does not only read destroys, may
+   reach the whole world, and a repeat is one more. */
 #define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
-#define HFSBI_CHANGES "{\"destructiveHint\":true,\"openWorldHint\":false}"
-#define HFSBI_RUNS    "{\"destructiveHint\":true}"
+#define HFSBI_CHANGES "{\"readOnlyHint\":false,\"openWorldHint\":false}"
+#define HFSBI_REPEATS                                                       \
+    "{\"readOnlyHint\":false,\"idempotentHint\":true,\"openWorldHint\":false}"
+#define HFSBI_RUNS "{\"readOnlyHint\":false}"
 
-#define HFSBI_BASH_WORDS                                                  \
-    " and return what it printed, stdout before stderr. To read, write "  \
-    "and change files prefer the tools read, write, edit over cat, sed, " \
-    "echo. Chain dependent commands with &&. Each call is a new shell: "  \
-    "cd does not carry over. No terminal; stdin is empty unless given. "  \
-    "Long output is cut in the middle and saved to a file that the "      \
-    "reply names. For servers and long jobs use background, not &, and "  \
-    "poll with bash_output."
+#define HFSBI_BASH_WORDS                                                    \
+    "; returns stdout, then stderr. For files prefer read, write, edit, "   \
+    "glob, grep, list over cat, echo, sed, find, grep, ls. Each call is a " \
+    "new shell: cd does not carry over. No terminal. Long output is cut in " \
+    "the middle and saved to a file that the reply names. For servers and " \
+    "long jobs use background, not &, then bash_output."
 
 static const hfsbi_tool hfsbi_tool_table[] = {
     {"bash", "Run a command",
-     "Run a command with /bin/sh, which no root confines," HFSBI_BASH_WORDS,
-     "Run a command with /bin/sh in the sandbox, a machine of its own,"
+     "Run a command with /bin/sh, which no root confines" HFSBI_BASH_WORDS,
+     "Run a command with /bin/sh in the sandbox, a machine of its own"
      HFSBI_BASH_WORDS,
      HFSBI_OBJECT(
          "\"command\"",
          HFSBI_PLAIN("command", "string") ","
          HFSBI_TYPE("description", "string",
-                    "What it does, in a few words, for people") ","
+                    "In a few words, for people") ","
          HFSBI_PLAIN("work_dir", "string") ","
          HFSBI_TYPE("timeout", "number",
-                    "Seconds, default 240, at most 1200; what was printed "
-                    "until then is returned") ","
+                    "Seconds, default 240, at most 1200") ","
          HFSBI_TYPE("background", "boolean",
                     "Return at once with a job id") ","
          HFSBI_PLAIN("stdin", "string") ","
-         HFSBI_TYPE("env", "object", "Variables to set") ","
-         HFSBI_TYPE("merge_stderr", "boolean",
-                    "stdout and stderr in the order written")),
+         HFSBI_PLAIN("env", "object") ","
+         HFSBI_TYPE("merge_stderr", "boolean", "Keep the order written")),
      HFSBI_RUNS,
      "command description work_dir timeout env stdin background merge_stderr "
      "shell id stream on_disconnect",
      false, hfsbi_tool_bash},
 
     {"bash_output", "Output of a job",
-     "Output of a background job since offset, whether it still runs, and "
-     "its exit code. Pass next_offset of the reply as the next offset; an "
-     "unfinished last line comes again.",
+     "Output of a background job since offset, whether it runs, its exit "
+     "code. Pass next_offset of the reply as the next offset.",
      NULL,
      HFSBI_OBJECT("\"id\"",
                   HFSBI_PLAIN("id", "string") ","
                   HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
                   HFSBI_TYPE("wait_ms", "integer",
-                             "Wait so long for more output or its end")),
+                             "Wait so long for more")),
      HFSBI_READS, "id offset wait_ms", false, hfsbi_tool_bash_output},
 
     {"bash_input", "Input for a job",
@@ -22640,12 +27737,12 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "End a job and all processes it started; without id every command and "
      "job that runs.",
      NULL,
-     HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_RUNS, "id", false,
+     HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_REPEATS, "id", false,
      hfsbi_tool_kill},
 
     {"read", "Read a file",
-     "Read lines of a text file; each is preceded by its number and a tab. "
-     "Read a file before you change it. Long lines are cut.",
+     "Read lines of a text file, each behind its number and a tab. Read a "
+     "file before you change it.",
      NULL,
      HFSBI_OBJECT("\"path\"",
                   HFSBI_PLAIN("path", "string") ","
@@ -22654,27 +27751,26 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   ","
                   HFSBI_TYPE("limit", "integer",
                              "Lines, default 2000; 0: all")),
-     HFSBI_READS, "path offset limit", false, hfsbi_tool_read},
+     HFSBI_READS, "path offset limit image", false, hfsbi_tool_read},
 
     {"write", "Write a file",
-     "Write a whole file, making its directories. Replaces what is there: "
-     "read an existing file first, and prefer edit to change parts of it. "
-     "The reply warns of syntax errors.",
+     "Write a whole file, making its folders. Replaces what is there: read an "
+     "existing file first, and prefer edit to change parts. The reply warns "
+     "of syntax errors.",
      NULL,
      HFSBI_OBJECT("\"path\",\"content\"",
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_PLAIN("content", "string") ","
                   HFSBI_TYPE("if_sha256", "string",
                              "Refuse if the file has changed from this")),
-     HFSBI_CHANGES, "path content if_sha256", true, hfsbi_tool_write},
+     HFSBI_REPEATS, "path content if_sha256", true, hfsbi_tool_write},
 
     {"edit", "Edit a file",
      "Replace text in a file that you have read. old_str must mean one "
-     "place: give enough lines around it, or set replace_all, or line. "
-     "Copy it from the file without the line-number prefix; differences in "
-     "blanks and indentation are forgiven when the place is clear. mode "
-     "append_after or prepend_before inserts new_str beside old_str. Write "
-     "new_str in full, never with ... for code left out.",
+     "place: give enough lines around it, or replace_all, or line. Copy it "
+     "without the line-number prefix; blanks and indentation may differ when "
+     "the place is clear. mode append_after or prepend_before inserts new_str "
+     "beside old_str. Write new_str in full, never ... for code left out.",
      NULL,
      HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
                   HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
@@ -22682,9 +27778,8 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      "path " HFSBI_EDIT_NAMES, true, hfsbi_tool_edit},
 
     {"multi_edit", "Edit a file in several places",
-     "Make several edits to one file that you have read, all or none. Each "
-     "is found in the file as it is before the call; they must not overlap. "
-     "Keys as in edit.",
+     "Several edits to one file that you have read, all or none. Each is "
+     "found in the file as it was; they must not overlap. Keys as in edit.",
      NULL,
      HFSBI_OBJECT(
          "\"path\",\"edits\"",
@@ -22701,14 +27796,58 @@ static const hfsbi_tool hfsbi_tool_table[] = {
      HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
 
     {"apply_patch", "Apply a patch",
-     "Change several files at once, after reading them: a patch from *** Begin Patch to *** End "
-     "Patch with sections *** Add File: p, *** Delete File: p, *** Update "
+     "Change several files that you have read: *** Begin Patch to *** End "
+     "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
      "File: p (then *** Move to: q if wanted), the latter with hunks of "
      "lines that begin with a blank, - or +, each after a line @@ that may "
      "name the enclosing function.",
      NULL,
      HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
      HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
+
+    {"glob", "Find files by name",
+     "Find files by a pattern, newest first. A pattern without a slash is for "
+     "names in any folder: *.py; with one it begins at path: "
+     "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
+     NULL,
+     HFSBI_OBJECT("\"pattern\"",
+                  HFSBI_PLAIN("pattern", "string") ","
+                  HFSBI_PLAIN("path", "string") ","
+                  HFSBI_TYPE("all", "boolean", "Leave out nothing") ","
+                  HFSBI_PLAIN("limit", "integer")),
+     HFSBI_READS, "pattern path all limit", false, hfsbi_tool_glob},
+
+    {"grep", "Search in files",
+     "Search lines of text files for a POSIX extended regular expression "
+     "(also \\\\w \\\\d \\\\s \\\\b). Leaves out what glob does, and binary "
+     "files.",
+     NULL,
+     HFSBI_OBJECT("\"pattern\"",
+                  HFSBI_PLAIN("pattern", "string") ","
+                  HFSBI_TYPE("path", "string", "File or folder") ","
+                  HFSBI_TYPE("include", "string", "Such as *.{c,h}") ","
+                  HFSBI_TYPE("literal", "boolean",
+                             "pattern is plain text") ","
+                  HFSBI_PLAIN("ignore_case", "boolean") ","
+                  HFSBI_TYPE("context", "integer", "Lines around a match")
+                  ","
+                  "\"mode\":{\"type\":\"string\",\"enum\":[\"content\","
+                  "\"files\",\"count\"]},"
+                  HFSBI_PLAIN("all", "boolean") ","
+                  HFSBI_PLAIN("limit", "integer")),
+     HFSBI_READS,
+     "pattern path include literal ignore_case context mode all limit", false,
+     hfsbi_tool_grep},
+
+    {"list", "List a folder",
+     "Type, size, time of change and name of what is in a folder.",
+     NULL,
+     HFSBI_OBJECT("",
+                  HFSBI_PLAIN("path", "string") ","
+                  HFSBI_TYPE("depth", "integer", "1 to 5, default 1") ","
+                  HFSBI_TYPE("all", "boolean", "Enter ignored folders") ","
+                  HFSBI_PLAIN("limit", "integer")),
+     HFSBI_READS, "path depth all limit", false, hfsbi_tool_list},
 
     {"exists", "Whether a path exists",
      "true or false: is there a file or directory?",
@@ -22792,6 +27931,283 @@ HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
 hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                               hfsb_err *err) {
     return hfsbi_tools_define(false, NULL, 0, format, out, err);
+}
+
+/* ---- src/plan.h ---- */
+/* The plan of an agent: what plan_tool writes, and the reminder. Private.
+   Whoever has one locks it. */
+
+enum {
+    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
+    HFSBI_REMIND_TIMES = 2  /* in a row */
+};
+
+/* All zero, but for doc.alloc, at first. */
+typedef struct hfsbi_plan {
+    hfsb_json_doc doc;      /* as it was written, an array */
+    unsigned      reminded; /* times in a row */
+} hfsbi_plan;
+
+/* The row of plan_tool; its fn is NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
+/* What plan_tool does, its keys looked at already. */
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result      *result,
+                                    hfsb_err              *err);
+/* The whole call, keys and all: for whoever has no session. strict as in
+   hfsb_call_opts. *result is filled in any case and must be freed. */
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result);
+/* Appends the plan as JSON. */
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err);
+/* How many items are not completed. */
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
+/* As hfsb_session_remind(). */
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out);
+
+/* ---- src/plan.c ---- */
+/* plan.c - the plan of a model, and the reminder of what is open in it.
+   Depends on: json, call. */
+/* It changes nothing but what the model itself wrote before: a host need not
+   ask anyone. */
+/* clang-format off */
+static const hfsbi_tool hfsbi_plan_row =
+    {"plan_tool", "Keep a plan",
+     "Write down your plan for work of several steps, and keep it up to date: "
+     "each call replaces the whole plan. Keep one item in_progress, and set "
+     "it to completed as soon as it is done, not before.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"todos\"",
+         "\"todos\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
+                      HFSBI_PLAIN("id", "string") ","
+                      HFSBI_TYPE("content", "string", "What is to be done")
+                      ","
+                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
+                      "\"in_progress\",\"completed\"]}")
+         "}"),
+     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
+     "\"openWorldHint\":false}",
+     "todos", false, NULL};
+/* clang-format on */
+
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
+    return &hfsbi_plan_row;
+}
+
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
+
+enum {
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
+};
+
+/* ---- plan_tool ---- */
+
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
+}
+
+/* Writes one item as it is kept, and counts its status. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
+    hfsb_json_type type = hfsb_json_type_of(item);
+    size_t         state;
+    hfsb_status    st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    st = hfsb_json_arg_str(item, "id", true, &id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "content", true, &content, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "status", true, &status, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
+    if (st != HFSB_OK) return st;
+    counts[state]++;
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", id);
+    hfsbi_put_member_str(w, "content", content);
+    hfsbi_put_member_str(w, "status", status);
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
+/* Checks the items and writes them as an array. */
+static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
+                                    hfsb_buf *out, size_t *counts,
+                                    hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(todos);
+    hfsb_json_writer w;
+    hfsb_err         why = HFSB_INIT;
+    size_t           n = 0;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (; hfsb_json_next(&it); n++)
+        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
+            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* The items as a document of our own, and how many have each status. */
+static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
+                                   hfsb_json_doc *out, size_t *counts,
+                                   hfsb_err *err) {
+    const hfsb_json_value *todos = NULL;
+    hfsb_json_doc          sent = HFSB_INIT;
+    hfsb_buf               text = HFSB_INIT;
+    hfsb_status            st;
+    text.alloc = sent.alloc = out->alloc;
+    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
+                              &todos, err);
+    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
+    hfsb_buf_free(&text);
+    hfsb_json_free(&sent);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_json_doc fresh = HFSB_INIT;
+    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status   st;
+    fresh.alloc = plan->doc.alloc;
+    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st != HFSB_OK) {
+        hfsb_json_free(&fresh);
+        return st;
+    }
+    hfsb_json_free(&plan->doc);
+    plan->doc = fresh;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_call   call; /* for what it has to say about the keys */
+    hfsb_status st;
+    memset(&call, 0, sizeof call);
+    memset(result, 0, sizeof *result);
+    call.opts.strict = strict;
+    call.notes.alloc = plan->doc.alloc;
+    result->output.alloc = result->error.alloc = plan->doc.alloc;
+    result->extra.alloc = plan->doc.alloc;
+    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
+    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
+    return st;
+}
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
+    hfsb_json_free(&plan->doc);
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err) {
+    hfsb_status st = plan->doc.root
+                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
+                         : hfsb_buf_append(out, HFSB_LIT("[]"));
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
+}
+
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
+}
+
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
+    return n;
+}
+
+/* On one line, and not at any length: the words are the model's own. */
+static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsbi_put(sink, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsbi_putf(&sink,
+               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+               "but your plan has %zu open item%s:\n",
+               open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsbi_put(&sink, HFSB_LIT("- "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
+        hfsbi_put(&sink, HFSB_LIT(" ("));
+        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
+        hfsbi_put(&sink, HFSB_LIT("): "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
+        hfsbi_put_byte(&sink, '\n');
+    }
+    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
+    hfsbi_putf(&sink,
+               "Go on with the next one now, by calling a tool. If they are "
+               "done or not needed any more, say so with plan_tool, then give "
+               "your answer. If you cannot go on, say what you need.");
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out) {
+    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
+    if (called_tools) plan->reminded = 0;
+    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
+        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
+        return false;
+    plan->reminded++;
+    return true;
 }
 
 /* ---- src/net_os.h ---- */
@@ -28157,6 +33573,9 @@ HFSBI_FN hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
     if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
         !hfsb_json_get(arguments, "on_disconnect"))
         hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
+    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
+        !hfsb_json_get(arguments, "image"))
+        hfsbi_put_member_bool(&w, "image", true);
     hfsb_json_put_end(&w);
     return hfsb_json_writer_finish(&w, err);
 }
@@ -28594,7 +34013,8 @@ enum {
 
 /* Tools that change nothing, and kill, which may as well ask twice. */
 static bool hfsbi_remote_harmless(const char *tool) {
-    static const char *const list[] = {"read", "exists", "bash_output",
+    static const char *const list[] = {"read", "exists", "glob",
+                                       "grep", "list",   "bash_output",
                                        "kill"};
     size_t                   i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
@@ -28975,12 +34395,31 @@ static hfsb_status hfsbi_remote_extra(const hfsb_json_value *root,
     return st;
 }
 
+/* The server knows nothing of the tool: one that is not ours has only those of
+   the reference. */
+static bool hfsbi_remote_lacks(const hfsbi_remote *r) {
+    static const char *const basic[] = {"bash", "read",   "write",
+                                        "edit", "exists", "kill"};
+    size_t                   i;
+    if (r->status != 404 && r->status != 405) return false;
+    for (i = 0; i < sizeof basic / sizeof *basic; i++)
+        if (strcmp(basic[i], r->tool->name) == 0) return false;
+    return true;
+}
+
 /* A reply that is not 200. */
 static hfsb_status hfsbi_remote_failed(hfsbi_remote     *r,
                                        hfsb_tool_result *result) {
     hfsb_str error =
         hfsb_json_str(hfsb_json_get(r->doc.root, "error"), HFSB_LIT(""));
     hfsb_status st;
+    if (hfsbi_remote_lacks(r) && (!error.len || r->trusted)) {
+        st = hfsb_buf_printf(&result->error,
+                             "This sandbox's server has no tool %s; use "
+                             "bash.",
+                             r->tool->name);
+        return st == HFSB_OK ? HFSB_NOT_FOUND : st;
+    }
     st = error.len ? hfsb_buf_append(&result->error, error)
                    : hfsb_buf_printf(&result->error, "HTTP %d", r->status);
     return st == HFSB_OK ? hfsbi_remote_status(r->status) : st;
@@ -31176,9 +36615,7 @@ typedef struct hfsbi_box {
 
 enum {
     HFSBI_SESSION_TEXTS = 8,   /* of the options */
-    HFSBI_SESSION_SECRETS = 3, /* besides those of the caller */
-    HFSBI_REMIND_ITEMS = 4,    /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2     /* in a row */
+    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
 };
 
 struct hfsb_session {
@@ -31209,8 +36646,7 @@ struct hfsb_session {
     pthread_t         thread;
     hfsb_status       made; /* what came of the last one */
     hfsb_err          made_err;
-    hfsb_json_doc     plan;     /* as it was written, an array */
-    unsigned          reminded; /* times in a row */
+    hfsbi_plan        plan;
 };
 
 /* ---- session.c ---- */
@@ -31245,217 +36681,55 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 
 /* ---- session_tools.c ---- */
 
-/* plan_tool or, in the sandbox runtime, sandbox_create; NULL for others. */
-HFSBI_FN const hfsbi_tool *hfsbi_session_tool(const hfsb_session *session,
-                                              hfsb_str            name);
+/* What a tool of the session does, its keys looked at already. What it
+   returns but HFSB_OK is the status of the call, with the sentence in *err. */
+typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_cancel     *cancel,
+                                    hfsb_tool_result      *result,
+                                    hfsb_err              *err);
 
-HFSBI_FN bool hfsbi_session_is_create(const hfsbi_tool *tool);
+typedef struct hfsbi_own_tool {
+    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    hfsbi_own_fn fn;
+} hfsbi_own_tool;
 
-/* What sandbox_create does, its arguments looked at already. */
-HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result,
-                                          hfsb_err              *err);
+/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
+   others. */
+HFSBI_FN const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
+                                                  hfsb_str            name);
 
-/* ---- session_plan.c ---- */
+/* ---- session_jobs.c: hf_jobs ---- */
 
-HFSBI_FN hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_tool_result      *result,
-                                            hfsb_err              *err);
+HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
+HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
+                                              const hfsb_json_value *arguments,
+                                              const hfsb_cancel     *cancel,
+                                              hfsb_tool_result      *result,
+                                              hfsb_err              *err);
 
-/* ---- src/session_plan.c ---- */
-/* session_plan.c - the plan of a model, and the reminder of what is open in
-   it. Depends on: json. */
-static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
-                                                "completed"};
+/* A call of hf_jobs. */
+typedef struct hfsbi_hf_jobs_call {
+    hfsb_session          *session;
+    const hfsb_json_value *arguments;
+    const hfsb_cancel     *cancel;
+    hfsb_tool_result      *result;
+    hfsb_str               id, space; /* job_id and namespace, or empty */
+} hfsbi_hf_jobs_call;
 
-enum {
-    HFSBI_PLAN_COMPLETED = 2,
-    HFSBI_PLAN_STATES = 3,
-    HFSBI_REMIND_CHARS = 200 /* of one item */
-};
+/* A text of what the Hub tells about a job; "" when there is none, and not at
+   any length. */
+HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                     const char            *key);
+HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+/* The added keys id, stage and url. */
+HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job);
 
-/* ---- plan_tool ---- */
+/* ---- session_jobs_run.c ---- */
 
-static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
-                                    hfsb_err *err) {
-    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
-        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
-            return HFSB_OK;
-    hfsbi_fail(err, HFSB_ARG, 0,
-               "\"status\": expected pending, in_progress or completed, "
-               "found \"");
-    hfsbi_err_quote(err, name, 40);
-    hfsbi_err_add(err, "\"");
-    return HFSB_ARG;
-}
-
-/* Writes one item as it is kept, and counts its status. */
-static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
-                                   hfsb_json_writer *w, size_t *counts,
-                                   hfsb_err *err) {
-    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
-    hfsb_json_type type = hfsb_json_type_of(item);
-    size_t         state;
-    hfsb_status    st;
-    if (type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
-                          hfsb_json_type_name(type));
-    st = hfsb_json_arg_str(item, "id", true, &id, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "content", true, &content, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "status", true, &status, err);
-    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
-    if (st != HFSB_OK) return st;
-    counts[state]++;
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "id", id);
-    hfsbi_put_member_str(w, "content", content);
-    hfsbi_put_member_str(w, "status", status);
-    hfsb_json_put_end(w);
-    return HFSB_OK;
-}
-
-/* Checks the items and writes them as an array. */
-static hfsb_status hfsbi_plan_write(const hfsb_json_value *todos,
-                                    hfsb_buf *out, size_t *counts,
-                                    hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(todos);
-    hfsb_json_writer w;
-    hfsb_err         why = HFSB_INIT;
-    size_t           n = 0;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_array(&w);
-    for (; hfsb_json_next(&it); n++)
-        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
-            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
-}
-
-static void hfsbi_plan_replace(hfsb_session *session, hfsb_json_doc *plan) {
-    hfsb_json_doc old;
-    pthread_mutex_lock(&session->lock);
-    old = session->plan;
-    session->plan = *plan;
-    pthread_mutex_unlock(&session->lock);
-    hfsb_json_free(&old);
-}
-
-HFSBI_FN hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_tool_result      *result,
-                                            hfsb_err              *err) {
-    const hfsb_json_value *todos = NULL;
-    hfsb_json_doc          plan = HFSB_INIT;
-    hfsb_buf               text = HFSB_INIT;
-    size_t                 counts[HFSBI_PLAN_STATES] = {0, 0, 0};
-    hfsb_status            st;
-    st = hfsb_json_arg_value(arguments, "todos", true, HFSB_JSON_ARRAY, &todos,
-                             err);
-    if (st != HFSB_OK) return st;
-    text.alloc = plan.alloc = session->alloc;
-    st = hfsbi_plan_write(todos, &text, counts, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &plan, err);
-    hfsb_buf_free(&text);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_result_ok(result,
-                         "Plan updated: %zu pending, %zu in progress, %zu "
-                         "completed.",
-                         counts[0], counts[1], counts[2]);
-    if (st == HFSB_OK) hfsbi_plan_replace(session, &plan);
-    else hfsb_json_free(&plan);
-    return st;
-}
-
-hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
-                              hfsb_err *err) {
-    hfsb_status st;
-    pthread_mutex_lock(&session->lock);
-    st = session->plan.root
-             ? hfsb_json_write(session->plan.root, NULL, out, err)
-             : hfsb_buf_append(out, HFSB_LIT("[]"));
-    pthread_mutex_unlock(&session->lock);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Writing the plan");
-}
-
-/* ---- the reminder ---- */
-
-static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
-                                  const char            *key) {
-    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
-}
-
-static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
-    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
-    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
-}
-
-static size_t hfsbi_plan_open(const hfsb_json_value *plan) {
-    hfsb_json_iter it = hfsb_json_begin(plan);
-    size_t         n = 0;
-    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
-    return n;
-}
-
-/* On one line, and not at any length: the words are the model's own. */
-static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_err line = HFSB_INIT;
-    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
-    hfsbi_put(sink, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
-                                      hfsb_buf *out) {
-    hfsbi_sink     sink = hfsbi_sink_begin(out);
-    hfsb_json_iter it = hfsb_json_begin(plan);
-    size_t         listed = 0;
-    hfsbi_putf(&sink,
-               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
-               "but your plan has %zu open item%s:\n",
-               open, open == 1 ? "" : "s");
-    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
-        if (!hfsbi_plan_is_open(it.value)) continue;
-        listed++;
-        hfsbi_put(&sink, HFSB_LIT("- "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
-        hfsbi_put(&sink, HFSB_LIT(" ("));
-        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
-        hfsbi_put(&sink, HFSB_LIT("): "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
-        hfsbi_put_byte(&sink, '\n');
-    }
-    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
-    hfsbi_putf(&sink,
-               "Go on with the next one now, by calling a tool. If they are "
-               "done or not needed any more, say so with plan_tool, then give "
-               "your answer. If you cannot go on, say what you need.");
-    return hfsbi_sink_end(&sink);
-}
-
-bool hfsb_session_remind(hfsb_session *session, bool called_tools,
-                         hfsb_buf *out) {
-    unsigned time = 0;
-    size_t   open;
-    pthread_mutex_lock(&session->lock);
-    if (called_tools) session->reminded = 0;
-    open = called_tools ? 0 : hfsbi_plan_open(session->plan.root);
-    if (open && session->reminded < HFSBI_REMIND_TIMES &&
-        hfsbi_remind_write(session->plan.root, open, out) == HFSB_OK)
-        time = ++session->reminded;
-    pthread_mutex_unlock(&session->lock);
-    if (!time) return false;
-    hfsbi_session_log(session,
-                      "Reminded the model of %zu open item%s of its plan (%u "
-                      "of %d)",
-                      open, open == 1 ? "" : "s", time, HFSBI_REMIND_TIMES);
-    return true;
-}
+/* Starts a job. */
+HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err);
 
 /* ---- src/session_script.c ---- */
 /* session_script.c - what a job is given for a script. Depends on: path,
@@ -31783,31 +37057,887 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     return st;
 }
 
+/* ---- src/session_jobs_run.c ---- */
+/* session_jobs_run.c - hf_jobs run: what a model asks for becomes a job.
+   Depends on: path, hub_jobs, session_script. */
+/* ---- lists of texts ---- */
+
+/* The elements of an array, or key and value of each member of an object, as
+   texts: numbers and booleans become what JSON writes for them. */
+typedef struct hfsbi_words {
+    hfsb_json_doc sent; /* the value, when it came as a string */
+    hfsb_json_doc doc;  /* owns the texts */
+    hfsb_str     *list;
+    size_t        count;
+} hfsbi_words;
+
+static void hfsbi_words_free(hfsbi_words *words, const hfsb_alloc *alloc) {
+    hfsb_json_free(&words->sent);
+    hfsb_json_free(&words->doc);
+    hfsbi_array_free(alloc, words->list, words->count, sizeof *words->list);
+}
+
+static hfsb_status hfsbi_words_put(hfsb_json_writer      *w,
+                                   const hfsb_json_value *value,
+                                   const char *key, const hfsb_alloc *alloc,
+                                   hfsb_err *err) {
+    hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_status    st = HFSB_OK;
+    if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
+        type == HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"%s\": expected strings in it, found %s", key,
+                          hfsb_json_type_name(type));
+    text.alloc = *alloc;
+    if (type == HFSB_JSON_STRING)
+        hfsb_json_put_str(w, hfsb_json_str(value, HFSB_LIT("")));
+    else {
+        st = hfsb_json_write(value, NULL, &text, err);
+        hfsb_json_put_str(w, hfsb_buf_str(&text));
+    }
+    hfsb_buf_free(&text);
+    return st;
+}
+
+static hfsb_status hfsbi_words_write(const hfsb_json_value *value,
+                                     const char *key, hfsb_buf *out,
+                                     hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(value);
+    bool             keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
+    hfsb_status      st = HFSB_OK;
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    while (st == HFSB_OK && hfsb_json_next(&it)) {
+        if (keyed) hfsb_json_put_str(&w, it.key);
+        st = hfsbi_words_put(&w, it.value, key, &out->alloc, err);
+    }
+    hfsb_json_put_end(&w);
+    return st == HFSB_OK ? hfsb_json_writer_finish(&w, err) : st;
+}
+
+/* value may be NULL: no words. */
+static hfsb_status hfsbi_words_take(hfsbi_words           *words,
+                                    const hfsb_json_value *value,
+                                    const char *key, const hfsb_alloc *alloc,
+                                    hfsb_err *err) {
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_json_iter it;
+    size_t         n, i = 0;
+    hfsb_status    st;
+    if (!value) return HFSB_OK;
+    text.alloc = words->doc.alloc = *alloc;
+    st = hfsbi_words_write(value, key, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &words->doc, err);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return st;
+    n = hfsb_json_count(words->doc.root);
+    if (!n) return HFSB_OK;
+    words->list = (hfsb_str *)hfsbi_array(alloc, n, sizeof *words->list);
+    if (!words->list) return HFSB_NOMEM;
+    words->count = n;
+    for (it = hfsb_json_begin(words->doc.root); hfsb_json_next(&it); i++)
+        words->list[i] = hfsb_json_str(it.value, HFSB_LIT(""));
+    return HFSB_OK;
+}
+
+/* A member of the arguments that is to be of that type. */
+static hfsb_status hfsbi_words_read(hfsbi_words           *words,
+                                    const hfsb_json_value *arguments,
+                                    const char *key, hfsb_json_type type,
+                                    const hfsb_alloc *alloc, hfsb_err *err) {
+    const hfsb_json_value *value = NULL;
+    hfsb_status            st;
+    words->sent.alloc = *alloc;
+    st = hfsb_json_arg_parsed(arguments, key, false, type, &words->sent,
+                              &value, err);
+    return st == HFSB_OK ? hfsbi_words_take(words, value, key, alloc, err)
+                         : st;
+}
+
+/* ---- a job that is asked for ---- */
+
+typedef struct hfsbi_wanted {
+    hfsbi_hf_jobs_call *call;
+    const hfsb_alloc   *alloc;
+    hfsb_job_spec       spec;
+    hfsbi_words         command, with, args, env, secrets;
+    bool                secrets_named; /* by their names only */
+    hfsb_hub_pair      *pairs;         /* of env, then of secrets */
+    size_t              pair_cap;
+    hfsb_buf            script, timeout;
+    hfsb_str            shell[3];
+} hfsbi_wanted;
+
+static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
+    hfsbi_words_free(&wanted->command, wanted->alloc);
+    hfsbi_words_free(&wanted->with, wanted->alloc);
+    hfsbi_words_free(&wanted->args, wanted->alloc);
+    hfsbi_words_free(&wanted->env, wanted->alloc);
+    hfsbi_words_free(&wanted->secrets, wanted->alloc);
+    hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
+                     sizeof *wanted->pairs);
+    hfsb_buf_free(&wanted->script);
+    hfsb_buf_free(&wanted->timeout);
+}
+
+/* "30m", or seconds as a number. */
+static hfsb_status hfsbi_wanted_timeout(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *value =
+        hfsb_json_get(wanted->call->arguments, "timeout");
+    hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_status    st;
+    if (type == HFSB_JSON_INT || type == HFSB_JSON_DOUBLE) {
+        st = hfsb_json_write(value, NULL, &wanted->timeout, err);
+        wanted->spec.timeout = hfsb_buf_str(&wanted->timeout);
+        return st;
+    }
+    return hfsb_json_arg_str(wanted->call->arguments, "timeout", false,
+                             &wanted->spec.timeout, err);
+}
+
+static hfsb_status hfsbi_wanted_texts(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *from = wanted->call->arguments;
+    hfsb_job_spec         *spec = &wanted->spec;
+    hfsb_status            st = hfsbi_wanted_timeout(wanted, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(from, "image", false, &spec->image, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(from, "hardware_flavor", false, &spec->flavor,
+                               err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(from, "python", false, &spec->python, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_read(&wanted->with, from, "dependencies",
+                              HFSB_JSON_ARRAY, wanted->alloc, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_read(&wanted->args, from, "script_args",
+                              HFSB_JSON_ARRAY, wanted->alloc, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_read(&wanted->env, from, "env", HFSB_JSON_OBJECT,
+                              wanted->alloc, err);
+    if (!spec->flavor.len) spec->flavor = HFSB_LIT("cpu-basic");
+    spec->space = wanted->call->space;
+    spec->with = wanted->with.list;
+    spec->with_count = wanted->with.count;
+    spec->args = wanted->args.list;
+    spec->arg_count = wanted->args.count;
+    return st;
+}
+
+/* ---- secrets: the model names them, the session knows them ---- */
+
+static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
+                                       hfsb_str *value, hfsb_err *err) {
+    const hfsb_session *session = wanted->call->session;
+    size_t              i;
+    for (i = 0; i < session->spec.secret_count; i++)
+        if (hfsb_str_equal(session->secrets[i].key, name)) {
+            *value = session->secrets[i].value;
+            return HFSB_OK;
+        }
+    hfsbi_fail(err, HFSB_ARG, 0, "\"secrets\": there is no \"");
+    hfsbi_err_quote(err, name, 80);
+    hfsbi_err_add(err, "\" in this session; it has ");
+    for (i = 0; i < session->spec.secret_count; i++) {
+        if (i) hfsbi_err_add(err, ", ");
+        hfsbi_err_quote(err, session->secrets[i].key, 80);
+    }
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+/* A value that is empty or "$NAME" stands for the session's. */
+static bool hfsbi_wanted_is_ours(hfsb_str name, hfsb_str value) {
+    return !value.len ||
+           (value.ptr[0] == '$' &&
+            hfsb_str_equal(hfsb_str_slice(value, 1, value.len), name));
+}
+
+static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted  *wanted,
+                                            hfsb_hub_pair *pairs,
+                                            hfsb_err      *err) {
+    size_t      i, step = wanted->secrets_named ? 1 : 2;
+    hfsb_status st = HFSB_OK;
+    for (i = 0; st == HFSB_OK && i + step <= wanted->secrets.count;
+         i += step, pairs++) {
+        pairs->key = wanted->secrets.list[i];
+        if (step == 2) pairs->value = wanted->secrets.list[i + 1];
+        if (hfsbi_wanted_is_ours(pairs->key, pairs->value))
+            st = hfsbi_wanted_secret(wanted, pairs->key, &pairs->value, err);
+        wanted->spec.secret_count++;
+    }
+    return st;
+}
+
+/* An array of names; an object with values is taken, too. */
+static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
+                                             hfsb_err     *err) {
+    const hfsb_json_value *value =
+        hfsb_json_get(wanted->call->arguments, "secrets");
+    hfsb_str text = hfsbi_trim(hfsb_json_str(value, HFSB_LIT("")));
+    wanted->secrets_named = hfsb_json_type_of(value) != HFSB_JSON_OBJECT &&
+                            !hfsb_str_starts(text, HFSB_LIT("{"));
+    return hfsbi_words_read(
+        &wanted->secrets, wanted->call->arguments, "secrets",
+        wanted->secrets_named ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
+        wanted->alloc, err);
+}
+
+/* ---- variables ---- */
+
+/* Bars that are drawn anew fill a log, and a line that waits in a buffer is
+   missing there. */
+static const char *const hfsbi_wanted_calm[] = {
+    "PYTHONUNBUFFERED", "UV_NO_PROGRESS", "HF_HUB_DISABLE_PROGRESS_BARS",
+    "TQDM_DISABLE"};
+
+enum {
+    HFSBI_WANTED_CALM = sizeof hfsbi_wanted_calm / sizeof *hfsbi_wanted_calm
+};
+
+static void hfsbi_wanted_put_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
+    const hfsbi_words *env = &wanted->env;
+    size_t             i, k, n = 0;
+    for (i = 0; i < HFSBI_WANTED_CALM; i++) {
+        hfsb_str name = hfsb_cstr(hfsbi_wanted_calm[i]);
+        for (k = 0; k < env->count; k += 2)
+            if (hfsb_str_equal(env->list[k], name)) break;
+        if (k < env->count) continue;
+        pairs[n].key = name;
+        pairs[n++].value = HFSB_LIT("1");
+    }
+    for (k = 0; k + 1 < env->count; k += 2) {
+        pairs[n].key = env->list[k];
+        pairs[n++].value = env->list[k + 1];
+    }
+    wanted->spec.env = pairs;
+    wanted->spec.env_count = n;
+}
+
+/* Both lists of pairs. Without a word about secrets the job gets the token:
+   what it makes must get to the Hub. */
+static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *said =
+        hfsb_json_get(wanted->call->arguments, "secrets");
+    hfsb_hub_pair *secrets;
+    hfsb_status    st = hfsbi_wanted_read_secrets(wanted, err);
+    if (st != HFSB_OK) return st;
+    wanted->pair_cap =
+        HFSBI_WANTED_CALM + wanted->env.count / 2 + wanted->secrets.count + 1;
+    wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
+        wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
+    if (!wanted->pairs) return HFSB_NOMEM;
+    memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
+    hfsbi_wanted_put_env(wanted, wanted->pairs);
+    secrets = wanted->pairs + wanted->spec.env_count;
+    wanted->spec.secrets = secrets;
+    if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
+        return hfsbi_wanted_put_secrets(wanted, secrets, err);
+    secrets->key = HFSB_LIT("HF_TOKEN");
+    wanted->spec.secret_count = 1;
+    return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
+}
+
+/* ---- script or command ---- */
+
+/* The words of a command, also as the text of a JSON array; false: it is no
+   such list. */
+static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
+                               hfsb_err *err) {
+    const hfsb_json_value *from = wanted->call->arguments;
+    const hfsb_json_value *value = hfsb_json_get(from, "command");
+    *st = hfsbi_words_read(&wanted->command, from, "command", HFSB_JSON_ARRAY,
+                           wanted->alloc, err);
+    wanted->spec.command = wanted->command.list;
+    wanted->spec.command_count = wanted->command.count;
+    if (*st == HFSB_OK && !wanted->command.count)
+        *st = hfsbi_fail(err, HFSB_ARG, 0, "\"command\" has no words.");
+    return *st != HFSB_ARG || hfsb_json_type_of(value) != HFSB_JSON_STRING;
+}
+
+static hfsb_status hfsbi_wanted_command(hfsbi_wanted *wanted, hfsb_err *err) {
+    hfsb_status st;
+    if (wanted->with.count || wanted->args.count || wanted->spec.python.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"dependencies\", \"script_args\" and \"python\" "
+                          "go with script, not with command: write them into "
+                          "the command line.");
+    if (hfsbi_wanted_words(wanted, &st, err)) return st;
+    wanted->shell[0] = HFSB_LIT("/bin/sh");
+    wanted->shell[1] = HFSB_LIT("-lc");
+    wanted->spec.command = wanted->shell;
+    wanted->spec.command_count = 3;
+    return hfsb_json_arg_str(wanted->call->arguments, "command", true,
+                             &wanted->shell[2], err);
+}
+
+static bool hfsbi_wanted_is_of_host(hfsb_str script) {
+    static const char *const begin[] = {"/home/", "/Users/", "/fsx/"};
+    size_t                   i;
+    for (i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (hfsb_str_starts(script, hfsb_cstr(begin[i]))) return true;
+    return false;
+}
+
+static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
+                                       hfsb_err *err) {
+    hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_script_kind    kind;
+    hfsb_status st = hfsb_session_script(c->session, script, &kind, c->cancel,
+                                         &wanted->script, err);
+    if (st != HFSB_OK) {
+        if (hfsbi_wanted_is_of_host(script))
+            hfsbi_err_add(err, " It looks like a path of the host, which no "
+                               "sandbox and no job can see: write the file "
+                               "into the sandbox first, or give its text.");
+        return st;
+    }
+    wanted->spec.script = hfsb_buf_str(&wanted->script);
+    wanted->spec.is_source = kind == HFSB_SCRIPT_INLINE;
+    if (!wanted->spec.script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "The script is empty.");
+    return HFSB_OK;
+}
+
+/* Exactly one of the two. */
+static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *from = wanted->call->arguments;
+    const hfsb_json_value *command = hfsb_json_get(from, "command");
+    hfsb_str               script = HFSB_LIT("");
+    bool                   is_command;
+    hfsb_status            st;
+    st = hfsb_json_arg_str(from, "script", false, &script, err);
+    if (st != HFSB_OK) return st;
+    is_command = hfsb_json_type_of(command) != HFSB_JSON_NULL &&
+                 (hfsb_json_type_of(command) != HFSB_JSON_STRING ||
+                  hfsb_json_str(command, script).len);
+    if (is_command && script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"script\" and \"command\" are both given: "
+                          "expected one of them.");
+    if (is_command) return hfsbi_wanted_command(wanted, err);
+    if (script.len) return hfsbi_wanted_script(wanted, script, err);
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "\"script\" is missing: operation run needs it (Python "
+                      "source, a file of the sandbox or a URL), or a "
+                      "\"command\".");
+}
+
+/* ---- running it ---- */
+
+/* What the Hub has had; it gets more of them, so any name is sent. */
+static const char hfsbi_flavors[] =
+    "cpu-basic cpu-upgrade cpu-performance cpu-xl t4-small t4-medium l4x1 "
+    "l4x4 l40sx1 l40sx4 l40sx8 a10g-small a10g-large a10g-largex2 "
+    "a10g-largex4 a100-large a100x4 a100x8 h200 h200x2 h200x4 h200x8 ";
+
+static bool hfsbi_flavor_is_known(hfsb_str flavor) {
+    hfsb_str rest = hfsb_cstr(hfsbi_flavors);
+    while (rest.len) {
+        size_t end = hfsb_str_find_byte(rest, ' ');
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), flavor)) return true;
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    }
+    return false;
+}
+
+/* A refusal may be due to hardware that we have never heard of. */
+static void hfsbi_wanted_hint(const hfsbi_wanted *wanted, hfsb_status st,
+                              hfsb_err *err) {
+    bool refused = st == HFSB_ARG || st == HFSB_REFUSED || st == HFSB_REMOTE ||
+                   st == HFSB_NOT_FOUND || st == HFSB_CONFLICT;
+    if (!refused || hfsbi_flavor_is_known(wanted->spec.flavor)) return;
+    hfsbi_err_add(err, " Perhaps there is no hardware \"");
+    hfsbi_err_quote(err, wanted->spec.flavor, 40);
+    hfsbi_err_add(err, "\"; known are: %.*s.", (int)sizeof hfsbi_flavors - 2,
+                  hfsbi_flavors);
+}
+
+static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
+                                     hfsb_err *err) {
+    hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_hub           *hub = c->session->opts.hub;
+    hfsb_status         st;
+    if (wanted->spec.command_count)
+        st = hfsb_hub_job_run(hub, &wanted->spec, c->cancel, job, err);
+    else st = hfsb_hub_job_script(hub, &wanted->spec, c->cancel, job, err);
+    if (st != HFSB_OK) hfsbi_wanted_hint(wanted, st, err);
+    return st;
+}
+
+static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
+                                     const hfsb_json_value *job) {
+    hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            flavor = wanted->spec.flavor;
+    hfsb_status         st = hfsbi_hf_jobs_extra(c, job);
+    hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
+                      id.ptr, (int)flavor.len, flavor.ptr);
+    if (st != HFSB_OK) return st;
+    return hfsbi_result_ok(c->result,
+                           "Job %.*s was started on %.*s (%.*s). Its logs and "
+                           "inspect take this job_id.",
+                           (int)id.len, id.ptr, (int)flavor.len, flavor.ptr,
+                           (int)stage.len, stage.ptr);
+}
+
+HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc job = HFSB_INIT;
+    hfsbi_wanted  wanted;
+    hfsb_status   st;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.call = c;
+    wanted.alloc = &c->session->alloc;
+    wanted.script.alloc = wanted.timeout.alloc = c->session->alloc;
+    job.alloc = c->session->alloc;
+    st = hfsbi_wanted_texts(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root);
+    hfsb_json_free(&job);
+    hfsbi_wanted_free(&wanted);
+    return st;
+}
+
+/* ---- src/session_jobs.c ---- */
+/* session_jobs.c - hf_jobs: jobs on the Hub, for a model. Depends on:
+   hub_jobs, hub_logs, text, session_jobs_run. */
+enum {
+    HFSBI_HF_JOBS_TEXT = 200,      /* bytes of what the Hub calls something */
+    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command that are shown */
+    HFSBI_HF_JOBS_LISTED = 50,     /* by ps */
+    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are asked for */
+    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
+    HFSBI_HF_JOBS_HEAD = 1000,     /* so many of them from its start */
+    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end a log that goes on */
+    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this does in any case */
+    HFSBI_HF_JOBS_NAME = 80 /* characters of an operation that is none */
+};
+
+/* clang-format off */
+#define HFSBI_TEXTS(name, words)                                          \
+    "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"   \
+    "\"description\":\"" words "\"}"
+
+static const hfsbi_tool hfsbi_hf_jobs_row =
+    {"hf_jobs", "Run jobs on Hugging Face",
+     "Jobs on machines of Hugging Face: run starts one from script or "
+     "command, ps lists them, logs shows what one printed so far, inspect and "
+     "cancel take its job_id. A job costs money by the minute, sees no file "
+     "of the sandbox and loses its own at its end: let it push what it makes "
+     "to the Hub. Before a job on GPU, or one that loads a model or uses "
+     "CUDA, bf16, fp16, quantization, flash attention or torch.compile: "
+     "smoke-test it on a GPU sandbox (sandbox_create, t4-small at least) with "
+     "the same imports, loading path and entry point on tiny data, or say "
+     "why you skip that. Then run one job first, more when its logs are good.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"operation\"",
+         "\"operation\":{\"type\":\"string\",\"enum\":[\"run\",\"ps\","
+         "\"logs\",\"inspect\",\"cancel\"]},"
+         HFSBI_TYPE("script", "string",
+                    "Python for uv run: source text; or a file of the "
+                    "sandbox, which is sent (/app/train.py, ./train.py or "
+                    "bare train.py); or a URL. Never a path of the host "
+                    "(/home, /Users, /fsx)") ","
+         HFSBI_TYPE("command", "string",
+                    "Shell command, in place of script") ","
+         HFSBI_TEXTS("dependencies", "Packages for the script") ","
+         HFSBI_TEXTS("script_args", "Its arguments") ","
+         HFSBI_TYPE("python", "string", "Version, such as 3.12") ","
+         HFSBI_TYPE("image", "string",
+                    "Docker image or page of a Space; default: uv for "
+                    "script, python:3.12 for command") ","
+         HFSBI_TYPE("hardware_flavor", "string",
+                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                    "l4x1, a10g-small, a10g-large, a100-large, h200 or "
+                    "another that the Hub has") ","
+         HFSBI_TYPE("timeout", "string",
+                    "Such as 90s, 30m (default) or 2h: set it well above "
+                    "what you expect") ","
+         HFSBI_TYPE("env", "object", "Variables to set, no secrets") ","
+         HFSBI_TEXTS("secrets",
+                     "Names of secrets it gets from the session; default "
+                     "HF_TOKEN") ","
+         HFSBI_PLAIN("job_id", "string") ","
+         HFSBI_TYPE("namespace", "string",
+                    "Organisation to run it for; default: you")),
+     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
+     "\"idempotentHint\":false,\"openWorldHint\":true}",
+     "operation script command dependencies script_args python image "
+     "hardware_flavor timeout env secrets job_id namespace",
+     false, NULL};
+/* clang-format on */
+
+HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
+    return &hfsbi_hf_jobs_row;
+}
+
+/* ---- what the Hub tells about a job ---- */
+
+static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
+}
+
+HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                     const char            *key) {
+    return hfsbi_hf_jobs_cut(
+        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
+}
+
+HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
+    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
+}
+
+static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
+    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
+}
+
+HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job) {
+    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
+    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
+    hfsb_buf url = HFSB_INIT;
+    hfsb_status      st;
+    hfsb_json_writer w;
+    url.alloc = c->session->alloc;
+    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
+                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
+                         id.ptr);
+    if (st == HFSB_OK) {
+        hfsb_json_writer_init(&w, &c->result->extra, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_str(&w, "id", id);
+        hfsbi_put_member_str(&w, "stage", hfsbi_hf_jobs_stage(job));
+        hfsbi_put_member_str(&w, "url", hfsb_buf_str(&url));
+        hfsb_json_put_end(&w);
+        st = hfsb_json_writer_finish(&w, NULL);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
+
+/* The words of its command, on one line. */
+static void hfsbi_hf_jobs_put_command(hfsbi_sink            *sink,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_err       line = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        if (line.msg[0]) hfsbi_err_add(&line, " ");
+        hfsbi_err_quote(&line, hfsb_json_str(it.value, HFSB_LIT("")), max);
+    }
+    line.msg[hfsb_utf8_offset(hfsb_cstr(line.msg), max)] = '\0';
+    hfsbi_put(sink, hfsb_cstr(line.msg));
+}
+
+/* What goes to the model: without what the session keeps secret, whoever
+   printed it. */
+static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
+    hfsbi_hub_request mask;
+    memset(&mask, 0, sizeof mask);
+    mask.secrets = c->session->secrets;
+    mask.secret_count = c->session->spec.secret_count;
+    c->result->success = true;
+    return hfsbi_hub_redact(c->session->opts.hub, &mask, text,
+                            &c->result->output);
+}
+
+/* ---- ps ---- */
+
+typedef struct hfsbi_hf_jobs_list {
+    hfsb_buf    text;
+    size_t      count;
+    hfsb_status status;
+} hfsbi_hf_jobs_list;
+
+static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
+    hfsbi_sink          sink = hfsbi_sink_begin(&l->text);
+    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
+    hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsbi_putf(&sink, "(and more)\n");
+        l->status = hfsbi_sink_end(&sink);
+        return false;
+    }
+    hfsbi_putf(&sink, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len, id.ptr,
+               (int)stage.len, stage.ptr, (int)flavor.len, flavor.ptr,
+               made.len < 19 ? (int)made.len : 19, made.ptr);
+    hfsbi_hf_jobs_put_command(&sink, job, 60);
+    hfsbi_put_byte(&sink, '\n');
+    l->status = hfsbi_sink_end(&sink);
+    return l->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.text.alloc = c->session->alloc;
+    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+                       c->cancel, err);
+    if (st == HFSB_OK) st = l.status;
+    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
+                                             : HFSB_LIT("There are no jobs."));
+    hfsb_buf_free(&l.text);
+    return st;
+}
+
+/* ---- inspect, cancel ---- */
+
+static void hfsbi_hf_jobs_put_line(hfsbi_sink *sink, const char *name,
+                                   hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    if (!text.len) return;
+    hfsbi_err_quote(&line, text, HFSBI_HF_JOBS_COMMAND);
+    hfsbi_putf(sink, "%s: %s\n", name, line.msg);
+}
+
+/* The names of its secrets or variables. */
+static void hfsbi_hf_jobs_put_names(hfsbi_sink *sink, const char *name,
+                                    const hfsb_json_value *list) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    hfsb_err       line = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        if (line.msg[0]) hfsbi_err_add(&line, ", ");
+        hfsbi_err_quote(
+            &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
+            HFSBI_HF_JOBS_TEXT);
+    }
+    hfsbi_hf_jobs_put_line(sink, name, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_hf_jobs_describe(const hfsb_json_value *job,
+                                          hfsb_buf              *out) {
+    static const char *const keys[][2] = {
+        {"createdAt", "created"},   {"startedAt", "started"},
+        {"finishedAt", "finished"}, {"flavor", "hardware"},
+        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     i;
+    hfsbi_hf_jobs_put_line(&sink, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(&sink, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(
+        &sink, "message",
+        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
+                      HFSB_LIT("")));
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        hfsbi_hf_jobs_put_line(&sink, keys[i][1],
+                               hfsbi_hf_jobs_text(job, keys[i][0]));
+    hfsbi_hf_jobs_put_names(&sink, "variables",
+                            hfsb_json_get(job, "environment"));
+    hfsbi_hf_jobs_put_names(&sink, "secrets", hfsb_json_get(job, "secrets"));
+    hfsbi_put(&sink, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(&sink, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
+                                         hfsb_err           *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                      err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    hfsb_status   st;
+    doc.alloc = c->session->alloc;
+    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
+                             &doc, err);
+    if (st != HFSB_OK) return st;
+    stage = hfsbi_hf_jobs_stage(doc.root);
+    st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
+                             (int)c->id.len, c->id.ptr, (int)stage.len,
+                             stage.ptr);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- logs ---- */
+
+typedef struct hfsbi_hf_jobs_log {
+    hfsb_text_filter *filter;
+    hfsb_text_window *window;
+    hfsb_buf          clean;
+    long long         until;
+    hfsb_status       status;
+} hfsbi_hf_jobs_log;
+
+static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
+    hfsbi_hf_jobs_log *l = (hfsbi_hf_jobs_log *)user;
+    (void)timestamp;
+    l->status = hfsb_text_filter_write(l->filter, line, &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
+    if (l->status == HFSB_OK)
+        l->status = hfsb_text_window_write(l->window, hfsb_buf_str(&l->clean));
+    hfsb_buf_truncate(&l->clean, 0);
+    return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
+}
+
+/* The log as it is now, at the end of *out. */
+static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
+                                          hfsb_err *err) {
+    hfsb_text_limit   limit = HFSB_INIT;
+    hfsb_log_opts     opts = HFSB_INIT;
+    hfsbi_hf_jobs_log l = HFSB_INIT;
+    hfsb_status       st = HFSB_NOMEM;
+    limit.chars = HFSBI_HF_JOBS_CHARS;
+    limit.head = HFSBI_HF_JOBS_HEAD;
+    opts.tail = HFSBI_HF_JOBS_LINES;
+    opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
+    opts.cancel = c->cancel;
+    l.clean.alloc = c->session->alloc;
+    l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
+    l.filter = hfsb_text_filter_open(&c->session->alloc);
+    l.window = hfsb_text_window_open(&limit, &c->session->alloc);
+    if (l.filter && l.window)
+        st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
+                               hfsbi_hf_jobs_line, &l, err);
+    if (st == HFSB_OK) st = l.status;
+    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
+    hfsb_text_filter_close(l.filter);
+    hfsb_text_window_close(l.window);
+    hfsb_buf_free(&l.clean);
+    return st;
+}
+
+/* What the log leaves open: whether there will be more of it. */
+static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_buf              *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsb_str   stage = hfsbi_hf_jobs_stage(job);
+    if (!out->len) hfsbi_put(&sink, HFSB_LIT("(no output)\n"));
+    hfsbi_putf(&sink, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
+               (int)stage.len, stage.ptr);
+    if (!hfsbi_hf_jobs_is_over(stage))
+        hfsbi_put(&sink, HFSB_LIT(": this is its log so far; look again in a "
+                                  "while"));
+    hfsbi_put_byte(&sink, ')');
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_read_log(c, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
+                          &doc, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- the tool ---- */
+
+typedef struct hfsbi_hf_jobs_operation {
+    const char *name;
+    hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
+    bool of_job; /* it needs a job_id */
+} hfsbi_hf_jobs_operation;
+
+static const hfsbi_hf_jobs_operation hfsbi_hf_jobs_operations[] = {
+    {"run", hfsbi_hf_jobs_run, false},
+    {"ps", hfsbi_hf_jobs_ps, false},
+    {"logs", hfsbi_hf_jobs_logs, true},
+    {"inspect", hfsbi_hf_jobs_inspect, true},
+    {"cancel", hfsbi_hf_jobs_cancel, true}};
+
+static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
+                                                         hfsb_err *err) {
+    const hfsbi_hf_jobs_operation *op = hfsbi_hf_jobs_operations;
+    const hfsbi_hf_jobs_operation *end =
+        op +
+        sizeof hfsbi_hf_jobs_operations / sizeof *hfsbi_hf_jobs_operations;
+    while (op < end && !hfsb_str_equal(name, hfsb_cstr(op->name))) op++;
+    if (op < end) return op;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"operation\": expected run, ps, logs, inspect or cancel, "
+               "found \"");
+    hfsbi_err_quote(err, name, HFSBI_HF_JOBS_NAME);
+    hfsbi_err_add(err, "\"");
+    return NULL;
+}
+
+/* The id alone, also when it was given as {namespace}/{id}. */
+static void hfsbi_hf_jobs_split(hfsbi_hf_jobs_call *c) {
+    size_t slash = hfsb_str_find_byte(c->id, '/');
+    if (slash == HFSB_NPOS) return;
+    if (!c->space.len) c->space = hfsb_str_slice(c->id, 0, slash);
+    c->id = hfsb_str_slice(c->id, slash + 1, c->id.len);
+}
+
+HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_cancel     *cancel,
+                                        hfsb_tool_result      *result,
+                                        hfsb_err              *err) {
+    const hfsbi_hf_jobs_operation *op;
+    hfsb_str                       name = HFSB_LIT("");
+    hfsbi_hf_jobs_call             c;
+    hfsb_status                    st;
+    memset(&c, 0, sizeof c);
+    c.session = session;
+    c.arguments = arguments;
+    c.cancel = cancel;
+    c.result = result;
+    st = hfsb_json_arg_str(arguments, "operation", true, &name, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "job_id", false, &c.id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "namespace", false, &c.space, err);
+    if (st != HFSB_OK) return st;
+    op = hfsbi_hf_jobs_find(name, err);
+    if (!op) return HFSB_ARG;
+    hfsbi_hf_jobs_split(&c);
+    if (op->of_job && !c.id.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"job_id\" is missing: operation %s needs it; ps "
+                          "lists them.",
+                          op->name);
+    return op->fn(&c, err);
+}
+
 /* ---- src/session_tools.c ---- */
 /* session_tools.c - the tools of the session itself, and the definitions of
-   all. Depends on: tool_table, session_preload. */
+   all. Depends on: tool_table, plan, session_preload, session_jobs. */
 enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
 
 /* clang-format off */
-static const hfsbi_tool hfsbi_session_table[] = {
-    {"plan_tool", "Keep a plan",
-     "Write down your plan for work of several steps, and keep it up to date: "
-     "each call replaces the whole plan. Keep one item in_progress, and set "
-     "it to completed as soon as it is done, not before. You are reminded of "
-     "open items when you stop.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"todos\"",
-         "\"todos\":{\"type\":\"array\",\"items\":"
-         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
-                      HFSBI_PLAIN("id", "string") ","
-                      HFSBI_TYPE("content", "string", "What is to be done")
-                      ","
-                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
-                      "\"in_progress\",\"completed\"]}")
-         "}"),
-     "{\"readOnlyHint\":true,\"openWorldHint\":false}", "todos", false, NULL},
-
+static const hfsbi_tool hfsbi_create_row =
     {"sandbox_create", "Make a sandbox with other hardware",
      "Replace the sandbox by one with other hardware, such as a GPU. A "
      "sandbox on cpu-basic is there from the start: call this only when the "
@@ -31825,42 +37955,10 @@ static const hfsbi_tool hfsbi_session_table[] = {
                     "TRACKIO_SPACE_ID in the sandbox") ","
          HFSBI_TYPE("trackio_project", "string",
                     "Set as TRACKIO_PROJECT")),
-     "{\"destructiveHint\":true}",
-     "hardware trackio_space_id trackio_project", false, NULL},
-};
+     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
+     "\"idempotentHint\":false,\"openWorldHint\":true}",
+     "hardware trackio_space_id trackio_project", false, NULL};
 /* clang-format on */
-
-enum {
-    HFSBI_SESSION_TOOLS =
-        sizeof hfsbi_session_table / sizeof *hfsbi_session_table
-};
-
-/* The local runtime has all but the last. */
-static size_t hfsbi_session_tool_count(const hfsb_session *session) {
-    return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_SESSION_TOOLS
-                                                    : HFSBI_SESSION_TOOLS - 1;
-}
-
-HFSBI_FN const hfsbi_tool *hfsbi_session_tool(const hfsb_session *session,
-                                              hfsb_str            name) {
-    size_t i, n = hfsbi_session_tool_count(session);
-    for (i = 0; i < n; i++)
-        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_session_table[i].name)))
-            return &hfsbi_session_table[i];
-    return NULL;
-}
-
-HFSBI_FN bool hfsbi_session_is_create(const hfsbi_tool *tool) {
-    return tool == &hfsbi_session_table[HFSBI_SESSION_TOOLS - 1];
-}
-
-hfsb_status hfsb_session_define(const hfsb_session *session,
-                                hfsb_tools_format format, hfsb_buf *out,
-                                hfsb_err *err) {
-    return hfsbi_tools_define(
-        session->runtime == HFSB_RUNTIME_SANDBOX, hfsbi_session_table,
-        hfsbi_session_tool_count(session), format, out, err);
-}
 
 /* ---- sandbox_create ---- */
 
@@ -31994,11 +38092,11 @@ static hfsb_status hfsbi_session_leave(hfsb_session *session, hfsbi_box *old,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result,
-                                          hfsb_err              *err) {
+static hfsb_status hfsbi_session_create(hfsb_session          *session,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_cancel     *cancel,
+                                        hfsb_tool_result      *result,
+                                        hfsb_err              *err) {
     hfsbi_wish  wish;
     hfsbi_box  *old = NULL;
     bool        make;
@@ -32026,9 +38124,63 @@ HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
     return st == HFSB_OK ? left : st;
 }
 
+/* ---- the tools of the session ---- */
+
+static const hfsbi_tool *hfsbi_create_tool(void) {
+    return &hfsbi_create_row;
+}
+
+static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result,
+                                          hfsb_err              *err) {
+    hfsb_status st;
+    (void)cancel;
+    pthread_mutex_lock(&session->lock);
+    st = hfsbi_plan_set(&session->plan, arguments, result, err);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+/* The local runtime has only the first. */
+static const hfsbi_own_tool hfsbi_own_tools[] = {
+    {hfsbi_plan_tool, hfsbi_session_set_plan},
+    {hfsbi_create_tool, hfsbi_session_create},
+    {hfsbi_hf_jobs_tool, hfsbi_session_jobs}};
+
+enum {
+    HFSBI_OWN_TOOLS = sizeof hfsbi_own_tools / sizeof *hfsbi_own_tools,
+    HFSBI_OWN_TOOLS_LOCAL = 1
+};
+
+static size_t hfsbi_own_tool_count(const hfsb_session *session) {
+    return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_OWN_TOOLS
+                                                    : HFSBI_OWN_TOOLS_LOCAL;
+}
+
+HFSBI_FN const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
+                                                  hfsb_str            name) {
+    size_t i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))
+            return &hfsbi_own_tools[i];
+    return NULL;
+}
+
+hfsb_status hfsb_session_define(const hfsb_session *session,
+                                hfsb_tools_format format, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsbi_tool rows[HFSBI_OWN_TOOLS];
+    size_t     i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = *hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->runtime == HFSB_RUNTIME_SANDBOX, rows,
+                              n, format, out, err);
+}
+
 /* ---- src/session.c ---- */
 /* session.c - a session: open, close, calls. Depends on: tools, sandbox,
-   session_preload, session_tools, session_plan. */
+   session_preload, session_tools, plan. */
 /* ---- where the tools work ---- */
 
 hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
@@ -32196,7 +38348,7 @@ static void hfsbi_session_free(hfsb_session *s) {
     hfsb_cancel_close(s->give_up);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
-    hfsb_json_free(&s->plan);
+    hfsbi_plan_free(&s->plan);
     hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
     (void)pthread_cond_destroy(&s->changed);
     (void)pthread_mutex_destroy(&s->lock);
@@ -32215,7 +38367,7 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     s = (hfsb_session *)hfsbi_array(&opts->alloc, 1, sizeof *s);
     if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
     memset(s, 0, sizeof *s);
-    s->alloc = s->texts.alloc = s->plan.alloc = opts->alloc;
+    s->alloc = s->texts.alloc = s->plan.doc.alloc = opts->alloc;
     s->runtime = opts->runtime;
     s->log = opts->log;
     s->user = opts->user;
@@ -32280,7 +38432,7 @@ HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
 
 /* A tool of the session itself. */
 static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
-                                          const hfsbi_tool      *tool,
+                                          const hfsbi_own_tool  *tool,
                                           const hfsb_json_value *arguments,
                                           const hfsb_call_opts  *opts,
                                           const hfsb_cancel     *cancel,
@@ -32291,12 +38443,8 @@ static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
     memset(&call, 0, sizeof call);
     call.notes.alloc = session->alloc;
     if (opts) call.opts = *opts;
-    st = hfsbi_check_keys(&call, arguments, tool->keys, &err);
-    if (st == HFSB_OK)
-        st = hfsbi_session_is_create(tool)
-                 ? hfsbi_session_create(session, arguments, cancel, result,
-                                        &err)
-                 : hfsbi_session_set_plan(session, arguments, result, &err);
+    st = hfsbi_check_keys(&call, arguments, tool->row()->keys, &err);
+    if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
     if (st == HFSB_OK)
         st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
     if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
@@ -32364,8 +38512,8 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_call_opts  *opts,
                               const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
-    const hfsbi_tool *own = hfsbi_session_tool(session, name);
-    hfsb_err          err = HFSB_INIT;
+    const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
+    hfsb_err              err = HFSB_INIT;
     memset(result, 0, sizeof *result);
     result->output.alloc = result->error.alloc = session->alloc;
     result->extra.alloc = session->alloc;
@@ -32396,6 +38544,36 @@ hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
     st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
     hfsb_json_free(&doc);
     return st;
+}
+
+/* ---- the plan ---- */
+
+hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = hfsbi_plan_write(&session->plan, out, err);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+bool hfsb_session_remind(hfsb_session *session, bool called_tools,
+                         hfsb_buf *out) {
+    unsigned time;
+    size_t   open;
+    bool     said;
+    pthread_mutex_lock(&session->lock);
+    said = hfsbi_plan_remind(&session->plan, called_tools, out);
+    open = hfsbi_plan_open(&session->plan);
+    time = session->plan.reminded;
+    pthread_mutex_unlock(&session->lock);
+    if (said)
+        hfsbi_session_log(session,
+                          "Reminded the model of %zu open item%s of its plan "
+                          "(%u of %d)",
+                          open, open == 1 ? "" : "s", time,
+                          HFSBI_REMIND_TIMES);
+    return said;
 }
 
 #endif /* HFSB_PURE */

@@ -57,20 +57,28 @@ static hfsb_status open_server(options *o, const secret *token,
     return hfsb_server_open(&opts, out, err);
 }
 
-static hfsb_status add_sandbox(const options *o, hfsb_server *server,
-                               hfsb_err *err) {
+/* The same tools for both: over /api without a session, over /mcp with one for
+   each client. */
+static hfsb_status add_services(const options *o, hfsb_server *server,
+                                hfsb_err *err) {
     hfsb_server_sandbox_opts opts = HFSB_INIT;
-    hfsb_tools_opts   tools = HFSB_INIT;
+    hfsb_mcp_opts            mcp = HFSB_INIT;
+    hfsb_tools_opts          tools = HFSB_INIT;
+    hfsb_mcp                *made = NULL;
+    hfsb_status              st;
     tools.work_dir = hfsb_cstr(o->work_dir);
     tools.root = hfsb_cstr(o->root);
-    tools.timeout = o->timeout_ms ? (double)o->timeout_ms / 1000 : 120;
+    tools.timeout = (double)o->timeout_ms / 1000;
     tools.max_timeout = (double)o->max_timeout_ms / 1000;
     tools.max_running = size_of(o->max_running);
     tools.max_waiting = size_of(o->max_waiting);
-    opts.tools = &tools;
+    opts.tools = mcp.tools = &tools;
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;
-    return hfsb_server_add_sandbox(server, &opts, err);
+    st = hfsb_server_add_sandbox(server, &opts, err);
+    if (st != HFSB_OK || o->no_mcp) return st;
+    mcp.max_message = size_of(o->max_body);
+    return hfsb_server_add_mcp(server, &mcp, &made, err);
 }
 
 /* ---- listening ---- */
@@ -114,7 +122,7 @@ static int start(const options *o, hfsb_server *server, const secret *token) {
     static place places[MAX_PLACES];
     size_t       count = 0;
     hfsb_err     err = HFSB_INIT;
-    hfsb_status  st = add_sandbox(o, server, &err);
+    hfsb_status  st = add_services(o, server, &err);
     if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))

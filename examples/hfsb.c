@@ -8,6 +8,7 @@
 #ifdef HFSB_WITH_CURL /* see hfsb/transport.c */
 #include "../hfsb_http_curl.h"
 #endif
+#include "../hfsb_server.h" /* for hfsb/mcp.c */
 #include "hfsb/cli.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@
 /* clang-format off */
 static const cli_command *const commands[] = {
     &command_bash, &command_read, &command_write, &command_edit,
-    &command_tool, &command_tools,
+    &command_tool, &command_tools, &command_mcp,
     NULL,
     &command_create, &command_connect, &command_ls, &command_status,
     &command_pause, &command_restart, &command_delete, &command_sweep,

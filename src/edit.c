@@ -1,4 +1,5 @@
-/* edit.c - apply one or many edits. Depends on: base, json, text, diff, plan. */
+/* edit.c - apply one or many edits. Depends on: base, json, text, diff,
+   edit_plan. */
 #include "match.h"
 
 hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
@@ -90,7 +91,7 @@ static void hfsbi_sort_places(hfsbi_place *p, size_t count) {
     }
 }
 
-static hfsb_status hfsbi_check_overlap(const hfsbi_plan *plan) {
+static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
     size_t i;
     for (i = 1; i < plan->place_count; i++) {
         const hfsbi_place *a = plan->places + i - 1, *b = plan->places + i;
@@ -106,15 +107,15 @@ static hfsb_status hfsbi_check_overlap(const hfsbi_plan *plan) {
     return HFSB_OK;
 }
 
-static hfsb_str hfsbi_place_text(const hfsbi_plan *plan,
-                                 const hfsbi_place *p) {
+static hfsb_str hfsbi_place_text(const hfsbi_edit_plan *plan,
+                                 const hfsbi_place     *p) {
     return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
                           p->text_pos + p->text_len);
 }
 
 /* The new length, and whether any place changes anything; false when the
    length overflows. */
-static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
+static bool hfsbi_plan_size(const hfsbi_edit_plan *plan, size_t *size,
                             bool *changed) {
     size_t i;
     *size = plan->content.len;
@@ -131,13 +132,13 @@ static bool hfsbi_plan_size(const hfsbi_plan *plan, size_t *size,
     return true;
 }
 
-static hfsb_status hfsbi_refuse_no_change(const hfsbi_plan *plan) {
+static hfsb_status hfsbi_refuse_no_change(const hfsbi_edit_plan *plan) {
     return hfsbi_fail(plan->err, HFSB_REFUSED, 0,
                       "The edit changes nothing: the file already reads like "
                       "that. Nothing was changed.");
 }
 
-static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
+static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
     hfsbi_sink  sink = hfsbi_sink_begin(out);
     size_t      i, pos = 0, size;
     bool        changed;
@@ -163,7 +164,8 @@ static hfsb_status hfsbi_splice(const hfsbi_plan *plan, hfsb_buf *out) {
 
 /* ---- the report ---- */
 
-static void hfsbi_write_note(const hfsbi_plan *plan, hfsb_edit_result *r) {
+static void hfsbi_write_note(const hfsbi_edit_plan *plan,
+                             hfsb_edit_result      *r) {
     static const char *const text[] = {
         NULL, NULL, NULL,
         "(matched after trimming trailing whitespace)",
@@ -186,7 +188,7 @@ static void hfsbi_write_note(const hfsbi_plan *plan, hfsb_edit_result *r) {
                               i ? " " : "", parts[i]);
 }
 
-static void hfsbi_fill_spans(const hfsbi_plan *plan, hfsb_str text,
+static void hfsbi_fill_spans(const hfsbi_edit_plan *plan, hfsb_str text,
                              hfsb_span *spans) {
     size_t i, pos = 0, line = 1, old_pos = 0;
     for (i = 0; i < plan->place_count; i++) {
@@ -207,7 +209,7 @@ static void hfsbi_fill_spans(const hfsbi_plan *plan, hfsb_str text,
     }
 }
 
-static hfsb_status hfsbi_report(const hfsbi_plan *plan, hfsb_str text,
+static hfsb_status hfsbi_report(const hfsbi_edit_plan *plan, hfsb_str text,
                                 hfsb_edit_result *r) {
     hfsb_diff_opts diff = HFSB_INIT;
     r->diff.alloc = plan->alloc;
@@ -234,7 +236,7 @@ void hfsb_edit_result_free(hfsb_edit_result *r) {
 
 /* ---- all of it ---- */
 
-static hfsb_status hfsbi_run_plan(hfsbi_plan *plan, hfsb_buf *out,
+static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
                                   hfsb_edit_result *result) {
     size_t      i, mark = out->len;
     hfsb_status st = HFSB_OK;
@@ -260,8 +262,8 @@ hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
                             size_t count, const hfsb_edit_opts *opts,
                             hfsb_buf *out, hfsb_edit_result *result,
                             hfsb_err *err) {
-    hfsbi_plan  plan;
-    hfsb_status st;
+    hfsbi_edit_plan plan;
+    hfsb_status     st;
     hfsbi_ok(err);
     if (result) memset(result, 0, sizeof *result);
     if (!count)

@@ -212,6 +212,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     }
     job->state = HFSBI_JOB_RUNNING;
     job->pid = hfsb_proc_status(job->proc).pid;
+    hfsbi_span_begin(tools, job);
 }
 
 static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
@@ -220,6 +221,7 @@ static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
     job->end = hfsb_proc_status(job->proc);
     job->left_count =
         hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
+    hfsbi_span_end(tools, job);
     hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
     hfsb_proc_close(job->proc);
     job->proc = NULL;
@@ -371,6 +373,7 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
 
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
     hfsbi_job *job;
+    hfsbi_drains_step(tools); /* those whose writers are gone need no keeper */
     hfsbi_drains_release(tools);
     hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
                      sizeof(int));

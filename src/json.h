@@ -132,6 +132,15 @@ HFSB_API hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
                                          hfsb_json_type          type,
                                          const hfsb_json_value **out,
                                          hfsb_err               *err);
+/* The same, and a string that holds JSON of that type ("[1, 2]") is taken as
+   what was meant: it is parsed into *doc, all zero but for alloc before, which
+   the caller frees once *out is not needed any more. Also HFSB_NOMEM. */
+HFSB_API hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
+                                          const char *key, bool required,
+                                          hfsb_json_type          type,
+                                          hfsb_json_doc          *doc,
+                                          const hfsb_json_value **out,
+                                          hfsb_err               *err);
 
 /* ---- writing ---- */
 

@@ -281,3 +281,40 @@ hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
     *out = value;
     return HFSB_OK;
 }
+
+/* What hides in a string: HFSB_OK with doc->root when it is of that type. */
+static hfsb_status hfsbi_json_arg_inner(hfsb_str text, hfsb_json_type type,
+                                        hfsb_json_doc *doc, hfsb_err *err) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_status          st;
+    how.unique_keys = true;
+    st = hfsb_json_parse(text, &how, doc, err);
+    if (st != HFSB_OK || hfsb_json_type_of(doc->root) == type) return st;
+    hfsb_json_free(doc);
+    return hfsbi_fail(err, HFSB_ARG, 0, "%s", "");
+}
+
+hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
+                                 const char *key, bool required,
+                                 hfsb_json_type type, hfsb_json_doc *doc,
+                                 const hfsb_json_value **out, hfsb_err *err) {
+    const hfsb_json_value *value;
+    hfsb_err               why = HFSB_INIT;
+    hfsb_str               text;
+    hfsb_status            st =
+        hfsbi_json_arg(object, key, required, type, &value, err);
+    if (st != HFSB_OK || !value) return st;
+    if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
+        return hfsb_json_arg_value(object, key, required, type, out, err);
+    text = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+    st = hfsbi_json_arg_inner(text, type, doc, &why);
+    if (st == HFSB_OK) {
+        *out = doc->root;
+        return hfsbi_ok(err);
+    }
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, key);
+    hfsbi_json_arg_wrong(key, hfsbi_json_a(type), value, err);
+    if (text.len && (text.ptr[0] == '[' || text.ptr[0] == '{') && why.msg[0])
+        hfsbi_err_add(err, ", which is not JSON: %s", why.msg);
+    return HFSB_ARG;
+}

@@ -339,7 +339,7 @@ typedef struct hfsbi_place {
     size_t edit;
 } hfsbi_place;
 
-typedef struct hfsbi_plan {
+typedef struct hfsbi_edit_plan {
     hfsb_str              content;
     const hfsb_edit      *edits;
     size_t                count;
@@ -351,10 +351,10 @@ typedef struct hfsbi_plan {
     unsigned              rungs; /* bit of each rung used */
     bool                  stripped, reindented;
     hfsb_err             *err;
-} hfsbi_plan;
+} hfsbi_edit_plan;
 
 /* Adds the places of one edit, or says in plan->err why there are none. */
-HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index);
+HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index);
 
 /* ---- patch: its sections and hunks ---- */
 

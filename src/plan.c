@@ -1,486 +1,239 @@
-/* plan.c - one edit: checked, searched, refused or turned into places with
-   their new text. Depends on: base, text, path, view, lines, match, compose,
-   screen, hint. */
-#include "match.h"
+/* plan.c - the plan of a model, and the reminder of what is open in it.
+   Depends on: json, call. */
+#include "plan.h"
 
-/* One edit of the plan while it is looked at. */
-typedef struct hfsbi_case {
-    hfsbi_plan      *plan;
-    const hfsb_edit *edit;
-    size_t           index;
-    hfsbi_file       file;
-    hfsbi_line_cache cache[2];
-    hfsb_buf         old_copy, new_copy;
-    hfsb_str         old_text, new_text; /* LF only */
-    hfsb_str         raw_new;
-    hfsbi_found      found;
-} hfsbi_case;
+/* It changes nothing but what the model itself wrote before: a host need not
+   ask anyone. */
+/* clang-format off */
+static const hfsbi_tool hfsbi_plan_row =
+    {"plan_tool", "Keep a plan",
+     "Write down your plan for work of several steps, and keep it up to date: "
+     "each call replaces the whole plan. Keep one item in_progress, and set "
+     "it to completed as soon as it is done, not before.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"todos\"",
+         "\"todos\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
+                      HFSBI_PLAIN("id", "string") ","
+                      HFSBI_TYPE("content", "string", "What is to be done")
+                      ","
+                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
+                      "\"in_progress\",\"completed\"]}")
+         "}"),
+     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
+     "\"openWorldHint\":false}",
+     "todos", false, NULL};
+/* clang-format on */
 
-/* "Edit 2 of 3: " when there are several. */
-static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
-                                const char *format, ...)
-    HFSBI_PRINTF(3, 4);
-
-static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
-                                const char *format, ...) {
-    hfsb_err *err = c->plan->err;
-    char      text[400];
-    va_list   ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
-    hfsbi_fail(err, code, 0, "%s", "");
-    if (c->plan->count > 1)
-        hfsbi_err_add(err, "Edit %zu of %zu: ", c->index + 1,
-                      c->plan->count);
-    hfsbi_err_add(err, "%s", text);
-    return code;
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
+    return &hfsbi_plan_row;
 }
 
-static hfsbi_hint hfsbi_case_hint(const hfsbi_case *c) {
-    hfsbi_hint hint;
-    hint.alloc = &c->plan->alloc;
-    hint.file = &c->file;
-    hint.old_text = c->old_text;
-    hint.new_text = c->new_text;
-    return hint;
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
+
+enum {
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
+};
+
+/* ---- plan_tool ---- */
+
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
 }
 
-/* ---- refusals ---- */
-
-static bool hfsbi_equal_any_case(hfsb_str a, hfsb_str b) {
-    size_t i;
-    for (i = 0; i < a.len && i < b.len; i++)
-        if (hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i])) return false;
-    return a.len == b.len;
+/* Writes one item as it is kept, and counts its status. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
+    hfsb_json_type type = hfsb_json_type_of(item);
+    size_t         state;
+    hfsb_status    st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    st = hfsb_json_arg_str(item, "id", true, &id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "content", true, &content, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "status", true, &status, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
+    if (st != HFSB_OK) return st;
+    counts[state]++;
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", id);
+    hfsbi_put_member_str(w, "content", content);
+    hfsbi_put_member_str(w, "status", status);
+    hfsb_json_put_end(w);
+    return HFSB_OK;
 }
 
-static bool hfsbi_is_prose(const hfsbi_plan *plan) {
-    hfsb_str suffix =
-        plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
-    return hfsbi_equal_any_case(suffix, HFSB_LIT(".md")) ||
-           hfsbi_equal_any_case(suffix, HFSB_LIT(".txt"));
+/* Checks the items and writes them as an array. */
+static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
+                                    hfsb_buf *out, size_t *counts,
+                                    hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(todos);
+    hfsb_json_writer w;
+    hfsb_err         why = HFSB_INIT;
+    size_t           n = 0;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (; hfsb_json_next(&it); n++)
+        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
+            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
 }
 
-static hfsb_status hfsbi_check_omission(const hfsbi_case *c) {
-    hfsb_str    line;
+/* The items as a document of our own, and how many have each status. */
+static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
+                                   hfsb_json_doc *out, size_t *counts,
+                                   hfsb_err *err) {
+    const hfsb_json_value *todos = NULL;
+    hfsb_json_doc          sent = HFSB_INIT;
+    hfsb_buf               text = HFSB_INIT;
+    hfsb_status            st;
+    text.alloc = sent.alloc = out->alloc;
+    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
+                              &todos, err);
+    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
+    hfsb_buf_free(&text);
+    hfsb_json_free(&sent);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_json_doc fresh = HFSB_INIT;
+    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status   st;
+    fresh.alloc = plan->doc.alloc;
+    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st != HFSB_OK) {
+        hfsb_json_free(&fresh);
+        return st;
+    }
+    hfsb_json_free(&plan->doc);
+    plan->doc = fresh;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_call   call; /* for what it has to say about the keys */
     hfsb_status st;
-    if (c->edit->exact || hfsbi_is_prose(c->plan)) return HFSB_OK;
-    line = hfsbi_find_omission(c->new_text, c->old_text, c->file.text);
-    if (!line.len) return HFSB_OK;
-    st = hfsbi_refuse(c, HFSB_REFUSED,
-                      "new_str has a line that stands for code left out: \"");
-    hfsbi_err_quote(c->plan->err, line, 120);
-    hfsbi_err_add(c->plan->err,
-                  "\". It would be written into the file as it is. Send the "
-                  "code itself, or a smaller old_str and new_str; exact=true "
-                  "writes the line. Nothing was changed.");
+    memset(&call, 0, sizeof call);
+    memset(result, 0, sizeof *result);
+    call.opts.strict = strict;
+    call.notes.alloc = plan->doc.alloc;
+    result->output.alloc = result->error.alloc = plan->doc.alloc;
+    result->extra.alloc = plan->doc.alloc;
+    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
+    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
     return st;
 }
 
-/* What can be told before any search. */
-static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
-    if (c->edit->mode == HFSB_EDIT_REPLACE &&
-        hfsb_str_equal(c->old_text, c->new_text))
-        return hfsbi_refuse(c, HFSB_REFUSED,
-                            "old_str and new_str must differ.%s Nothing was "
-                            "changed.",
-                            hfsb_str_equal(c->edit->old_str, c->edit->new_str)
-                                ? ""
-                                : " They differ in line endings only, and "
-                                  "those are the file's.");
-    if (!c->old_text.len && c->file.text.len)
-        return hfsbi_refuse(
-            c, HFSB_REFUSED,
-            "old_str is empty but the file is not. To replace the whole file "
-            "use write; to insert text give the text before it as old_str "
-            "and mode append_after. Nothing was changed.");
-    return hfsbi_check_omission(c);
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
+    hfsb_json_free(&plan->doc);
 }
 
-static hfsb_status hfsbi_not_found(const hfsbi_case *c) {
-    hfsbi_hint  hint = hfsbi_case_hint(c);
-    hfsb_status st = hfsbi_refuse(
-        c, HFSB_NOT_FOUND,
-        "old_str not found in file. Nothing was changed.");
-    size_t i;
-    for (i = 0; i < c->index; i++)
-        if (hfsb_str_find(c->plan->edits[i].new_str, c->edit->old_str) !=
-            HFSB_NPOS) {
-            hfsbi_err_add(c->plan->err,
-                          " It is in new_str of edit %zu, but every edit is "
-                          "looked for in the file as it was before: join the "
-                          "two edits into one.",
-                          i + 1);
-            return st;
-        }
-    hfsbi_hint_not_found(&hint, c->plan->err);
-    return st;
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err) {
+    hfsb_status st = plan->doc.root
+                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
+                         : hfsb_buf_append(out, HFSB_LIT("[]"));
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
 }
 
-static hfsb_status hfsbi_ambiguous(const hfsbi_case *c) {
-    hfsbi_hint  hint = hfsbi_case_hint(c);
-    size_t      n = c->found.count;
-    hfsb_status st = hfsbi_refuse(
-        c, HFSB_AMBIGUOUS,
-        "old_str appears %zu times. Use replace_all=true or provide more "
-        "context. Nothing was changed.",
-        n > 1 ? n : 2);
-    hfsbi_hint_ambiguous(&hint, &c->found, c->plan->err);
-    return st;
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
 }
 
-static size_t hfsbi_count_visible(hfsb_str s) {
-    size_t i, n = 0;
-    for (i = 0; i < s.len; i++) /* characters, not bytes */
-        n += (unsigned char)s.ptr[i] > ' ' &&
-             ((unsigned char)s.ptr[i] & 0xC0u) != 0x80u;
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
     return n;
 }
 
-/* The part of the file where `whole` would stand if it were there already:
-   around the match for a replacement, next to it for an insertion. */
-static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
-                                   size_t *from) {
-    const hfsbi_match *m = c->found.items;
-    hfsb_str           text = c->file.text;
-    bool   replace = c->edit->mode == HFSB_EDIT_REPLACE;
-    bool   append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
-    size_t last = replace ? m->end : m->start;
-    size_t first = replace ? m->start : m->end;
-    size_t to = len < text.len - first ? first + len : text.len;
-    *from = last > len ? last - len : 0;
-    if (append) *from = m->end;
-    else if (!replace) to = m->start;
-    return hfsb_str_slice(text, *from, to);
+/* On one line, and not at any length: the words are the model's own. */
+static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsbi_put(sink, hfsb_cstr(line.msg));
 }
 
-/* An insertion that is there already, at the only match: a repeated call, or
-   a model that forgot. */
-static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
-    hfsb_buf    copy = HFSB_INIT;
-    hfsbi_sink  sink;
-    hfsb_str    whole = c->new_text, zone;
-    size_t      visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
-    hfsb_status st;
-    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1)
-        return HFSB_OK;
-    if (c->edit->mode == HFSB_EDIT_REPLACE)
-        old_visible = hfsbi_count_visible(c->old_text);
-    if (visible < old_visible + 8) return HFSB_OK;
-    if (c->found.items[0].drop_newline && hfsb_str_ends(whole, HFSB_LIT("\n")))
-        whole.len--;
-    copy.alloc = c->plan->alloc;
-    sink = hfsbi_sink_begin(&copy);
-    hfsbi_put_newlines(
-        &sink, whole,
-        hfsbi_file_newline(&c->file, c->found.items[0].start));
-    st = hfsbi_sink_end(&sink);
-    zone = hfsbi_applied_zone(c, copy.len, &from);
-    at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
-    hfsb_buf_free(&copy);
-    if (at == HFSB_NPOS) return st;
-    return hfsbi_refuse(
-        c, HFSB_REFUSED,
-        "The change is already applied at line %zu: the file reads new_str "
-        "there. Nothing was changed.",
-        hfsb_text_line_number(c->file.text, from + at));
-}
-
-/* ---- one edit ---- */
-
-static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
-                                   size_t mark) {
-    hfsbi_plan  *plan = c->plan;
-    hfsbi_place *p = (hfsbi_place *)hfsbi_array_grow(
-        &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
-        sizeof *p);
-    if (!p) return HFSB_NOMEM;
-    plan->places = p;
-    p += plan->place_count;
-    p->start = c->file.offset + match.start;
-    p->end = c->file.offset + match.end;
-    p->text_pos = mark;
-    p->text_len = plan->texts.len - mark;
-    p->order = plan->place_count++;
-    p->appended = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
-    p->edit = c->index;
-    return HFSB_OK;
-}
-
-/* Picks the match that `line` means: the one that starts there, else the only
-   one within three lines. */
-static bool hfsbi_pick_line(hfsbi_case *c) {
-    size_t i, pos = 0, line = 1, nearby = 0, there = 0, far;
-    size_t nearby_count = 0, there_count = 0, want = c->edit->line;
-    for (i = 0; i < c->found.count; i++) {
-        size_t at = c->found.items[i].start;
-        line += hfsb_str_count_byte(hfsb_str_slice(c->file.text, pos, at),
-                                    c->file.lone_cr ? '\r' : '\n');
-        pos = at;
-        if (line == want) {
-            there = i;
-            there_count++;
-        }
-        far = line > want ? line - want : want - line;
-        if (far <= 3) {
-            nearby = i;
-            nearby_count++;
-        }
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsbi_putf(&sink,
+               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+               "but your plan has %zu open item%s:\n",
+               open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsbi_put(&sink, HFSB_LIT("- "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
+        hfsbi_put(&sink, HFSB_LIT(" ("));
+        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
+        hfsbi_put(&sink, HFSB_LIT("): "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
+        hfsbi_put_byte(&sink, '\n');
     }
-    if (there_count != 1) {
-        there = nearby;
-        there_count = there_count ? there_count : nearby_count;
-    }
-    if (there_count != 1 || c->found.items[there].overlaps) return false;
-    c->found.items[0] = c->found.items[there];
-    c->found.count = 1;
+    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
+    hfsbi_putf(&sink,
+               "Go on with the next one now, by calling a tool. If they are "
+               "done or not needed any more, say so with plan_tool, then give "
+               "your answer. If you cannot go on, say what you need.");
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out) {
+    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
+    if (called_tools) plan->reminded = 0;
+    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
+        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
+        return false;
+    plan->reminded++;
     return true;
-}
-
-/* True when every match has only blanks before it on its line. */
-static bool hfsbi_begin_lines(const hfsbi_case *c) {
-    hfsb_str text = c->file.text;
-    size_t   i;
-    for (i = 0; i < c->found.count; i++) {
-        size_t pos = c->found.items[i].start;
-        while (pos > 0 &&
-               (text.ptr[pos - 1] == ' ' || text.ptr[pos - 1] == '\t'))
-            pos--;
-        if (pos > 0 && text.ptr[pos - 1] != (c->file.lone_cr ? '\r' : '\n'))
-            return false;
-    }
-    return true;
-}
-
-/* A numbered listing copied into old_str (and perhaps new_str): the same
-   search without the numbers. */
-static hfsb_status hfsbi_find_stripped(hfsbi_case *c, bool *stripped) {
-    hfsbi_numbered olds = hfsbi_numbered_scan(c->old_text);
-    hfsbi_numbered news = hfsbi_numbered_scan(c->new_text);
-    hfsb_buf       old_copy = HFSB_INIT, new_copy = HFSB_INIT;
-    hfsb_status    st;
-    *stripped = false;
-    if (!olds.consecutive || (news.prefixed && news.prefixed < news.lines))
-        return HFSB_OK;
-    old_copy.alloc = new_copy.alloc = c->plan->alloc;
-    st = hfsbi_numbered_strip(c->old_text, &old_copy);
-    if (st == HFSB_OK && news.prefixed)
-        st = hfsbi_numbered_strip(c->new_text, &new_copy);
-    if (st == HFSB_OK && old_copy.len)
-        st = hfsbi_match_find(&c->plan->alloc, &c->file,
-                              hfsb_buf_str(&old_copy), false, &c->found);
-    /* A listing shows whole lines: what stands behind other text is data
-       that begins with a number. */
-    if (st == HFSB_OK && c->found.count && !hfsbi_begin_lines(c))
-        hfsbi_found_free(&c->plan->alloc, &c->found);
-    if (st == HFSB_OK && c->found.count) {
-        *stripped = true;
-        hfsb_buf_free(&c->old_copy);
-        c->old_copy = old_copy;
-        c->old_text = hfsb_buf_str(&c->old_copy);
-        if (!news.prefixed) return HFSB_OK;
-        hfsb_buf_free(&c->new_copy);
-        c->new_copy = new_copy;
-        c->new_text = c->raw_new = hfsb_buf_str(&c->new_copy);
-        return HFSB_OK;
-    }
-    hfsb_buf_free(&old_copy);
-    hfsb_buf_free(&new_copy);
-    return st;
-}
-
-static hfsb_status hfsbi_search_case(hfsbi_case *c) {
-    const hfsb_alloc *alloc = &c->plan->alloc;
-    bool              stripped = false;
-    hfsb_status       st;
-    bool number_like = !c->edit->exact && c->edit->mode == HFSB_EDIT_REPLACE &&
-                       hfsbi_numbered_scan(c->old_text).consecutive;
-    st = hfsbi_match_find(alloc, &c->file, c->old_text,
-                          c->edit->exact || number_like, &c->found);
-    if (st != HFSB_OK || c->found.count || !number_like) return st;
-    st = hfsbi_find_stripped(c, &stripped);
-    if (stripped) {
-        c->plan->stripped = true;
-        st = hfsbi_check_omission(c); /* numbers may have hidden it */
-    }
-    if (st != HFSB_OK || c->found.count) return st;
-    return hfsbi_match_find(alloc, &c->file, c->old_text, false, &c->found);
-}
-
-static hfsb_str hfsbi_without_newline(hfsb_str text) {
-    if (!hfsb_str_ends(text, HFSB_LIT("\n"))) return text;
-    text.len--;
-    if (hfsb_str_ends(text, HFSB_LIT("\r"))) text.len--;
-    return text;
-}
-
-static hfsb_status hfsbi_refuse_indent(const hfsbi_case *c,
-                                       const hfsbi_match *m, size_t line) {
-    size_t first = hfsb_text_line_number(c->file.text, m->start);
-    size_t last = hfsb_text_line_number(
-        c->file.text, m->end > m->start ? m->end - 1 : m->end);
-    return hfsbi_refuse(
-        c, HFSB_REFUSED,
-        "old_str not found in file. Lines %zu-%zu are the same but for their "
-        "indentation, and the indentation of line %zu of new_str does not "
-        "tell where it belongs. Read the lines and send old_str and new_str "
-        "indented as the file is. Nothing was changed.",
-        first, last, line + 1);
-}
-
-static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
-                                       const hfsbi_script *script,
-                                       hfsbi_match        *match) {
-    hfsbi_plan *plan = c->plan;
-    hfsbi_sink  sink = hfsbi_sink_begin(&plan->texts);
-    size_t      line = 0;
-    hfsb_status st;
-    if (c->edit->mode == HFSB_EDIT_REPLACE) {
-        st = hfsbi_compose_replace(&plan->alloc, &c->file, &c->found, script,
-                                   match, &sink, &plan->reindented, &line);
-    } else {
-        bool before = c->edit->mode == HFSB_EDIT_PREPEND_BEFORE;
-        st = hfsbi_compose_insert(&plan->alloc, &c->file, &c->found, script,
-                                  *match, before, &sink, &plan->reindented,
-                                  &line);
-        if (before) match->end = match->start;
-        else match->start = match->end;
-    }
-    if (st == HFSB_REFUSED) return hfsbi_refuse_indent(c, match, line);
-    if (st == HFSB_OK) st = hfsbi_sink_end(&sink);
-    return st == HFSB_OK ? hfsbi_add_place(c, *match, sink.mark) : st;
-}
-
-/* A match at the end of a file that lacks the last newline: old and new text
-   do without it too; text put before the match needs its own. */
-static hfsb_status hfsbi_compose_last(hfsbi_case         *c,
-                                      const hfsbi_script *script,
-                                      hfsbi_match        *match) {
-    hfsbi_script shorter;
-    hfsb_str     new_text = script->new_text, raw_new = script->raw_new;
-    hfsb_status  st;
-    if (c->edit->mode != HFSB_EDIT_PREPEND_BEFORE) {
-        new_text = hfsbi_without_newline(new_text);
-        raw_new = hfsbi_without_newline(raw_new);
-    }
-    st = hfsbi_script_make(&c->plan->alloc,
-                           hfsbi_without_newline(script->old_text), new_text,
-                           raw_new, &shorter);
-    if (st == HFSB_OK) st = hfsbi_compose_match(c, &shorter, match);
-    hfsbi_script_free(&c->plan->alloc, &shorter);
-    return st;
-}
-
-static hfsb_status hfsbi_compose_all(hfsbi_case *c) {
-    const hfsbi_found *f = &c->found;
-    hfsbi_script       script;
-    hfsb_str           old_text = c->old_text, new_text = c->new_text;
-    size_t             i, head = f->drop_head, tail = f->drop_tail;
-    hfsb_status        st;
-    old_text = hfsbi_drop_edges(old_text, f->flags, &head, &tail);
-    if (c->edit->mode == HFSB_EDIT_REPLACE)
-        new_text = hfsbi_drop_edges(new_text, f->flags, &head, &tail);
-    st = hfsbi_script_make(&c->plan->alloc, old_text, new_text, c->raw_new,
-                           &script);
-    for (i = 0; st == HFSB_OK && i < f->count; i++) {
-        hfsbi_match match = f->items[i];
-        st = match.drop_newline ? hfsbi_compose_last(c, &script, &match)
-                                : hfsbi_compose_match(c, &script, &match);
-    }
-    hfsbi_script_free(&c->plan->alloc, &script);
-    return st;
-}
-
-static bool hfsbi_within_line(hfsb_str s) {
-    return hfsb_str_find_byte(s, '\n') == HFSB_NPOS &&
-           hfsb_str_find_byte(s, '\r') == HFSB_NPOS;
-}
-
-/* The everyday edit: a part of a line for another, there once. Line ends do
-   not matter then, and a large file is spared a pass. *done tells whether it
-   was one. */
-static hfsb_status hfsbi_plan_quick(hfsbi_case *c, bool *done) {
-    hfsb_status st;
-    *done = false;
-    if (!c->old_text.len || !hfsbi_within_line(c->old_text) ||
-        !hfsbi_within_line(c->new_text))
-        return HFSB_OK;
-    st = hfsbi_match_bytes(&c->plan->alloc, &c->file, c->old_text, &c->found);
-    *done = st == HFSB_OK && c->found.count == 1 && !c->found.overlapping;
-    if (!*done) hfsbi_found_free(&c->plan->alloc, &c->found);
-    return st;
-}
-
-/* The long way: every rung, and refusals. */
-static hfsb_status hfsbi_plan_search(hfsbi_case *c) {
-    hfsb_status st = hfsbi_search_case(c);
-    if (st != HFSB_OK) return st;
-    if (!c->found.count) return hfsbi_not_found(c);
-    if ((c->found.count > 1 || c->found.overlapping) &&
-        !c->edit->replace_all &&
-        !(c->edit->line && c->found.rung <= HFSBI_RUNG_EOF &&
-          hfsbi_pick_line(c)))
-        return hfsbi_ambiguous(c);
-    return HFSB_OK;
-}
-
-static hfsb_status hfsbi_fold_texts(hfsbi_case *c) {
-    hfsb_status st = hfsbi_fold_newlines(c->edit->old_str, c->file.lone_cr,
-                                         &c->old_copy, &c->old_text);
-    if (st == HFSB_OK)
-        st = hfsbi_fold_newlines(c->edit->new_str, c->file.lone_cr,
-                                 &c->new_copy, &c->new_text);
-    return st;
-}
-
-static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
-    hfsbi_match whole = HFSB_INIT;
-    bool        done;
-    hfsb_status st;
-    c->old_text = c->edit->old_str;
-    c->new_text = c->edit->new_str;
-    st = hfsbi_plan_quick(c, &done);
-    if (st == HFSB_OK && !done) {
-        hfsbi_file_scan(&c->file);
-        memset(c->cache, 0, sizeof c->cache);
-        st = hfsbi_fold_texts(c);
-    }
-    if (st == HFSB_OK) st = hfsbi_check_texts(c);
-    if (st != HFSB_OK) return st;
-    if (!c->old_text.len) { /* and so is the file */
-        st = hfsb_buf_append(&c->plan->texts, c->raw_new);
-        return st == HFSB_OK
-                   ? hfsbi_add_place(c, whole,
-                                     c->plan->texts.len - c->raw_new.len)
-                   : st;
-    }
-    if (!done) st = hfsbi_plan_search(c);
-    if (st == HFSB_OK) st = hfsbi_check_applied(c);
-    c->plan->rungs |= 1u << c->found.rung;
-    return st == HFSB_OK ? hfsbi_compose_all(c) : st;
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_plan *plan, size_t index) {
-    hfsbi_case  c;
-    hfsb_status st;
-    memset(&c, 0, sizeof c);
-    c.plan = plan;
-    c.edit = plan->edits + index;
-    c.index = index;
-    c.raw_new = c.edit->new_str;
-    c.old_copy.alloc = c.new_copy.alloc = plan->alloc;
-    c.file = hfsbi_file_make(
-        plan->content,
-        hfsb_str_starts(c.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
-    c.file.cache = c.cache;
-    if ((int)c.edit->mode < 0 || c.edit->mode > HFSB_EDIT_PREPEND_BEFORE)
-        st = hfsbi_refuse(&c, HFSB_ARG, "Unknown mode: %d. Nothing was "
-                          "changed.", (int)c.edit->mode);
-    else
-        st = hfsbi_plan_case(&c);
-    hfsbi_found_free(&plan->alloc, &c.found);
-    hfsb_buf_free(&c.old_copy);
-    hfsb_buf_free(&c.new_copy);
-    return st;
 }

@@ -431,6 +431,16 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     return hfsbi_ok(err);
 }
 
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc) {
+    return hfsbi_tree_span(&proc->tree);
+}
+
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number) {
+    size_t left = hfsbi_tree_find(&proc->tree);
+    if (number) hfsbi_tree_signal(&proc->tree, number);
+    return left;
+}
+
 /* ---- what outlives it ---- */
 
 size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,

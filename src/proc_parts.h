@@ -83,3 +83,37 @@ HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
    ago the leader was started: the search is cheaper for young ones. */
 HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max);
+
+/* ---- proc_tree.c: what commands left behind ---- */
+
+/* The session that a command began, and the ticks between which its number
+   was that command's and no one else's: a process born then that is in it now
+   was born into it. */
+typedef struct hfsbi_span {
+    long               session; /* 0: none */
+    unsigned long long since, until;
+    bool               running; /* the leader is held: it lasts until now */
+} hfsbi_span;
+
+/* Those of a running command; without a leader that is held: none. */
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
+/* The same of a command (proc.c). */
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
+/* A signal (0: none) to the whole tree of a command, here and now; gives how
+   many were there (proc.c). */
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number);
+
+/* The commands of one owner. */
+typedef struct hfsbi_remains {
+    hfsb_str           owner; /* HFSB_JOB ends in it, "-" and a number */
+    unsigned long long since; /* nothing of it is older */
+    hfsbi_span        *spans; /* those still in use are lengthened */
+    size_t             count;
+    bool               gently; /* TERM, and not to sessions that `running`
+                                  says: they have got theirs. Else KILL */
+} hfsbi_remains;
+
+/* Signals what has the owner's marker, is in one of the sessions, or descends
+   from such a process; gives how many those are, 0 where /proc cannot be
+   looked into. Needs no memory. */
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);

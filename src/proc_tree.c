@@ -5,21 +5,27 @@
 /* A chain of parents longer than this is not followed. */
 #define HFSBI_TREE_DEPTH 128
 
+#ifdef HFSBI_LINUX
+
+/* Now, as the kernel stamps processes: in ticks since boot; 0: not known. */
+static unsigned long long hfsbi_ticks_now(void) {
+    struct timespec now = HFSB_INIT;
+    long            ticks = sysconf(_SC_CLK_TCK);
+    if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+    return (unsigned long long)now.tv_sec * (unsigned long long)ticks +
+           (unsigned long long)now.tv_nsec * (unsigned long long)ticks /
+               1000000000u;
+}
+
+#endif
+
 HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
     memset(tree, 0, sizeof *tree);
     tree->alloc = *alloc;
     tree->pidfd = -1;
 #ifdef HFSBI_LINUX
-    { /* the kernel stamps processes with the same clock, in ticks */
-        struct timespec now = HFSB_INIT;
-        long            ticks = sysconf(_SC_CLK_TCK);
-        if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return;
-        tree->since =
-            (unsigned long long)now.tv_sec * (unsigned long long)ticks +
-            (unsigned long long)now.tv_nsec * (unsigned long long)ticks /
-                1000000000u;
-        if (tree->since > 0) tree->since--;
-    }
+    tree->since = hfsbi_ticks_now();
+    if (tree->since > 0) tree->since--;
 #endif
 }
 
@@ -429,3 +435,136 @@ HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
         hfsbi_process_signal(&tree->known[i], number);
 #endif
 }
+
+/* ---- what commands left behind ---- */
+
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
+    hfsbi_span span = HFSB_INIT;
+#ifdef HFSBI_LINUX
+    span.until = hfsbi_ticks_now();
+#endif
+    if (!hfsbi_tree_holds(tree)) return span;
+    span.session = (long)tree->leader;
+    span.since = tree->since;
+    span.running = true;
+    return span;
+}
+
+#ifdef HFSBI_LINUX
+
+/* A whole variable: HFSB_JOB=abc-1, or behind an id that a caller chose,
+   HFSB_JOB=build.abc-1 (see job.c). */
+static bool hfsbi_owner_named(hfsb_str variable, hfsb_str owner) {
+    size_t n = variable.len;
+    if (!hfsb_str_starts(variable, HFSB_LIT("HFSB_JOB="))) return false;
+    while (n > 0 && variable.ptr[n - 1] >= '0' && variable.ptr[n - 1] <= '9')
+        n--;
+    if (n == variable.len || n < owner.len + 2) return false;
+    if (variable.ptr[--n] != '-') return false;
+    n -= owner.len;
+    return memcmp(variable.ptr + n, owner.ptr, owner.len) == 0 &&
+           (variable.ptr[n - 1] == '=' || variable.ptr[n - 1] == '.');
+}
+
+static bool hfsbi_process_owned(long pid, hfsb_str owner) {
+    char    piece[4096], variable[512];
+    int     fd = hfsbi_proc_file(pid, "environ");
+    size_t  len = 0; /* counts on where it no longer fits */
+    bool    found = false;
+    ssize_t n, i;
+    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+        for (i = 0; i < n && !found; i++) {
+            if (piece[i] != '\0') {
+                if (len < sizeof variable) variable[len] = piece[i];
+                len++;
+                continue;
+            }
+            found = len <= sizeof variable &&
+                    hfsbi_owner_named(hfsb_str_make(variable, len), owner);
+            len = 0;
+        }
+    hfsbi_close(&fd);
+    return found;
+}
+
+/* The session that it is in by birth, or NULL. One that it made itself has
+   its own number, which is the leader's or no command's. */
+static hfsbi_span *hfsbi_remains_span(const hfsbi_remains *remains,
+                                      const hfsbi_process *p) {
+    size_t i;
+    for (i = 0; i < remains->count; i++) {
+        hfsbi_span *span = &remains->spans[i];
+        if (span->session > 0 && span->session == p->session &&
+            p->start >= span->since &&
+            (span->running || p->start <= span->until))
+            return span;
+    }
+    return NULL;
+}
+
+/* By itself or by an ancestor. *told: it has got its signal already. */
+static bool hfsbi_remains_has(const hfsbi_remains *remains,
+                              const hfsbi_process *p, bool *told) {
+    hfsbi_process     q = *p;
+    const hfsbi_span *span;
+    long              self = (long)getpid();
+    int               depth;
+    *told = false;
+    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
+        if (q.start < remains->since || q.pid == self) return false;
+        span = hfsbi_remains_span(remains, &q);
+        if (span) {
+            *told = remains->gently && span->running;
+            return true;
+        }
+        if (hfsbi_process_owned(q.pid, remains->owner)) return true;
+        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
+    }
+    return false;
+}
+
+/* A session with a member that was born into it has had its number all the
+   time: so those born later are of it, too. */
+static void hfsbi_remains_lengthen(const hfsbi_remains *remains) {
+    unsigned long long now = hfsbi_ticks_now();
+    hfsbi_process      p;
+    hfsbi_span        *span;
+    long               pid;
+    DIR               *dir = opendir("/proc");
+    while (dir && (pid = hfsbi_next_pid(dir)) > 0)
+        if (hfsbi_process_read(pid, &p) && !hfsbi_process_dead(&p) &&
+            (span = hfsbi_remains_span(remains, &p)) != NULL &&
+            span->until < now)
+            span->until = now;
+    if (dir) (void)closedir(dir);
+}
+
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
+    hfsbi_process p;
+    size_t        count = 0;
+    bool          told;
+    long          pid;
+    DIR          *dir;
+    hfsbi_remains_lengthen(remains);
+    dir = opendir("/proc");
+    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
+        if (!hfsbi_process_read(pid, &p) || hfsbi_process_dead(&p) ||
+            !hfsbi_remains_has(remains, &p, &told))
+            continue;
+        count++;
+        if (told) continue;
+        hfsbi_process_signal(&p, remains->gently ? SIGTERM : SIGKILL);
+        if (remains->gently) hfsbi_process_signal(&p, SIGCONT);
+    }
+    if (dir) (void)closedir(dir);
+    return count;
+}
+
+#else
+
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
+    (void)remains;
+    return 0;
+}
+
+#endif

@@ -156,6 +156,9 @@ HFSBI_FN hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
     if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
         !hfsb_json_get(arguments, "on_disconnect"))
         hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
+    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
+        !hfsb_json_get(arguments, "image"))
+        hfsbi_put_member_bool(&w, "image", true);
     hfsb_json_put_end(&w);
     return hfsb_json_writer_finish(&w, err);
 }

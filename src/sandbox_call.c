@@ -57,12 +57,31 @@ static hfsb_status hfsbi_remote_extra(const hfsb_json_value *root,
     return st;
 }
 
+/* The server knows nothing of the tool: one that is not ours has only those of
+   the reference. */
+static bool hfsbi_remote_lacks(const hfsbi_remote *r) {
+    static const char *const basic[] = {"bash", "read",   "write",
+                                        "edit", "exists", "kill"};
+    size_t                   i;
+    if (r->status != 404 && r->status != 405) return false;
+    for (i = 0; i < sizeof basic / sizeof *basic; i++)
+        if (strcmp(basic[i], r->tool->name) == 0) return false;
+    return true;
+}
+
 /* A reply that is not 200. */
 static hfsb_status hfsbi_remote_failed(hfsbi_remote     *r,
                                        hfsb_tool_result *result) {
     hfsb_str error =
         hfsb_json_str(hfsb_json_get(r->doc.root, "error"), HFSB_LIT(""));
     hfsb_status st;
+    if (hfsbi_remote_lacks(r) && (!error.len || r->trusted)) {
+        st = hfsb_buf_printf(&result->error,
+                             "This sandbox's server has no tool %s; use "
+                             "bash.",
+                             r->tool->name);
+        return st == HFSB_OK ? HFSB_NOT_FOUND : st;
+    }
     st = error.len ? hfsb_buf_append(&result->error, error)
                    : hfsb_buf_printf(&result->error, "HTTP %d", r->status);
     return st == HFSB_OK ? hfsbi_remote_status(r->status) : st;

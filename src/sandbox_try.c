@@ -24,7 +24,8 @@ enum {
 
 /* Tools that change nothing, and kill, which may as well ask twice. */
 static bool hfsbi_remote_harmless(const char *tool) {
-    static const char *const list[] = {"read", "exists", "bash_output",
+    static const char *const list[] = {"read", "exists", "glob",
+                                       "grep", "list",   "bash_output",
                                        "kill"};
     size_t                   i;
     for (i = 0; i < sizeof list / sizeof *list; i++)

@@ -147,13 +147,21 @@ static void hfsbi_routes_free(hfsb_server *server) {
     }
 }
 
-/* Connections end; those with work in threads wait for it. */
+static void hfsbi_parts_end(hfsb_server *server) {
+    hfsbi_server_part *part;
+    for (part = server->parts; part; part = part->next)
+        if (part->end) part->end(part);
+}
+
+/* Connections end; those with work in threads wait for it. That of the parts
+   is told to end: nobody waits for it any more. */
 static void hfsbi_server_drop(hfsb_server *server) {
     hfsbi_conn *conn, *next;
     for (conn = server->conns; conn; conn = next) {
         next = conn->next;
         if (!conn->dead) hfsbi_conn_close(conn);
     }
+    hfsbi_parts_end(server);
     while (server->conns || hfsbi_loop_pending(server->loop))
         hfsbi_loop_turn(server->loop, 1000);
 }
@@ -224,20 +232,19 @@ static void hfsbi_stop_late(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
                                 offsetof(hfsb_server, stop_timer));
-    hfsbi_server_part *part;
     if (server->phase == 2) {
         server->phase = 3;
         return;
     }
     server->phase = 2;
-    for (part = server->parts; part; part = part->next)
-        if (part->end) part->end(part);
+    hfsbi_parts_end(server);
     hfsbi_loop_timer(server->loop, &server->stop_timer, server->stop_until);
 }
 
 static void hfsbi_stop_begin(hfsb_server *server) {
-    long long   now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
-    hfsbi_conn *conn, *next;
+    long long          now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
+    hfsbi_conn        *conn, *next;
+    hfsbi_server_part *part;
     server->phase = 1;
     server->stop_until = now + server->stop_ms - server->stop_ms / 10;
     if (wait > server->stop_ms / 5) wait = server->stop_ms / 5;
@@ -247,6 +254,8 @@ static void hfsbi_stop_begin(hfsb_server *server) {
         if (!conn->dead && !conn->request && !conn->lingering)
             hfsbi_conn_close(conn);
     }
+    for (part = server->parts; part; part = part->next)
+        if (part->stop) part->stop(part);
     server->stop_timer.fn = hfsbi_stop_late;
     hfsbi_loop_timer(server->loop, &server->stop_timer, now + wait);
 }
@@ -273,7 +282,9 @@ bool hfsb_server_step(hfsb_server *server) {
 }
 
 hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err) {
-    if (!server->listeners)
+    const hfsbi_server_part *part = server->parts;
+    while (part && !part->place) part = part->next;
+    if (!server->listeners && !part)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The server has no place to listen: call "
                           "hfsb_server_listen() first.");

@@ -25,8 +25,9 @@ typedef struct hfsb_server_event {
 } hfsb_server_event;
 
 typedef struct hfsb_server_opts {
-    hfsb_str token;   /* that routes ask for, in X-Sandbox-Authorization; only
-                         its digest is kept. Empty: they answer 503 */
+    hfsb_str token;   /* that routes ask for, in X-Sandbox-Authorization (see
+                         bearer of a route, too); only its digest is kept.
+                         Empty: they answer 503 */
     bool     no_auth; /* no token is asked for; such a server listens on
                          loopback only, */
     bool     open_to_all; /* ... or with this anywhere */
@@ -117,6 +118,9 @@ typedef struct hfsb_route {
                            a reply is made, at once or later */
     void         *user;
     bool          no_token;  /* anyone may call it */
+    bool          bearer;    /* without X-Sandbox-Authorization the token may
+                                come in Authorization, as clients of other
+                                protocols send it */
     bool          threaded;  /* fn may block: it runs in a thread of the
                                 server, with 512 KiB of stack, and must have
                                 replied when it returns, with hfsb_reply() */

@@ -347,22 +347,10 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
     return x;
 }
 
-HFSBI_FN bool hfsbi_api_is_json(const hfsb_request *request) {
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsb_str              type = hfsb_http_field_find(head, "Content-Type");
-    size_t                end = hfsb_str_find_byte(type, ';');
-    if (hfsb_http_field_count(head, "Content-Type") != 1) return false;
-    type = hfsbi_trim(hfsb_str_slice(type, 0, end));
-    if (hfsb_http_same(type, HFSB_LIT("application/json"))) return true;
-    return type.len > 5 && hfsb_str_find_byte(type, '/') != HFSB_NPOS &&
-           hfsb_http_same(hfsb_str_slice(type, type.len - 5, type.len),
-                          HFSB_LIT("+json"));
-}
-
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     const hfsbi_endpoint *at = (const hfsbi_endpoint *)user;
     hfsbi_api_call       *x;
-    if (hfsb_request_body(request).len && !hfsbi_api_is_json(request)) {
+    if (hfsb_request_body(request).len && !hfsbi_request_is_json(request)) {
         hfsb_reply_error(request, 415,
                          "The body must be JSON, with Content-Type: "
                          "application/json.");

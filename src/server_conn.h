@@ -166,6 +166,11 @@ typedef enum hfsbi_guard {
 /* Looks for the token in a head and wipes it there. */
 HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
                                        hfsb_http_head    *head);
+/* For a route that takes it in Authorization, too: the same there, unless it
+   was found. */
+HFSBI_FN hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
+                                        hfsb_http_head    *head,
+                                        hfsbi_guard        token);
 
 /* ---- server_listen.c ---- */
 

@@ -132,14 +132,17 @@ static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
 
 /* Whether the tools take this member for one of that type: they are asked in
    the way they ask themselves. */
-static bool hfsbi_fields_fits(const hfsb_json_value *object, hfsb_str key,
+static bool hfsbi_fields_fits(const hfsbi_fields    *f,
+                              const hfsb_json_value *object, hfsb_str key,
                               hfsb_str type) {
     const hfsb_json_value *value = NULL;
+    hfsb_json_doc          doc = HFSB_INIT;
     hfsb_str               text = HFSB_INIT;
     long long              i = 0;
     double                 d = 0;
     bool                   b = false;
     hfsb_status            st;
+    doc.alloc = f->alloc;
     if (hfsb_str_equal(type, HFSB_LIT("integer")))
         st = hfsb_json_arg_int(object, key.ptr, false, &i, NULL);
     else if (hfsb_str_equal(type, HFSB_LIT("number")))
@@ -147,12 +150,13 @@ static bool hfsbi_fields_fits(const hfsb_json_value *object, hfsb_str key,
     else if (hfsb_str_equal(type, HFSB_LIT("boolean")))
         st = hfsb_json_arg_bool(object, key.ptr, false, &b, NULL);
     else if (hfsb_str_equal(type, HFSB_LIT("array")))
-        st = hfsb_json_arg_value(object, key.ptr, false, HFSB_JSON_ARRAY,
-                                 &value, NULL);
+        st = hfsb_json_arg_parsed(object, key.ptr, false, HFSB_JSON_ARRAY,
+                                  &doc, &value, NULL);
     else if (hfsb_str_equal(type, HFSB_LIT("object")))
-        st = hfsb_json_arg_value(object, key.ptr, false, HFSB_JSON_OBJECT,
-                                 &value, NULL);
+        st = hfsb_json_arg_parsed(object, key.ptr, false, HFSB_JSON_OBJECT,
+                                  &doc, &value, NULL);
     else st = hfsb_json_arg_str(object, key.ptr, false, &text, NULL);
+    hfsb_json_free(&doc);
     return st == HFSB_OK;
 }
 
@@ -207,7 +211,7 @@ static void hfsbi_fields_member(hfsbi_fields *f, const hfsbi_loc *loc,
         hfsbi_fields_put(f, &at, "value_error",
                          "Value error, the key is given twice", value);
     else if ((needed && hfsb_json_type_of(value) == HFSB_JSON_NULL) ||
-             !hfsbi_fields_fits(object, key, type))
+             !hfsbi_fields_fits(f, object, key, type))
         hfsbi_fields_wrong(f, &at, type, value);
     else if (hfsb_json_type_of(value) == HFSB_JSON_ARRAY)
         hfsbi_fields_elements(f, &at, hfsb_json_get(property, "items"), value);

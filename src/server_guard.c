@@ -116,20 +116,35 @@ static hfsbi_guard hfsbi_guard_value(const hfsb_server *server,
     return same ? HFSBI_GUARD_OK : HFSBI_GUARD_WRONG;
 }
 
-HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
-                                       hfsb_http_head    *head) {
+/* What the fields of one name say; all are wiped. */
+static hfsbi_guard hfsbi_guard_fields(const hfsb_server *server,
+                                      hfsb_http_head *head, const char *name) {
     hfsbi_guard found = HFSBI_GUARD_MISSING;
     size_t      i, n = 0;
     for (i = 0; i < head->field_count; i++) {
         hfsb_http_field *f = &head->fields[i];
-        if (!hfsb_http_same(f->name, HFSB_LIT("x-sandbox-authorization")))
-            continue;
+        if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
         if (server->has_token) found = hfsbi_guard_value(server, f->value);
         hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
         f->value.len = 0;
         n++;
     }
-    if (server->no_auth) return HFSBI_GUARD_OK;
-    if (!server->has_token) return HFSBI_GUARD_NONE;
     return n > 1 ? HFSBI_GUARD_WRONG : found; /* two could be read two ways */
+}
+
+HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
+                                       hfsb_http_head    *head) {
+    hfsbi_guard found =
+        hfsbi_guard_fields(server, head, "x-sandbox-authorization");
+    if (server->no_auth) return HFSBI_GUARD_OK;
+    return server->has_token ? found : HFSBI_GUARD_NONE;
+}
+
+HFSBI_FN hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
+                                        hfsb_http_head    *head,
+                                        hfsbi_guard        token) {
+    hfsbi_guard other = hfsbi_guard_fields(server, head, "authorization");
+    /* behind the edge of a private Space Authorization is the Hub's own */
+    if (hfsb_http_field_count(head, "x-sandbox-authorization")) return token;
+    return token == HFSBI_GUARD_MISSING ? other : token;
 }

@@ -23,16 +23,20 @@ HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
 /* Something that lives with the server, part of its owner.
-   A stop goes: no new connections, idle ones closed -> up to 2 s for requests
-   under way to end by themselves -> end() of every part -> until no request is
-   left and no part is busy, or the time is over -> the loop ends. close() of
-   the server calls free() of every part, the newest first, when no connection
-   is left and before the loop is closed. Any of the three may be NULL. */
+   A stop goes: no new connections, idle ones closed, stop() of every part ->
+   up to 2 s for requests under way to end by themselves -> end() of every part
+   -> until no request is left and no part is busy, or the time is over -> the
+   loop ends. close() of the server calls end() of every part, waits for what
+   is in threads, and calls free(), the newest first, when no connection is
+   left and before the loop is closed. Any of the four may be NULL. */
 typedef struct hfsbi_server_part {
     struct hfsbi_server_part *next; /* private */
     void (*end)(struct hfsbi_server_part *part);
     bool (*busy)(struct hfsbi_server_part *part);
     void (*free)(struct hfsbi_server_part *part);
+    void (*stop)(struct hfsbi_server_part *part);
+    bool place; /* it has clients of its own: a server without listeners may
+                   run */
 } hfsbi_server_part;
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
@@ -44,6 +48,9 @@ HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
 
 /* The request came with the token, or none is asked for. */
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
+
+/* Its Content-Type is that of JSON. */
+HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
 
 /* Moves the body out of the request into *out. */
 HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);

@@ -135,7 +135,7 @@ static void hfsbi_jobs_input(void *user, hfsb_request *request) {
                hfsb_http_field_lists(head, "Content-Type",
                                      "application/octet-stream");
     if (!raw && hfsb_request_body(request).len &&
-        !hfsbi_api_is_json(request)) {
+        !hfsbi_request_is_json(request)) {
         hfsb_reply_error(request, 415,
                          "The body must be JSON (application/json), or the "
                          "bytes themselves (text/plain or "

@@ -117,10 +117,11 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
-HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
+static hfsb_status hfsbi_health_route(hfsbi_sandbox *box, const char *path,
+                                      hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
     route.method = "GET";
-    route.path = "/api/health";
+    route.path = path;
     route.fn = hfsbi_health;
     route.user = box;
     route.no_token = true;
@@ -128,7 +129,14 @@ HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
     return hfsb_server_add(box->server, &route, err);
 }
 
+HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
+    return hfsbi_health_route(box, "/api/health", err);
+}
+
 HFSBI_FN hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
+    /* what probes ask for elsewhere */
+    hfsb_status st = hfsbi_health_route(box, "/healthz", err);
+    if (st != HFSB_OK) return st;
     return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
                                err);
 }

@@ -189,6 +189,8 @@ static bool hfsbi_request_guard(hfsb_request *r) {
 }
 
 static bool hfsbi_request_token(hfsb_request *r, hfsbi_guard token) {
+    if (r->route->set.bearer)
+        token = hfsbi_guard_bearer(r->conn->server, &r->head, token);
     r->trusted = token == HFSBI_GUARD_OK;
     if (r->route->set.no_token || r->trusted) return true;
     if (token == HFSBI_GUARD_NONE) {
@@ -387,4 +389,16 @@ void hfsb_request_resume(hfsb_request *request) {
 
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request) {
     return request->trusted;
+}
+
+HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              type = hfsb_http_field_find(head, "Content-Type");
+    size_t                end = hfsb_str_find_byte(type, ';');
+    if (hfsb_http_field_count(head, "Content-Type") != 1) return false;
+    type = hfsbi_trim(hfsb_str_slice(type, 0, end));
+    if (hfsb_http_same(type, HFSB_LIT("application/json"))) return true;
+    return type.len > 5 && hfsb_str_find_byte(type, '/') != HFSB_NPOS &&
+           hfsb_http_same(hfsb_str_slice(type, type.len - 5, type.len),
+                          HFSB_LIT("+json"));
 }

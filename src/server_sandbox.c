@@ -17,6 +17,9 @@ static const struct {
     {"exists", "/api/exists", true},
     {"multi_edit", "/api/multi_edit", true},
     {"apply_patch", "/api/apply_patch", true},
+    {"glob", "/api/glob", true},
+    {"grep", "/api/grep", true},
+    {"list", "/api/list", true},
     {"bash_output", "/api/bash_output", false},
     {"bash_input", "/api/bash_input", false},
 };

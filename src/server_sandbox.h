@@ -12,7 +12,7 @@ enum {
     HFSBI_API_INPUT = 4 * 1024 * 1024, /* for a command, at once */
     HFSBI_API_KEY = 255,
     HFSBI_API_BEAT_MS = 10000,
-    HFSBI_API_TOOLS = 10
+    HFSBI_API_TOOLS = 13
 };
 
 typedef struct hfsbi_sandbox hfsbi_sandbox;
@@ -113,8 +113,6 @@ HFSBI_FN void hfsbi_api_hold(hfsbi_api_call *x);
 HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x);
 /* The handler of a tool's route; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
-/* The request's body is JSON by its Content-Type. */
-HFSBI_FN bool hfsbi_api_is_json(const hfsb_request *request);
 /* The status of HTTP for that of a call. */
 HFSBI_FN int hfsbi_api_status(hfsb_status st);
 

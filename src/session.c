@@ -1,5 +1,5 @@
 /* session.c - a session: open, close, calls. Depends on: tools, sandbox,
-   session_preload, session_tools, session_plan. */
+   session_preload, session_tools, plan. */
 #include "session_parts.h"
 
 /* ---- where the tools work ---- */
@@ -169,7 +169,7 @@ static void hfsbi_session_free(hfsb_session *s) {
     hfsb_cancel_close(s->give_up);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
-    hfsb_json_free(&s->plan);
+    hfsbi_plan_free(&s->plan);
     hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
     (void)pthread_cond_destroy(&s->changed);
     (void)pthread_mutex_destroy(&s->lock);
@@ -188,7 +188,7 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     s = (hfsb_session *)hfsbi_array(&opts->alloc, 1, sizeof *s);
     if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
     memset(s, 0, sizeof *s);
-    s->alloc = s->texts.alloc = s->plan.alloc = opts->alloc;
+    s->alloc = s->texts.alloc = s->plan.doc.alloc = opts->alloc;
     s->runtime = opts->runtime;
     s->log = opts->log;
     s->user = opts->user;
@@ -253,7 +253,7 @@ HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
 
 /* A tool of the session itself. */
 static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
-                                          const hfsbi_tool      *tool,
+                                          const hfsbi_own_tool  *tool,
                                           const hfsb_json_value *arguments,
                                           const hfsb_call_opts  *opts,
                                           const hfsb_cancel     *cancel,
@@ -264,12 +264,8 @@ static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
     memset(&call, 0, sizeof call);
     call.notes.alloc = session->alloc;
     if (opts) call.opts = *opts;
-    st = hfsbi_check_keys(&call, arguments, tool->keys, &err);
-    if (st == HFSB_OK)
-        st = hfsbi_session_is_create(tool)
-                 ? hfsbi_session_create(session, arguments, cancel, result,
-                                        &err)
-                 : hfsbi_session_set_plan(session, arguments, result, &err);
+    st = hfsbi_check_keys(&call, arguments, tool->row()->keys, &err);
+    if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
     if (st == HFSB_OK)
         st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
     if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
@@ -337,8 +333,8 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_call_opts  *opts,
                               const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
-    const hfsbi_tool *own = hfsbi_session_tool(session, name);
-    hfsb_err          err = HFSB_INIT;
+    const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
+    hfsb_err              err = HFSB_INIT;
     memset(result, 0, sizeof *result);
     result->output.alloc = result->error.alloc = session->alloc;
     result->extra.alloc = session->alloc;
@@ -369,4 +365,34 @@ hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
     st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
     hfsb_json_free(&doc);
     return st;
+}
+
+/* ---- the plan ---- */
+
+hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = hfsbi_plan_write(&session->plan, out, err);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+bool hfsb_session_remind(hfsb_session *session, bool called_tools,
+                         hfsb_buf *out) {
+    unsigned time;
+    size_t   open;
+    bool     said;
+    pthread_mutex_lock(&session->lock);
+    said = hfsbi_plan_remind(&session->plan, called_tools, out);
+    open = hfsbi_plan_open(&session->plan);
+    time = session->plan.reminded;
+    pthread_mutex_unlock(&session->lock);
+    if (said)
+        hfsbi_session_log(session,
+                          "Reminded the model of %zu open item%s of its plan "
+                          "(%u of %d)",
+                          open, open == 1 ? "" : "s", time,
+                          HFSBI_REMIND_TIMES);
+    return said;
 }

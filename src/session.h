@@ -8,8 +8,8 @@
 /* ---- where the tools work ---- */
 
 typedef enum hfsb_runtime {
-    HFSB_RUNTIME_LOCAL,  /* on this machine; no sandbox_create */
-    HFSB_RUNTIME_SANDBOX /* on a Space; sandbox_create is offered */
+    HFSB_RUNTIME_LOCAL,  /* on this machine; no sandbox_create, no hf_jobs */
+    HFSB_RUNTIME_SANDBOX /* on a Space; both are offered */
 } hfsb_runtime;
 
 /* "local" or "sandbox"; else HFSB_ARG with a message that lists the two. */
@@ -77,7 +77,7 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
                                              hfsb_err          *err);
 
 /* One tool call of a model: the tools of the runtime, plan_tool and, in the
-   sandbox runtime, sandbox_create. As hfsb_tools_call() and
+   sandbox runtime, sandbox_create and hf_jobs. As hfsb_tools_call() and
    hfsb_sandbox_call(); waits first for a sandbox that is being made. cancel
    may be NULL; it ends the waiting, a sandbox_create (whose Space is deleted)
    and a command: here its processes are killed and what it printed is in the
@@ -86,7 +86,11 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
    sandbox_create makes a Space with other hardware or with trackio's values in
    the place of the one that was preloaded, which stays in use when that fails.
    Otherwise it is deleted, as soon as the last call that uses it is done. One
-   that sandbox_create made stays. */
+   that sandbox_create made stays.
+
+   hf_jobs runs jobs on the Hub and looks at them; they go on when the session
+   is closed. Secrets are named by the model and known to the session: HF_TOKEN
+   and those of spec; what a job prints is shown without them. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,

@@ -3,6 +3,7 @@
 /* The inside of a session. Private to session*.c. */
 
 #include "os.h"
+#include "plan.h"
 #include "sandbox_parts.h"
 #include "session.h"
 #include "tool.h"
@@ -22,9 +23,7 @@ typedef struct hfsbi_box {
 
 enum {
     HFSBI_SESSION_TEXTS = 8,   /* of the options */
-    HFSBI_SESSION_SECRETS = 3, /* besides those of the caller */
-    HFSBI_REMIND_ITEMS = 4,    /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2     /* in a row */
+    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
 };
 
 struct hfsb_session {
@@ -55,8 +54,7 @@ struct hfsb_session {
     pthread_t         thread;
     hfsb_status       made; /* what came of the last one */
     hfsb_err          made_err;
-    hfsb_json_doc     plan;     /* as it was written, an array */
-    unsigned          reminded; /* times in a row */
+    hfsbi_plan        plan;
 };
 
 /* ---- session.c ---- */
@@ -91,22 +89,52 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 
 /* ---- session_tools.c ---- */
 
-/* plan_tool or, in the sandbox runtime, sandbox_create; NULL for others. */
-HFSBI_FN const hfsbi_tool *hfsbi_session_tool(const hfsb_session *session,
-                                              hfsb_str            name);
+/* What a tool of the session does, its keys looked at already. What it
+   returns but HFSB_OK is the status of the call, with the sentence in *err. */
+typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_cancel     *cancel,
+                                    hfsb_tool_result      *result,
+                                    hfsb_err              *err);
 
-HFSBI_FN bool hfsbi_session_is_create(const hfsbi_tool *tool);
+typedef struct hfsbi_own_tool {
+    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    hfsbi_own_fn fn;
+} hfsbi_own_tool;
 
-/* What sandbox_create does, its arguments looked at already. */
-HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result,
-                                          hfsb_err              *err);
+/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
+   others. */
+HFSBI_FN const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
+                                                  hfsb_str            name);
 
-/* ---- session_plan.c ---- */
+/* ---- session_jobs.c: hf_jobs ---- */
 
-HFSBI_FN hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_tool_result      *result,
-                                            hfsb_err              *err);
+HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
+HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
+                                              const hfsb_json_value *arguments,
+                                              const hfsb_cancel     *cancel,
+                                              hfsb_tool_result      *result,
+                                              hfsb_err              *err);
+
+/* A call of hf_jobs. */
+typedef struct hfsbi_hf_jobs_call {
+    hfsb_session          *session;
+    const hfsb_json_value *arguments;
+    const hfsb_cancel     *cancel;
+    hfsb_tool_result      *result;
+    hfsb_str               id, space; /* job_id and namespace, or empty */
+} hfsbi_hf_jobs_call;
+
+/* A text of what the Hub tells about a job; "" when there is none, and not at
+   any length. */
+HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                     const char            *key);
+HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+/* The added keys id, stage and url. */
+HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job);
+
+/* ---- session_jobs_run.c ---- */
+
+/* Starts a job. */
+HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err);

@@ -1,29 +1,11 @@
 /* session_tools.c - the tools of the session itself, and the definitions of
-   all. Depends on: tool_table, session_preload. */
+   all. Depends on: tool_table, plan, session_preload, session_jobs. */
 #include "session_parts.h"
 
 enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
 
 /* clang-format off */
-static const hfsbi_tool hfsbi_session_table[] = {
-    {"plan_tool", "Keep a plan",
-     "Write down your plan for work of several steps, and keep it up to date: "
-     "each call replaces the whole plan. Keep one item in_progress, and set "
-     "it to completed as soon as it is done, not before. You are reminded of "
-     "open items when you stop.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"todos\"",
-         "\"todos\":{\"type\":\"array\",\"items\":"
-         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
-                      HFSBI_PLAIN("id", "string") ","
-                      HFSBI_TYPE("content", "string", "What is to be done")
-                      ","
-                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
-                      "\"in_progress\",\"completed\"]}")
-         "}"),
-     "{\"readOnlyHint\":true,\"openWorldHint\":false}", "todos", false, NULL},
-
+static const hfsbi_tool hfsbi_create_row =
     {"sandbox_create", "Make a sandbox with other hardware",
      "Replace the sandbox by one with other hardware, such as a GPU. A "
      "sandbox on cpu-basic is there from the start: call this only when the "
@@ -41,42 +23,10 @@ static const hfsbi_tool hfsbi_session_table[] = {
                     "TRACKIO_SPACE_ID in the sandbox") ","
          HFSBI_TYPE("trackio_project", "string",
                     "Set as TRACKIO_PROJECT")),
-     "{\"destructiveHint\":true}",
-     "hardware trackio_space_id trackio_project", false, NULL},
-};
+     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
+     "\"idempotentHint\":false,\"openWorldHint\":true}",
+     "hardware trackio_space_id trackio_project", false, NULL};
 /* clang-format on */
-
-enum {
-    HFSBI_SESSION_TOOLS =
-        sizeof hfsbi_session_table / sizeof *hfsbi_session_table
-};
-
-/* The local runtime has all but the last. */
-static size_t hfsbi_session_tool_count(const hfsb_session *session) {
-    return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_SESSION_TOOLS
-                                                    : HFSBI_SESSION_TOOLS - 1;
-}
-
-HFSBI_FN const hfsbi_tool *hfsbi_session_tool(const hfsb_session *session,
-                                              hfsb_str            name) {
-    size_t i, n = hfsbi_session_tool_count(session);
-    for (i = 0; i < n; i++)
-        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_session_table[i].name)))
-            return &hfsbi_session_table[i];
-    return NULL;
-}
-
-HFSBI_FN bool hfsbi_session_is_create(const hfsbi_tool *tool) {
-    return tool == &hfsbi_session_table[HFSBI_SESSION_TOOLS - 1];
-}
-
-hfsb_status hfsb_session_define(const hfsb_session *session,
-                                hfsb_tools_format format, hfsb_buf *out,
-                                hfsb_err *err) {
-    return hfsbi_tools_define(
-        session->runtime == HFSB_RUNTIME_SANDBOX, hfsbi_session_table,
-        hfsbi_session_tool_count(session), format, out, err);
-}
 
 /* ---- sandbox_create ---- */
 
@@ -210,11 +160,11 @@ static hfsb_status hfsbi_session_leave(hfsb_session *session, hfsbi_box *old,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result,
-                                          hfsb_err              *err) {
+static hfsb_status hfsbi_session_create(hfsb_session          *session,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_cancel     *cancel,
+                                        hfsb_tool_result      *result,
+                                        hfsb_err              *err) {
     hfsbi_wish  wish;
     hfsbi_box  *old = NULL;
     bool        make;
@@ -240,4 +190,58 @@ HFSBI_FN hfsb_status hfsbi_session_create(hfsb_session          *session,
     pthread_mutex_unlock(&session->lock);
     if (old) left = hfsbi_session_leave(session, old, result);
     return st == HFSB_OK ? left : st;
+}
+
+/* ---- the tools of the session ---- */
+
+static const hfsbi_tool *hfsbi_create_tool(void) {
+    return &hfsbi_create_row;
+}
+
+static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result,
+                                          hfsb_err              *err) {
+    hfsb_status st;
+    (void)cancel;
+    pthread_mutex_lock(&session->lock);
+    st = hfsbi_plan_set(&session->plan, arguments, result, err);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+/* The local runtime has only the first. */
+static const hfsbi_own_tool hfsbi_own_tools[] = {
+    {hfsbi_plan_tool, hfsbi_session_set_plan},
+    {hfsbi_create_tool, hfsbi_session_create},
+    {hfsbi_hf_jobs_tool, hfsbi_session_jobs}};
+
+enum {
+    HFSBI_OWN_TOOLS = sizeof hfsbi_own_tools / sizeof *hfsbi_own_tools,
+    HFSBI_OWN_TOOLS_LOCAL = 1
+};
+
+static size_t hfsbi_own_tool_count(const hfsb_session *session) {
+    return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_OWN_TOOLS
+                                                    : HFSBI_OWN_TOOLS_LOCAL;
+}
+
+HFSBI_FN const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
+                                                  hfsb_str            name) {
+    size_t i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))
+            return &hfsbi_own_tools[i];
+    return NULL;
+}
+
+hfsb_status hfsb_session_define(const hfsb_session *session,
+                                hfsb_tools_format format, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsbi_tool rows[HFSBI_OWN_TOOLS];
+    size_t     i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = *hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->runtime == HFSB_RUNTIME_SANDBOX, rows,
+                              n, format, out, err);
 }

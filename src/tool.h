@@ -5,6 +5,7 @@
 
 #include "record.h"
 #include "check.h"
+#include "proc_parts.h"
 #include "tools.h"
 
 /* ---- jobs ---- */
@@ -15,7 +16,7 @@ typedef enum hfsbi_job_state {
     HFSBI_JOB_DONE
 } hfsbi_job_state;
 
-enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160 };
+enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160, HFSBI_JOB_SPANS = 128 };
 
 /* What bash was asked for; owns its texts. */
 typedef struct hfsbi_job_spec {
@@ -104,8 +105,12 @@ struct hfsb_tools {
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
     size_t          drain_count, drain_cap;
-    hfsbi_digest   *seen; /* keys of files read or written: a hash table, */
-    size_t          seen_count, seen_cap; /* its size a power of two or 0 */
+    hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
+                         run, or that left something running */
+    size_t          span_next; /* to be overwritten when all are in use */
+    unsigned long long since;  /* no process of ours is older; 0: none */
+    hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
+    size_t             seen_count, seen_cap; /* its size a power of two or 0 */
 };
 
 /* ---- job.c ---- */
@@ -150,6 +155,20 @@ HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
 /* A number that changes when there is something new: output, a start, an end,
    or other descriptors to wait for. */
 HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+
+/* ---- job_sweep.c ---- */
+
+/* A job was started; is over, before its leader is let go of. */
+HFSBI_FN void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job);
+HFSBI_FN void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job);
+
+/* For the end of a program: signals (TERM, or with `hard` KILL) all that was
+   ever started here, commands that run with their trees and also what finished
+   ones left behind; commands that wait do not start any more. Without waiting,
+   and without memory; takes the lock itself. Gives how many processes were
+   there: what they start meanwhile is found the next time. Without /proc: the
+   groups of commands that run. */
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
 
 /* ---- job_list.c; these take the lock themselves ---- */
 
@@ -276,18 +295,17 @@ typedef struct hfsbi_tool {
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
 /* Words of schemas and hints; all is JSON as it stands. */
-#define HFSBI_OBJECT(required, properties)                                \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" \
-    required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words)                                     \
+#define HFSBI_OBJECT(required, properties)             \
+    "{\"type\":\"object\",\"properties\":{" properties \
+    "},\"required\":[" required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words) \
     "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
 #define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
 
 /* Appends the definitions of all tools, on this machine or another, and of
    those in `more`, as a JSON array. */
-HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
-                                        const hfsbi_tool *more, size_t count,
-                                        hfsb_tools_format format,
+HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
+                                        size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
 
 /* ---- results ---- */

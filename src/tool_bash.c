@@ -77,12 +77,16 @@ static hfsb_status hfsbi_read_variable(hfsb_str               name,
 static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
                                   hfsb_err *err) {
     const hfsb_json_value *object = NULL;
+    hfsb_json_doc          doc = HFSB_INIT;
     hfsb_json_iter         it;
-    hfsb_status st = hfsb_json_arg_value(call->arguments, "env", false,
-                                         HFSB_JSON_OBJECT, &object, err);
+    hfsb_status            st;
+    doc.alloc = call->tools->alloc;
+    st = hfsb_json_arg_parsed(call->arguments, "env", false, HFSB_JSON_OBJECT,
+                              &doc, &object, err);
     it = hfsb_json_begin(object);
     while (st == HFSB_OK && hfsb_json_next(&it))
         st = hfsbi_read_variable(it.key, it.value, out, err);
+    hfsb_json_free(&doc);
     return st;
 }
 
@@ -497,9 +501,9 @@ HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
                         "both.");
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
-    return st == HFSB_OK ? hfsbi_job_input(call->tools, id, text, eof,
-                                           &call->result)
-                         : st;
+    return st == HFSB_OK
+               ? hfsbi_job_input(call->tools, id, text, eof, &call->result)
+               : st;
 }
 
 /* Under the lock: asks one job, or all, to end; call->killed are those. */

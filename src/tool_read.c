@@ -1,4 +1,5 @@
-/* tool_read.c - lines of a file with their numbers. Depends on: file, call. */
+/* tool_read.c - lines of a file with their numbers, or a picture. Depends on:
+   file, call. */
 #include "file_place.h"
 #include "number.h"
 #include "tool.h"
@@ -9,7 +10,10 @@ enum {
     HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
     HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
-    HFSBI_READ_HASH = 16 * 1024 * 1024 /* files up to here are read whole */
+    HFSBI_READ_HASH = 16 * 1024 * 1024, /* files up to here are read whole */
+    HFSBI_IMAGE_HEAD = 24,              /* bytes that tell what it is */
+    HFSBI_IMAGE_BLOCK = 24 * 1024,      /* a multiple of three, for base64 */
+    HFSBI_IMAGE_MAX = 3840 * 1024 /* in base64 the 5 MiB that hosts take */
 };
 
 /* A file on its way to numbered lines, block by block. */
@@ -278,6 +282,132 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
+/* ---- pictures ---- */
+
+/* What the first bytes say; width 0 when they do not say it simply. */
+typedef struct hfsbi_image {
+    const char   *mime; /* NULL: none that hosts show */
+    unsigned long width, height;
+} hfsbi_image;
+
+static unsigned long hfsbi_image_number(const char *at, size_t n, bool big) {
+    unsigned long value = 0;
+    size_t        i;
+    for (i = 0; i < n; i++)
+        value = value << 8 | (unsigned char)at[big ? i : n - 1 - i];
+    return value;
+}
+
+/* A GIF begins with letters, as a text may: its size or what follows it has
+   bytes that no text has. */
+static bool hfsbi_image_is_gif(hfsb_str head) {
+    size_t i;
+    if (!hfsb_str_starts(head, HFSB_LIT("GIF87a")) &&
+        !hfsb_str_starts(head, HFSB_LIT("GIF89a")))
+        return false;
+    for (i = 6; i < 13 && i < head.len; i++)
+        if ((unsigned char)head.ptr[i] < '\t') return true;
+    return false;
+}
+
+static hfsbi_image hfsbi_image_look(hfsb_str head) {
+    hfsbi_image image = HFSB_INIT;
+    if (hfsb_str_starts(head, HFSB_LIT("\x89PNG\r\n\x1A\n"))) {
+        image.mime = "image/png";
+        if (head.len >= 24) {
+            image.width = hfsbi_image_number(head.ptr + 16, 4, true);
+            image.height = hfsbi_image_number(head.ptr + 20, 4, true);
+        }
+    } else if (hfsbi_image_is_gif(head)) {
+        image.mime = "image/gif";
+        if (head.len >= 10) {
+            image.width = hfsbi_image_number(head.ptr + 6, 2, false);
+            image.height = hfsbi_image_number(head.ptr + 8, 2, false);
+        }
+    } else if (hfsb_str_starts(head, HFSB_LIT("\xFF\xD8\xFF"))) {
+        image.mime = "image/jpeg";
+    } else if (hfsb_str_starts(head, HFSB_LIT("RIFF")) &&
+               hfsb_str_starts(hfsb_str_slice(head, 8, head.len),
+                               HFSB_LIT("WEBP"))) {
+        image.mime = "image/webp";
+    }
+    return image;
+}
+
+static hfsb_status hfsbi_image_large(hfsb_call               *call,
+                                     const hfsbi_line_reader *r,
+                                     const hfsbi_image       *image) {
+    hfsb_tool_result *result = &call->result;
+    hfsb_buf_truncate(&result->extra, 0);
+    return hfsbi_result_fail(
+        result,
+        "%.*s is too large to be shown (%s, %llu bytes; the limit is %d). "
+        "Make a smaller copy with a command, such as ImageMagick's convert "
+        "with -resize 1024x1024 or python3 with Pillow, and read that.",
+        (int)r->path.len, r->path.ptr, image->mime,
+        r->info.size > r->bytes ? r->info.size : r->bytes, HFSBI_IMAGE_MAX);
+}
+
+/* The bytes of the file in base64, as they are read; r->bytes counts them. */
+static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
+                                    hfsb_err *err) {
+    char        block[HFSBI_IMAGE_BLOCK];
+    hfsb_status st = hfsb_buf_reserve(out, (size_t)r->info.size / 3 * 4 + 256);
+    while (st == HFSB_OK && !r->at_end && r->bytes <= HFSBI_IMAGE_MAX) {
+        ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
+        hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
+        if (n < 0) return hfsbi_read_fails(r, err);
+        r->at_end = text.len < sizeof block;
+        r->bytes += text.len;
+        hfsb_sha256_write(&r->sha, text);
+        st = hfsb_base64_encode(text, out);
+    }
+    return st;
+}
+
+/* The file is open and holds a picture. Its data stands in the added keys as
+   it is: base64 needs no escapes. */
+static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
+                                    const hfsbi_image *image, hfsb_err *err) {
+    hfsb_buf   *extra = &call->result.extra;
+    char        hex[HFSB_SHA256_HEX];
+    hfsb_status st;
+    if (r->info.size > HFSBI_IMAGE_MAX)
+        return hfsbi_image_large(call, r, image);
+    hfsb_sha256_init(&r->sha);
+    st = hfsb_buf_printf(extra, "{\"mime_type\":\"%s\",\"data\":\"",
+                         image->mime);
+    if (st == HFSB_OK) st = hfsbi_image_data(r, extra, err);
+    if (st != HFSB_OK) {
+        hfsb_buf_truncate(extra, 0);
+        return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
+    }
+    if (r->bytes > HFSBI_IMAGE_MAX) return hfsbi_image_large(call, r, image);
+    hfsbi_sha256_finish_hex(&r->sha, hex);
+    st = hfsb_buf_printf(extra, "\",\"size\":%llu,\"sha256\":\"%s\"}",
+                         r->bytes, hex);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(&call->result, "%s, ", image->mime);
+    if (st == HFSB_OK && image->width && image->height)
+        st = hfsb_buf_printf(&call->result.output, "%lux%lu, ", image->width,
+                             image->height);
+    if (st == HFSB_OK)
+        st = hfsb_buf_printf(&call->result.output, "%llu bytes", r->bytes);
+    return st;
+}
+
+/* What the file is when pictures are wanted; the place in it stays. */
+static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
+    char    head[HFSBI_IMAGE_HEAD];
+    size_t  got = 0;
+    ssize_t n;
+    do {
+        n = pread(r->fd, head + got, sizeof head - got, (off_t)got);
+        if (n > 0) got += (size_t)n;
+    } while (got < sizeof head && (n > 0 || (n < 0 && errno == EINTR)));
+    return hfsbi_image_look(hfsb_str_make(head, got));
+}
+
 /* ---- the tool ---- */
 
 static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
@@ -397,6 +527,8 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
 
 HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_tools       *tools = call->tools;
+    hfsbi_image       image = HFSB_INIT;
+    bool              images = call->opts.images;
     hfsbi_line_reader r;
     long long         offset, limit;
     hfsb_status       st;
@@ -405,10 +537,14 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     r.out = &call->result.output;
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(call->arguments, "image", false, &images, err);
     if (st != HFSB_OK) return st;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    st = hfsbi_read_lines(call, &r, offset, limit, err);
+    if (images) image = hfsbi_read_look(&r);
+    st = image.mime ? hfsbi_read_image(call, &r, &image, err)
+                    : hfsbi_read_lines(call, &r, offset, limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
     if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);

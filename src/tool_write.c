@@ -223,29 +223,37 @@ static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
-    hfsb_str               path = HFSB_LIT("");
-    const hfsb_json_value *list = NULL;
-    const hfsb_alloc      *alloc = &call->tools->alloc;
-    hfsb_json_iter         it;
-    hfsb_edit             *edits;
-    size_t                 n = 0, count;
-    bool                   known = true;
-    hfsb_status            st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_value(call->arguments, "edits", true,
-                                 HFSB_JSON_ARRAY, &list, err);
-    if (st != HFSB_OK) return st;
-    count = hfsb_json_count(list);
-    edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
+/* All elements of `edits`; their texts are the document's. */
+static hfsb_status hfsbi_edit_list(hfsb_call *call, hfsb_str path,
+                                   const hfsb_json_value *list,
+                                   hfsb_err              *err) {
+    const hfsb_alloc *alloc = &call->tools->alloc;
+    hfsb_json_iter    it = hfsb_json_begin(list);
+    size_t            n = 0, count = hfsb_json_count(list);
+    bool              known = true;
+    hfsb_status       st = HFSB_OK;
+    hfsb_edit *edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
     if (!edits) return HFSB_NOMEM;
-    it = hfsb_json_begin(list);
     for (; st == HFSB_OK && known && hfsb_json_next(&it); n++)
         st = hfsbi_read_nth_edit(call, it.value, n, edits + n, &known, err);
     if (st == HFSB_OK && known)
         st = hfsbi_edit_file(call, path, edits, count, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
+    hfsb_str               path = HFSB_LIT("");
+    const hfsb_json_value *list = NULL;
+    hfsb_json_doc          doc = HFSB_INIT;
+    hfsb_status            st =
+        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
+    doc.alloc = call->tools->alloc;
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_parsed(call->arguments, "edits", true,
+                                  HFSB_JSON_ARRAY, &doc, &list, err);
+    if (st == HFSB_OK) st = hfsbi_edit_list(call, path, list, err);
+    hfsb_json_free(&doc);
     return st;
 }
 

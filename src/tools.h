@@ -106,6 +106,8 @@ typedef struct hfsb_call_opts {
                         waits for its result or gets it again (empty: none).
                         For bash, write, edit, multi_edit and apply_patch; up
                         to 255 bytes. bash's `id` does the same */
+    bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
+                        mime_type and data (base64), not as an error */
     hfsb_tools_text_fn on_text; /* of bash */
     void              *user;
 } hfsb_call_opts;

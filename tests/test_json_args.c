@@ -142,7 +142,92 @@ static void json_arguments_must_be_an_object(void) {
     hfsb_json_free(&doc);
 }
 
+/* ---- arrays and objects that come as strings ---- */
+
+static const struct {
+    const char *json; /* {"k": this} */
+    bool        array, required;
+    const char *got; /* as JSON, or the message */
+} parsed_cases[] = {
+    {"[1,2]", true, true, "[1,2]"},
+    {"\"[1, 2]\"", true, true, "[1,2]"},
+    {"\" \\n[\\\"a\\\"] \"", true, true, "[\"a\"]"},
+    {"\"[]\"", true, true, "[]"},
+    {"{\"a\":\"[1]\"}", false, true, "{\"a\":\"[1]\"}"},
+    {"\"{\\\"a\\\":{}}\"", false, true, "{\"a\":{}}"},
+    {"null", true, false, "default"},
+    {"null", true, true, "!\"k\" is null: an array is required"},
+    {"5", true, false, "!\"k\": expected an array, found 5"},
+    {"{}", true, false, "!\"k\": expected an array, found an object"},
+    {"\"\"", true, false, "!\"k\": expected an array, found the string \"\""},
+    {"\"a\"", true, false,
+     "!\"k\": expected an array, found the string \"a\""},
+    {"\"{}\"", true, false,
+     "!\"k\": expected an array, found the string \"{}\""},
+    {"\"[]\"", false, false,
+     "!\"k\": expected an object, found the string \"[]\""},
+    {"\"[1\"", true, false,
+     "!\"k\": expected an array, found the string \"[1\", which is not "
+     "JSON: "},
+    {"\"{\\\"a\\\":1,\\\"a\\\":2}\"", false, false,
+     "!\"k\": expected an object, found the string \"{\"a\":1,\"a\":2}\", "
+     "which is not JSON: "},
+};
+
+/* What comes of one; with a doc on alloc. */
+static hfsb_status read_parsed(size_t i, hfsb_alloc alloc, hfsb_buf *got) {
+    hfsb_json_doc  outer = HFSB_INIT, doc = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    const value_t *value = NULL;
+    char           json[200];
+    hfsb_status    st;
+    snprintf(json, sizeof json, "{\"k\":%s}", parsed_cases[i].json);
+    T_CHECK(hfsb_json_parse(hfsb_cstr(json), NULL, &outer, NULL) == HFSB_OK);
+    doc.alloc = alloc;
+    st = hfsb_json_arg_parsed(
+        outer.root, "k", parsed_cases[i].required,
+        parsed_cases[i].array ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT, &doc,
+        &value, &err);
+    if (st != HFSB_OK)
+        T_CHECK(!value && err.code == st &&
+                hfsb_buf_printf(got, "!%s", err.msg) == HFSB_OK);
+    else if (value) T_CHECK(!hfsb_json_write(value, NULL, got, NULL));
+    else T_CHECK(!hfsb_buf_append(got, HFSB_LIT("default")));
+    hfsb_json_free(&doc);
+    hfsb_json_free(&outer);
+    return st;
+}
+
+static void arrays_and_objects_may_come_as_strings(void) {
+    size_t i;
+    for (i = 0; i < sizeof parsed_cases / sizeof *parsed_cases; i++) {
+        hfsb_alloc alloc = HFSB_INIT;
+        hfsb_buf   got = HFSB_INIT;
+        hfsb_str   want = hfsb_cstr(parsed_cases[i].got);
+        (void)read_parsed(i, alloc, &got);
+        if (hfsb_str_ends(want, HFSB_LIT("JSON: ")))
+            hfsb_buf_truncate(&got, want.len); /* and the parser's words */
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&got), want));
+        if (!hfsb_str_equal(hfsb_buf_str(&got), want))
+            printf("  is   %s\n  want %s\n", got.ptr, want.ptr);
+        hfsb_buf_free(&got);
+    }
+}
+
+static void parse_without_memory(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_buf    got = HFSB_INIT;
+    hfsb_status st = read_parsed(1, alloc, &got);
+    T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && heap->fail_at));
+    hfsb_buf_free(&got);
+}
+
+static void a_string_needs_memory_to_be_parsed(void) {
+    t_each_allocation_fails(parse_without_memory);
+}
+
 int main(void) {
+    T_RUN(arrays_and_objects_may_come_as_strings);
+    T_RUN(a_string_needs_memory_to_be_parsed);
     T_RUN(json_arguments_are_read_leniently);
     T_RUN(json_arguments_must_be_an_object);
     return T_END();

@@ -49,6 +49,10 @@ static const request_case requests[] = {
      "true,\"mode\":\"replace\",\"line\":3}"},
     {"multi_edit", "{\"path\":\"t\",\"edits\":[]}",
      "{\"path\":\"t\",\"edits\":[]}"},
+    {"glob", "{\"pattern\":\"*.c\"}", "{\"pattern\":\"*.c\"}"},
+    {"grep", "{\"pattern\":\"a\",\"limit\":3,\"mode\":\"files\"}",
+     "{\"pattern\":\"a\",\"limit\":3,\"mode\":\"files\"}"},
+    {"list", NULL, "{}"},
     {"kill", NULL, "{}"},
     {"kill", "{\"id\":\"x\"}", "{\"id\":\"x\"}"}};
 
@@ -209,6 +213,28 @@ static void each_reply_becomes_a_result(void) {
             hfsb_str_equal(hfsb_buf_str(&r.res.error), hfsb_cstr(c->error)));
         T_CHECK(
             hfsb_str_equal(hfsb_buf_str(&r.res.extra), hfsb_cstr(c->extra)));
+    }
+    tt_drop(&r);
+    tc_end(&a);
+}
+
+/* The reference's server has six tools; ours says so for what it lacks. */
+static void a_tool_that_the_server_lacks_is_named(void) {
+    static const char *const replies_of[] = {
+        "HTTP/1.1 404 X\r\nContent-Type: application/json\r\n"
+        "Content-Length: 22\r\n\r\n{\"detail\":\"Not Found\"}",
+        "HTTP/1.1 405 X\r\nContent-Type: application/json\r\n"
+        "Content-Length: 31\r\n\r\n{\"detail\":\"Method Not Allowed\"}"};
+    tc_all   a;
+    tt_reply r = HFSB_INIT;
+    size_t   i;
+    tc_begin(&a, NULL, true);
+    for (i = 0; i < TT_COUNT(replies_of); i++) {
+        tc_can(&a.proxy, replies_of[i], 1);
+        tc_call(&r, &a.box, "grep", "{\"pattern\":\"a\"}");
+        T_CHECK(r.st == HFSB_NOT_FOUND && !r.res.success);
+        T_STR(r.res.error,
+              "This sandbox's server has no tool grep; use bash.");
     }
     tt_drop(&r);
     tc_end(&a);
@@ -430,6 +456,7 @@ int main(void) {
     TT_RUN(bodies_are_as_recorded);
     TT_RUN(no_more_than_the_longest_timeout_goes_to_a_foreign_server);
     TT_RUN(each_reply_becomes_a_result);
+    TT_RUN(a_tool_that_the_server_lacks_is_named);
     TT_RUN(a_page_is_quoted_up_to_200_characters);
     TT_RUN(some_things_are_told_without_a_server);
     TT_RUN(tokens_do_not_follow_to_another_place);

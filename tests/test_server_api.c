@@ -114,6 +114,13 @@ static void the_tools_answer_as_in_process(void) {
             "*** End Patch\"}");
     TS_OK(&r, NULL);
     TT_FILE("b.txt", "b\n");
+    ts_post(&s, &r, "/api/glob", "{\"pattern\":\"[b].txt\"}");
+    TS_OK(&r, "b.txt");
+    ts_post(&s, &r, "/api/grep", "{\"pattern\":\"2\",\"path\":\"a.txt\"}");
+    TS_OK(&r, "a.txt:2:2");
+    T_CHECK(ts_int(&r, "count") == 1);
+    ts_post(&s, &r, "/api/list", "{\"path\":\"b.txt\"}");
+    T_CHECK(ts_flag(&r, "success") && ts_says(&r, "file 2 "));
     ts_post(&s, &r, "/api/exists", "{\"path\":\"b.txt\"}");
     TS_OK(&r, "true");
     ts_post(&s, &r, "/api/exists", "{\"path\":\"c.txt\"}");

@@ -17,6 +17,9 @@ static const struct {
     {"/api/exists", " POST"},
     {"/api/multi_edit", " POST"},
     {"/api/apply_patch", " POST"},
+    {"/api/glob", " POST"},
+    {"/api/grep", " POST"},
+    {"/api/list", " POST"},
     {"/api/bash_output", " POST"},
     {"/api/bash_input", " POST"},
     {"/api/health", " GET HEAD"},
@@ -27,7 +30,7 @@ static const struct {
     {"/api/jobs/x/input", " POST"},
     {"/api/files?path=made", " GET HEAD PUT DELETE"},
 };
-enum { ENDPOINTS = 17, TOOLS = 10 /* the first of them */ };
+enum { ENDPOINTS = 20, TOOLS = 13 /* the first of them */ };
 
 static const char *const methods[] = {"GET", "HEAD",  "POST",    "PUT",
                                       "DELETE", "PATCH", "OPTIONS", "TRACE"};
@@ -207,6 +210,9 @@ static void each_wrong_argument_is_named(void) {
         {"/api/exists", "path", "", {"5", "[]", "{}", "null"}},
         {"/api/multi_edit", "edits", PLACE, {"5", "\"x\"", "{}", "null"}},
         {"/api/apply_patch", "patch", "", {"5", "[]", "{}", "null"}},
+        {"/api/glob", "pattern", "", {"5", "[]", "{}", "null"}},
+        {"/api/grep", "pattern", "", {"5", "[]", "{}", "null"}},
+        {"/api/list", "depth", "", {"\"x\"", "[]", "1.5", "{}"}},
         {"/api/bash_output", "id", "", {"5", "[]", "{}", "null"}},
         {"/api/bash_input", "id", ",\"text\":\"x\"",
          {"5", "[]", "{}", "null"}},

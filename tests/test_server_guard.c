@@ -253,6 +253,104 @@ static void only_the_whole_token_is_taken(void) {
     ts_end(&s, false);
 }
 
+/* Replies with what it finds in the two fields of a token. */
+static void tell_fields(void *user, hfsb_request *r) {
+    const hfsb_http_head *head = hfsb_request_head(r);
+    hfsb_buf              told = HFSB_INIT;
+    (void)user;
+    T_CHECK(hfsb_buf_printf(&told, "<") == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&told, hfsb_http_field_find(
+                                       head, "Authorization")) == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&told,
+                            hfsb_http_field_find(
+                                head, "X-Sandbox-Authorization")) == HFSB_OK);
+    T_CHECK(hfsb_buf_append_byte(&told, '>') == HFSB_OK);
+    hfsb_reply(r, 200, "text/plain", hfsb_buf_str(&told));
+    hfsb_buf_free(&told);
+}
+
+static void open_bearer(ts_server *s, const hfsb_server_opts *o) {
+    hfsb_route route = HFSB_INIT;
+    ts_open(s, o);
+    route.method = "GET";
+    route.path = "/bearer";
+    route.fn = tell_fields;
+    route.bearer = true;
+    T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
+    route.path = "/other"; /* has an authorization of its own */
+    route.bearer = false;
+    route.no_token = true;
+    T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
+    ts_run(s);
+}
+
+static void a_route_may_take_the_token_in_authorization(void) {
+    static const struct {
+        const char *fields;
+        int         status;
+        const char *says;
+    } list[] = {
+#define B "Authorization: "
+        {B "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {"authorization:bEARER  " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n" B "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n" B "Basic eDp5\r\n", 200, "<>"},
+        {B "Bearer hub\r\n" A "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n" B "Bearer hub\r\n", 200, "<>"},
+        {B "Basic eDp5\r\n", 401, "Missing"},
+        {B TS_TOKEN "\r\n", 401, "Missing"},
+        {"", 401, "Missing"},
+        {B "Bearer x\r\n", 401, "Invalid"},
+        {A "Basic eDp5\r\n" B "Bearer " TS_TOKEN "\r\n", 401, "Missing"},
+        {A "Bearer x\r\n" B "Bearer " TS_TOKEN "\r\n", 401, "Invalid"},
+        {B "Bearer " TS_TOKEN "\r\n" B "Bearer " TS_TOKEN "\r\n", 401,
+         "Invalid"},
+    };
+    hfsb_server_opts open = HFSB_INIT;
+    ts_server        s;
+    size_t           i;
+    open_bearer(&s, NULL);
+    for (i = 0; i < TT_COUNT(list); i++) {
+        hfsb_buf raw = HFSB_INIT;
+        ts_reply r = HFSB_INIT;
+        ts_conn  c;
+        T_CHECK(hfsb_buf_printf(&raw,
+                                "GET /bearer HTTP/1.1\r\n" TC_HEAD "%s\r\n",
+                                list[i].fields) == HFSB_OK);
+        c = tc_ask(&s, &r, raw.ptr);
+        ts_expect((int)i, &r, list[i].status, list[i].says);
+        if (r.status == 401)
+            T_STR(ts_field(&r, "WWW-Authenticate"), "Bearer");
+        ts_hang_up(&c);
+        ts_drop(&r);
+        hfsb_buf_free(&raw);
+    }
+    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/other") == 200);
+    ts_end(&s, false);
+    open.no_auth = true; /* then it does not matter */
+    open_bearer(&s, &open);
+    T_CHECK(status_of(&s, NULL, TC_HEAD, "/bearer") == 200);
+    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/bearer") == 200);
+    ts_end(&s, false);
+#undef B
+}
+
+/* Its value is left to a route that does not take the token there. */
+static void others_find_authorization_as_it_came(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    ts_conn   c;
+    open_bearer(&s, NULL);
+    c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
+                       "Authorization: Basic eDp5\r\n" A "Bearer " TS_TOKEN
+                       "\r\n\r\n");
+    TS_IS(&r, 200, "<Basic eDp5>");
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 static void a_nul_in_a_token_is_refused(void) {
     static const char raw[] =
         "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\0\r\n\r\n";
@@ -385,6 +483,8 @@ int main(void) {
     TT_RUN(origins_are_those_of_the_place);
     TT_RUN(the_guard_comes_first);
     TT_RUN(only_the_whole_token_is_taken);
+    TT_RUN(a_route_may_take_the_token_in_authorization);
+    TT_RUN(others_find_authorization_as_it_came);
     TT_RUN(a_nul_in_a_token_is_refused);
     TT_RUN(without_a_token_nothing_is_open);
     TT_RUN(tokens_that_no_head_can_carry_are_errors);

@@ -596,7 +596,7 @@ static void definitions_of_the_sandbox_fit_it(void) {
         sn_definitions(w.session, (hfsb_tools_format)f, &names);
         T_STR(names, "bash bash_output bash_input kill read write edit "
                      "multi_edit apply_patch exists plan_tool "
-                     "sandbox_create ");
+                     "sandbox_create hf_jobs ");
         hfsb_buf_free(&names);
     }
     T_CHECK(hfsb_session_define(w.session, HFSB_TOOLS_FLAT, &out, NULL) ==

@@ -463,6 +463,143 @@ static void a_caller_can_have_checks_of_its_own(void) {
     hfsb_tools_close(tools);
 }
 
+/* ---- pictures ---- */
+
+#define PNG_640_480 \
+    "\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xE0\x08\x02\0\0\0more"
+
+static const struct {
+    hfsb_str    content;
+    const char *output, *mime; /* NULL: it is no picture */
+} image_cases[] = {
+    {{PNG_640_480, 33}, "image/png, 640x480, 33 bytes", "image/png"},
+    {{"\x89PNG\r\n\x1A\n", 8}, "image/png, 8 bytes", "image/png"},
+    {{"GIF89a\x01\0\x02\0\0\0\0;", 14}, "image/gif, 1x2, 14 bytes",
+     "image/gif"},
+    {{"GIF87a\0\x0A\x20\x0A\x20\x20\0", 13}, "image/gif, 2560x2592, 13 bytes",
+     "image/gif"},
+    {{"\xFF\xD8\xFF\xE0\0\x10JFIF\0", 11}, "image/jpeg, 11 bytes",
+     "image/jpeg"},
+    {{"RIFF\x04\0\0\0WEBPVP8 ", 16}, "image/webp, 16 bytes", "image/webp"},
+    {{"RIFF\x04\0\0\0WAVE", 12}, NULL, NULL},
+    {{"GIF89a is a format\n", 19}, "1\tGIF89a is a format", NULL},
+    {{"GIF", 3}, "1\tGIF", NULL},
+    {{"\x89PNG", 4}, "1\t\xEF\xBF\xBDPNG", NULL},
+    {{"", 0}, "", NULL},
+};
+
+static bool decodes_to(hfsb_str data, hfsb_str content) {
+    hfsb_buf bytes = HFSB_INIT;
+    bool     ok = hfsb_base64_decode(data, &bytes, NULL) == HFSB_OK &&
+              hfsb_str_equal(hfsb_buf_str(&bytes), content);
+    hfsb_buf_free(&bytes);
+    return ok;
+}
+
+/* By the first bytes, not by the name. */
+static void pictures_come_as_base64_when_they_are_wanted(void) {
+    hfsb_tools    *tools = tt_open(NULL);
+    hfsb_call_opts opts = HFSB_INIT;
+    tt_reply       r = HFSB_INIT;
+    size_t         i;
+    for (i = 0; i < TT_COUNT(image_cases); i++) {
+        bool     is = image_cases[i].mime != NULL;
+        hfsb_str content = image_cases[i].content;
+        char     hex[HFSB_SHA256_HEX];
+        opts.images = true;
+        tt_put("p.txt", content);
+        tt_do(&r, tools, "read", HFSB_LIT("{\"path\":\"p.txt\"}"), &opts);
+        T_CHECK(r.sane && r.st == HFSB_OK);
+        T_CHECK(r.res.success == (image_cases[i].output != NULL));
+        if (image_cases[i].output)
+            T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
+                                    hfsb_cstr(image_cases[i].output)));
+        T_CHECK(hfsb_str_equal(tt_text(&r, "mime_type"),
+                               hfsb_cstr(image_cases[i].mime)));
+        T_CHECK(!is || decodes_to(tt_text(&r, "data"), content));
+        if (r.res.success)
+            T_CHECK(tt_int(&r, "size") == (long long)content.len);
+        hfsb_sha256_hex(content, hex);
+        if (is)
+            T_CHECK(hfsb_str_equal(tt_text(&r, "sha256"), hfsb_cstr(hex)));
+        /* the same by a key of the call, which also says no */
+        tt_call(&r, tools, "read", "path=s image=j", "p.txt", "true");
+        T_CHECK(tt_text(&r, "data").len > 0 || !is);
+        tt_do(&r, tools, "read",
+              HFSB_LIT("{\"path\":\"p.txt\",\"image\":false}"), &opts);
+        T_CHECK(tt_text(&r, "data").len == 0);
+        tt_call(&r, tools, "read", "path=s", "p.txt");
+        T_CHECK(tt_text(&r, "data").len == 0);
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void a_picture_that_is_too_large_is_refused_with_advice(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    all = HFSB_INIT;
+    T_CHECK(hfsb_buf_append(&all, hfsb_str_make(PNG_640_480, 33)) == HFSB_OK);
+    tt_fill(&all, "0123456789abcdef", (3840 * 1024 - 33) / 16);
+    while (all.len < 3840 * 1024) tt_fill(&all, "x", 1);
+    tt_put("large", hfsb_buf_str(&all));
+    tt_call(&r, tools, "read", "path=s image=j", "large", "true");
+    TT_OK(&r, "image/png, 640x480, 3932160 bytes");
+    T_CHECK(tt_text(&r, "data").len == 5 * 1024 * 1024);
+    T_CHECK(decodes_to(tt_text(&r, "data"), hfsb_buf_str(&all)));
+    tt_fill(&all, "y", 1);
+    tt_put("large", hfsb_buf_str(&all));
+    tt_call(&r, tools, "read", "path=s image=j", "large", "true");
+    T_CHECK(r.st == HFSB_OK && !r.res.success && r.res.extra.len == 0);
+    T_CHECK(tt_says(&r.res.error, "3932161 bytes"));
+    T_CHECK(tt_says(&r.res.error, "smaller copy"));
+    hfsb_buf_free(&all);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void a_picture_that_was_seen_counts_as_read(void) {
+    hfsb_tools_opts how = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    how.session = true;
+    tools = tt_open(&how);
+    tt_put("p.png", hfsb_str_make(PNG_640_480, 33));
+    tt_call(&r, tools, "write", "path=s content=s", "p.png", "x");
+    T_CHECK(!r.res.success);
+    tt_call(&r, tools, "read", "path=s image=s", "p.png", "true");
+    T_CHECK(r.res.success);
+    tt_call(&r, tools, "write", "path=s content=s", "p.png", "x");
+    T_CHECK(r.res.success);
+    tt_call(&r, tools, "read", "path=s image=s", "p.png", "maybe");
+    T_CHECK(r.st == HFSB_ARG && tt_says(&r.res.error, "\"image\""));
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* Each allocation in turn. */
+static void a_picture_without_memory_is_said_to_be_so(void) {
+    hfsb_call_opts opts = HFSB_INIT;
+    hfsb_tools    *tools = tt_open(NULL);
+    tt_reply       r = HFSB_INIT;
+    size_t         n;
+    bool           done = false;
+    opts.images = true;
+    tt_put("p.png", hfsb_str_make(PNG_640_480, 33));
+    for (n = 0; !done && n < 50; n++) {
+        tt_drop(&r);
+        tt_memory.heap.fail_at = tt_memory.heap.calls + n + 1;
+        tt_do(&r, tools, "read", HFSB_LIT("{\"path\":\"p.png\"}"), &opts);
+        done = tt_memory.heap.calls < tt_memory.heap.fail_at;
+        tt_memory.heap.fail_at = 0;
+        T_CHECK(done ? r.st == HFSB_OK && r.res.success
+                     : r.st == HFSB_NOMEM && !r.res.success);
+    }
+    T_CHECK(done && n > 3);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(a_huge_file_is_read_in_parts); /* first: it looks at the peak */
@@ -473,6 +610,10 @@ int main(void) {
     TT_RUN(big_reads_go_on_at_next_offset);
     TT_RUN(a_big_file_read_to_its_end_is_known);
     TT_RUN(what_cannot_be_read_is_said);
+    TT_RUN(pictures_come_as_base64_when_they_are_wanted);
+    TT_RUN(a_picture_that_is_too_large_is_refused_with_advice);
+    TT_RUN(a_picture_that_was_seen_counts_as_read);
+    TT_RUN(a_picture_without_memory_is_said_to_be_so);
     TT_RUN(writes_warn_of_what_is_wrong);
     TT_RUN(a_module_of_the_work_directory_is_never_imported);
     TT_RUN(a_caller_can_have_checks_of_its_own);

@@ -68,16 +68,21 @@ static const char *reachable(const char *host) {
     return strcmp(host, "::") == 0 ? "::1" : host;
 }
 
+/* Where to call: a URL, as far as one has it. */
+static void say_base(sheet *s, const place *p) {
+    if (p->is_unix) say(s, "http://localhost");
+    else say_url(s, reachable(p->text), p->port);
+}
+
 static void say_call(sheet *s, const options *o, const place *p,
                      const secret *token) {
     say(s, "Call it from a shell:\n  curl ");
     if (p->is_unix) {
         say(s, "--unix-socket ");
         say_word(s, p->text);
-        say(s, " http://localhost");
-    } else {
-        say_url(s, reachable(p->text), p->port);
+        say(s, " ");
     }
+    say_base(s, p);
     say(s, "/api/bash \\\n");
     if (!o->no_auth) {
         say(s, "    -H \"X-Sandbox-Authorization: Bearer ");
@@ -87,6 +92,13 @@ static void say_call(sheet *s, const options *o, const place *p,
     }
     say(s, "    -H 'Content-Type: application/json' "
            "-d '{\"command\":\"uname -a\"}'\n");
+    if (!o->no_mcp) {
+        say(s, "MCP, for hosts such as Claude Code: ");
+        say_base(s, p);
+        say(s, "/mcp");
+        if (!o->no_auth) say(s, ", with Authorization: Bearer and the token");
+        say(s, "\n");
+    }
     if (token && token->made_up)
         say(s, "The token was made up for this run, since none was given.\n");
 }

@@ -28,7 +28,8 @@ typedef struct option {
    of one literal, so there are two. */
 static const char help_where[] =
     "hfsb-server [OPTIONS]\n"
-    "Serves bash, read, write, edit and more over HTTP, for agents.\n"
+    "Serves bash, read, write, edit and more over HTTP, for agents; at /mcp\n"
+    "for hosts of the Model Context Protocol.\n"
     "\n"
     "Where it listens (127.0.0.1:7860 when none of these is given):\n"
     "  --host ADDRESS      may be repeated; 0.0.0.0 or :: is all there are\n"
@@ -40,8 +41,10 @@ static const char help_where[] =
     "  --work-dir DIR      where commands and relative paths begin (here)\n"
     "  --root DIR          file tools stay beneath it. It does not confine\n"
     "                      bash: commands can go anywhere this user can\n"
+    "  --no-mcp            /mcp is not served\n"
     "\n"
-    "Who may call it, with X-Sandbox-Authorization: Bearer TOKEN:\n"
+    "Who may call it, with X-Sandbox-Authorization: Bearer TOKEN (at /mcp\n"
+    "Authorization: Bearer TOKEN as well):\n"
     "  $SANDBOX_API_TOKEN  the token; commands do not see it\n"
     "  --token-file FILE   or the token is the text of a file\n"
     "  --token-fd N        or what can be read from a descriptor\n"
@@ -230,6 +233,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--idle-timeout", OPTION_SECONDS, &o->idle_ms},
         {"--beat", OPTION_SECONDS, &o->beat_ms},
         {"--threads", OPTION_NUMBER, &o->threads},
+        {"--no-mcp", OPTION_FLAG, &o->no_mcp},
         {"--kill-on-disconnect", OPTION_FLAG, &o->kill_on_disconnect},
         {"--log", OPTION_FLAG, &o->log},
         {"--quiet", OPTION_FLAG, &o->quiet},

@@ -26,7 +26,7 @@ typedef struct options {
     const char *work_dir, *root;
     const char *token_file;
     long long   token_fd; /* -1: not given */
-    bool        no_auth, is_public;
+    bool        no_auth, is_public, no_mcp;
     bool        kill_on_disconnect, log, quiet;
     long long   max_body, max_bodies, max_head; /* 0: the library's own */
     long long   max_connections, max_running, max_waiting;

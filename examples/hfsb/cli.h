@@ -20,6 +20,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command command_tool, command_tools; /* tool.c */
+extern const cli_command command_mcp;                 /* mcp.c */
 extern const cli_command command_bash;                /* bash.c */
 extern const cli_command command_read, command_write; /* file.c */
 extern const cli_command command_edit;                /* edit.c */
@@ -258,6 +259,26 @@ hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
 /* find_target() and open_target(). */
 hfsb_status open_named(client *c, const char *name, hfsb_sandbox_opts *opts,
                        hfsb_sandbox **out, hfsb_err *err);
+
+/* ---- session.c: a session of the sandbox runtime ---- */
+
+/* By an option, else by what is configured. */
+hfsb_status find_runtime(bool asked, hfsb_runtime *out, hfsb_err *err);
+
+typedef struct sandbox_session {
+    bool          quiet;      /* nothing but warnings on stderr */
+    bool          no_preload; /* as in hfsb_session_opts */
+    client        c;
+    hfsb_session *session;
+} sandbox_session;
+
+/* *s is all zero before, but for its first two; close it in any case. */
+hfsb_status open_session(sandbox_session *s, const char *work_dir,
+                         hfsb_err *err);
+/* Only to be asked for its definitions: no token is needed, nothing sent. */
+hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err);
+/* Deletes its Spaces; what could not be deleted is in *err. */
+hfsb_status close_session(sandbox_session *s, hfsb_err *err);
 
 /* ---- job.c: what it shares with job_run.c ---- */
 

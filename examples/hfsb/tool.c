@@ -4,70 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a session of the sandbox runtime ---- */
-
-typedef struct sandbox_session {
-    client        c;
-    hfsb_session *session;
-} sandbox_session;
-
-/* Only to be asked for its definitions: no token is needed, nothing sent. */
-static hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err) {
-    hfsb_session_opts opts;
-    hfsb_hub_opts     hub = HFSB_INIT;
-    hfsb_status       st = open_transport(&s->c.transport, err);
-    memset(&opts, 0, sizeof opts);
-    hub.transport = &s->c.transport;
-    hub.token = HFSB_LIT("none");
-    hub.offline = true;
-    if (st == HFSB_OK) st = hfsb_hub_open(&hub, &s->c.hub, err);
-    opts.runtime = HFSB_RUNTIME_SANDBOX;
-    opts.hub = s->c.hub;
-    opts.hub_token = hub.token;
-    opts.no_preload = true;
-    if (st == HFSB_OK) st = hfsb_session_open(&opts, &s->session, err);
-    return st;
-}
-
-static hfsb_status open_session(sandbox_session *s, const char *work_dir,
-                                hfsb_err *err) {
-    hfsb_session_opts opts;
-    hfsb_sandbox_opts sandbox = HFSB_INIT;
-    hfsb_sandbox_spec spec = HFSB_INIT;
-    hfsb_status       st = open_client(&s->c, true, err);
-    memset(&opts, 0, sizeof opts);
-    sandbox.transport = &s->c.transport;
-    sandbox.work_dir = work_dir ? hfsb_cstr(work_dir) : s->c.set.work_dir;
-    spec.owner = s->c.set.owner;
-    spec.from = s->c.set.from;
-    set_space_files(&spec);
-    opts.runtime = HFSB_RUNTIME_SANDBOX;
-    opts.hub = s->c.hub;
-    opts.hub_token = hfsb_buf_str(&s->c.env.token);
-    opts.sandbox = &sandbox;
-    opts.spec = &spec;
-    opts.log = print_log;
-    if (st == HFSB_OK)
-        fprintf(stderr, "hfsb: tools: %s\n",
-                hfsb_runtime_text(HFSB_RUNTIME_SANDBOX));
-    if (st == HFSB_OK) st = hfsb_session_open(&opts, &s->session, err);
-    return st;
-}
+/* ---- a call in a sandbox made for it ---- */
 
 /* What could not be deleted is told, behind what went wrong before: it may
    cost money. */
-static void close_session(sandbox_session *s, hfsb_tool_result *result) {
+static void end_session(sandbox_session *s, hfsb_tool_result *result) {
     hfsb_err    err = HFSB_INIT;
-    hfsb_status st = HFSB_OK;
-    if (s->session) st = hfsb_session_close(s->session, &err);
-    close_client(&s->c);
+    hfsb_status st = close_session(s, &err);
     if (st == HFSB_OK || !result) return;
     result->success = false;
     must(hfsb_buf_printf(&result->error, "%s%s", result->error.len ? "\n" : "",
                          err.msg[0] ? err.msg : hfsb_status_text(st)));
 }
 
-/* One call in a sandbox made for it. */
 static int call_session(const char *work_dir, const char *name,
                         hfsb_str arguments, const hfsb_call_opts *opts,
                         hfsb_tool_result *result) {
@@ -83,20 +32,11 @@ static int call_session(const char *work_dir, const char *name,
     } else {
         set_outcome(result, st, &err);
     }
-    close_session(&s, result);
+    end_session(&s, result);
     return caught_signal();
 }
 
 /* ---- tool ---- */
-
-/* By the option, else by what is configured. */
-static hfsb_status find_runtime(bool asked, hfsb_runtime *out, hfsb_err *err) {
-    config      c = HFSB_INIT;
-    hfsb_status st = asked ? HFSB_OK : read_config(&c, err);
-    *out = asked ? HFSB_RUNTIME_SANDBOX : c.runtime;
-    free_config(&c);
-    return st;
-}
 
 typedef struct tool_call {
     const char    *name, *work_dir, *root, *on;
@@ -171,7 +111,7 @@ static hfsb_status define(bool sandbox, hfsb_tools_format format,
         return hfsb_tools_define(format, out, err);
     st = open_for_definitions(&s, err);
     if (st == HFSB_OK) st = hfsb_session_define(s.session, format, out, err);
-    close_session(&s, NULL);
+    end_session(&s, NULL);
     return st;
 }
 

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Every check, one after the other, each counted as passed, failed or
-# skipped; what `make check` and .ci/run run. Ends with
+# Every check, each counted as passed, failed or skipped; what `make check`
+# and .ci/run run. Ends with
 #   N passed, N failed, N skipped
-# The whole output of each is in build/checks/NAME.log.
+# The whole output of each is in build/checks/NAME.log. Three go on at a time:
+# of those that look at the clock, of those that mostly wait for it, and of
+# those that only compute, which get the time that the others leave (nice).
+# Each is the same when it is run by itself.
 #   FUZZ_SECONDS=N    seconds for each fuzz target (10)
 #   GROWTH_MAX=N      largest input of the growth check, in bytes (512 KiB,
 #                     with two doublings, for the time it takes; growth.sh by
@@ -13,6 +16,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 logs=build/checks
 mkdir -p "$logs"
+rm -f "$logs"/*.log
 : > "$logs/results"
 all_begin=$(seconds)
 
@@ -28,9 +32,16 @@ item() { # NAME COMMAND...
     name=$1
     shift
     begin=$(seconds)
-    "$@" > "$logs/$name.log" 2>&1
+    # shellcheck disable=SC2086
+    $gently "$@" > "$logs/$name.log" 2>&1
     rc=$?
     took="$(($(seconds) - begin)) s"
+    # in one piece: others print, too
+    told=$(tell)
+    printf '%s\n' "$told"
+}
+
+tell() { # what became of an item
     last=$(tail -n 1 "$logs/$name.log")
     case $rc in
     0)
@@ -48,35 +59,63 @@ item() { # NAME COMMAND...
     esac
 }
 
-item headers-up-to-date ./amalgamate.sh --check
-item make make CFLAGS=-O1
-item make-test sh tests/checks/fresh.sh
-# these wait most of the time: others compile meanwhile
-{
+suites() { # WAY...
+    for way; do item "suite-$way" sh tests/checks/sanitize.sh "$way"; done
+}
+
+programs() { # those that are used below; the others are only compiled
+    make CFLAGS=-O1 PROGRAMS='examples/hfsb.c examples/hfsb-server.c' &&
+        make CFLAGS=-O0
+}
+
+computing() { # no test here has less than seconds for anything
+    gently='nice -n 19'
+    item symbols sh tests/checks/symbols.sh
+    item compile sh tests/checks/compile.sh
+    item docs sh tests/checks/docs.sh
+    suites no-simd msan s390x aarch64 joined m32 musl
+    item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
+        sh tests/checks/growth.sh
+    item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-10}"
+}
+
+waiting() {
     item cli sh tests/checks/cli.sh
     item cli-hub sh tests/checks/cli_hub.sh
+    item cli-mcp sh tests/checks/cli_mcp.sh
     item agent sh tests/checks/agent.sh
     item circle sh tests/checks/circle.sh
     item tls sh tests/checks/tls.sh
     item server sh tests/checks/server.sh
     item client sh tests/checks/client.sh
     item server-limits sh tests/checks/server_limits.sh
+    item mcp sh tests/checks/mcp.sh
     item faults sh tests/checks/faults.sh
     item crash sh tests/checks/crash.sh
-} &
-waiting=$!
-item symbols sh tests/checks/symbols.sh
-item compile sh tests/checks/compile.sh
-item docs sh tests/checks/docs.sh
-wait $waiting
-item long-runs env HFSB_TEST_LONG=1 OUT=build/long sh tests/run file_root \
-    proc_host_limits tools_output
+}
+
+timed() {
+    item make-test sh tests/checks/fresh.sh
+    suites gcc-asan clang-asan tsan portable valgrind
+    # with the modules that valgrind's suite has compiled
+    item long-runs env HFSB_TEST_LONG=1 sh tests/checks/sanitize.sh long
+}
+
+gently=
+item headers-up-to-date ./amalgamate.sh --check
+item make programs
+computing &
+computes=$!
+waiting &
+waits=$!
+# three minutes by the clock
+item mcp-long env HFSB_TEST_LONG=1 sh tests/checks/mcp_long.sh &
+sleeps=$!
+timed
+wait $waits $sleeps $computes
 for way in $(sh tests/checks/sanitize.sh --list); do
-    item "suite-$way" sh tests/checks/sanitize.sh "$way"
+    [ -f "$logs/suite-$way.log" ] || suites "$way" # not listed above
 done
-item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
-    sh tests/checks/growth.sh
-item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-10}"
 
 count() { grep -c "^$1" "$logs/results"; }
 echo

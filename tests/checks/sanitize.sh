@@ -10,12 +10,14 @@ cd "$(dirname "$0")/../.." || exit 1
 
 ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
       aarch64 musl joined"
-# and, when asked for by name: cxx split-O3
+# and, when asked for by name: cxx split-O3; long: those that look for rare
+# faults, for longer (with HFSB_TEST_LONG=1; what valgrind's suite compiled)
 
 # Tests that start processes and write files take their time by the clock, and
 # emulators do not know all system calls: some ways run the others only.
 system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
     test_check*.c test_tools*.c test_server*.c test_net*.c test_fetch.c \
+    test_mcp_[!mrs]*.c test_mcp_stdio.c test_mcp_remote.c \
     test_transport.c test_hub*.c test_sandbox*.c test_session*.c \
     test_fake_hub*.c)
 # the modules that touch no OS, as the header joins them
@@ -38,9 +40,12 @@ names() { # all, pure, system (the others), or a list of names
 # Wrapping of unsigned numbers is meant in hashes and random numbers.
 integer="-fsanitize=integer -fno-sanitize=unsigned-integer-overflow
          -fno-sanitize=unsigned-shift-base,implicit-integer-sign-change"
-abort="-g -fno-omit-frame-pointer -fno-sanitize-recover=all"
+# -g1: lines and functions are all that a report shows
+abort="-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all"
 gcc_asan="-O1 $abort -fsanitize=address,undefined,leak,bounds-strict
           -fsanitize=float-cast-overflow"
+
+plain="-O1 -g1"
 
 suite() { # COMPILER FLAGS: a way to build that works here, or skipped
     # shellcheck disable=SC2086
@@ -53,7 +58,7 @@ suite() { # COMPILER FLAGS: a way to build that works here, or skipped
 # A test of one thread shows ThreadSanitizer nothing: those that have more, and
 # a program that uses the library in four at once.
 threads() {
-    flags="-O1 -g -fsanitize=thread"
+    flags="-O1 -g1 -fsanitize=thread"
     suite gcc "$flags" || return $?
     # shellcheck disable=SC2086
     gcc $flags -DHFSBI_SPLIT tests/threads.c build/sanitize/tsan/src/*.o \
@@ -85,6 +90,7 @@ way() { # in a subshell of its own
              sandbox_call sandbox_lost session_sandbox" ;;
     valgrind) which="json json_string json_args file file_write record
              check proc tools_args tools_files tools_read http server_api" ;;
+    long) which="file_root proc_host_limits tools_output" ;;
     portable) which="file file_write file_root file_faults proc proc_end
              proc_host proc_torture tools_jobs tools_tree server_loop
              server_poller server_api server_files" ;;
@@ -111,11 +117,12 @@ way() { # in a subshell of its own
     valgrind)
         have valgrind || { echo "skipped: valgrind not found"; return 77; }
         RUN="valgrind -q --error-exitcode=9 --leak-check=full"
-        suite gcc "-O1 -g" ;;
+        suite gcc "$plain" ;;
+    long) way=valgrind && suite gcc "$plain" ;;
     portable) # what replaces the features of Linux
-        suite gcc "-O1 -g -DHFSBI_PORTABLE -fsanitize=address,undefined
+        suite gcc "-O1 -g1 -DHFSBI_PORTABLE -fsanitize=address,undefined
                    -fno-sanitize-recover=all" ;;
-    m32) suite "$M32" "-O1 -g -fsanitize=undefined
+    m32) suite "$M32" "-O1 -g1 -fsanitize=undefined
                        -fno-sanitize-recover=all" ;;
     s390x)
         have qemu-s390x || { echo "skipped: qemu-s390x not found"; return 77; }

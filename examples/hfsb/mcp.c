@@ -1,0 +1,171 @@
+/* mcp.c - hfsb mcp: the tools for hosts of the Model Context Protocol, on
+   standard input and output. */
+#define _XOPEN_SOURCE 700 /* isatty; before any include */
+#include "mcp.h"
+
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    THREADS = 64,      /* calls at once that wait for a disk or a sandbox */
+    STOP_MS = 900,     /* of a stop by a signal */
+    CLOSE_MS = 300,    /* behind the end of input and its grace */
+    DELETE_MS = 90000, /* what is to be deleted is, or never will be */
+    CHILDREN_MS = 1000 /* orphans are waited for this often */
+};
+
+typedef struct mcp_words {
+    const char *root, *work_dir, *tools;
+    double      patience; /* seconds */
+    bool        read_only, sandbox, log;
+} mcp_words;
+
+static hfsb_status start(const mcp_words *o, hfsb_session *session,
+                         const stdio_pair *io, hfsb_server *server,
+                         hfsb_err *err) {
+    hfsb_mcp_opts   opts = HFSB_INIT;
+    hfsb_tools_opts tools = HFSB_INIT;
+    hfsb_mcp       *mcp = NULL;
+    hfsb_status     st;
+    tools.root = hfsb_cstr(o->root);
+    tools.work_dir = hfsb_cstr(o->work_dir);
+    tools.no_keeper = true; /* nothing outlives us that would need one */
+    opts.tools = &tools;
+    opts.no_tools = session != NULL;
+    opts.read_only = o->read_only;
+    opts.only = hfsb_cstr(o->tools);
+    opts.path = ""; /* no HTTP */
+    opts.answer_ms = (long long)(o->patience * 1000);
+    st = hfsb_server_add_mcp(server, &opts, &mcp, err);
+    if (st == HFSB_OK && session) st = hfsb_mcp_use_session(mcp, session, err);
+    if (st == HFSB_OK) st = hfsb_mcp_stdio(mcp, io->in, io->out, err);
+    return st;
+}
+
+/* The sandbox is made from now on, once all that may be wrong with the command
+   line has been looked at. Who waits with a cancel that is set does not. */
+static void begin_preload(hfsb_session *session) {
+    hfsb_cancel *at_once = NULL;
+    if (hfsb_cancel_open(NULL, &at_once, NULL) != HFSB_OK) return;
+    hfsb_cancel_set(at_once);
+    (void)hfsb_session_wait_ready(session, at_once, NULL);
+    hfsb_cancel_close(at_once);
+}
+
+/* Only where a person reads it: hosts show stderr as a failure. */
+static void greet(const mcp_words *o, hfsb_runtime runtime) {
+    if (!o->log && !isatty(2)) return;
+    fprintf(stderr,
+            "hfsb %s: MCP on standard input and output, tools: %s%s%s\n",
+            HFSB_VERSION, hfsb_runtime_text(runtime),
+            o->root ? ", files beneath " : "", o->root ? o->root : "");
+}
+
+/* Serves until the input ends or a signal comes. Behind that nothing of this
+   machine is left running, and the host need not wait any longer. */
+static int serve(const mcp_words *o, hfsb_session *session, keeper *k) {
+    hfsb_server_opts opts = HFSB_INIT;
+    hfsb_server     *server = NULL;
+    stdio_pair       io;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
+    opts.max_threads = THREADS;
+    opts.stop_ms = STOP_MS;
+    if (!take_stdio(&io)) return REFUSED;
+    st = hfsb_server_open(&opts, &server, &err);
+    if (st == HFSB_OK) st = start(o, session, &io, server, &err);
+    if (st == HFSB_OK) {
+        if (session) begin_preload(session);
+        greet(o, session ? HFSB_RUNTIME_SANDBOX : HFSB_RUNTIME_LOCAL);
+        stop_on_signals(server);
+        if (caught_signal()) hfsb_server_stop(server); /* before that */
+        while (hfsb_server_poll(server, reap_orphans() ? CHILDREN_MS : -1))
+            continue;
+        stop_on_signals(NULL);
+    } else {
+        fprintf(stderr, "hfsb: %s\n",
+                err.msg[0] ? err.msg : hfsb_status_text(st));
+    }
+    leave_stdio(&io);
+    release_parent(k, st == HFSB_OK ? DONE : REFUSED);
+    /* a disk may not answer, nor the Hub */
+    end_within(session ? DELETE_MS : CLOSE_MS);
+    hfsb_server_close(server);
+    kill_orphans();
+    return st == HFSB_OK ? DONE : REFUSED;
+}
+
+static int serve_sandbox(const mcp_words *o) {
+    sandbox_session s = HFSB_INIT;
+    keeper          k;
+    hfsb_err        err = HFSB_INIT;
+    hfsb_status     st;
+    int             code = REFUSED;
+    if (!split_process(&k, &code)) return code;
+    s.quiet = !o->log;
+    s.no_preload = true;
+    st = open_session(&s, o->work_dir, &err);
+    if (st == HFSB_OK) code = serve(o, s.session, &k);
+    else fprintf(stderr, "hfsb: %s\n", err.msg);
+    st = close_session(&s, &err);
+    if (st != HFSB_OK && code == DONE) /* it may cost money */
+        fprintf(stderr, "hfsb: %s\n", err.msg);
+    return st == HFSB_OK ? code : REFUSED;
+}
+
+static int run_mcp(args *a) {
+    mcp_words    o;
+    hfsb_runtime runtime;
+    hfsb_err     err = HFSB_INIT;
+    keeper       none = {-1};
+    const option options[] = {{"--root", OPTION_TEXT, &o.root},
+                              {"--work-dir", OPTION_TEXT, &o.work_dir},
+                              {"--read-only", OPTION_FLAG, &o.read_only},
+                              {"--tools", OPTION_TEXT, &o.tools},
+                              {"--patience", OPTION_SECONDS, &o.patience},
+                              {"--sandbox-tools", OPTION_FLAG, &o.sandbox},
+                              {"--log", OPTION_FLAG, &o.log},
+                              {NULL, OPTION_FLAG, NULL}};
+    memset(&o, 0, sizeof o);
+    if (!take_all(a, options, NULL)) return a->status;
+    if (find_runtime(o.sandbox, &runtime, &err) != HFSB_OK) {
+        fprintf(stderr, "hfsb: %s\n", err.msg);
+        return REFUSED;
+    }
+    if (o.root && runtime == HFSB_RUNTIME_SANDBOX)
+        return usage(a, "--root is for files of this machine%s",
+                     o.sandbox ? ""
+                               : ", and config.json says that the tools "
+                                 "work in a sandbox");
+    if (runtime == HFSB_RUNTIME_SANDBOX) return serve_sandbox(&o);
+    adopt_orphans();
+    return serve(&o, NULL, &none);
+}
+
+const cli_command command_mcp = {
+    "mcp", "[OPTIONS]", "the tools for Claude Code, Codex, Cursor ...",
+    "    Serve the tools of this machine to a host of the Model Context\n"
+    "    Protocol, on standard input and output. The host starts it:\n"
+    "        claude mcp add hfsb -- hfsb mcp --root .\n"
+    "        codex mcp add hfsb -- hfsb mcp --root .\n"
+    "        gemini mcp add hfsb hfsb mcp --root .\n"
+    "    Relative paths begin in the current directory, which hosts set to\n"
+    "    the project's. It ends with its input, and with it all that its\n"
+    "    commands have left running.\n"
+    "    --root DIR         file tools stay beneath it, and relative paths\n"
+    "                       begin there; commands may leave it\n"
+    "    --work-dir DIR     where relative paths and commands begin\n"
+    "    --read-only        only the tools that change nothing\n"
+    "    --tools LIST       only these, with commas between: bash,read,grep\n"
+    "    --patience SECONDS a call that takes longer is answered with its\n"
+    "                       output so far, and goes on (50)\n"
+    "    --sandbox-tools    the tools of a Space that is made at once (needs\n"
+    "                       HF_TOKEN) and deleted at the end; so does\n"
+    "                       \"tool_runtime\": \"sandbox\" in config.json\n"
+    "    --log              say on stderr what happens\n"
+    "    Exit codes: 0 the input ended or a signal came, 1 it could not\n"
+    "    serve, 2 not understood.\n",
+    run_mcp};

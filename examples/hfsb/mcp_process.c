@@ -1,0 +1,191 @@
+/* mcp_process.c - the process around a server on standard input and output:
+   its descriptors, signals, orphans, and its end. */
+#define _XOPEN_SOURCE 700 /* sigaction, waitid; before any include */
+#include "mcp.h"
+
+#include "cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+/* ---- standard input and output ---- */
+
+/* The server makes them non-blocking, which whoever shares them (a shell)
+   would feel after our end. */
+static stdio_pair taken = {-1, -1};
+static int        in_flags = -1, out_flags = -1;
+
+static void restore_flags(void) { /* in a signal handler, too */
+    if (in_flags >= 0) (void)fcntl(taken.in, F_SETFL, in_flags);
+    if (out_flags >= 0) (void)fcntl(taken.out, F_SETFL, out_flags);
+    in_flags = out_flags = -1;
+}
+
+bool take_stdio(stdio_pair *io) {
+    int fd;
+    do fd = open("/dev/null", O_RDWR); /* 0, 1 and 2 exist from now on */
+    while (fd >= 0 && fd <= 2);
+    io->in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    io->out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0 || io->in < 0 || io->out < 0 || dup2(fd, 0) < 0 ||
+        dup2(2, 1) < 0) {
+        fprintf(stderr, "hfsb: standard input and output: %s\n",
+                strerror(errno));
+        return false;
+    }
+    close(fd);
+    taken = *io;
+    in_flags = fcntl(io->in, F_GETFL);
+    out_flags = fcntl(io->out, F_GETFL);
+    return true;
+}
+
+void leave_stdio(const stdio_pair *io) {
+    struct stat st;
+    restore_flags();
+    /* 0 is /dev/null; a number that is free could be taken by another
+       descriptor while the server still thinks it has this one */
+    (void)dup2(0, io->in);
+    (void)dup2(0, io->out);
+    if (fstat(2, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
+        (void)dup2(0, 1);
+        (void)dup2(0, 2);
+    }
+}
+
+/* ---- signals ---- */
+
+static hfsb_server *volatile running;
+
+static void stop(int number) {
+    int          keep = errno;
+    hfsb_server *server = running;
+    (void)number;
+    if (server) hfsb_server_stop(server);
+    errno = keep;
+}
+
+static void too_late(int number) {
+    (void)number;
+    restore_flags();
+    _exit(DONE);
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction action = HFSB_INIT;
+    action.sa_handler = handler;
+    (void)sigaction(number, &action, NULL);
+}
+
+/* One that was ignored stays so: nohup means it. */
+static void handle_unless_ignored(int number, void (*handler)(int)) {
+    struct sigaction old;
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        handle(number, handler);
+}
+
+void stop_on_signals(hfsb_server *server) {
+    running = server;
+    if (!server) return;
+    handle(SIGPIPE, SIG_IGN);
+    handle(SIGTERM, stop);
+    handle_unless_ignored(SIGINT, stop);
+    handle_unless_ignored(SIGHUP, stop);
+}
+
+void end_within(long ms) {
+    struct itimerval timer = HFSB_INIT;
+    timer.it_value.tv_sec = ms / 1000;
+    timer.it_value.tv_usec = ms % 1000 * 1000;
+    handle(SIGALRM, too_late);
+    (void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* ---- orphans: what commands started and did not wait for ---- */
+
+enum { STALE_S = 2, ROUNDS = 20, ROUND_NS = 5 * 1000 * 1000 };
+
+void adopt_orphans(void) {
+    /* whoever started us may have let us ignore the end of children */
+    handle(SIGCHLD, SIG_DFL);
+#ifdef PR_SET_CHILD_SUBREAPER
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+#endif
+}
+
+/* The library waits for its own children, and must be the one who does: each
+   is the leader of a session, or in ours until it is one. Such a process that
+   nobody has waited for in seconds is a daemon that came to us. */
+static bool is_orphan(pid_t pid) {
+    static pid_t  last;
+    static time_t since;
+    pid_t         session = getsid(pid);
+    if (session != pid && session != getsid(0)) return true;
+    if (pid == last) return time(NULL) - since >= STALE_S;
+    last = pid;
+    since = time(NULL);
+    return false;
+}
+
+bool reap_orphans(void) {
+    siginfo_t info;
+    for (;;) {
+        memset(&info, 0, sizeof info);
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+            return errno != ECHILD;
+        if (!info.si_pid || !is_orphan(info.si_pid)) return true;
+        (void)waitpid(info.si_pid, NULL, WNOHANG);
+    }
+}
+
+/* The parent of a process, or -1: the second field behind the name, which may
+   have any character in it. */
+static long parent_of(const char *pid) {
+    char   path[64], text[512], *behind;
+    FILE  *file;
+    size_t n;
+    (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    file = fopen(path, "r");
+    if (!file) return -1;
+    n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    behind = strrchr(text, ')');
+    return behind && strlen(behind) > 4 ? strtol(behind + 4, NULL, 10) : -1;
+}
+
+static void kill_children(void) {
+    DIR           *dir = opendir("/proc");
+    struct dirent *entry;
+    long           pid;
+    while (dir && (entry = readdir(dir)) != NULL) {
+        pid = strtol(entry->d_name, NULL, 10);
+        if (pid > 1 && parent_of(entry->d_name) == (long)getpid())
+            (void)kill((pid_t)pid, SIGKILL);
+    }
+    if (dir) closedir(dir);
+}
+
+void kill_orphans(void) {
+    const struct timespec nap = {0, ROUND_NS};
+    int                   round;
+    for (round = 0; round < ROUNDS; round++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+        if (waitpid(-1, NULL, WNOHANG) < 0) return; /* there are none */
+        kill_children();
+        (void)nanosleep(&nap, NULL);
+    }
+}

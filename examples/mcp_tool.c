@@ -1,0 +1,52 @@
+/* mcp_tool.c - a tool of your own for Claude Code, Codex, Cursor and others,
+   beside those of this machine:
+       claude mcp add words -- ./mcp_tool                                  */
+#define HFSB_IMPLEMENTATION
+#include "../hfsb_server.h"
+
+#include <stdio.h>
+
+/* Runs in a thread of the server, so it may take its time. */
+static void count_words(void *user, hfsb_mcp_call *call,
+                        const hfsb_json_value *arguments) {
+    hfsb_str text = hfsb_json_str(hfsb_json_get(arguments, "text"),
+                                  HFSB_LIT(""));
+    size_t   words = 0, i;
+    bool     inside = false;
+    (void)user;
+    if (text.len == 0) {
+        hfsb_mcp_fail(call, "There is no text: give \"text\", a string.");
+        return;
+    }
+    for (i = 0; i < text.len; i++) {
+        bool letter = (unsigned char)text.ptr[i] > ' ';
+        words += letter && !inside;
+        inside = letter;
+    }
+    hfsb_mcp_text(call, "%lu words", (unsigned long)words);
+}
+
+int main(void) {
+    hfsb_server  *server = NULL;
+    hfsb_mcp     *mcp = NULL;
+    hfsb_mcp_tool tool = HFSB_INIT;
+    hfsb_err      err = HFSB_INIT;
+    bool          ok;
+
+    tool.name = "count_words";
+    tool.title = "Count words";
+    tool.description = "Count the words of a text.";
+    tool.schema = "{\"type\":\"object\",\"properties\":{\"text\":{\"type\":"
+                  "\"string\"}},\"required\":[\"text\"]}";
+    tool.annotations = "{\"readOnlyHint\":true}";
+    tool.fn = count_words;
+
+    ok = hfsb_server_open(NULL, &server, &err) == HFSB_OK &&
+         hfsb_server_add_mcp(server, NULL, &mcp, &err) == HFSB_OK &&
+         hfsb_mcp_add_tool(mcp, &tool, &err) == HFSB_OK &&
+         hfsb_mcp_stdio(mcp, 0, 1, &err) == HFSB_OK &&
+         hfsb_server_run(server, &err) == HFSB_OK; /* to the end of input */
+    if (!ok) fprintf(stderr, "mcp_tool: %s\n", err.msg);
+    if (server) hfsb_server_close(server);
+    return !ok;
+}

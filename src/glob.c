@@ -1,0 +1,263 @@
+/* glob.c - patterns for paths, by the automata of regex. Depends on: base,
+   regex_class, regex_parse, regex_program, regex_nfa, regex_dfa. */
+#include "regex_parts.h"
+
+/* ---- reading ---- */
+
+typedef struct hfsbi_glob_reader {
+    hfsbi_reader r;
+    bool         git;
+    bool         name_start; /* a name begins here */
+    uint32_t     inside; /* class plus one: bytes that stay within a name */
+} hfsbi_glob_reader;
+
+static char hfsbi_glob_peek(const hfsbi_glob_reader *g, size_t ahead) {
+    size_t at = g->r.at + ahead;
+    return at < g->r.text.len ? g->r.text.ptr[at] : '\0';
+}
+
+static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
+    return g->r.at >= g->r.text.len || g->r.status != HFSB_OK ||
+           g->r.tree->program->status != HFSB_OK;
+}
+
+static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
+    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE, '/');
+}
+
+/* At least `min` bytes of a name, whatever they are. */
+static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
+    hfsbi_regex_nodes *tree = g->r.tree;
+    if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
+    return hfsbi_tree_repeat(
+        tree, hfsbi_tree_add(tree, HFSBI_TREE_CLASS, g->inside - 1), min,
+        HFSBI_TREE_MANY);
+}
+
+/* "**" with what stands behind it: any number of names, each with a slash;
+   or at the end of the pattern one name and any number more. */
+static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
+    hfsbi_regex_nodes *tree = g->r.tree;
+    uint32_t    list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0), all, more;
+    if (!last) {
+        hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+    }
+    hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
+    more = hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+    all = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+    hfsbi_tree_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_tree_append(tree, all, more);
+    return all;
+}
+
+static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
+    size_t stars = 1;
+    char   c;
+    bool   last;
+    while (hfsbi_glob_peek(g, stars) == '*') stars++;
+    g->r.at += stars;
+    c = hfsbi_glob_peek(g, 0);
+    last =
+        g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
+    if (stars < 2 || !g->name_start || (!last && c != '/')) {
+        g->name_start = false;
+        return hfsbi_glob_inside(g, 0);
+    }
+    if (!last) g->r.at++;
+    return hfsbi_glob_names(g, last);
+}
+
+static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
+
+/* {one,two}; r.at is behind the brace. */
+static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
+    uint32_t either = hfsbi_tree_add(g->r.tree, HFSBI_TREE_EITHER, 0);
+    size_t   open = g->r.at - 1;
+    bool     name_start = g->name_start;
+    if (++g->r.depth > HFSBI_REGEX_DEPTH)
+        hfsbi_reader_fail(&g->r, HFSB_LIMIT, open,
+                          "Braces are nested too deeply: 200 levels at most.");
+    while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
+        g->name_start = name_start;
+        hfsbi_tree_append(g->r.tree, either, hfsbi_glob_list(g));
+        if (hfsbi_glob_peek(g, 0) != ',') break;
+        g->r.at++;
+    }
+    if (hfsbi_glob_peek(g, 0) != '}')
+        hfsbi_reader_fail(&g->r, HFSB_ARG, open,
+                          "This { is not closed by a }. Write \\{ for the "
+                          "character itself.");
+    g->r.at++;
+    g->r.depth--;
+    g->name_start = false;
+    return either;
+}
+
+static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
+    if (g->r.at >= g->r.text.len) {
+        hfsbi_reader_fail(&g->r, HFSB_ARG, g->r.at - 1,
+                          "The pattern ends in a backslash. Write \\\\ for "
+                          "the character itself.");
+        return 0;
+    }
+    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE,
+                          (unsigned char)g->r.text.ptr[g->r.at++]);
+}
+
+static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
+    char c = hfsbi_glob_peek(g, 0);
+    if (c == '*') return hfsbi_glob_star(g);
+    if (c == '{' && !g->git && hfsbi_glob_peek(g, 1) != '}') {
+        g->r.at++;
+        return hfsbi_glob_braces(g);
+    }
+    g->name_start = c == '/';
+    if (c == '{' && !g->git) { /* {} is a text, as in a shell */
+        uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        return list;
+    }
+    if (c == '?') {
+        g->r.at++;
+        g->r.tree->set.count = 0;
+        return hfsbi_tree_class(g->r.tree, true, '/');
+    }
+    if (c == '[') {
+        g->r.at++;
+        return hfsbi_read_bracket(&g->r);
+    }
+    if (c == '\\') g->r.at++;
+    return hfsbi_glob_byte(g);
+}
+
+static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
+    uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+    while (!hfsbi_glob_at_end(g)) {
+        char c = hfsbi_glob_peek(g, 0);
+        if (g->r.depth > 0 && (c == ',' || c == '}')) break;
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_piece(g));
+    }
+    return list;
+}
+
+/* ---- the folders that come first ---- */
+
+/* Appends the names before the first that has something special in it, each
+   but the last with its slash. */
+static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
+                                        hfsb_buf *base) {
+    size_t      i, kept = 0;
+    hfsb_status st = HFSB_OK;
+    for (i = 0; i < pattern.len && st == HFSB_OK; i++) {
+        char c = pattern.ptr[i];
+        if (c == '*' || c == '?' || c == '[' || (c == '{' && !git)) break;
+        if (c == '/') kept = base->len ? base->len : 1;
+        if (c == '\\' && i + 1 < pattern.len) c = pattern.ptr[++i];
+        st = hfsb_buf_append_byte(base, c);
+    }
+    hfsb_buf_truncate(base, kept);
+    return st;
+}
+
+/* ---- making ---- */
+
+static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
+                                   hfsb_err *err) {
+    hfsbi_regex_nodes        tree;
+    hfsbi_glob_reader g = HFSB_INIT;
+    uint32_t          root;
+    if (pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                          "A pattern may have at most 65,536 bytes.");
+    hfsbi_regex_tree_init(&tree, &glob->program);
+    g.r.text = pattern;
+    g.r.tree = &tree;
+    g.r.err = err;
+    g.r.glob = true;
+    g.git = git;
+    g.name_start = true;
+    root = hfsbi_glob_list(&g);
+    if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
+        hfsbi_program_make(&glob->program, &tree, root);
+    hfsbi_regex_tree_free(&tree);
+    if (g.r.status != HFSB_OK) return g.r.status;
+    if (glob->program.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The pattern needs more than %zu states: split it "
+                          "into several.",
+                          glob->program.max_states);
+    if (glob->program.status != HFSB_OK) return glob->program.status;
+    if (hfsbi_glob_find_base(pattern, git, &glob->base) != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsbi_runner_init(&glob->runner, &glob->program);
+}
+
+HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                     bool git, hfsb_glob **out,
+                                     hfsb_err *err) {
+    hfsb_alloc  none = HFSB_INIT;
+    hfsb_glob  *glob;
+    hfsb_status st;
+    if (!alloc) alloc = &none;
+    *out = NULL;
+    glob = (hfsb_glob *)hfsbi_array(alloc, 1, sizeof *glob);
+    if (!glob) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
+    memset(glob, 0, sizeof *glob);
+    glob->program.alloc = glob->base.alloc = *alloc;
+    glob->program.max_states = HFSBI_REGEX_STATES;
+    glob->program.whole = true;
+    if (err) memset(err, 0, sizeof *err);
+    st = hfsbi_glob_make(glob, pattern, git, err);
+    if (st == HFSB_OK) {
+        *out = glob;
+        return hfsbi_ok(err);
+    }
+    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
+    hfsb_glob_close(glob);
+    return st;
+}
+
+hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                           hfsb_glob **out, hfsb_err *err) {
+    return hfsbi_glob_open(pattern, alloc, false, out, err);
+}
+
+void hfsb_glob_close(hfsb_glob *glob) {
+    hfsb_alloc alloc;
+    if (!glob) return;
+    alloc = glob->program.alloc;
+    hfsbi_runner_free(&glob->runner);
+    hfsbi_program_free(&glob->program);
+    hfsb_buf_free(&glob->base);
+    hfsbi_array_free(&alloc, glob, 1, sizeof *glob);
+}
+
+/* ---- matching ---- */
+
+static bool hfsbi_glob_run(hfsb_glob *glob, hfsb_str path, bool beginning) {
+    hfsbi_runner *r = &glob->runner;
+    hfsbi_scan    scan = HFSBI_SCAN_CANNOT;
+    if (r->without > path.len) r->without -= path.len;
+    else r->without = 0;
+    if (!r->without) scan = hfsbi_dfa_whole(r, path, beginning);
+    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, path, beginning);
+    return scan == HFSBI_SCAN_FOUND;
+}
+
+bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path) {
+    return hfsbi_glob_run(glob, path, false);
+}
+
+hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
+    return hfsb_buf_str(&glob->base);
+}
+
+bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder) {
+    if (hfsb_str_ends(folder, HFSB_LIT("/"))) folder.len--;
+    else if (folder.len == 0) return true;
+    return hfsbi_glob_run(glob, folder, true);
+}

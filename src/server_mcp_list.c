@@ -1,0 +1,261 @@
+/* server_mcp_list.c - the tools that a server of MCP offers. Depends on:
+   json. */
+#include "server_mcp.h"
+
+/* ---- names ---- */
+
+/* Takes the next name off a list with commas; false at its end. */
+static bool hfsbi_mcp_next_name(hfsb_str *rest, hfsb_str *name) {
+    while (rest->len) {
+        size_t end = hfsb_str_find_byte(*rest, ',');
+        *name = hfsbi_trim(hfsb_str_slice(*rest, 0, end));
+        *rest = end == HFSB_NPOS ? HFSB_LIT("")
+                                 : hfsb_str_slice(*rest, end + 1, rest->len);
+        if (name->len) return true;
+    }
+    return false;
+}
+
+static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *tool) {
+    return hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
+}
+
+static bool hfsbi_mcp_has_tool(const hfsb_json_value *all, hfsb_str name) {
+    hfsb_json_iter it = hfsb_json_begin(all);
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name)) return true;
+    return false;
+}
+
+static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
+                                     hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(all);
+    const char    *before = "\". There are: ";
+    hfsbi_fail(err, HFSB_ARG, 0, "There is no tool \"");
+    hfsbi_err_quote(err, name, 64);
+    while (hfsb_json_next(&it)) {
+        hfsbi_err_add(err, "%s", before);
+        hfsbi_err_quote(err, hfsbi_mcp_tool_name(it.value), 64);
+        before = ", ";
+    }
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+/* Every name that was asked for is one. */
+static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value *all,
+                                         hfsb_str only, hfsb_err *err) {
+    hfsb_str name;
+    while (hfsbi_mcp_next_name(&only, &name))
+        if (!hfsbi_mcp_has_tool(all, name))
+            return hfsbi_mcp_no_tool(all, name, err);
+    return HFSB_OK;
+}
+
+/* Without a list of names, all but exists: read says the same and more, and
+   every definition is paid for in each request of a model. Read-only leaves
+   out bash_output, too: there is nothing it could show. */
+static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
+                             const hfsbi_mcp_choice *choice) {
+    hfsb_str name = hfsbi_mcp_tool_name(tool), rest = choice->only, one;
+    bool     named = false, any = false;
+    while (hfsbi_mcp_next_name(&rest, &one)) {
+        any = true;
+        named = named || hfsb_str_equal(one, name);
+    }
+    if (any ? !named : hfsb_str_equal(name, HFSB_LIT("exists"))) return false;
+    if (!choice->read_only) return true;
+    return !hfsb_str_equal(name, HFSB_LIT("bash_output")) &&
+           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
+                                        "readOnlyHint"),
+                          false);
+}
+
+/* ---- the list ---- */
+
+/* Puts `more`, definitions each with a comma before it, at the end of *list.
+   Nothing has changed when it fails. */
+static hfsb_status hfsbi_mcp_join(hfsb_buf *list, hfsb_str more) {
+    bool        first = list->len <= 2; /* "" or "[]" */
+    hfsbi_sink  sink;
+    hfsb_status st = hfsb_buf_reserve(list, more.len + 2);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_truncate(list, first ? 0 : list->len - 1);
+    sink = hfsbi_sink_begin(list);
+    if (first) hfsbi_put_byte(&sink, '[');
+    hfsbi_put(&sink, hfsb_str_slice(more, first ? 1 : 0, more.len));
+    hfsbi_put_byte(&sink, ']');
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_mcp_pick(const hfsb_json_value  *all,
+                                  const hfsbi_mcp_choice *choice,
+                                  hfsb_buf *list, hfsb_err *err) {
+    hfsb_buf       more = HFSB_INIT;
+    hfsb_json_iter it = hfsb_json_begin(all);
+    hfsb_status    st = HFSB_OK;
+    more.alloc = list->alloc;
+    while (st == HFSB_OK && hfsb_json_next(&it)) {
+        if (!hfsbi_mcp_chosen(it.value, choice)) continue;
+        st = hfsb_buf_append_byte(&more, ',');
+        if (st == HFSB_OK) st = hfsb_json_write(it.value, NULL, &more, NULL);
+    }
+    if (st == HFSB_OK) st = hfsbi_mcp_join(list, hfsb_buf_str(&more));
+    hfsb_buf_free(&more);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "The list of tools");
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
+                                      const hfsbi_mcp_choice *choice,
+                                      hfsb_buf *list, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = list->alloc;
+    st = hfsb_json_parse(all, NULL, &doc, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_check_names(doc.root, choice->only, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_pick(doc.root, choice, list, err);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- tools of the program's own ---- */
+
+static hfsb_status hfsbi_mcp_check_name(const char *name, hfsb_str list,
+                                        hfsb_err *err) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz0123456789_-";
+    size_t            n = name ? strlen(name) : 0;
+    if (n == 0 || n > 64 || strspn(name, allowed) != n) {
+        hfsbi_fail(err, HFSB_ARG, 0,
+                   "The name of a tool must have 1 to 64 letters, digits, _ "
+                   "and -, not \"");
+        hfsbi_err_quote(err, hfsb_cstr(name), 80);
+        hfsbi_err_add(err, "\".");
+        return HFSB_ARG;
+    }
+    if (!hfsbi_mcp_lists(list, hfsb_cstr(name))) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0, "There is a tool \"%s\" already.",
+                      name);
+}
+
+/* Parses a text of the program's that must be a JSON object. */
+static hfsb_status hfsbi_mcp_read_object(const char *tool, const char *what,
+                                         const char *text, hfsb_json_doc *doc,
+                                         hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st = hfsb_json_parse(hfsb_cstr(text), NULL, doc, &why);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "A tool");
+    if (st != HFSB_OK)
+        return hfsbi_fail(err, HFSB_ARG, 0, "The %s of \"%s\": %s", what, tool,
+                          why.msg);
+    if (hfsb_json_type_of(doc->root) == HFSB_JSON_OBJECT) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "The %s of \"%s\" must be a JSON object, not %s.", what,
+                      tool, hfsb_json_type_name(hfsb_json_type_of(doc->root)));
+}
+
+static void hfsbi_mcp_write_tool(const hfsb_mcp_tool   *tool,
+                                 const hfsb_json_value *schema,
+                                 const hfsb_json_value *hints,
+                                 hfsb_json_writer      *w) {
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "name", hfsb_cstr(tool->name));
+    if (tool->title) hfsbi_put_member_str(w, "title", hfsb_cstr(tool->title));
+    if (tool->description)
+        hfsbi_put_member_str(w, "description", hfsb_cstr(tool->description));
+    hfsb_json_put_key(w, HFSB_LIT("inputSchema"));
+    hfsb_json_put_value(w, schema);
+    hfsb_json_put_key(w, HFSB_LIT("annotations"));
+    hfsb_json_put_value(w, hints);
+    hfsb_json_put_end(w);
+}
+
+static hfsb_status hfsbi_mcp_add_definition(const hfsb_mcp_tool   *tool,
+                                            const hfsb_json_value *schema,
+                                            const hfsb_json_value *hints,
+                                            hfsb_buf *list, hfsb_err *err) {
+    hfsb_buf         more = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    more.alloc = list->alloc;
+    st = hfsb_buf_append_byte(&more, ',');
+    hfsb_json_writer_init(&w, &more, NULL);
+    hfsbi_mcp_write_tool(tool, schema, hints, &w);
+    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, NULL);
+    if (st == HFSB_OK) st = hfsbi_mcp_join(list, hfsb_buf_str(&more));
+    hfsb_buf_free(&more);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "A tool");
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool *tool,
+                                      hfsb_buf *list, hfsb_err *err) {
+    const char *schema = tool->schema
+                             ? tool->schema
+                             : "{\"type\":\"object\",\"properties\":{},"
+                               "\"additionalProperties\":false}";
+    const char *hints =
+        tool->annotations ? tool->annotations : "{\"readOnlyHint\":false}";
+    hfsb_json_doc shape = HFSB_INIT, doc = HFSB_INIT;
+    hfsb_status st = hfsbi_mcp_check_name(tool->name, hfsb_buf_str(list), err);
+    shape.alloc = doc.alloc = list->alloc;
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_read_object(tool->name, "schema", schema, &shape, err);
+    /* hosts drop a server one of whose schemas has another type */
+    if (st == HFSB_OK &&
+        !hfsb_str_equal(
+            hfsb_json_str(hfsb_json_get(shape.root, "type"), HFSB_LIT("")),
+            HFSB_LIT("object")))
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "The schema of \"%s\" must have \"type\": "
+                        "\"object\".",
+                        tool->name);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_mcp_read_object(tool->name, "annotations", hints, &doc, err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_add_definition(tool, shape.root, doc.root, list, err);
+    hfsb_json_free(&shape);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- whether there is one ---- */
+
+/* Behind the string that begins at `at`, with its quote; *inside is what is
+   between the quotes, not decoded. */
+static size_t hfsbi_mcp_skip_string(hfsb_str s, size_t at, hfsb_str *inside) {
+    size_t from = ++at;
+    while (at < s.len && s.ptr[at] != '"') at += s.ptr[at] == '\\' ? 2 : 1;
+    *inside = hfsb_str_slice(s, from, at);
+    return at + 1;
+}
+
+/* The text is walked as it is, without memory, for this is asked in every
+   call: a key "name" of an object in the array, and the string behind it.
+   Names have no escapes. */
+HFSBI_FN bool hfsbi_mcp_lists(hfsb_str list, hfsb_str name) {
+    size_t   depth = 0, at = 0;
+    bool     key = false; /* the last string was "name" */
+    hfsb_str text;
+    while (at < list.len) {
+        switch (list.ptr[at]) {
+        case '"':
+            at = hfsbi_mcp_skip_string(list, at, &text);
+            if (depth != 2) continue;
+            if (key && hfsb_str_equal(text, name)) return true;
+            key = at < list.len && list.ptr[at] == ':' &&
+                  hfsb_str_equal(text, HFSB_LIT("name"));
+            continue;
+        case '{':
+        case '[': depth++; break;
+        case '}':
+        case ']': depth--; break;
+        default: break;
+        }
+        at++;
+    }
+    return false;
+}

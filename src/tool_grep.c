@@ -1,0 +1,318 @@
+/* tool_grep.c - grep: lines of files by a pattern. Depends on: regex, search,
+   search_lines. */
+#include "search_lines.h"
+
+enum {
+    HFSBI_GREP_LIMIT = 200,
+    HFSBI_GREP_MOST = 10000,
+    HFSBI_GREP_CONTEXT = 20,
+    HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
+};
+
+typedef struct hfsbi_grep {
+    hfsbi_finder       finder;
+    hfsbi_hits         lines;
+    hfsb_str           pattern, path, files_like;
+    hfsb_glob         *include;
+    bool               include_names; /* it has no slash */
+    size_t             limit;
+    unsigned long long searched, files, matches;
+    size_t             binary, unreadable;
+    unsigned long long shown; /* files that were */
+    bool               full, partly;
+    long long          full_since;
+} hfsbi_grep;
+
+/* ---- one file ---- */
+
+/* "path" or "path:12" */
+static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
+    hfsb_buf  *out = g->lines.out;
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
+        g->full = true;
+        return HFSB_OK;
+    }
+    g->shown++;
+    if (out->len) hfsbi_put_byte(&sink, '\n');
+    hfsbi_put_shown(&sink, g->lines.folder);
+    hfsbi_put_shown(&sink, g->lines.path);
+    if (g->lines.mode == HFSBI_GREP_COUNT)
+        hfsbi_putf(&sink, ":%llu", g->lines.matches);
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
+                                   unsigned long long size) {
+    hfsbi_hits *l = &g->lines;
+    hfsb_status st = hfsbi_hits_run(l, fd, size);
+    if (st == HFSB_IO) {
+        g->unreadable++;
+        st = HFSB_OK;
+    }
+    if (l->binary) g->binary++;
+    else g->searched++;
+    if (l->matches) g->files++;
+    g->matches += l->matches;
+    if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
+        st = hfsbi_grep_file_line(g);
+    g->full = g->full || l->full;
+    if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
+    if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
+        g->partly = g->finder.stop = true;
+    return st;
+}
+
+static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_grep *g = (hfsbi_grep *)user;
+    if (entry->type == HFSBI_ENTRY_FOLDER)
+        return !g->include || g->include_names ||
+               hfsb_glob_enters(g->include, entry->path);
+    if (entry->type != HFSBI_ENTRY_FILE) return false;
+    return !g->include ||
+           hfsb_glob_match(g->include, g->include_names
+                                           ? hfsb_cstr(entry->name)
+                                           : entry->path);
+}
+
+static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_grep *g = (hfsbi_grep *)user;
+    struct stat at;
+    hfsb_status st;
+    int         fd;
+    if (entry->type != HFSBI_ENTRY_FILE) return HFSB_OK;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &at);
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ELOOP) g->unreadable++;
+        return HFSB_OK;
+    }
+    g->lines.path = entry->path;
+    st = hfsbi_grep_file(g, fd, (unsigned long long)at.st_size);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* The path is that of a file. */
+static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
+    hfsbi_spot *spot = &g->finder.spot;
+    hfsb_status st;
+    int         fd;
+    st = hfsbi_spot_open(g->finder.place, g->path, spot, &fd, err);
+    if (st != HFSB_OK) return st;
+    g->lines.path = g->path;
+    g->lines.folder = hfsb_str_make("", 0);
+    st = hfsbi_grep_file(g, fd, (unsigned long long)spot->st.st_size);
+    if (st == HFSB_OK && g->unreadable)
+        st = hfsbi_path_fail(g->finder.place, g->path, errno, "read", err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* ---- the result ---- */
+
+static const char *hfsbi_plural(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+
+/* What was passed over, behind the number of files searched. */
+static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsbi_sink *sink) {
+    if (g->binary)
+        hfsbi_putf(sink, ", %zu binary file%s skipped", g->binary,
+                   hfsbi_plural(g->binary));
+    if (g->unreadable)
+        hfsbi_putf(sink, ", %zu file%s could not be read", g->unreadable,
+                   hfsbi_plural(g->unreadable));
+}
+
+static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
+    hfsbi_sink sink = hfsbi_sink_begin(g->lines.out);
+    hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
+               hfsbi_plural(g->searched));
+    hfsbi_grep_put_rest(g, &sink);
+    if (g->finder.ignored)
+        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
+                          "includes it");
+    hfsbi_put_byte(&sink, ')');
+    return hfsbi_sink_end(&sink);
+}
+
+/* How much there is, when that is not what is shown. */
+static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
+    const char *more = g->partly || g->finder.late ? "at least " : "";
+    if (!g->full) return HFSB_OK;
+    if (g->lines.mode != HFSBI_GREP_CONTENT)
+        return hfsbi_finder_note(call,
+                                 "(first %llu of %s%llu files with matches; "
+                                 "narrow pattern, path or include)",
+                                 g->shown, more, g->files);
+    return hfsbi_finder_note(
+        call,
+        "(first %llu of %s%llu matching lines in %llu files; narrow pattern, "
+        "path or include, or use mode=files)",
+        g->lines.printed, more, g->matches, g->files);
+}
+
+static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
+    hfsb_status st = HFSB_OK;
+    if (!g->files) st = hfsbi_grep_none(g);
+    if (st == HFSB_OK) st = hfsbi_grep_footer(call, g);
+    if (st == HFSB_OK && g->lines.bad_utf8)
+        st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
+                                     "\xEF\xBF\xBD)");
+    if (st == HFSB_OK && g->files && g->unreadable)
+        st = hfsbi_finder_note(call, "(%zu file%s could not be read)",
+                               g->unreadable, hfsbi_plural(g->unreadable));
+    if (st == HFSB_OK)
+        st = hfsbi_finder_result(
+            call, &g->finder,
+            g->lines.mode == HFSBI_GREP_FILES ? g->files : g->matches,
+            g->full);
+    return st;
+}
+
+/* ---- the arguments ---- */
+
+/* "*.c,*.h" is what "{*.c,*.h}" means. */
+static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
+                                      hfsb_str include, hfsb_err *err) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    bool        list = hfsb_str_find_byte(include, ',') != HFSB_NPOS &&
+                hfsb_str_find_byte(include, '{') == HFSB_NPOS;
+    if (!include.len) return HFSB_OK;
+    text.alloc = *alloc;
+    while (hfsb_str_starts(include, HFSB_LIT("./")))
+        include = hfsb_str_slice(include, 2, include.len);
+    if (list) st = hfsb_buf_append_byte(&text, '{');
+    if (st == HFSB_OK) st = hfsb_buf_append(&text, include);
+    if (st == HFSB_OK && list) st = hfsb_buf_append_byte(&text, '}');
+    if (st == HFSB_OK)
+        st = hfsb_glob_open(hfsb_buf_str(&text), alloc, &g->include, err);
+    g->include_names = hfsb_str_find_byte(include, '/') == HFSB_NPOS;
+    hfsb_buf_free(&text);
+    if (st == HFSB_ARG || st == HFSB_LIMIT) hfsbi_err_add(err, " (include)");
+    return st;
+}
+
+static hfsb_status hfsbi_grep_read_mode(hfsb_call *call, hfsbi_hits *l,
+                                        hfsb_err *err) {
+    static const struct {
+        const char     *name;
+        hfsbi_grep_mode mode;
+    } list[] = {{"content", HFSBI_GREP_CONTENT},
+                {"files", HFSBI_GREP_FILES},
+                {"files_with_matches", HFSBI_GREP_FILES},
+                {"count", HFSBI_GREP_COUNT}};
+    hfsb_str    mode = HFSB_INIT;
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "mode", false, &mode, err);
+    size_t i;
+    if (st != HFSB_OK || !mode.len) return st;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (hfsb_str_equal(mode, hfsb_cstr(list[i].name))) {
+            l->mode = list[i].mode;
+            return HFSB_OK;
+        }
+    hfsbi_fail(err, HFSB_ARG, 0, "mode must be content, files or count, not ");
+    hfsbi_err_quote(err, mode, 40);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_grep_arguments(hfsb_call *call, hfsbi_grep *g,
+                                        hfsb_regex_opts *how, hfsb_err *err) {
+    const hfsb_json_value *args = call->arguments;
+    long long              context = 0;
+    hfsb_status            st;
+    st = hfsb_json_arg_str(args, "pattern", true, &g->pattern, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(args, "path", false, &g->path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(args, "include", false, &g->files_like, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "literal", false, &how->literal, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "ignore_case", false, &how->ignore_case,
+                                err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(args, "context", false, &context, err);
+    if (st == HFSB_OK && context < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "context must be a number of lines from 0 to %d, "
+                          "not %lld.",
+                          HFSBI_GREP_CONTEXT, context);
+    if (context > HFSBI_GREP_CONTEXT) context = HFSBI_GREP_CONTEXT;
+    g->lines.context = (size_t)context;
+    return st == HFSB_OK ? hfsbi_grep_read_mode(call, &g->lines, err) : st;
+}
+
+/* The pattern, or words that help to write a better one. */
+static hfsb_status
+hfsbi_grep_pattern(hfsbi_grep *g, const hfsb_regex_opts *how, hfsb_err *err) {
+    hfsb_status st;
+    if (!g->pattern.len)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The pattern is empty.");
+    if (hfsb_str_find_byte(g->pattern, '\n') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The pattern has a line feed in it, but lines are "
+                          "searched one by one: give a part that is on one "
+                          "line, and context for the lines around it.");
+    st = hfsb_regex_open(g->pattern, how, &g->lines.regex, err);
+    if (st == HFSB_ARG && !how->literal)
+        hfsbi_err_add(err, " To search for the text as it stands set "
+                           "literal=true.");
+    return st;
+}
+
+/* ---- the tool ---- */
+
+static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
+                                  hfsb_err *err) {
+    hfsbi_finder *f = &g->finder;
+    hfsb_status   st;
+    f->sorted = true;
+    f->wants = hfsbi_grep_wants;
+    f->visit = hfsbi_grep_visit;
+    f->user = g;
+    g->lines.folder = hfsb_buf_str(&f->shown);
+    g->lines.left = g->limit;
+    g->lines.out = &call->result.output;
+    st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
+                                     : hfsbi_grep_one(g, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_grep_result(call, g);
+}
+
+static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
+                                    hfsb_err *err) {
+    hfsb_regex_opts how = HFSB_INIT;
+    hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
+    if (st != HFSB_OK) return st;
+    how.alloc = call->tools->alloc;
+    st = hfsbi_grep_pattern(g, &how, err);
+    if (st == HFSB_OK)
+        st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    st = hfsbi_finder_arguments(call, &g->finder, g->path, &g->limit,
+                                HFSBI_GREP_MOST, err);
+    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_grep_run(call, g, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
+    hfsbi_grep  g;
+    hfsb_status st;
+    memset(&g, 0, sizeof g);
+    g.limit = HFSBI_GREP_LIMIT;
+    g.lines.window.alloc = call->tools->alloc;
+    g.finder.spot.dir = -1;
+    st = hfsbi_grep_begin(call, &g, err);
+    hfsbi_finder_close(&g.finder);
+    hfsb_glob_close(g.include);
+    hfsb_regex_close(g.lines.regex);
+    hfsb_buf_free(&g.lines.window);
+    return st;
+}

@@ -1,0 +1,495 @@
+#!/bin/sh
+# `hfsb mcp`: messages on standard input and output, and nothing else there;
+# its end, with nothing left running; with --sandbox-tools against the fake Hub
+# (tests/fake_hub.c, built here): the Space is made, used, and deleted at each
+# kind of end.
+# A shell that was started with signals ignored cannot undo that itself.
+if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
+    SIGNALS_SET=1 exec env --default-signal sh "$0" "$@"
+fi
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+[ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
+    { echo "skipped: no python3"; exit 77; }
+if [ -n "$(find tests/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
+    [ ! -x build/fake_hub ]; then
+    ${CC:-cc} -I. -o build/fake_hub tests/fake_hub.c -pthread || exit 1
+fi
+hfsb=$PWD/build/hfsb fake=$PWD/build/fake_hub
+top=$(mktemp -d) || exit 1
+pids='' checks=0 failed=0
+end() {
+    exec 8>&- 9>&-
+    for p in $pids; do
+        kill "$p" 2>/dev/null
+        wait "$p" 2>/dev/null
+    done
+    rm -rf "$top"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+cd "$top" || exit 1
+for v in HF_HOME HF_TOKEN_PATH HUGGING_FACE_HUB_TOKEN HF_HUB_OFFLINE \
+    TRANSFORMERS_OFFLINE HUGGINGFACE_CO_STAGING HF_HUB_DISABLE_IMPLICIT_TOKEN \
+    SANDBOX_API_TOKEN HFSB_SANDBOX HF_TOKEN XDG_CACHE_HOME http_proxy \
+    all_proxy ALL_PROXY; do
+    unset $v
+done
+HOME=$top XDG_STATE_HOME=$top/state XDG_CONFIG_HOME=$top/config
+export HOME XDG_STATE_HOME XDG_CONFIG_HOME
+config=$top/config/hfsb/config.json
+
+same() { # WHAT IS WANT
+    checks=$((checks + 1))
+    [ "$2" = "$3" ] && return
+    failed=$((failed + 1))
+    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
+}
+
+has() { # WHAT TEXT PART
+    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
+    same "$1 says \"$3\" (in: $2)" $part yes
+}
+
+hasnt() { # WHAT TEXT PART
+    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
+    same "$1 says nothing of \"$3\" (in: $2)" $part no
+}
+
+# below WHAT NUMBER MOST
+below() {
+    if [ "$2" -lt "$3" ]; then state=yes; else state="no: $2"; fi
+    same "$1: less than $3" "$state" yes
+}
+
+value() { # TEXT PYTHON: of the JSON text as x
+    printf %s "$1" | "$python" -ISc "import json, sys
+x = json.load(sys.stdin)
+print($2)"
+}
+
+until_true() { # COMMAND...: for ten seconds at most
+    tries=0
+    until "$@" 2>/dev/null || [ $tries -ge 200 ]; do
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+}
+
+now_ms() {
+    case $(date +%N) in
+    *[!0-9]* | '') "$python" -ISc 'import time; print(int(time.time() * 1000))' ;;
+    *) date +%s%3N ;;
+    esac
+}
+
+# ---- messages
+
+hello='{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+call() { # ID TOOL ARGUMENTS
+    printf '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"%s","arguments":%s}}\n' "$1" "$2" "$3"
+}
+
+list='{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+
+# piped OPTIONS...: all of .in at once; $err, $status. Input that ends
+# ends what has not been answered, so that it stays open until the answers are
+# there: as many as there are lines with an id.
+piped() {
+    lines=$(grep -c '"id"' .in)
+    : > .out
+    (
+        cat .in
+        until_true sh -c "[ \$(grep -c . .out) -ge $lines ]"
+    ) | "$hfsb" mcp "$@" > .out 2> .err
+    status=$?
+    err=$(cat .err)
+}
+
+of() { # ID PYTHON: of the answer with that id, as x; its result is r, and its
+       # texts are t
+    "$python" -ISc 'import json, sys
+for line in open(".out"):
+    x = json.loads(line)
+    if x.get("id") == json.loads(sys.argv[1]) and "method" not in x:
+        r = x.get("result", {})
+        t = "".join(b.get("text", "") for b in r.get("content", []))
+        print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+not_messages() { # how many lines are none
+    "$python" -ISc 'import json
+n = 0
+for line in open(".out"):
+    try: n += json.loads(line).get("jsonrpc") != "2.0" or line[-1] != "\n"
+    except ValueError: n += 1
+print(n)'
+}
+
+default=
+! env --default-signal=INT true 2>/dev/null || default='env --default-signal=INT'
+
+# ---- a session that stays open: begin OPTIONS..., say, answered ID, finish
+begin() {
+    rm -f in
+    mkfifo in
+    : > .out
+    # shellcheck disable=SC2086 # what a shell starts so ignores SIGINT
+    $default "$hfsb" mcp "$@" < in > .out 2> .err 9>&- &
+    server=$!
+    pids="$server $pids"
+    exec 8> in
+    say "$hello"
+}
+
+say() { printf '%s\n' "$1" >&8; }
+
+answered() { until_true grep -q "^{.*\"id\":$1[,}]" .out; }
+
+# Waits for its end, whatever the input does: $status, and $took milliseconds.
+gone() {
+    (sleep 10 && kill -KILL "$server") 8>&- 9>&- > /dev/null 2>&1 &
+    killer=$!
+    wait "$server"
+    status=$?
+    took=$(($(now_ms) - began))
+    kill $killer
+    wait $killer 2>/dev/null
+}
+
+finish() { # the input ends
+    began=$(now_ms)
+    exec 8>&-
+    gone
+}
+
+running() { # how many processes have it in their command line
+    grep -l -a -e "$1" /proc/[0-9]*/cmdline 2>/dev/null | while read -r f; do
+        pid=${f#/proc/} pid=${pid%/cmdline}
+        case $(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null) in
+        Z | '') ;;
+        *) echo "$pid" ;;
+        esac
+    done | grep -c .
+}
+
+# ---- the command line
+"$hfsb" mcp --help > .out 2> .err
+same 'help' $? 0
+has help "$(cat .out)" 'hfsb mcp [OPTIONS]'
+same 'help is not too wide' "$(awk 'length > 78' .out)" ''
+for words in --nonsense word '--patience x' '--root . --sandbox-tools'; do
+    # shellcheck disable=SC2086
+    "$hfsb" mcp $words < /dev/null > .out 2> .err
+    same "mcp $words" $? 2
+    has "mcp $words" "$(cat .err)" 'Try: hfsb mcp --help'
+    same "mcp $words: stdout" "$(cat .out)" ''
+done
+for words in '--root nowhere' '--work-dir nowhere' '--tools bash,nonsense'; do
+    # shellcheck disable=SC2086
+    "$hfsb" mcp $words < /dev/null > .out 2> .err
+    same "mcp $words" $? 1
+    has "mcp $words" "$(cat .err)" "hfsb: "
+    has "mcp $words" "$(cat .err)" "${words##*[ ,]}"
+    same "mcp $words: stdout" "$(cat .out)" ''
+done
+
+# ---- a whole session through a pipe
+printf 'one\ntwo\n' > f
+{
+    echo "$hello"
+    echo "$list"
+    call 2 bash '{"command":"echo out; echo err >&2; pwd"}'
+    call 3 read '{"path":"f"}'
+    call '"a"' nonsense '{}'
+} > .in
+piped
+same 'pipe: exit status' $status 0
+same 'pipe: stderr' "$err" ''
+same 'pipe: lines' "$(grep -c . .out)" 5
+same 'pipe: not messages' "$(not_messages)" 0
+same 'pipe: version' "$(of 0 'r["protocolVersion"]')" 2025-06-18
+same 'pipe: bash' "$(of 2 't')" "out
+$(pwd -P)
+err"
+same 'pipe: read' "$(of 3 't')" "$(printf '1\tone\n2\ttwo')"
+same 'pipe: no such tool' "$(of '"a"' 'x["error"]["code"]')" -32602
+names=$(of 1 '" ".join(d["name"] for d in r["tools"])')
+for tool in bash bash_output bash_input kill read write edit multi_edit \
+    apply_patch plan_tool; do
+    has tools " $names " " $tool "
+done
+for tool in exists sandbox_create hf_jobs; do
+    hasnt tools " $names " " $tool "
+done
+"$hfsb" mcp < .in > .out 2> .err # from a file: its end ends what runs
+same 'file: exit status' $? 0
+same 'file: not messages' "$(not_messages)" 0
+same 'file: version' "$(of 0 'r["protocolVersion"]')" 2025-06-18
+"$hfsb" mcp < /dev/null > .out 2> .err
+same 'no input: exit status' $? 0
+same 'no input: stdout and stderr' "$(cat .out .err)" ''
+"$hfsb" mcp <&- > .out 2> .err
+same 'closed input: exit status' $? 0
+"$hfsb" mcp < .in >&- 2> .err
+same 'closed output: exit status' $? 0
+
+# ---- which tools
+{
+    echo "$hello"
+    echo "$list"
+    call 2 bash '{"command":"touch made"}'
+    call 3 write '{"path":"made","content":"x"}'
+    call 4 read '{"path":"f"}'
+} > .in
+piped --read-only
+names=$(of 1 '" ".join(d["name"] for d in r["tools"])')
+for tool in bash write edit multi_edit apply_patch kill; do
+    hasnt 'read-only' " $names " " $tool "
+done
+has 'read-only' " $names " ' read '
+same 'read-only: bash' "$(of 2 'x["error"]["code"]')" -32602
+same 'read-only: write' "$(of 3 'x["error"]["code"]')" -32602
+same 'read-only: nothing happened' "$(cat made 2>/dev/null && echo made)" ''
+same 'read-only: read' "$(of 4 't')" "$(printf '1\tone\n2\ttwo')"
+piped --tools read,bash
+same 'tools' "$(of 1 'sorted(d["name"] for d in r["tools"])')" "['bash', 'read']"
+same 'tools: another' "$(of 3 'x["error"]["code"]')" -32602
+same 'tools: bash' "$(ls made)" made
+
+# ---- a root
+mkdir -p root/sub
+echo inside > root/sub/g
+{
+    echo "$hello"
+    call 1 read '{"path":"sub/g"}'
+    call 2 read "{\"path\":\"$(pwd -P)/f\"}"
+    call 3 read '{"path":"../f"}'
+    call 4 bash '{"command":"pwd"}'
+    call 5 write '{"path":"new","content":"x"}'
+} > .in
+piped --root root
+same 'root: inside' "$(of 1 't')" "$(printf '1\tinside')"
+same 'root: outside' "$(of 2 'r["isError"]')" True
+same 'root: above' "$(of 3 'r["isError"]')" True
+same 'root: commands begin there' "$(of 4 't')" "$(pwd -P)/root"
+same 'root: written' "$(cat root/new)" x
+piped --work-dir root/sub
+same 'work-dir: read' "$(of 3 'r["isError"]')" True
+same 'work-dir: bash' "$(of 4 't')" "$(pwd -P)/root/sub"
+same 'work-dir: written' "$(cat root/sub/new)" x
+
+# ---- commands do not reach the messages
+{
+    echo "$hello"
+    call 1 bash '{"command":"cat; echo end"}'
+    call 2 bash '{"command":"echo noise; echo noise >&2; echo noise > /dev/tty; echo noise > /dev/stdout; echo noise > /proc/$PPID/fd/1"}'
+    call 3 bash '{"command":"for i in 3 4 5 6 7 8 9; do echo noise >&$i; done; ls /proc/self/fd"}'
+    call 4 bash '{"command":"python3 -c \"import sys; print(repr(sys.stdin.read()))\""}'
+} > .in
+piped
+same 'noise: lines' "$(grep -c . .out)" 5
+same 'noise: not messages' "$(not_messages)" 0
+same 'noise: stdin is empty' "$(of 1 't')" end
+same 'noise: stdin is empty for python' "$(of 4 't')" "''"
+same 'noise: no descriptor of ours' "$(of 3 '[w for w in t.split() if w.isdigit() and int(w) > 3]')" '[]'
+
+# ---- patience
+begin --patience 0.3
+say "$(call 1 bash '{"command":"echo begun; sleep 1; echo ended"}')"
+answered 1
+same 'patience: begun' "$(of 1 '"begun" in t and "ended" not in t')" True
+job=$(of 1 '__import__("re").search(r"job ([\w.-]+\w)", t).group(1)')
+say "$(call 2 bash_output "{\"id\":\"$job\",\"wait_ms\":5000}")"
+answered 2
+say "$(call 3 bash_output "{\"id\":\"$job\",\"wait_ms\":5000}")"
+answered 3
+finish
+same 'patience: exit status' $status 0
+same 'patience: not messages' "$(not_messages)" 0
+
+# ---- the end, with nothing left running; the marks are in the command lines
+mark=7$$
+busy="sleep 1000.$mark & (trap '' TERM; sleep 1001.$mark; sleep 1002.$mark) & setsid sleep 1003.$mark & exec sleep 1004.$mark"
+daemon="(setsid env -i sleep 1005.$mark > /dev/null 2>&1 &)"
+left() { # WHAT: how it ended
+    same "$1: exit status" $status 0
+    below "$1: milliseconds" $took 1000
+    same "$1: nothing is left" "$(running "100[0-9][.]$mark")" 0
+    same "$1: not messages" "$(not_messages)" 0
+    same "$1: stderr" "$(cat .err)" ''
+}
+there() { # N: so many of the marked processes
+    until_true sh -c "[ \$(grep -l -a -e '^sleep.100[0-9][.]$mark' /proc/[0-9]*/cmdline 2>/dev/null | grep -c .) -ge $1 ]"
+}
+for how in EOF TERM HUP ${default:+INT}; do
+    begin
+    say "$(call 1 bash "{\"command\":\"$busy\"}")"
+    say "$(call 2 bash "{\"command\":\"sleep 1006.$mark\",\"background\":true}")"
+    say "$(call 3 bash "{\"command\":\"$daemon\"}")"
+    answered 2
+    answered 3
+    there 6
+    same "$how: all run" "$(running "100[0-9][.]$mark" | sed 's/^[6-9]$/yes/')" yes
+    if [ $how = EOF ]; then
+        finish
+    else
+        began=$(now_ms)
+        kill -$how "$server"
+        gone
+    fi
+    left $how
+done
+# quick answers are not lost by the end
+{
+    echo "$hello"
+    call 1 bash '{"command":"echo quick"}'
+} > .in
+began=$(now_ms)
+"$hfsb" mcp < .in > .out 2> .err
+took=$(($(now_ms) - began))
+below 'end behind a call: milliseconds' $took 1000
+
+# ---- in a sandbox
+mkdir -p place "${config%/*}"
+printf '{"work_dir":"%s"}' "$top/place" > "$config"
+"$hfsb" mcp --sandbox-tools < /dev/null > .out 2> .err
+same 'sandbox: no token' $? 1
+has 'sandbox: no token' "$(cat .err)" 'set HF_TOKEN'
+same 'sandbox: no token: stdout' "$(cat .out)" ''
+mkfifo keep
+"$fake" --mode embed --prompt --work-dir "$top/place" < keep > fake.out \
+    2> fake.err &
+pids="$pids $!"
+exec 9> keep
+until_true test -s fake.out
+read -r HF_ENDPOINT HFSB_SPACE_URL < fake.out
+HF_TOKEN=hf_goodtoken
+export HF_ENDPOINT HFSB_SPACE_URL HF_TOKEN
+
+hub() { # METHOD PATH [BODY]: the fake Hub's own door
+    "$python" -ISc 'import socket, sys
+at, method, path, body = sys.argv[1:]
+s = socket.create_connection(at.rsplit("/", 1)[1].split(":"))
+s.sendall(("%s /_fake/%s HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: "
+    "application/json\r\nContent-Length: %d\r\n\r\n%s" % (method, path,
+    len(body), body)).encode())
+print(s.makefile("rb").read().split(b"\r\n\r\n", 1)[1].decode())' \
+        "$HF_ENDPOINT" "$1" "$2" "${3-}"
+}
+spaces() { value "$(hub GET spaces)" 'len(x)'; }
+spaces_are() { [ "$(spaces)" = "$1" ]; }
+
+begin --sandbox-tools
+until_true spaces_are 1
+same 'sandbox: made at once' "$(spaces)" 1
+say "$list"
+say "$(call 2 bash '{"command":"pwd; echo x > made_there"}')"
+say "$(call 3 write '{"path":"g","content":"one\ntwo\n"}')"
+answered 3
+say "$(call 4 edit '{"path":"g","old_str":"two","new_str":"2"}')"
+answered 4
+say "$(call 5 read '{"path":"g"}')"
+say "$(call 6 plan_tool '{"todos":[{"id":"1","content":"a","status":"pending"}]}')"
+say "$(call 7 bash '{"command":"sleep 30","background":true}')"
+say "$(call 8 bash '{"command":"exit 3"}')"
+for id in 1 2 5 6 7 8; do answered $id; done
+names=$(of 1 '" ".join(d["name"] for d in r["tools"])')
+for tool in bash read write edit plan_tool sandbox_create; do
+    has 'sandbox: tools' " $names " " $tool "
+done
+same 'sandbox: bash' "$(of 2 't')" "$top/place"
+same 'sandbox: it was there' "$(cat place/made_there)" x
+same 'sandbox: edit' "$(of 4 'r["isError"] if "isError" in r else False')" False
+same 'sandbox: read' "$(of 5 't')" "$(printf '1\tone\n2\t2')"
+same 'sandbox: it is there' "$(cat place/g)" "$(printf 'one\n2')"
+same 'sandbox: a plan' "$(of 6 'r.get("isError", False)')" False
+has 'sandbox: background' "$(of 7 't')" 'background'
+has 'sandbox: exit status' "$(of 8 't')" 'Exit code 3'
+# other hardware: the first one goes
+say "$(call 9 sandbox_create '{"hardware":"cpu-upgrade"}')"
+answered 9
+has 'sandbox_create' "$(of 9 't')" 'cpu-upgrade'
+until_true spaces_are 1
+same 'sandbox_create: one Space' "$(spaces)" 1
+say "$(call 10 bash '{"command":"echo again"}')"
+answered 10
+same 'sandbox_create: used' "$(of 10 't')" again
+same 'sandbox: stderr' "$(cat .err)" ''
+finish
+same 'sandbox, EOF: exit status' $status 0
+below 'sandbox, EOF: milliseconds' $took 2000
+until_true spaces_are 0
+same 'sandbox, EOF: no Space is left' "$(spaces)" 0
+same 'sandbox: not messages' "$(not_messages)" 0
+
+for how in TERM HUP KILL ${default:+INT}; do
+    begin --sandbox-tools
+    say "$(call 1 bash '{"command":"echo ready"}')"
+    answered 1
+    same "sandbox, $how: ready" "$(of 1 't')" ready
+    say "$(call 2 bash "{\"command\":\"sleep 900\"}")"
+    began=$(now_ms)
+    kill -$how "$server"
+    gone
+    case $how in
+    KILL) same "sandbox, $how: exit status" $status 137 ;;
+    *) same "sandbox, $how: exit status" $status 0 ;;
+    esac
+    below "sandbox, $how: milliseconds" $took 2000
+    until_true spaces_are 0 # the input is open yet
+    same "sandbox, $how: no Space is left" "$(spaces)" 0
+    exec 8>&-
+done
+
+# the host does not wait for the Hub: the first try to delete fails, the second
+# is a second later
+hub POST fault '{"method":"DELETE","path":"/api/repos/delete","status":500}' > /dev/null
+begin --sandbox-tools
+say "$(call 1 bash '{"command":"echo ready"}')"
+answered 1
+finish
+below 'slow delete: milliseconds' $took 900
+same 'slow delete: it is there yet' "$(spaces)" 1
+until_true spaces_are 0
+same 'slow delete: no Space is left' "$(spaces)" 0
+hub DELETE fault > /dev/null
+
+# an end while it is being made; and patience while it starts
+hub POST stages '{"stages":"BUILDING"}' > /dev/null
+begin --sandbox-tools --patience 0.3
+until_true spaces_are 1
+say "$(call 1 bash '{"command":"echo early"}')"
+answered 1
+same 'starting: an error' "$(of 1 'r["isError"]')" True
+has 'starting' "$(of 1 't')" 'still starting'
+say "$(call 2 sandbox_create '{"hardware":"cpu-upgrade"}')"
+answered 2
+has 'starting: sandbox_create' "$(of 2 't')" 'still being made'
+finish
+same 'starting, EOF: exit status' $status 0
+below 'starting, EOF: milliseconds' $took 2000
+until_true spaces_are 0
+same 'starting, EOF: no Space is left' "$(spaces)" 0
+hub POST stages '{"stages":"RUNNING"}' > /dev/null
+
+# what is configured
+printf '{"work_dir":"%s","tool_runtime":"sandbox"}' "$top/place" > "$config"
+{
+    echo "$hello"
+    call 1 bash '{"command":"pwd"}'
+} > .in
+piped
+same 'configured' "$(of 1 't')" "$top/place"
+until_true spaces_are 0
+same 'configured: no Space is left' "$(spaces)" 0
+"$hfsb" mcp --root . < /dev/null > .out 2> .err
+same 'configured, with a root' $? 2
+same 'never printed: the token' "$(cat .out .err | grep -c hf_goodtoken)" 0
+
+echo "$checks checks of hfsb mcp, $failed failed"
+[ $failed = 0 ]
