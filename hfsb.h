@@ -1085,8 +1085,12 @@ HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 /* POSIX extended regular expressions over UTF-8, matched by an automaton: the
    time is proportional to the text, whatever the pattern. `.` and brackets
    stand for whole characters; a byte that is not UTF-8 is matched by none of
-   them. Besides POSIX: \w \W \s \S \d \D \b \B \< \>, (?:...), and *? +? ??
-   which select the same lines as * + ?. Back-references are refused. */
+   them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
+   \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
+   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets, too,
+   a backslash makes [\w\]] of these, and takes a mark as it is. Letters beyond
+   ASCII count as such, by blocks of scripts. Back-references and look-around
+   are refused. */
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
@@ -1118,9 +1122,11 @@ HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
                               size_t *begin, size_t *end);
 
 /* Patterns for paths with "/" between names: `*` and `?` stay within a name,
-   `**` as a whole name stands for any number of names, also none; [a-z], [!a]
-   and {one,two} as in a shell, nested; `\` takes the next one as it is. A
-   leading dot needs no dot in the pattern. Never backtracks. */
+   `**` as a whole name stands for any number of names, also none (at the end
+   of the pattern for one at least); [a-z], [!a] and {one,two} as in a shell,
+   nested; `\` takes the next one as it is. A leading dot needs no dot in the
+   pattern; `*` takes bytes that are not UTF-8, `?` and brackets do not. Never
+   backtracks. */
 typedef struct hfsb_glob hfsb_glob;
 
 /* As hfsb_regex_open(). */
@@ -14375,15 +14381,15 @@ bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
 
 /* ---- sets of characters ---- */
 
-typedef struct hfsbi_regex_range {
+typedef struct hfsbi_code_range {
     uint32_t low, high;
-} hfsbi_regex_range;
+} hfsbi_code_range;
 
 typedef struct hfsbi_ranges {
-    hfsbi_regex_range *items;
-    size_t       count, cap;
-    hfsb_alloc   alloc;
-    bool         failed; /* no memory: the set is not complete */
+    hfsbi_code_range *items;
+    size_t            count, cap;
+    hfsb_alloc        alloc;
+    bool              failed; /* no memory: the set is not complete */
 } hfsbi_ranges;
 
 HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
@@ -14485,63 +14491,63 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
 /* ---- the tree ---- */
 
-typedef enum hfsbi_tree_kind {
-    HFSBI_TREE_EMPTY,
-    HFSBI_TREE_BYTE,   /* value: one byte */
-    HFSBI_TREE_CHAR,   /* value: a character */
-    HFSBI_TREE_CLASS,  /* value: of the program */
-    HFSBI_TREE_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_TREE_LIST,   /* children one after the other */
-    HFSBI_TREE_EITHER, /* any of the children */
-    HFSBI_TREE_REPEAT  /* the child, min to max times */
-} hfsbi_tree_kind;
+typedef enum hfsbi_pattern_kind {
+    HFSBI_PATTERN_EMPTY,
+    HFSBI_PATTERN_BYTE,   /* value: one byte */
+    HFSBI_PATTERN_CHAR,   /* value: a character */
+    HFSBI_PATTERN_CLASS,  /* value: of the program */
+    HFSBI_PATTERN_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_PATTERN_LIST,   /* children one after the other */
+    HFSBI_PATTERN_EITHER, /* any of the children */
+    HFSBI_PATTERN_REPEAT  /* the child, min to max times */
+} hfsbi_pattern_kind;
 
-#define HFSBI_TREE_MANY 0xFFFFFFFFu /* as max: without end */
+#define HFSBI_PATTERN_MANY 0xFFFFFFFFu /* as max: without end */
 
 /* Children are linked from the last to the first: states are made from the
    end of the pattern to its beginning. */
-typedef struct hfsbi_tree_node {
-    hfsbi_tree_kind kind;
-    uint32_t        value, min, max;
-    uint32_t        child, sibling; /* 0: none */
-} hfsbi_tree_node;
+typedef struct hfsbi_pattern_node {
+    hfsbi_pattern_kind kind;
+    uint32_t           value, min, max;
+    uint32_t           child, sibling; /* 0: none */
+} hfsbi_pattern_node;
 
-typedef struct hfsbi_regex_nodes {
-    hfsbi_program   *program;
-    hfsbi_tree_node *nodes; /* 0 is never a child */
-    size_t           count, cap;
-    hfsbi_ranges     set; /* for one class at a time */
-    bool             fold;
-} hfsbi_regex_nodes;
+typedef struct hfsbi_pattern {
+    hfsbi_program      *program;
+    hfsbi_pattern_node *nodes; /* 0 is never a child */
+    size_t              count, cap;
+    hfsbi_ranges        set; /* for one class at a time */
+    bool                fold;
+} hfsbi_pattern;
 
-HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree, hfsbi_program *program);
-HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree);
+HFSBI_FN void hfsbi_pattern_init(hfsbi_pattern *tree, hfsbi_program *program);
+HFSBI_FN void hfsbi_pattern_free(hfsbi_pattern *tree);
 /* All give a node; 0, and program->status set, when there is no memory. */
-HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
-                                 uint32_t value);
-HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
-                                    uint32_t min, uint32_t max);
+HFSBI_FN uint32_t hfsbi_pattern_add(hfsbi_pattern     *tree,
+                                    hfsbi_pattern_kind kind, uint32_t value);
+HFSBI_FN uint32_t hfsbi_pattern_repeat(hfsbi_pattern *tree, uint32_t child,
+                                       uint32_t min, uint32_t max);
 /* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code);
+HFSBI_FN uint32_t hfsbi_pattern_char(hfsbi_pattern *tree, uint32_t code);
 /* The class of tree->set, which is emptied, or of all other characters; in
    neither case is `never` among them. */
-HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
-                                   uint32_t never);
-HFSBI_FN void     hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
-                                    uint32_t child);
+HFSBI_FN uint32_t hfsbi_pattern_class(hfsbi_pattern *tree, bool negate,
+                                      uint32_t never);
+HFSBI_FN void     hfsbi_pattern_append(hfsbi_pattern *tree, uint32_t list,
+                                       uint32_t child);
 
 /* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree, hfsb_str pattern,
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_pattern *tree, hfsb_str pattern,
                                        uint32_t *root, hfsb_err *err);
 
 typedef struct hfsbi_reader {
-    hfsb_str    text;
-    size_t      at;
-    size_t      depth;
-    hfsbi_regex_nodes *tree;
-    hfsb_err   *err;
-    hfsb_status status;
-    bool        glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+    hfsb_str       text;
+    size_t         at;
+    size_t         depth;
+    hfsbi_pattern *tree;
+    hfsb_err      *err;
+    hfsb_status    status;
+    bool           glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
 } hfsbi_reader;
 
 /* Fails the reader, once. */
@@ -14553,12 +14559,13 @@ HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program    *program,
-                                 const hfsbi_regex_nodes *tree, uint32_t root);
+HFSBI_FN void hfsbi_program_make(hfsbi_program       *program,
+                                 const hfsbi_pattern *tree, uint32_t root);
 /* The longest text that stands in every match, appended to out; *pure when
    it is all there is to match. */
-HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree, uint32_t root,
-                                        hfsb_buf *out, bool *pure);
+HFSBI_FN hfsb_status hfsbi_pattern_literal(const hfsbi_pattern *tree,
+                                           uint32_t root, hfsb_buf *out,
+                                           bool *pure);
 
 /* ---- running it ---- */
 
@@ -14682,20 +14689,20 @@ HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
         set->failed = true;
         return;
     }
-    set->items = (hfsbi_regex_range *)grown;
+    set->items = (hfsbi_code_range *)grown;
     set->items[set->count].low = low;
     set->items[set->count++].high = high;
 }
 
 static int hfsbi_range_order(const void *a, const void *b) {
-    const hfsbi_regex_range *x = (const hfsbi_regex_range *)a;
-    const hfsbi_regex_range *y = (const hfsbi_regex_range *)b;
+    const hfsbi_code_range *x = (const hfsbi_code_range *)a;
+    const hfsbi_code_range *y = (const hfsbi_code_range *)b;
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
 HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
-    hfsbi_regex_range *r = set->items;
-    size_t       i, n = 0;
+    hfsbi_code_range *r = set->items;
+    size_t            i, n = 0;
     if (set->count < 2) return;
     qsort(r, set->count, sizeof *r, hfsbi_range_order);
     for (i = 1; i < set->count; i++) {
@@ -14712,7 +14719,7 @@ HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
     size_t   i, count = set->count;
     uint32_t low = 0;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_regex_range r = set->items[i];
+        hfsbi_code_range r = set->items[i];
         if (r.low > low) hfsbi_ranges_add(set, low, r.low - 1);
         low = r.high + 1;
     }
@@ -14726,7 +14733,7 @@ HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
                                   uint32_t high) {
     size_t i, count = set->count, kept = 0;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_regex_range r = set->items[i];
+        hfsbi_code_range r = set->items[i];
         if (r.high < low || r.low > high) {
             set->items[kept++] = r;
             continue;
@@ -14770,8 +14777,8 @@ HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
 HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
     size_t i, count = set->count;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_regex_range r = set->items[i];
-        uint32_t    c;
+        hfsbi_code_range r = set->items[i];
+        uint32_t         c;
         for (c = r.low; c <= r.high && c < 0x530; c++)
             if (hfsbi_other_case(c) != c)
                 hfsbi_ranges_add(set, hfsbi_other_case(c),
@@ -14783,7 +14790,7 @@ HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
 
 /* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
    less their punctuation where a block has much of it. */
-static const hfsbi_regex_range hfsbi_letters[] = {
+static const hfsbi_code_range hfsbi_letters[] = {
     {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
     {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
     {0x370, 0x374},     {0x376, 0x377},    {0x37A, 0x37D},   {0x37F, 0x37F},
@@ -14804,13 +14811,13 @@ static const hfsbi_regex_range hfsbi_letters[] = {
 
 /* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
    in the C library. */
-static const hfsbi_regex_range hfsbi_blanks[] = {{0x1680, 0x1680}, {0x2000, 0x2006},
-                                           {0x2008, 0x200A}, {0x2028, 0x2029},
-                                           {0x205F, 0x205F}, {0x3000, 0x3000}};
+static const hfsbi_code_range hfsbi_blanks[] = {
+    {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
+    {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 
-#define HFSBI_REGEX_COUNT(table) (sizeof(table) / sizeof(table)[0])
+#define HFSBI_RANGE_COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
+static bool hfsbi_table_has(const hfsbi_code_range *table, size_t count,
                             uint32_t code) {
     size_t low = 0, high = count;
     while (low < high) {
@@ -14825,11 +14832,11 @@ HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
     if (c < 0x80)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                (c >= '0' && c <= '9') || c == '_';
-    return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
+    return hfsbi_table_has(hfsbi_letters, HFSBI_RANGE_COUNT(hfsbi_letters), c);
 }
 
-static void hfsbi_ranges_table(hfsbi_ranges *set, const hfsbi_regex_range *table,
-                               size_t count) {
+static void hfsbi_ranges_table(hfsbi_ranges           *set,
+                               const hfsbi_code_range *table, size_t count) {
     size_t i;
     for (i = 0; i < count; i++)
         hfsbi_ranges_add(set, table[i].low, table[i].high);
@@ -14874,9 +14881,11 @@ static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
     out.alloc = set->alloc;
     hfsbi_ranges_add(&out, 0, 0x9F);
     if (graph)
-        hfsbi_ranges_table(&out, hfsbi_blanks, HFSBI_REGEX_COUNT(hfsbi_blanks));
+        hfsbi_ranges_table(&out, hfsbi_blanks,
+                           HFSBI_RANGE_COUNT(hfsbi_blanks));
     if (punct)
-        hfsbi_ranges_table(&out, hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters));
+        hfsbi_ranges_table(&out, hfsbi_letters,
+                           HFSBI_RANGE_COUNT(hfsbi_letters));
     hfsbi_ranges_sort(&out);
     hfsbi_ranges_negate(&out);
     hfsbi_ranges_table(set, out.items, out.count);
@@ -14893,15 +14902,17 @@ HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
         if (fold) hfsbi_ranges_case(set, !upper);
         return true;
     }
-    for (i = 0; i < HFSBI_REGEX_COUNT(hfsbi_named_classes); i++) {
+    for (i = 0; i < HFSBI_RANGE_COUNT(hfsbi_named_classes); i++) {
         const hfsbi_named *n = &hfsbi_named_classes[i];
         if (!hfsb_str_equal(name, hfsb_cstr(n->name))) continue;
         for (p = n->ascii; *p; p += 2)
             hfsbi_ranges_add(set, (unsigned char)p[0], (unsigned char)p[1]);
         if (n->letters)
-            hfsbi_ranges_table(set, hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters));
+            hfsbi_ranges_table(set, hfsbi_letters,
+                               HFSBI_RANGE_COUNT(hfsbi_letters));
         if (n->blanks)
-            hfsbi_ranges_table(set, hfsbi_blanks, HFSBI_REGEX_COUNT(hfsbi_blanks));
+            hfsbi_ranges_table(set, hfsbi_blanks,
+                               HFSBI_RANGE_COUNT(hfsbi_blanks));
         if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
         if (n->name[0] == 'c') { /* NUL is no bound in a string */
             hfsbi_ranges_add(set, 0, 0);
@@ -14940,8 +14951,8 @@ typedef struct hfsbi_weaver {
 /* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
 static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
                              uint32_t high) {
-    const hfsbi_regex_range *r = w->set->items;
-    size_t             a = 0, b = w->set->count;
+    const hfsbi_code_range *r = w->set->items;
+    size_t                  a = 0, b = w->set->count;
     while (a < b) {
         size_t middle = a + (b - a) / 2;
         if (r[middle].high < low) a = middle + 1;
@@ -15127,31 +15138,31 @@ HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
    Depends on: base, utf8, regex_class. */
 /* ---- the tree ---- */
 
-HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree, hfsbi_program *program) {
+HFSBI_FN void hfsbi_pattern_init(hfsbi_pattern *tree, hfsbi_program *program) {
     memset(tree, 0, sizeof *tree);
     tree->program = program;
     tree->set.alloc = program->alloc;
-    hfsbi_tree_add(tree, HFSBI_TREE_EMPTY, 0);
+    hfsbi_pattern_add(tree, HFSBI_PATTERN_EMPTY, 0);
 }
 
-HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree) {
+HFSBI_FN void hfsbi_pattern_free(hfsbi_pattern *tree) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
     hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
                      sizeof *tree->set.items);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
-                                 uint32_t value) {
-    hfsbi_tree_node *n;
-    void            *grown =
+HFSBI_FN uint32_t hfsbi_pattern_add(hfsbi_pattern     *tree,
+                                    hfsbi_pattern_kind kind, uint32_t value) {
+    hfsbi_pattern_node *n;
+    void               *grown =
         hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
                          tree->count + 1, sizeof *tree->nodes);
     if (!grown) {
         tree->program->status = HFSB_NOMEM;
         return 0;
     }
-    tree->nodes = (hfsbi_tree_node *)grown;
+    tree->nodes = (hfsbi_pattern_node *)grown;
     n = &tree->nodes[tree->count];
     memset(n, 0, sizeof *n);
     n->kind = kind;
@@ -15162,24 +15173,24 @@ HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
 /* True when min and max are those of * + ? or of no repeat at all: then a
    repeat of a repeat is one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
-    return min <= 1 && (max == 1 || max == HFSBI_TREE_MANY);
+    return min <= 1 && (max == 1 || max == HFSBI_PATTERN_MANY);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
-                                    uint32_t min, uint32_t max) {
+HFSBI_FN uint32_t hfsbi_pattern_repeat(hfsbi_pattern *tree, uint32_t child,
+                                       uint32_t min, uint32_t max) {
     uint32_t id;
     if (tree->program->status != HFSB_OK) return 0;
     if (min == 1 && max == 1) return child;
     if (hfsbi_repeat_is_simple(min, max)) {
-        hfsbi_tree_node *n = &tree->nodes[child];
-        if (n->kind == HFSBI_TREE_REPEAT &&
+        hfsbi_pattern_node *n = &tree->nodes[child];
+        if (n->kind == HFSBI_PATTERN_REPEAT &&
             hfsbi_repeat_is_simple(n->min, n->max)) {
             n->min *= min;
             if (max > n->max) n->max = max;
             return child;
         }
     }
-    id = hfsbi_tree_add(tree, HFSBI_TREE_REPEAT, 0);
+    id = hfsbi_pattern_add(tree, HFSBI_PATTERN_REPEAT, 0);
     if (!id) return 0;
     tree->nodes[id].min = min;
     tree->nodes[id].max = max;
@@ -15187,8 +15198,8 @@ HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
     return id;
 }
 
-HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
-                                   uint32_t never) {
+HFSBI_FN uint32_t hfsbi_pattern_class(hfsbi_pattern *tree, bool negate,
+                                      uint32_t never) {
     hfsbi_ranges *set = &tree->set;
     uint32_t      class_id;
     if (tree->fold) hfsbi_ranges_fold(set);
@@ -15200,20 +15211,20 @@ HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
     if (tree->program->status != HFSB_OK) return 0;
     class_id = hfsbi_program_class(tree->program, set);
     set->count = 0;
-    return hfsbi_tree_add(tree, HFSBI_TREE_CLASS, class_id);
+    return hfsbi_pattern_add(tree, HFSBI_PATTERN_CLASS, class_id);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code) {
+HFSBI_FN uint32_t hfsbi_pattern_char(hfsbi_pattern *tree, uint32_t code) {
     uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
     /* a line feed is in no line: a class without characters */
     if (other == code && (code != '\n' || tree->program->whole))
-        return hfsbi_tree_add(tree, HFSBI_TREE_CHAR, code);
+        return hfsbi_pattern_add(tree, HFSBI_PATTERN_CHAR, code);
     hfsbi_ranges_add(&tree->set, code, code);
-    return hfsbi_tree_class(tree, false, '\n');
+    return hfsbi_pattern_class(tree, false, '\n');
 }
 
-HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
-                                uint32_t child) {
+HFSBI_FN void hfsbi_pattern_append(hfsbi_pattern *tree, uint32_t list,
+                                   uint32_t child) {
     if (!list || !child) return;
     tree->nodes[child].sibling = tree->nodes[list].child;
     tree->nodes[list].child = child;
@@ -15222,12 +15233,12 @@ HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
 /* ---- the text that every match holds ---- */
 
 typedef struct hfsbi_run {
-    const hfsbi_regex_nodes *tree;
-    char             *bytes; /* filled from its end */
-    size_t            size, len;
-    hfsb_buf         *best;
-    bool              pure;
-    hfsb_status       status;
+    const hfsbi_pattern *tree;
+    char                *bytes; /* filled from its end */
+    size_t               size, len;
+    hfsb_buf            *best;
+    bool                 pure;
+    hfsb_status          status;
 } hfsbi_run;
 
 static void hfsbi_run_close(hfsbi_run *run) {
@@ -15240,26 +15251,26 @@ static void hfsbi_run_close(hfsbi_run *run) {
 }
 
 static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
-    const hfsbi_tree_node *n = &run->tree->nodes[id];
-    char                   bytes[4];
-    size_t                 count = 1;
-    uint32_t               child;
+    const hfsbi_pattern_node *n = &run->tree->nodes[id];
+    char                      bytes[4];
+    size_t                    count = 1;
+    uint32_t                  child;
     switch (n->kind) {
-    case HFSBI_TREE_EMPTY: return;
-    case HFSBI_TREE_BYTE:
-    case HFSBI_TREE_CHAR:
+    case HFSBI_PATTERN_EMPTY: return;
+    case HFSBI_PATTERN_BYTE:
+    case HFSBI_PATTERN_CHAR:
         bytes[0] = (char)(unsigned char)n->value;
-        if (n->kind == HFSBI_TREE_CHAR)
+        if (n->kind == HFSBI_PATTERN_CHAR)
             count = hfsb_utf8_encode(n->value, bytes);
         run->len += count;
         memcpy(run->bytes + run->size - run->len, bytes, count);
         return;
-    case HFSBI_TREE_LIST:
+    case HFSBI_PATTERN_LIST:
         for (child = n->child; child; child = run->tree->nodes[child].sibling)
             hfsbi_run_walk(run, child);
         return;
-    case HFSBI_TREE_BORDER: run->pure = false; return;
-    case HFSBI_TREE_REPEAT:
+    case HFSBI_PATTERN_BORDER: run->pure = false; return;
+    case HFSBI_PATTERN_REPEAT:
         run->pure = false;
         hfsbi_run_close(run);
         if (n->min > 0) hfsbi_run_walk(run, n->child);
@@ -15271,8 +15282,9 @@ static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree, uint32_t root,
-                                        hfsb_buf *out, bool *pure) {
+HFSBI_FN hfsb_status hfsbi_pattern_literal(const hfsbi_pattern *tree,
+                                           uint32_t root, hfsb_buf *out,
+                                           bool *pure) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_run         run = HFSB_INIT;
     run.tree = tree;
@@ -15313,7 +15325,7 @@ static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
     return (uint32_t)p->state_count++;
 }
 
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_pattern *tree,
                            uint32_t id, uint32_t next);
 
 static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
@@ -15335,10 +15347,10 @@ static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
     return first + (c.root - c.node);
 }
 
-static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_regex_nodes *tree,
-                                  const hfsbi_tree_node *n, uint32_t next) {
+static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_pattern *tree,
+                                  const hfsbi_pattern_node *n, uint32_t next) {
     uint32_t at = next, count = n->min, i;
-    if (n->max == HFSBI_TREE_MANY) {
+    if (n->max == HFSBI_PATTERN_MANY) {
         uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
         at = hfsbi_emit(p, tree, n->child, loop);
         if (p->status != HFSB_OK) return 0;
@@ -15358,34 +15370,34 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_regex_nodes *tre
 
 /* Makes the states of a node, which go on to state `next`; gives the first.
    From the end to the beginning: nothing has to be patched later. */
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_pattern *tree,
                            uint32_t id, uint32_t next) {
-    const hfsbi_tree_node *n = &tree->nodes[id];
-    uint32_t               child, at;
+    const hfsbi_pattern_node *n = &tree->nodes[id];
+    uint32_t                  child, at;
     /* repeats of nothing make no states, but take their time */
     if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
     if (p->status != HFSB_OK) return 0;
     switch (n->kind) {
-    case HFSBI_TREE_EMPTY: break;
-    case HFSBI_TREE_BYTE:
+    case HFSBI_PATTERN_EMPTY: break;
+    case HFSBI_PATTERN_BYTE:
         return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
-    case HFSBI_TREE_CHAR: return hfsbi_emit_char(p, n->value, next);
-    case HFSBI_TREE_CLASS: return hfsbi_emit_class(p, n->value, next);
-    case HFSBI_TREE_BORDER:
+    case HFSBI_PATTERN_CHAR: return hfsbi_emit_char(p, n->value, next);
+    case HFSBI_PATTERN_CLASS: return hfsbi_emit_class(p, n->value, next);
+    case HFSBI_PATTERN_BORDER:
         if (n->value >= HFSBI_WORD_BORDER) p->words = true;
         return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
-    case HFSBI_TREE_LIST:
+    case HFSBI_PATTERN_LIST:
         for (child = n->child; child; child = tree->nodes[child].sibling)
             next = hfsbi_emit(p, tree, child, next);
         break;
-    case HFSBI_TREE_EITHER:
+    case HFSBI_PATTERN_EITHER:
         at = hfsbi_emit(p, tree, n->child, next);
         for (child = tree->nodes[n->child].sibling; child;
              child = tree->nodes[child].sibling)
             at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
                                  hfsbi_emit(p, tree, child, next), at);
         return at;
-    case HFSBI_TREE_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
+    case HFSBI_PATTERN_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
     default: break;
     }
     return next;
@@ -15413,8 +15425,8 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
         hfsbi_kinds_cut(cut, '\r', '\r');
     }
     for (byte = 1; p->words && byte < 256; byte++)
-        if (byte == 0x80 ||
-            (byte < 0x80 && hfsbi_regex_is_word(byte) != hfsbi_regex_is_word(byte - 1)))
+        if (byte == 0x80 || (byte < 0x80 && hfsbi_regex_is_word(byte) !=
+                                                hfsbi_regex_is_word(byte - 1)))
             cut[byte] = true;
     for (byte = 0; byte < 256; byte++) {
         if (byte > 0 && cut[byte]) kind++;
@@ -15424,8 +15436,8 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
     p->kinds = kind + 1;
 }
 
-HFSBI_FN void hfsbi_program_make(hfsbi_program    *program,
-                                 const hfsbi_regex_nodes *tree, uint32_t root) {
+HFSBI_FN void hfsbi_program_make(hfsbi_program       *program,
+                                 const hfsbi_pattern *tree, uint32_t root) {
     uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
     program->start = hfsbi_emit(program, tree, root, end);
     if (program->status == HFSB_OK) hfsbi_kinds_make(program);
@@ -15531,7 +15543,7 @@ static char hfsbi_escape_control(char c) {
     }
 }
 
-static bool hfsbi_regex_is_alnum(char c) {
+static bool hfsbi_is_ascii_alnum(char c) {
     return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
            (unsigned char)c < 0x80;
 }
@@ -15539,8 +15551,8 @@ static bool hfsbi_regex_is_alnum(char c) {
 /* r->at is behind the backslash. */
 static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     hfsbi_regex_border border;
-    char         c = hfsbi_reader_peek(r, 0);
-    size_t       pos = r->at - 1;
+    char               c = hfsbi_reader_peek(r, 0);
+    size_t             pos = r->at - 1;
     if (r->at == r->text.len) {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "The pattern ends in a backslash. Write \\\\ for "
@@ -15550,22 +15562,23 @@ static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     if (c && strchr("wWsSdD", c)) {
         r->at++;
         hfsbi_ranges_escape(&r->tree->set, c);
-        return hfsbi_tree_class(r->tree, false, '\n');
+        return hfsbi_pattern_class(r->tree, false, '\n');
     }
     if (hfsbi_escape_border(c, &border)) {
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, (uint32_t)border);
+        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
+                                 (uint32_t)border);
     }
     if (hfsbi_escape_control(c)) {
         r->at++;
-        return hfsbi_tree_char(r->tree,
-                               (unsigned char)hfsbi_escape_control(c));
+        return hfsbi_pattern_char(r->tree,
+                                  (unsigned char)hfsbi_escape_control(c));
     }
     if (c >= '1' && c <= '9')
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
-    if (hfsbi_regex_is_alnum(c))
+    if (hfsbi_is_ascii_alnum(c))
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
-    return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+    return hfsbi_pattern_char(r->tree, hfsbi_reader_next(r));
 }
 
 /* ---- brackets ---- */
@@ -15629,7 +15642,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
         *code = '\n';
         return false;
     }
-    if (r->glob || !hfsbi_regex_is_alnum(c)) *code = hfsbi_reader_next(r);
+    if (r->glob || !hfsbi_is_ascii_alnum(c)) *code = hfsbi_reader_next(r);
     return false;
 }
 
@@ -15676,7 +15689,7 @@ static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
 static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
     size_t end = r->at + 1;
     if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
-    while (end < r->text.len && hfsbi_regex_is_alnum(r->text.ptr[end])) end++;
+    while (end < r->text.len && hfsbi_is_ascii_alnum(r->text.ptr[end])) end++;
     return end > r->at + 1 && end + 1 < r->text.len &&
            r->text.ptr[end] == ':' && r->text.ptr[end + 1] == ']';
 }
@@ -15698,7 +15711,7 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
             hfsbi_bracket_unclosed(r, open);
         } else if (r->text.ptr[r->at] == ']' && r->at > first) {
             r->at++;
-            return hfsbi_tree_class(r->tree, negate, r->glob ? '/' : '\n');
+            return hfsbi_pattern_class(r->tree, negate, r->glob ? '/' : '\n');
         } else {
             hfsbi_bracket_range(r, r->at == first);
         }
@@ -15733,7 +15746,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     if (comma) {
         r->at++;
         has_max = hfsbi_read_number(r, max);
-        if (!has_max) *max = HFSBI_TREE_MANY;
+        if (!has_max) *max = HFSBI_PATTERN_MANY;
     }
     if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
         r->at = open;
@@ -15759,7 +15772,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else if (c == '*' || c == '+' || c == '?') {
         r->at++;
         *min = c == '+';
-        *max = c == '?' ? 1 : HFSBI_TREE_MANY;
+        *max = c == '?' ? 1 : HFSBI_PATTERN_MANY;
     } else {
         return false;
     }
@@ -15786,7 +15799,7 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
     } else if (c == 'P' || c == '<' || c == '\'') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "Named groups are not supported: write (...).");
-    } else if (hfsbi_regex_is_alnum(c) || c == '-') {
+    } else if (hfsbi_is_ascii_alnum(c) || c == '-') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "Flags such as (?i) are understood only as (?i) at "
                           "the very beginning; there is also the option to "
@@ -15823,14 +15836,16 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     case '(': r->at++; return hfsbi_read_group(r);
     case '[': r->at++; return hfsbi_read_bracket(r);
     case '\\': r->at++; return hfsbi_read_escape(r);
-    case '.': r->at++; return hfsbi_tree_class(r->tree, true, '\n');
+    case '.': r->at++; return hfsbi_pattern_class(r->tree, true, '\n');
     case '^':
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_BEGIN);
+        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
+                                 HFSBI_LINE_BEGIN);
     case '$':
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_END);
-    default: return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
+                                 HFSBI_LINE_END);
+    default: return hfsbi_pattern_char(r->tree, hfsbi_reader_next(r));
     }
 }
 
@@ -15840,10 +15855,10 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
     if (hfsbi_read_repeat(r, &min, &max))
-        piece = hfsbi_tree_add(r->tree, HFSBI_TREE_EMPTY, 0);
+        piece = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_EMPTY, 0);
     else piece = hfsbi_read_atom(r);
     while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
-        uint32_t outer = hfsbi_tree_repeat(r->tree, piece, min, max);
+        uint32_t outer = hfsbi_pattern_repeat(r->tree, piece, min, max);
         if (outer != piece && ++nested > 16)
             hfsbi_reader_fail(r, HFSB_LIMIT, pos,
                               "Too many repeats of repeats in one place.");
@@ -15853,12 +15868,12 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
 }
 
 static uint32_t hfsbi_read_list(hfsbi_reader *r) {
-    uint32_t list = hfsbi_tree_add(r->tree, HFSBI_TREE_LIST, 0);
+    uint32_t list = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_LIST, 0);
     while (r->status == HFSB_OK && r->at < r->text.len) {
         char c = r->text.ptr[r->at];
         if (r->tree->program->status != HFSB_OK) break;
         if (c == '|' || (c == ')' && r->depth > 0)) break;
-        hfsbi_tree_append(r->tree, list, hfsbi_read_piece(r));
+        hfsbi_pattern_append(r->tree, list, hfsbi_read_piece(r));
     }
     return list;
 }
@@ -15866,17 +15881,17 @@ static uint32_t hfsbi_read_list(hfsbi_reader *r) {
 static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     uint32_t first = hfsbi_read_list(r), either;
     if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
-    either = hfsbi_tree_add(r->tree, HFSBI_TREE_EITHER, 0);
-    hfsbi_tree_append(r->tree, either, first);
+    either = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_EITHER, 0);
+    hfsbi_pattern_append(r->tree, either, first);
     while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
            hfsbi_reader_peek(r, 0) == '|') {
         r->at++;
-        hfsbi_tree_append(r->tree, either, hfsbi_read_list(r));
+        hfsbi_pattern_append(r->tree, either, hfsbi_read_list(r));
     }
     return either;
 }
 
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree, hfsb_str pattern,
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_pattern *tree, hfsb_str pattern,
                                        uint32_t *root, hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
@@ -15973,8 +15988,8 @@ static bool hfsbi_word_before(hfsb_str text, size_t pos) {
     return false;
 }
 
-static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
-                            size_t pos) {
+static unsigned hfsbi_nfa_place(const hfsbi_program *program, hfsb_str text,
+                                size_t pos) {
     unsigned      place = 0;
     unsigned long code;
     bool          valid;
@@ -16022,7 +16037,7 @@ static void hfsbi_states_swap(hfsbi_runner *r) {
 /* Reads the byte at pos: what comes after it is in r->now. */
 static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
                            const hfsbi_best *best) {
-    unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
+    unsigned place = hfsbi_nfa_place(r->program, text, pos + 1);
     uint32_t i, out;
     r->then.count = 0;
     for (i = 0; i < r->now.count; i++) {
@@ -16048,7 +16063,8 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
-                                    hfsbi_regex_place(r->program, text, pos), false);
+                                    hfsbi_nfa_place(r->program, text, pos),
+                                    false);
             if (pos < text.len) {
                 size_t n = hfsb_utf8_step(text, pos, &code, &valid);
                 border += valid ? n : 1;
@@ -16461,7 +16477,7 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
         if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
         if (row == HFSBI_DFA_DEAD) return HFSBI_SCAN_NONE;
         if (i < text.len) column = map[(unsigned char)text.ptr[i]];
-        else if (beginning) column = map['/'];
+        else if (beginning) column = map[(unsigned char)'/'];
         else column = r->program->kinds;
         if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
             row = r->next[row + column];
@@ -16482,30 +16498,30 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
 /* ---- making ---- */
 
 /* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_regex_nodes *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+static uint32_t hfsbi_regex_plain(hfsbi_pattern *tree, hfsb_str pattern) {
+    uint32_t list = hfsbi_pattern_add(tree, HFSBI_PATTERN_LIST, 0);
     size_t   at = 0;
     while (at < pattern.len && tree->program->status == HFSB_OK) {
         unsigned long code;
         bool          valid;
         size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
         for (i = 0; !valid && i < n; i++)
-            hfsbi_tree_append(
+            hfsbi_pattern_append(
                 tree, list,
-                hfsbi_tree_add(tree, HFSBI_TREE_BYTE,
-                               (unsigned char)pattern.ptr[at + i]));
+                hfsbi_pattern_add(tree, HFSBI_PATTERN_BYTE,
+                                  (unsigned char)pattern.ptr[at + i]));
         if (valid)
-            hfsbi_tree_append(tree, list,
-                              hfsbi_tree_char(tree, (uint32_t)code));
+            hfsbi_pattern_append(tree, list,
+                                 hfsbi_pattern_char(tree, (uint32_t)code));
         at += n;
     }
     return list;
 }
 
-static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
-                                    hfsb_str               pattern,
-                                    const hfsb_regex_opts *opts,
-                                    hfsb_err              *err) {
+static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_pattern *tree,
+                                       hfsb_str               pattern,
+                                       const hfsb_regex_opts *opts,
+                                       hfsb_err              *err) {
     uint32_t    root = 0;
     hfsb_status st = HFSB_OK;
     tree->fold = opts->ignore_case;
@@ -16518,7 +16534,7 @@ static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
     if (st != HFSB_OK) return st;
     if (re->program.status == HFSB_OK)
         re->program.status =
-            hfsbi_tree_literal(tree, root, &re->literal, &re->pure);
+            hfsbi_pattern_literal(tree, root, &re->literal, &re->pure);
     if (re->program.status == HFSB_OK && !re->pure)
         hfsbi_program_make(&re->program, tree, root);
     if (re->program.status == HFSB_LIMIT)
@@ -16535,16 +16551,16 @@ static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
 static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
                                     const hfsb_regex_opts *opts,
                                     hfsb_err              *err) {
-    hfsbi_regex_nodes  tree;
-    hfsb_status st;
+    hfsbi_pattern tree;
+    hfsb_status   st;
     if (opts->literal && !opts->ignore_case) {
         re->pure = true;
         re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
         return hfsb_buf_append(&re->literal, pattern);
     }
-    hfsbi_regex_tree_init(&tree, &re->program);
-    st = hfsbi_regex_tree(re, &tree, pattern, opts, err);
-    hfsbi_regex_tree_free(&tree);
+    hfsbi_pattern_init(&tree, &re->program);
+    st = hfsbi_regex_compile(re, &tree, pattern, opts, err);
+    hfsbi_pattern_free(&tree);
     return st;
 }
 
@@ -16726,34 +16742,34 @@ static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
-    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE, '/');
+    return hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_BYTE, '/');
 }
 
 /* At least `min` bytes of a name, whatever they are. */
 static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
-    hfsbi_regex_nodes *tree = g->r.tree;
+    hfsbi_pattern *tree = g->r.tree;
     if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
-    return hfsbi_tree_repeat(
-        tree, hfsbi_tree_add(tree, HFSBI_TREE_CLASS, g->inside - 1), min,
-        HFSBI_TREE_MANY);
+    return hfsbi_pattern_repeat(
+        tree, hfsbi_pattern_add(tree, HFSBI_PATTERN_CLASS, g->inside - 1), min,
+        HFSBI_PATTERN_MANY);
 }
 
 /* "**" with what stands behind it: any number of names, each with a slash;
    or at the end of the pattern one name and any number more. */
 static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
-    hfsbi_regex_nodes *tree = g->r.tree;
-    uint32_t    list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0), all, more;
+    hfsbi_pattern *tree = g->r.tree;
+    uint32_t list = hfsbi_pattern_add(tree, HFSBI_PATTERN_LIST, 0), all, more;
     if (!last) {
-        hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
-        hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
-        return hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+        hfsbi_pattern_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_pattern_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_pattern_repeat(tree, list, 0, HFSBI_PATTERN_MANY);
     }
-    hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
-    more = hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
-    all = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
-    hfsbi_tree_append(tree, all, hfsbi_glob_inside(g, 1));
-    hfsbi_tree_append(tree, all, more);
+    hfsbi_pattern_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_pattern_append(tree, list, hfsbi_glob_inside(g, 1));
+    more = hfsbi_pattern_repeat(tree, list, 0, HFSBI_PATTERN_MANY);
+    all = hfsbi_pattern_add(tree, HFSBI_PATTERN_LIST, 0);
+    hfsbi_pattern_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_pattern_append(tree, all, more);
     return all;
 }
 
@@ -16778,7 +16794,7 @@ static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
 
 /* {one,two}; r.at is behind the brace. */
 static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
-    uint32_t either = hfsbi_tree_add(g->r.tree, HFSBI_TREE_EITHER, 0);
+    uint32_t either = hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_EITHER, 0);
     size_t   open = g->r.at - 1;
     bool     name_start = g->name_start;
     if (++g->r.depth > HFSBI_REGEX_DEPTH)
@@ -16786,7 +16802,7 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
                           "Braces are nested too deeply: 200 levels at most.");
     while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
         g->name_start = name_start;
-        hfsbi_tree_append(g->r.tree, either, hfsbi_glob_list(g));
+        hfsbi_pattern_append(g->r.tree, either, hfsbi_glob_list(g));
         if (hfsbi_glob_peek(g, 0) != ',') break;
         g->r.at++;
     }
@@ -16807,8 +16823,8 @@ static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
                           "the character itself.");
         return 0;
     }
-    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE,
-                          (unsigned char)g->r.text.ptr[g->r.at++]);
+    return hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_BYTE,
+                             (unsigned char)g->r.text.ptr[g->r.at++]);
 }
 
 static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
@@ -16820,15 +16836,15 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
     }
     g->name_start = c == '/';
     if (c == '{' && !g->git) { /* {} is a text, as in a shell */
-        uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        uint32_t list = hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_LIST, 0);
+        hfsbi_pattern_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_pattern_append(g->r.tree, list, hfsbi_glob_byte(g));
         return list;
     }
     if (c == '?') {
         g->r.at++;
         g->r.tree->set.count = 0;
-        return hfsbi_tree_class(g->r.tree, true, '/');
+        return hfsbi_pattern_class(g->r.tree, true, '/');
     }
     if (c == '[') {
         g->r.at++;
@@ -16839,11 +16855,11 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
-    uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+    uint32_t list = hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_LIST, 0);
     while (!hfsbi_glob_at_end(g)) {
         char c = hfsbi_glob_peek(g, 0);
         if (g->r.depth > 0 && (c == ',' || c == '}')) break;
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_piece(g));
+        hfsbi_pattern_append(g->r.tree, list, hfsbi_glob_piece(g));
     }
     return list;
 }
@@ -16871,13 +16887,13 @@ static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
 
 static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
                                    hfsb_err *err) {
-    hfsbi_regex_nodes        tree;
+    hfsbi_pattern     tree;
     hfsbi_glob_reader g = HFSB_INIT;
     uint32_t          root;
     if (pattern.len > HFSBI_REGEX_PATTERN)
         return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
                           "A pattern may have at most 65,536 bytes.");
-    hfsbi_regex_tree_init(&tree, &glob->program);
+    hfsbi_pattern_init(&tree, &glob->program);
     g.r.text = pattern;
     g.r.tree = &tree;
     g.r.err = err;
@@ -16887,7 +16903,7 @@ static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
     root = hfsbi_glob_list(&g);
     if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
         hfsbi_program_make(&glob->program, &tree, root);
-    hfsbi_regex_tree_free(&tree);
+    hfsbi_pattern_free(&tree);
     if (g.r.status != HFSB_OK) return g.r.status;
     if (glob->program.status == HFSB_LIMIT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
@@ -24698,17 +24714,20 @@ static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job         *job = call->job;
     hfsb_tool_result  *r = &call->result;
-    unsigned long long next, gone_from, gone_to;
+    unsigned long long next, gone_from, gone_to, from = call->offset;
     hfsb_json_writer   w;
     hfsb_status        st =
         hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
                           &r->output, &next, &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
+    if (gone_from != gone_to) from = gone_to;
+    if (from > next) from = next;
     r->success = true;
     job->shown = job->record.bytes;
     hfsb_json_writer_init(&w, &r->extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
+    hfsbi_put_member_int(&w, "offset", (long long)from);
     hfsbi_put_member_int(&w, "next_offset", (long long)next);
     hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
     hfsbi_put_ending(&w, job);
@@ -25954,6 +25973,7 @@ typedef struct hfsbi_finder {
     hfsb_alloc        alloc;
     bool              all;    /* also what is ignored, and .git */
     bool              sorted; /* names of a folder in order */
+    bool      no_follow;      /* of where it begins, a link is not followed */
     bool      shows_ignored;  /* ignored ones are visited, not entered */
     size_t    max_depth;      /* folders in each other, the first one counted
                                  (0: as many as it may) */
@@ -25979,7 +25999,7 @@ typedef struct hfsbi_finder {
     bool     late;    /* it took too long */
 
     /* private */
-    hfsb_buf            path;    /* of the entry, from the top of the rules */
+    hfsb_buf            path;    /* of the entry, as the rules see it */
     size_t              prefix;  /* bytes of it up to where it begins */
     hfsbi_ignore       *ignore;  /* NULL: no rules at all so far */
     bool                at_root; /* it begins at / */
@@ -26098,7 +26118,6 @@ typedef struct hfsbi_descent {
     char          real[PATH_MAX]; /* without links */
     hfsb_str      rest;           /* of it, as seen from where it begins */
     size_t        pos;            /* bytes of rest that lead to `at` */
-    size_t        top;            /* of these, to the top of the repository */
     bool          inside;
     size_t        pushed;
 } hfsbi_descent;
@@ -26146,9 +26165,9 @@ static bool hfsbi_descent_step(hfsbi_descent *d) {
     return fd >= 0;
 }
 
-/* The path of the folder from the top of the repository. */
+/* The path of the folder, from where the way begins. */
 static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
-    hfsb_str path = hfsb_str_slice(d->rest, d->top, d->pos);
+    hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
     return path;
@@ -26163,7 +26182,6 @@ static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
     if (fstatat(d->at, ".git", &at, AT_SYMLINK_NOFOLLOW) == 0) {
         for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
         d->inside = true;
-        d->top = d->pos;
     }
     if (last || !d->inside) return HFSB_OK;
     st = hfsbi_finder_push(d->f, d->at, hfsbi_descent_path(d), true, &pushed);
@@ -26287,18 +26305,20 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
                                    const struct dirent *e) {
     size_t             at = level->names.len, size = strlen(e->d_name) + 1;
     hfsbi_finder_item *items = level->items;
+    hfsb_status        st;
     if (level->count == level->cap) {
         items = (hfsbi_finder_item *)hfsbi_array_grow(
             &f->alloc, items, &level->cap, level->count + 1, sizeof *items);
         if (!items) return HFSB_NOMEM;
         level->items = items;
     }
-    items += level->count;
+    st = hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+    if (st != HFSB_OK) return st;
+    items += level->count++;
     items->name = NULL;
     items->at = at;
     items->type = hfsbi_dirent_type(e);
-    level->count++;
-    return hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+    return HFSB_OK;
 }
 
 /* Takes the names of the folder; *rules tells of a .gitignore. */
@@ -26494,7 +26514,9 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
     if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_spot_find(f->place, path, 0, "search", &f->spot, err);
+    st = hfsbi_spot_find(f->place, path,
+                         f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
+                         &f->spot, err);
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
         return hfsbi_path_fail(f->place, path, ENOENT, "search", err);
@@ -26554,14 +26576,25 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
 /* ---- src/search_show.c ---- */
 /* search_show.c - arguments and results of glob, grep and list. Depends on:
    base, json, call, search_walk. */
+/* A session may search the spill files it was told of, also under a root: the
+   file itself, not what a link that took its place leads to. */
+static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
+                               hfsb_str path) {
+    hfsb_tools *tools = call->tools;
+    pthread_mutex_lock(&tools->lock);
+    f->no_follow = hfsbi_spills_has(&tools->spills, path);
+    pthread_mutex_unlock(&tools->lock);
+    f->place = f->no_follow ? NULL : tools->place;
+    f->alloc = tools->alloc;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                                             hfsb_str path, size_t *limit,
                                             size_t max, hfsb_err *err) {
     const hfsb_json_value *args = call->arguments;
     long long              n = 0;
     hfsb_status            st;
-    f->place = call->tools->place;
-    f->alloc = call->tools->alloc;
+    hfsbi_finder_place(call, f, path);
     f->spot.dir = -1;
     st = hfsb_json_arg_bool(args, "all", false, &f->all, err);
     if (st == HFSB_OK) st = hfsb_json_arg_int(args, "limit", false, &n, err);

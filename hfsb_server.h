@@ -324,7 +324,7 @@ HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp     *mcp,
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), a
    message a line; both stay the caller's and blocking or not as they are. When
-   the input ends the server stops: calls under way have 200 ms to end, then
+   the input ends the server stops: calls under way have 300 ms to end, then
    they are cancelled, commands and all they left behind are killed, without
    waiting for what is slow. Once. */
 HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,
@@ -9708,7 +9708,7 @@ enum {
     HFSBI_STDIO_CHOKE = 4 << 20,  /* bytes that wait: no more is read */
     HFSBI_STDIO_QUIET = 1 << 20,  /* ... notifications are dropped */
     HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
-    HFSBI_STDIO_LINGER_MS = 200,
+    HFSBI_STDIO_LINGER_MS = 300,
     HFSBI_STDIO_LOOK_MS = 15, /* between looks at what has ended */
     HFSBI_STDIO_KILL_MS = 250 /* a killed process takes no longer */
 };

@@ -48,7 +48,7 @@ HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp     *mcp,
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), a
    message a line; both stay the caller's and blocking or not as they are. When
-   the input ends the server stops: calls under way have 200 ms to end, then
+   the input ends the server stops: calls under way have 300 ms to end, then
    they are cancelled, commands and all they left behind are killed, without
    waiting for what is slow. Once. */
 HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,

@@ -7,8 +7,12 @@
 /* POSIX extended regular expressions over UTF-8, matched by an automaton: the
    time is proportional to the text, whatever the pattern. `.` and brackets
    stand for whole characters; a byte that is not UTF-8 is matched by none of
-   them. Besides POSIX: \w \W \s \S \d \D \b \B \< \>, (?:...), and *? +? ??
-   which select the same lines as * + ?. Back-references are refused. */
+   them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
+   \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
+   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets, too,
+   a backslash makes [\w\]] of these, and takes a mark as it is. Letters beyond
+   ASCII count as such, by blocks of scripts. Back-references and look-around
+   are refused. */
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
@@ -40,9 +44,11 @@ HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
                               size_t *begin, size_t *end);
 
 /* Patterns for paths with "/" between names: `*` and `?` stay within a name,
-   `**` as a whole name stands for any number of names, also none; [a-z], [!a]
-   and {one,two} as in a shell, nested; `\` takes the next one as it is. A
-   leading dot needs no dot in the pattern. Never backtracks. */
+   `**` as a whole name stands for any number of names, also none (at the end
+   of the pattern for one at least); [a-z], [!a] and {one,two} as in a shell,
+   nested; `\` takes the next one as it is. A leading dot needs no dot in the
+   pattern; `*` takes bytes that are not UTF-8, `?` and brackets do not. Never
+   backtracks. */
 typedef struct hfsb_glob hfsb_glob;
 
 /* As hfsb_regex_open(). */

@@ -371,7 +371,7 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
         if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
         if (row == HFSBI_DFA_DEAD) return HFSBI_SCAN_NONE;
         if (i < text.len) column = map[(unsigned char)text.ptr[i]];
-        else if (beginning) column = map['/'];
+        else if (beginning) column = map[(unsigned char)'/'];
         else column = r->program->kinds;
         if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
             row = r->next[row + column];

@@ -44,6 +44,7 @@ typedef struct hfsbi_finder {
     hfsb_alloc        alloc;
     bool              all;    /* also what is ignored, and .git */
     bool              sorted; /* names of a folder in order */
+    bool      no_follow;      /* of where it begins, a link is not followed */
     bool      shows_ignored;  /* ignored ones are visited, not entered */
     size_t    max_depth;      /* folders in each other, the first one counted
                                  (0: as many as it may) */
@@ -69,7 +70,7 @@ typedef struct hfsbi_finder {
     bool     late;    /* it took too long */
 
     /* private */
-    hfsb_buf            path;    /* of the entry, from the top of the rules */
+    hfsb_buf            path;    /* of the entry, as the rules see it */
     size_t              prefix;  /* bytes of it up to where it begins */
     hfsbi_ignore       *ignore;  /* NULL: no rules at all so far */
     bool                at_root; /* it begins at / */

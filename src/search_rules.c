@@ -52,7 +52,6 @@ typedef struct hfsbi_descent {
     char          real[PATH_MAX]; /* without links */
     hfsb_str      rest;           /* of it, as seen from where it begins */
     size_t        pos;            /* bytes of rest that lead to `at` */
-    size_t        top;            /* of these, to the top of the repository */
     bool          inside;
     size_t        pushed;
 } hfsbi_descent;
@@ -100,9 +99,9 @@ static bool hfsbi_descent_step(hfsbi_descent *d) {
     return fd >= 0;
 }
 
-/* The path of the folder from the top of the repository. */
+/* The path of the folder, from where the way begins. */
 static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
-    hfsb_str path = hfsb_str_slice(d->rest, d->top, d->pos);
+    hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
     return path;
@@ -117,7 +116,6 @@ static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
     if (fstatat(d->at, ".git", &at, AT_SYMLINK_NOFOLLOW) == 0) {
         for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
         d->inside = true;
-        d->top = d->pos;
     }
     if (last || !d->inside) return HFSB_OK;
     st = hfsbi_finder_push(d->f, d->at, hfsbi_descent_path(d), true, &pushed);

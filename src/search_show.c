@@ -2,14 +2,25 @@
    base, json, call, search_walk. */
 #include "search.h"
 
+/* A session may search the spill files it was told of, also under a root: the
+   file itself, not what a link that took its place leads to. */
+static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
+                               hfsb_str path) {
+    hfsb_tools *tools = call->tools;
+    pthread_mutex_lock(&tools->lock);
+    f->no_follow = hfsbi_spills_has(&tools->spills, path);
+    pthread_mutex_unlock(&tools->lock);
+    f->place = f->no_follow ? NULL : tools->place;
+    f->alloc = tools->alloc;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                                             hfsb_str path, size_t *limit,
                                             size_t max, hfsb_err *err) {
     const hfsb_json_value *args = call->arguments;
     long long              n = 0;
     hfsb_status            st;
-    f->place = call->tools->place;
-    f->alloc = call->tools->alloc;
+    hfsbi_finder_place(call, f, path);
     f->spot.dir = -1;
     st = hfsb_json_arg_bool(args, "all", false, &f->all, err);
     if (st == HFSB_OK) st = hfsb_json_arg_int(args, "limit", false, &n, err);

@@ -70,18 +70,20 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
                                    const struct dirent *e) {
     size_t             at = level->names.len, size = strlen(e->d_name) + 1;
     hfsbi_finder_item *items = level->items;
+    hfsb_status        st;
     if (level->count == level->cap) {
         items = (hfsbi_finder_item *)hfsbi_array_grow(
             &f->alloc, items, &level->cap, level->count + 1, sizeof *items);
         if (!items) return HFSB_NOMEM;
         level->items = items;
     }
-    items += level->count;
+    st = hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+    if (st != HFSB_OK) return st;
+    items += level->count++;
     items->name = NULL;
     items->at = at;
     items->type = hfsbi_dirent_type(e);
-    level->count++;
-    return hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+    return HFSB_OK;
 }
 
 /* Takes the names of the folder; *rules tells of a .gitignore. */
@@ -277,7 +279,9 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
     if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_spot_find(f->place, path, 0, "search", &f->spot, err);
+    st = hfsbi_spot_find(f->place, path,
+                         f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
+                         &f->spot, err);
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
         return hfsbi_path_fail(f->place, path, ENOENT, "search", err);

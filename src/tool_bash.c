@@ -379,17 +379,20 @@ static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job         *job = call->job;
     hfsb_tool_result  *r = &call->result;
-    unsigned long long next, gone_from, gone_to;
+    unsigned long long next, gone_from, gone_to, from = call->offset;
     hfsb_json_writer   w;
     hfsb_status        st =
         hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
                           &r->output, &next, &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
+    if (gone_from != gone_to) from = gone_to;
+    if (from > next) from = next;
     r->success = true;
     job->shown = job->record.bytes;
     hfsb_json_writer_init(&w, &r->extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
+    hfsbi_put_member_int(&w, "offset", (long long)from);
     hfsbi_put_member_int(&w, "next_offset", (long long)next);
     hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
     hfsbi_put_ending(&w, job);

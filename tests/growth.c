@@ -342,6 +342,89 @@ static bool http_query_run(input *in) {
                                 &in->err) == HFSB_OK;
 }
 
+/* ---- regular expressions: the pattern is in `old` ---- */
+
+static bool regex_missing(input *in) {
+    hfsb_regex *re;
+    size_t      begin, end, from = 0, count = 0;
+    hfsb_str    text = hfsb_buf_str(&in->text);
+    if (hfsb_regex_open(hfsb_buf_str(&in->old), NULL, &re, &in->err) !=
+        HFSB_OK)
+        return false;
+    while (hfsb_regex_line(re, text, from, &begin, &end)) {
+        count++;
+        from = end + 1;
+    }
+    hfsb_regex_close(re);
+    return count == 0;
+}
+/* The place of the match, by simulation. */
+static bool regex_find_run(input *in) {
+    hfsb_regex *re;
+    size_t      begin, end;
+    bool        found;
+    if (hfsb_regex_open(hfsb_buf_str(&in->old), NULL, &re, &in->err) !=
+        HFSB_OK)
+        return false;
+    found = hfsb_regex_find(re, hfsb_buf_str(&in->text), 0, &begin, &end);
+    hfsb_regex_close(re);
+    return !found;
+}
+static void regex_stars_make(input *in, size_t n) {
+    fill(&in->text, "", "a", "\n", n);
+    put(&in->old, "(a*)*[bc]");
+}
+/* Simulation is slower: less text. */
+static void regex_stars_find_make(input *in, size_t n) {
+    regex_stars_make(in, n / 16);
+}
+static void regex_either_make(input *in, size_t n) {
+    fill(&in->text, "", "a", "b\n", n);
+    put(&in->old, "(a|aa)+$");
+}
+static void regex_dots_make(input *in, size_t n) {
+    fill(&in->text, "", "x=", "\n", n);
+    put(&in->old, ".*.*.*=.*=.*[qz]$");
+}
+static void regex_dots_find_make(input *in, size_t n) {
+    regex_dots_make(in, n / 16);
+}
+/* More sets of states than the table can hold. */
+static void regex_thrash_make(input *in, size_t n) {
+    uint32_t x = 1;
+    size_t   i;
+    n /= 16;
+    fill(&in->text, "", "0", "\n", n);
+    for (i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        in->text.ptr[i] = i % 4096 == 4095 ? '\n' : "ab"[x >> 31];
+    }
+    put(&in->old, "a.{24}[yz]");
+}
+/* The literal is on every line, and no line matches. */
+static void regex_literal_make(input *in, size_t n) {
+    fill(&in->text, "", "the literal\n", "", n);
+    put(&in->old, "literal.*x");
+}
+static void regex_words_make(input *in, size_t n) {
+    fill(&in->text, "", "\xc3\xa9t\xc3\xa9 ", "\n", n / 16);
+    put(&in->old, "\\b[x-z]+\\b");
+}
+static bool glob_run(input *in) {
+    hfsb_glob *glob;
+    bool       match;
+    if (hfsb_glob_open(hfsb_buf_str(&in->old), NULL, &glob, &in->err) !=
+        HFSB_OK)
+        return false;
+    match = hfsb_glob_match(glob, hfsb_buf_str(&in->text));
+    hfsb_glob_close(glob);
+    return !match;
+}
+static void glob_stars_make(input *in, size_t n) {
+    fill(&in->text, "", "a/ab", "", n);
+    put(&in->old, "**/a*a*a*/**/{a,ab}*{b,a}*/**/x");
+}
+
 /* ---- the table ---- */
 
 typedef struct growth_case {
@@ -394,6 +477,15 @@ static const growth_case cases[] = {
     {"http_chunks", http_chunks_make, http_run},
     {"http_trailers", http_trailers_make, http_run},
     {"http_query", http_query_make, http_query_run},
+    {"regex_stars", regex_stars_make, regex_missing},
+    {"regex_stars_find", regex_stars_find_make, regex_find_run},
+    {"regex_either", regex_either_make, regex_missing},
+    {"regex_dots", regex_dots_make, regex_missing},
+    {"regex_dots_find", regex_dots_find_make, regex_find_run},
+    {"regex_thrash", regex_thrash_make, regex_missing},
+    {"regex_literal", regex_literal_make, regex_missing},
+    {"regex_words", regex_words_make, regex_missing},
+    {"glob_stars", glob_stars_make, glob_run},
 };
 #define CASES (sizeof cases / sizeof cases[0])
 

@@ -20,8 +20,8 @@ typedef struct tm_client {
     hfsb_status   ended; /* what run gave */
     int           to, from;
     int           theirs[2];
-    hfsb_buf      got; /* all that came */
-    hfsb_json_doc doc; /* the answer that was found */
+    hfsb_buf      got;  /* all that came */
+    hfsb_json_doc doc;  /* the answer that was found */
     hfsb_buf      text; /* of the blocks of its result */
 } tm_client;
 
@@ -176,8 +176,8 @@ HFSBI_UNUSED static bool tm_more(tm_client *c, int ms) {
     p.events = POLLIN;
     if (poll(&p, 1, ms) <= 0) return false;
     n = read(c->from, piece, sizeof piece);
-    if (n > 0 && hfsb_buf_append(&c->got, hfsb_str_make(piece, (size_t)n)) !=
-                     HFSB_OK)
+    if (n > 0 &&
+        hfsb_buf_append(&c->got, hfsb_str_make(piece, (size_t)n)) != HFSB_OK)
         abort();
     return n > 0;
 }
@@ -254,7 +254,7 @@ HFSBI_UNUSED static bool tm_wait(tm_client *c, const char *id) {
 }
 
 HFSBI_UNUSED static const hfsb_json_value *tm_result(const tm_client *c,
-                                                     const char *key) {
+                                                     const char      *key) {
     return hfsb_json_get(hfsb_json_get(c->doc.root, "result"), key);
 }
 
@@ -299,8 +299,7 @@ HFSBI_UNUSED static long tm_pid_in(const char *path) {
 /* True when that process has ended, at the latest after ms. */
 HFSBI_UNUSED static bool tm_gone(long pid, int ms) {
     long long until = hfsb_clock_ms() + ms;
-    while (pid > 0 && tt_alive(pid) && hfsb_clock_ms() < until)
-        tt_sleep_ms(5);
+    while (pid > 0 && tt_alive(pid) && hfsb_clock_ms() < until) tt_sleep_ms(5);
     return pid > 0 && !tt_alive(pid);
 }
 #endif

@@ -81,7 +81,8 @@ static void patterns_match_as_in_a_shell(void) {
         hfsb_str         path = t_exact(c->path, strlen(c->path));
         hfsb_glob       *glob;
         hfsb_err         err;
-        bool             ok = hfsb_glob_open(pattern, NULL, &glob, &err) == HFSB_OK;
+        bool             ok;
+        ok = hfsb_glob_open(pattern, NULL, &glob, &err) == HFSB_OK;
         t_drop(pattern); /* it was copied */
         ok = ok && hfsb_glob_match(glob, path) == c->match &&
              hfsb_glob_match(glob, path) == c->match &&

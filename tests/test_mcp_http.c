@@ -102,6 +102,30 @@ static void what_is_not_there_is_said_without_a_token(void) {
     ts_end(&s, false);
 }
 
+/* As hfsb-server does it: the endpoints of the sandbox, and MCP. */
+static void both_are_served_by_one_server(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    ts_conn   c;
+    hfsb_mcp *mcp = NULL, *other = NULL;
+    hfsb_err  err = HFSB_INIT;
+    ts_open(&s, NULL);
+    T_CHECK(hfsb_server_add_sandbox(s.server, NULL, &err) == HFSB_OK);
+    T_CHECK(hfsb_server_add_mcp(s.server, NULL, &mcp, &err) == HFSB_OK);
+    /* the path is taken */
+    T_CHECK(hfsb_server_add_mcp(s.server, NULL, &other, &err) == HFSB_ARG);
+    ts_run(&s);
+    ts_post(&s, &r, "/api/bash", "{\"command\":\"echo one\"}");
+    TS_IS(&r, 200, "\"output\":\"one");
+    mh_post(&s, &r, BOTH, CALL(1, "bash", "{\"command\":\"echo two\"}"));
+    TS_IS(&r, 200, "two");
+    c = tc_ask(&s, &r, TC_GET("/healthz"));
+    TS_IS(&r, 200, "{\"status\":\"ok\"}");
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* ---- who may ask ---- */
 
 static void ask_as(const ts_server *s, ts_reply *r, const char *fields) {
@@ -261,6 +285,23 @@ static void sessions_know_what_was_read_in_them(void) {
     ts_end(&s, false);
 }
 
+/* Those that nobody uses make room. */
+static void any_number_of_sessions_may_come(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    char      first[64], id[64];
+    size_t    i;
+    mh_start(&s);
+    mh_session(&s, first);
+    for (i = 0; i < 150; i++) mh_session(&s, id);
+    mh_in(&s, &r, first, PING(1));
+    TS_IS(&r, 200, "\"id\":1");
+    mh_in(&s, &r, id, PING(1));
+    TS_IS(&r, 200, "\"id\":1");
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* ---- batches ---- */
 
 static void batches_are_answered_as_one(void) {
@@ -320,6 +361,10 @@ static void take_turns(hfsb_server *server, unsigned port, const char *fields,
     }
     ts_drop(r);
     if (c.in.len > 12) r->status = atoi(c.in.ptr + 9);
+    /* what is said to have gone well says something */
+    T_CHECK(r->status != 200 ||
+            hfsb_str_find(hfsb_buf_str(&c.in),
+                          HFSB_LIT("Content-Length: 0\r\n")) == HFSB_NPOS);
     ts_hang_up(&c);
     for (turn = 0; turn < 3; turn++) (void)hfsb_server_poll(server, 0);
 }
@@ -391,10 +436,12 @@ int main(void) {
     tt_begin();
     TT_RUN(every_message_has_its_status);
     TT_RUN(what_is_not_there_is_said_without_a_token);
+    TT_RUN(both_are_served_by_one_server);
     TT_RUN(both_ways_to_send_the_token_are_taken);
     TT_RUN(types_that_do_not_fit_are_refused);
     TT_RUN(a_message_may_not_be_too_long);
     TT_RUN(sessions_know_what_was_read_in_them);
+    TT_RUN(any_number_of_sessions_may_come);
     TT_RUN(batches_are_answered_as_one);
     TT_RUN(messages_survive_failing_allocations);
     return TT_END();

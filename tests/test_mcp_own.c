@@ -54,8 +54,8 @@ static void reports(void *user, hfsb_mcp_call *call,
 /* Waits until it is cancelled, or for half a second, and leaves a file. */
 static void waits(void *user, hfsb_mcp_call *call,
                   const hfsb_json_value *arguments) {
-    bool cancelled = !hfsb_cancel_wait(hfsb_mcp_cancel(call),
-                                       *(const long long *)user);
+    bool cancelled =
+        !hfsb_cancel_wait(hfsb_mcp_cancel(call), *(const long long *)user);
     (void)arguments;
     tt_put(cancelled ? "cancelled" : "waited", HFSB_LIT(""));
     hfsb_mcp_progress(call, 1e6, 0, "too late");
@@ -155,8 +155,8 @@ static void own_tools_are_listed_and_called(void) {
 }
 
 static void names_are_checked(void) {
-    static const char *const bad[] = {"read", "taken", "", "with blank",
-                                      "d\xc3\xa9j\xc3\xa0", "dot.ted"};
+    static const char *const bad[] = {
+        "read", "taken", "", "with blank", "d\xc3\xa9j\xc3\xa0", "dot.ted"};
     hfsb_mcp_tool tool = tool_of("taken", nothing, NULL);
     tm_client     c;
     hfsb_err      err = HFSB_INIT;

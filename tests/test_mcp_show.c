@@ -90,6 +90,8 @@ static void results_become_text(void) {
          "1\ta\n2\tb\n[lines 1-2 of 9; read on with offset=3]"},
         {"read", true, "1\ta\n2\tb", "", "{\"next_offset\":3}",
          "1\ta\n2\tb\n[lines 1-2; read on with offset=3]"},
+        {"read", true, "2\tb", "", "{\"total_lines\":2}",
+         "2\tb\n[lines 2-2 of 2]"},
         {"read", true, "3\ta\n4\tb", "", "{\"total_lines\":4}",
          "3\ta\n4\tb\n[lines 3-4 of 4]"},
         {"read", true, "3\ta\n4\t7\tb\n(bytes that are not UTF-8)", "",

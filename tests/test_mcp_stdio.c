@@ -4,7 +4,7 @@
 
 #include <sys/socket.h>
 
-#define META                                                              \
+#define META                                                                 \
     "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"," \
     "\"io.modelcontextprotocol/clientCapabilities\":{}}"
 
@@ -48,8 +48,7 @@ static void unknown_methods_and_tools_are_errors(void) {
         const char *id, *line;
         long long   code;
     } cases[] = {
-        {"1", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}",
-         -32601},
+        {"1", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}", -32601},
         {"2",
          "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\","
          "\"params\":{\"name\":\"no_such\",\"arguments\":{}}}",
@@ -58,8 +57,9 @@ static void unknown_methods_and_tools_are_errors(void) {
          "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"logging/setLevel\","
          "\"params\":{\"level\":\"info\"}}",
          -32601},
-        {"4", "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\",\"params\":{"
-              META "}}",
+        {"4",
+         "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\",\"params\":{" META
+         "}}",
          -32601},
         {"5",
          "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\","
@@ -175,10 +175,11 @@ static void what_came_before_the_end_is_answered(void) {
     tm_raw(&c, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}");
     tm_shut(&c.to);
     tm_run_fds(&c, c.theirs[0], c.theirs[1]);
-    T_CHECK(tm_join(&c) < 900);
+    T_CHECK(tm_join(&c) < 1500);
     tm_listen(&c, 20);
     T_CHECK(tm_wait(&c, "\"init\""));
-    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "quick"));
+    if (!t_quick()) /* there a command is not quick */
+        T_CHECK(tm_wait(&c, "1") && tm_says(&c, "quick"));
     T_CHECK(tm_wait(&c, "2") && tm_says(&c, "some text"));
     T_CHECK(tm_wait(&c, "3"));
     tm_end(&c);
@@ -208,7 +209,7 @@ static void files_are_read_and_written(void) {
     in = open("/dev/null", O_RDWR | O_CLOEXEC);
     tm_open(&c, NULL);
     tm_run_fds(&c, in, in);
-    T_CHECK(tm_join(&c) < 500);
+    T_CHECK(tm_join(&c) < 1500);
     tm_end(&c);
     close(in);
     close(out);
@@ -226,7 +227,7 @@ static void one_socket_is_both(void) {
     tm_ping(&c, "1");
     T_CHECK(tm_wait(&c, "1"));
     shutdown(pair[0], SHUT_WR);
-    T_CHECK(tm_join(&c) < 500);
+    T_CHECK(tm_join(&c) < 1500);
     close(pair[1]);
     tm_end(&c);
 }

@@ -58,7 +58,8 @@ static const find_case finds[] = {
     {"", "[\xc3\xa0-\xc3\xbf]", "x\xc3\xa9", 0, 1, 3},
     {"", "[^\xc3\xa9]", "\xc3\xa9\xc3\xa8", 0, 2, 4},
     {"", "\xc3\xa9*x", "\xc3\xa9\xc3\xa9x", 0, 0, 5},
-    {"", "[\xe4\xb8\x80-\xe9\xbe\xbf]+", "a\xe6\xbc\xa2\xe5\xad\x97.", 0, 1, 7},
+    {"", "[\xe4\xb8\x80-\xe9\xbe\xbf]+", "a\xe6\xbc\xa2\xe5\xad\x97.", 0, 1,
+     7},
     {"", "\\d+", "ab123", 0, 2, 5},
     {"", "\\D+", "12ab3", 0, 2, 4},
     {"", "\\w+", "--ab_1--", 0, 2, 6},
@@ -152,6 +153,7 @@ static const line_case lines[] = {
     {"", "x", "a\nx\nb\nxx", "<x><xx>"},
     {"", "^", "a\n\n", "<a><>"},
     {"", "^$", "a\n\nb\n\n", "<><>"},
+    {"", "$^", "a\n\nb\n\r\n", "<><>"},
     {"", "^$", "a\r\n\r\n\r", "<>"}, /* a CR at the end ends no line */
     {"", "a$", "a\r\nb a\nab\r\na", "<a><b a><a>"},
     {"", "a.$", "a\r\nab\r\na\r", "<ab><a\r>"},

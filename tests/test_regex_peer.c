@@ -59,7 +59,8 @@ static const char *const repeats[] = {"*", "+", "?", "{2}", "{1,2}", "{0,1}",
 static const char *const borders[] = {"^", "$", "\\b", "\\B", "\\<", "\\>"};
 
 /* No "?" behind another repeat: that is a lazy one here, and not for grep. No
-   repeat of a border, and none within a group: grep gets some of those wrong. No {n} at a beginning: it has two readings of that. */
+   repeat of a border, and none within a group: grep gets some of those wrong.
+   No {n} at a beginning: it has two readings of that. */
 static void make_either(hfsb_buf *out, unsigned depth);
 
 static void make_list(hfsb_buf *out, unsigned depth) {

@@ -189,10 +189,33 @@ static void a_large_file_is_read_in_pieces(void) {
     /* every line in turn is the one at a border of blocks */
     tt_call(&r, tools, "grep", "pattern=s mode=s", "line", "count");
     TT_OK(&r, "big:200000");
-    tt_call(&r, tools, "grep", "pattern=s mode=s", "absent", "count");
+    tt_call(&r, tools, "grep", "pattern=s mode=s", "absent|^$", "count");
     TT_OK(&r, "(no matches; 1 file searched)");
     tt_drop(&r);
     hfsb_buf_free(&big);
+    hfsb_tools_close(tools);
+}
+
+/* The lines before a match are the first that are left of what was read. */
+static void a_gap_shows_also_at_a_border(void) {
+    hfsb_tools *tools;
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    text = HFSB_INIT;
+    int         i;
+    tf_enter("border");
+    tools = tt_open(NULL);
+    for (i = 1; i <= 5000; i++) /* 64 bytes each, 4096 in a block */
+        if (hfsb_buf_printf(&text, "%-63s\n",
+                            i == 9 || i == 4097 ? "here" : "") != HFSB_OK)
+            abort();
+    tt_put("f", hfsb_buf_str(&text));
+    tt_call(&r, tools, "grep", "pattern=s context=j", "here", "2");
+    T_CHECK(tt_says(&r.res.output, "\nf:9:here") &&
+            tt_says(&r.res.output, "\n--\nf-4095-") &&
+            tt_says(&r.res.output, "\nf-4096-") &&
+            tt_says(&r.res.output, "\nf:4097:here"));
+    tt_drop(&r);
+    hfsb_buf_free(&text);
     hfsb_tools_close(tools);
 }
 
@@ -343,6 +366,27 @@ static void nothing_outside_the_root_is_read(void) {
     hfsb_tools_close(tools);
 }
 
+/* What bash saved is for the session to search, wherever it lies. */
+static void long_output_is_searched_where_it_was_saved(void) {
+    hfsb_tools *tools = tf_rooted("root");
+    tt_reply    r = HFSB_INIT;
+    const char *path;
+    char        want[200];
+    tt_call(&r, tools, "bash", "command=s",
+            "i=0; while [ $i -lt 4000 ]; do echo number $i; i=$((i+1)); done");
+    path = tt_keep(tt_text(&r, "spill_path"));
+    T_CHECK(path[0] == '/');
+    tt_call(&r, tools, "grep", "pattern=s path=s", "^number 2000$", path);
+    snprintf(want, sizeof want, "%s:2001:number 2000", path);
+    TT_OK(&r, want);
+    if (unlink(path) || symlink("/etc/passwd", path)) abort();
+    tt_call(&r, tools, "grep", "pattern=s path=s", "root", path);
+    T_CHECK(!r.res.success);
+    unlink(path);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void each_allocation_fails_cleanly(void) {
     tf_enter("memory");
     tf_put(".gitignore", "x\n");
@@ -443,12 +487,14 @@ int main(void) {
     TT_RUN(what_makes_no_sense_is_refused_in_words);
     TT_RUN(lines_around_a_match_come_along);
     TT_RUN(a_large_file_is_read_in_pieces);
+    TT_RUN(a_gap_shows_also_at_a_border);
     TT_RUN(a_long_line_is_cut_around_its_match);
     TT_RUN(a_line_without_end_is_searched_too);
     TT_RUN(a_reply_has_an_end);
     TT_RUN(binary_files_are_skipped_and_bad_bytes_repaired);
     TT_RUN(ignored_files_are_not_searched);
     TT_RUN(nothing_outside_the_root_is_read);
+    TT_RUN(long_output_is_searched_where_it_was_saved);
     TT_RUN(each_allocation_fails_cleanly);
     TT_RUN(grep_finds_what_gnu_grep_finds);
     return TT_END();

@@ -236,6 +236,12 @@ static void rules_from_beyond_are_not_read(void) {
     tf_put(".gitignore", "*.c\n");
     tt_call(&r, tools, "glob", "pattern=s path=s", "a.c", "repo");
     TT_OK(&r, "repo/src/a.c");
+    /* without a repository those above are no one's */
+    tf_put("plain/a.c", "");
+    tt_call(&r, tools, "glob", "pattern=s path=s", "a.c", "plain");
+    TT_OK(&r, "plain/a.c");
+    tt_call(&r, tools, "glob", "pattern=s", "plain/*.c");
+    T_CHECK(tt_int(&r, "count") == 0);
     /* a .gitignore that is a FIFO or a link is none */
     if (unlink(".gitignore") || mkfifo(".gitignore", 0600)) abort();
     tt_call(&r, tools, "glob", "pattern=s", "repo/src/a.c");
@@ -397,6 +403,29 @@ static hfsb_status visit_nothing(void *user, const hfsbi_entry *entry) {
     return HFSB_OK;
 }
 
+/* A folder becomes a link between the look at it and the way into it. */
+static hfsb_status swap_folder(void *user, const hfsbi_entry *entry) {
+    if (entry->type == HFSBI_ENTRY_FOLDER &&
+        (rmdir("top/swap") || symlink("../beyond", "top/swap")))
+        abort();
+    if (strcmp(entry->name, "key") == 0) *(bool *)user = true;
+    return HFSB_OK;
+}
+
+static void a_folder_that_becomes_a_link_is_not_entered(void) {
+    hfsbi_finder f = HFSB_INIT;
+    bool         seen = false;
+    tf_enter("swapped");
+    tf_put("beyond/key", "");
+    tf_put("top/swap/", "");
+    f.visit = swap_folder;
+    f.user = &seen;
+    T_CHECK(hfsbi_finder_open(&f, HFSB_LIT("top"), NULL) == HFSB_OK);
+    T_CHECK(hfsbi_finder_run(&f, NULL) == HFSB_OK);
+    T_CHECK(!seen && !f.failed);
+    hfsbi_finder_close(&f);
+}
+
 static void a_search_ends_in_time(void) {
     hfsbi_finder f = HFSB_INIT;
     size_t       seen = 0;
@@ -460,6 +489,10 @@ static void glob_finds_what_find_finds(void) {
     };
     hfsb_tools *tools;
     size_t      i;
+    if (t_quick()) {
+        t_skipped++;
+        return;
+    }
     tf_enter("twenty");
     make_20000(".");
     tools = tt_open(NULL);
@@ -490,8 +523,10 @@ static void glob_finds_what_find_finds(void) {
 
 /* Found ones are forgotten on the way: the newest of 20,000 are right. */
 static void the_newest_of_many_are_kept(void) {
-    hfsb_tools *tools = tt_open(NULL);
+    hfsb_tools *tools;
     tt_reply    r = HFSB_INIT;
+    if (t_quick()) return;
+    tools = tt_open(NULL);
     tf_age("d0/s3/file302.py", 2000000000 - 1700000000 + 7);
     tf_age("d9/s199/file19998.txt", 2000000000 - 1700000000 + 9);
     tf_age("d5/s100/file10001.h", 2000000000 - 1700000000 + 8);
@@ -515,6 +550,7 @@ int main(void) {
     TT_RUN(folders_that_lie_too_deep_are_told);
     TT_RUN(folders_that_cannot_be_opened_are_told);
     TT_RUN(what_vanishes_on_the_way_is_not_there);
+    TT_RUN(a_folder_that_becomes_a_link_is_not_entered);
     TT_RUN(a_search_ends_in_time);
     TT_RUN(each_allocation_fails_cleanly);
     TT_RUN(glob_finds_what_find_finds);

@@ -96,7 +96,7 @@ static void say_call(sheet *s, const options *o, const place *p,
         say(s, "MCP, for hosts such as Claude Code: ");
         say_base(s, p);
         say(s, "/mcp");
-        if (!o->no_auth) say(s, ", with Authorization: Bearer and the token");
+        if (!o->no_auth) say(s, " (Authorization: Bearer and the token)");
         say(s, "\n");
     }
     if (token && token->made_up)

@@ -146,7 +146,7 @@ static int run_mcp(args *a) {
 }
 
 const cli_command command_mcp = {
-    "mcp", "[OPTIONS]", "the tools for Claude Code, Codex, Cursor ...",
+    "mcp", "[OPTIONS]", "the tools for Claude Code, Cursor ...",
     "    Serve the tools of this machine to a host of the Model Context\n"
     "    Protocol, on standard input and output. The host starts it:\n"
     "        claude mcp add hfsb -- hfsb mcp --root .\n"

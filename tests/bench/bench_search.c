@@ -123,7 +123,8 @@ int main(void) {
         if (took < start_time) start_time = took;
     }
     compare("grep, literal, tree", "grep",
-            "{\"pattern\":\"no such text\",\"path\":\"tree\",\"literal\":true}",
+            "{\"pattern\":\"no such text\",\"path\":\"tree\",\"literal\":"
+            "true}",
             "grep -rnF 'no such text' tree");
     compare("grep, literal with matches, tree", "grep",
             "{\"pattern\":\"if (error) if (error) if (error) if\",\"path\":"

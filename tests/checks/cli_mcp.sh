@@ -220,7 +220,7 @@ same 'pipe: read' "$(of 3 't')" "$(printf '1\tone\n2\ttwo')"
 same 'pipe: no such tool' "$(of '"a"' 'x["error"]["code"]')" -32602
 names=$(of 1 '" ".join(d["name"] for d in r["tools"])')
 for tool in bash bash_output bash_input kill read write edit multi_edit \
-    apply_patch plan_tool; do
+    apply_patch plan_tool glob grep list; do
     has tools " $names " " $tool "
 done
 for tool in exists sandbox_create hf_jobs; do
@@ -251,7 +251,9 @@ names=$(of 1 '" ".join(d["name"] for d in r["tools"])')
 for tool in bash write edit multi_edit apply_patch kill; do
     hasnt 'read-only' " $names " " $tool "
 done
-has 'read-only' " $names " ' read '
+for tool in read glob grep list; do
+    has 'read-only' " $names " " $tool "
+done
 same 'read-only: bash' "$(of 2 'x["error"]["code"]')" -32602
 same 'read-only: write' "$(of 3 'x["error"]["code"]')" -32602
 same 'read-only: nothing happened' "$(cat made 2>/dev/null && echo made)" ''
@@ -397,9 +399,11 @@ say "$(call 5 read '{"path":"g"}')"
 say "$(call 6 plan_tool '{"todos":[{"id":"1","content":"a","status":"pending"}]}')"
 say "$(call 7 bash '{"command":"sleep 30","background":true}')"
 say "$(call 8 bash '{"command":"exit 3"}')"
-for id in 1 2 5 6 7 8; do answered $id; done
+say "$(call 11 grep '{"pattern":"^o.e"}')"
+say "$(call 12 glob '{"pattern":"*"}')"
+for id in 1 2 5 6 7 8 11 12; do answered $id; done
 names=$(of 1 '" ".join(d["name"] for d in r["tools"])')
-for tool in bash read write edit plan_tool sandbox_create; do
+for tool in bash read write edit grep plan_tool sandbox_create hf_jobs; do
     has 'sandbox: tools' " $names " " $tool "
 done
 same 'sandbox: bash' "$(of 2 't')" "$top/place"
@@ -408,6 +412,8 @@ same 'sandbox: edit' "$(of 4 'r["isError"] if "isError" in r else False')" False
 same 'sandbox: read' "$(of 5 't')" "$(printf '1\tone\n2\t2')"
 same 'sandbox: it is there' "$(cat place/g)" "$(printf 'one\n2')"
 same 'sandbox: a plan' "$(of 6 'r.get("isError", False)')" False
+has 'sandbox: grep' "$(of 11 't')" one
+has 'sandbox: glob' "$(of 12 't')" made_there
 has 'sandbox: background' "$(of 7 't')" 'background'
 has 'sandbox: exit status' "$(of 8 't')" 'Exit code 3'
 # other hardware: the first one goes

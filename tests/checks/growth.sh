@@ -16,7 +16,7 @@ first=$((max >> ${GROWTH_DOUBLINGS:-4}))
 out=build/growth
 have valgrind || { echo "skipped: valgrind not found"; exit 77; }
 mkdir -p "$out"
-${CC:-cc} -O2 -g tests/growth.c -o "$out/growth" || exit 1
+${CC:-cc} -O1 tests/growth.c -o "$out/growth" || exit 1
 
 run() { # CASE BYTES [-]: instructions of the whole program
     limited 900 valgrind --tool=cachegrind --cache-sim=no \

@@ -205,8 +205,10 @@ for f in "$out"/*.result; do
     0) passed=$((passed + 1)) ;;
     *)
         failed=$((failed + 1))
-        grep -a '^fail\|^FAIL\|^✗\|[Uu]nexpected\|[Ss]tale' "$out/$name.log" |
-            head -n 20 ;;
+        case $name in
+        suite-*) tail -n 20 "$out/$name.log" ;;
+        *) grep -a '^fail\|^FAIL' "$out/$name.log" | head -n 20 ;;
+        esac ;;
     esac
     n=$(grep -ac '^warn ' "$out/$name.log")
     warned=$((warned + n))

@@ -23,6 +23,9 @@ system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
 # the modules that touch no OS, as the header joins them
 pure=$(sed -n '/^SOURCES="/,/"$/p' amalgamate.sh | tr ' "' '\n\n' |
     sed -n 's|^[a-z_0-9]*\.c$|src/&|p')
+# all but the client of the Hub
+here=$(find src -maxdepth 1 -name '*.c' ! -name 'hub*' ! -name 'sandbox*' \
+    ! -name 'session*' ! -name 'sha1.c' ! -name 'server_mcp_remote.c')
 names() { # all, pure, system (the others), or a list of names
     case $1 in all | pure | system) ;; *) echo "$1"; return ;; esac
     for t in $(cd tests && echo test_*.c); do
@@ -60,15 +63,22 @@ suite() { # COMPILER FLAGS: a way to build that works here, or skipped
 threads() {
     flags="-O1 -g1 -fsanitize=thread"
     suite gcc "$flags" || return $?
+    set --
+    for m in src/*.c; do
+        set -- "$@" "build/sanitize/tsan/src/$(basename "$m" .c).o"
+    done
     # shellcheck disable=SC2086
-    gcc $flags -DHFSBI_SPLIT tests/threads.c build/sanitize/tsan/src/*.o \
+    gcc $flags -DHFSBI_SPLIT tests/threads.c "$@" \
         -pthread -o build/sanitize/tsan/threads &&
         build/sanitize/tsan/threads
 }
 
 way() { # in a subshell of its own
     JOINED='' RUN='' LIMIT=600 MODULES=''
-    case $1 in no-simd | msan | s390x | aarch64) MODULES=$pure ;; esac
+    case $1 in
+    no-simd | msan | s390x | aarch64) MODULES=$pure ;;
+    m32 | valgrind | long | portable) MODULES=$here ;;
+    esac
     export JOINED RUN LIMIT MODULES
     which=all
     case $1 in

@@ -326,6 +326,13 @@ static void check_end(void) {
 
 /* ---- mutations ---- */
 
+#define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define MODERN                                               \
+    ",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":" \
+    "\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
+#define PICK(list) \
+    ((list)[t_random(random) % (sizeof(list) / sizeof *(list))])
+
 /* Behind the JSON value at `at`, roughly. */
 static size_t value_end(hfsb_str s, size_t at) {
     size_t depth = 0;
@@ -360,7 +367,7 @@ static size_t swap_value(unsigned char *data, size_t size, size_t max,
         "null", "true", "0", "-1", "1.5", "1e3", "18446744073709551615",
         "\"\"", "\"x\"", "\"\\u0000\\n\\\"\"", "[]", "{}", "[1]",
         "{\"a\":1}", "\"2.0\"", "\"2025-11-25\"", "\"2026-07-28\"",
-        "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\""};
+        "\"" LONG "\""};
     const size_t count = sizeof values / sizeof *values;
     hfsb_str     s = hfsb_str_make((const char *)data, size), value;
     size_t       at = some_place(s, ':', random), end = value_end(s, at);
@@ -377,6 +384,52 @@ static size_t swap_value(unsigned char *data, size_t size, size_t max,
     return size - (end - at) + n;
 }
 
+/* A message from its parts, most of which fit each other. */
+static size_t compose(unsigned char *data, size_t max,
+                      unsigned long long *random) {
+    static const char *const methods[] = {
+        "tools/call", "tools/call", "tools/call",      "tools/list",
+        "ping",       "initialize", "server/discover", "logging/setLevel",
+        "resources/read"};
+    static const char *const names[] = {"echo", "read", "list", "none", LONG};
+    static const char *const ids[] = {"1", "\"a\"", "1.5", "null", "-7"};
+    static const char *const inside[] = {"", ",\"arguments\":{\"path\":\"a\"}",
+                                         ",\"arguments\":[]",
+                                         ",\"uri\":\"" LONG "\""};
+    static const char *const metas[] = {
+        "", ",\"_meta\":{\"progressToken\":1}", MODERN};
+    static const char *const versions[] = {"", "2025-06-18", "2026-07-28",
+                                           "2026-07-28", "x"};
+    const char *method = PICK(methods), *name = PICK(names);
+    hfsb_buf    out = HFSB_INIT;
+    size_t      n;
+    bool        http = t_random(random) % 2 != 0;
+    MUST(hfsb_buf_append_byte(&out, (char)(http + t_random(random) % 4 * 2)) ==
+         HFSB_OK);
+    MUST(hfsb_buf_append_byte(&out, (char)(t_random(random) % 4
+                                               ? 0
+                                               : t_random(random) % 80)) ==
+         HFSB_OK);
+    if (http) {
+        bool encoded = t_random(random) % 2 != 0;
+        MUST(hfsb_buf_printf(&out, "%s\x1f%s\x1f%s", PICK(versions), method,
+                             encoded ? "=?base64?" : name) == HFSB_OK);
+        if (encoded)
+            MUST(hfsb_base64_encode(hfsb_cstr(name), &out) == HFSB_OK &&
+                 hfsb_buf_printf(&out, "?=") == HFSB_OK);
+        MUST(hfsb_buf_append_byte(&out, '\x1f') == HFSB_OK);
+    }
+    MUST(hfsb_buf_printf(&out,
+                         "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"%s\","
+                         "\"params\":{\"name\":\"%s\"%s%s}}",
+                         PICK(ids), method, name, PICK(inside),
+                         PICK(metas)) == HFSB_OK);
+    n = out.len <= max ? out.len : 0;
+    memcpy(data, out.ptr, n);
+    hfsb_buf_free(&out);
+    return n;
+}
+
 extern size_t LLVMFuzzerMutate(unsigned char *data, size_t size, size_t max);
 extern size_t LLVMFuzzerCustomMutator(unsigned char *data, size_t size,
                                       size_t max, unsigned int seed);
@@ -384,8 +437,9 @@ extern size_t LLVMFuzzerCustomMutator(unsigned char *data, size_t size,
 size_t LLVMFuzzerCustomMutator(unsigned char *data, size_t size, size_t max,
                                unsigned int seed) {
     unsigned long long random = seed;
-    size_t             n = 0;
-    if (t_random(&random) % 3) n = swap_value(data, size, max, &random);
+    size_t             n = 0, way = t_random(&random) % 6;
+    if (way == 0) n = compose(data, max, &random);
+    else if (way < 4) n = swap_value(data, size, max, &random);
     return n ? n : LLVMFuzzerMutate(data, size, max);
 }
 
