@@ -8,7 +8,7 @@
 #include "proc.h"
 
 /* bash, bash_output, bash_input, kill, read, write, edit, multi_edit,
-   apply_patch and exists, on this machine. One object is one session: it
+   apply_patch, glob, grep, list and exists, on this machine. One object is one session: it
    knows its commands and the files that were read in it.
 
    Any number of threads may call the same object. No thread is started: what

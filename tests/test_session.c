@@ -297,7 +297,7 @@ static void local_definitions_have_the_plan_and_no_sandbox(void) {
         hfsb_buf names = HFSB_INIT;
         sn_definitions(s, (hfsb_tools_format)f, &names);
         T_STR(names, "bash bash_output bash_input kill read write edit "
-                     "multi_edit apply_patch exists plan_tool ");
+                     "multi_edit apply_patch glob grep list exists plan_tool ");
         hfsb_buf_free(&names);
     }
     /* the tools are those of hfsb_tools_define(), to the letter */

@@ -595,7 +595,7 @@ static void definitions_of_the_sandbox_fit_it(void) {
         hfsb_buf names = HFSB_INIT;
         sn_definitions(w.session, (hfsb_tools_format)f, &names);
         T_STR(names, "bash bash_output bash_input kill read write edit "
-                     "multi_edit apply_patch exists plan_tool "
+                     "multi_edit apply_patch glob grep list exists plan_tool "
                      "sandbox_create hf_jobs ");
         hfsb_buf_free(&names);
     }

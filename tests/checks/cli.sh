@@ -227,7 +227,7 @@ for format in flat:parameters openai:function anthropic:input_schema \
     has "tools: $format" "$out" '"name":"apply_patch"'
     same "tools: $format is JSON" "$(printf %s "$out" | "$hfsb" json)" "$out"
     # every request pays for them
-    [ ${#out} -lt 6000 ]
+    [ ${#out} -lt 8000 ]
     same "tools: $format has ${#out} bytes" $? 0
 done
 run tools 0 "$hfsb" tools
