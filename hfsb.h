@@ -1486,8 +1486,8 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 /* ==== TOOLS: what an agent does on this machine, by name and JSON ======= */
 
 /* bash, bash_output, bash_input, kill, read, write, edit, multi_edit,
-   apply_patch, glob, grep, list and exists, on this machine. One object is one session: it
-   knows its commands and the files that were read in it.
+   apply_patch, glob, grep, list and exists, on this machine. One object is one
+   session: it knows its commands and the files that were read in it.
 
    Any number of threads may call the same object. No thread is started: what
    commands print is taken whenever some thread is inside a call or

@@ -9,10 +9,10 @@
    stand for whole characters; a byte that is not UTF-8 is matched by none of
    them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
    \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
-   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets, too,
-   a backslash makes [\w\]] of these, and takes a mark as it is. Letters beyond
-   ASCII count as such, by blocks of scripts. Back-references and look-around
-   are refused. */
+   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets a
+   backslash is an escape as well: [\w\]] is a letter, digit, _ or ]. Letters
+   beyond ASCII count as such, by blocks of scripts. Back-references and
+   look-around are refused. */
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {

@@ -14,20 +14,20 @@ HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
         set->failed = true;
         return;
     }
-    set->items = (hfsbi_code_range *)grown;
+    set->items = (hfsbi_regex_range *)grown;
     set->items[set->count].low = low;
     set->items[set->count++].high = high;
 }
 
 static int hfsbi_range_order(const void *a, const void *b) {
-    const hfsbi_code_range *x = (const hfsbi_code_range *)a;
-    const hfsbi_code_range *y = (const hfsbi_code_range *)b;
+    const hfsbi_regex_range *x = (const hfsbi_regex_range *)a;
+    const hfsbi_regex_range *y = (const hfsbi_regex_range *)b;
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
 HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
-    hfsbi_code_range *r = set->items;
-    size_t            i, n = 0;
+    hfsbi_regex_range *r = set->items;
+    size_t             i, n = 0;
     if (set->count < 2) return;
     qsort(r, set->count, sizeof *r, hfsbi_range_order);
     for (i = 1; i < set->count; i++) {
@@ -44,7 +44,7 @@ HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
     size_t   i, count = set->count;
     uint32_t low = 0;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_code_range r = set->items[i];
+        hfsbi_regex_range r = set->items[i];
         if (r.low > low) hfsbi_ranges_add(set, low, r.low - 1);
         low = r.high + 1;
     }
@@ -58,7 +58,7 @@ HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
                                   uint32_t high) {
     size_t i, count = set->count, kept = 0;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_code_range r = set->items[i];
+        hfsbi_regex_range r = set->items[i];
         if (r.high < low || r.low > high) {
             set->items[kept++] = r;
             continue;
@@ -102,8 +102,8 @@ HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
 HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
     size_t i, count = set->count;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_code_range r = set->items[i];
-        uint32_t         c;
+        hfsbi_regex_range r = set->items[i];
+        uint32_t          c;
         for (c = r.low; c <= r.high && c < 0x530; c++)
             if (hfsbi_other_case(c) != c)
                 hfsbi_ranges_add(set, hfsbi_other_case(c),
@@ -115,7 +115,7 @@ HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
 
 /* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
    less their punctuation where a block has much of it. */
-static const hfsbi_code_range hfsbi_letters[] = {
+static const hfsbi_regex_range hfsbi_letters[] = {
     {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
     {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
     {0x370, 0x374},     {0x376, 0x377},    {0x37A, 0x37D},   {0x37F, 0x37F},
@@ -136,13 +136,13 @@ static const hfsbi_code_range hfsbi_letters[] = {
 
 /* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
    in the C library. */
-static const hfsbi_code_range hfsbi_blanks[] = {
+static const hfsbi_regex_range hfsbi_blanks[] = {
     {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
     {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 
-#define HFSBI_RANGE_COUNT(table) (sizeof(table) / sizeof(table)[0])
+#define HFSBI_REGEX_COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-static bool hfsbi_table_has(const hfsbi_code_range *table, size_t count,
+static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
                             uint32_t code) {
     size_t low = 0, high = count;
     while (low < high) {
@@ -157,11 +157,11 @@ HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
     if (c < 0x80)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                (c >= '0' && c <= '9') || c == '_';
-    return hfsbi_table_has(hfsbi_letters, HFSBI_RANGE_COUNT(hfsbi_letters), c);
+    return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
 }
 
-static void hfsbi_ranges_table(hfsbi_ranges           *set,
-                               const hfsbi_code_range *table, size_t count) {
+static void hfsbi_ranges_table(hfsbi_ranges            *set,
+                               const hfsbi_regex_range *table, size_t count) {
     size_t i;
     for (i = 0; i < count; i++)
         hfsbi_ranges_add(set, table[i].low, table[i].high);
@@ -207,10 +207,10 @@ static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
     hfsbi_ranges_add(&out, 0, 0x9F);
     if (graph)
         hfsbi_ranges_table(&out, hfsbi_blanks,
-                           HFSBI_RANGE_COUNT(hfsbi_blanks));
+                           HFSBI_REGEX_COUNT(hfsbi_blanks));
     if (punct)
         hfsbi_ranges_table(&out, hfsbi_letters,
-                           HFSBI_RANGE_COUNT(hfsbi_letters));
+                           HFSBI_REGEX_COUNT(hfsbi_letters));
     hfsbi_ranges_sort(&out);
     hfsbi_ranges_negate(&out);
     hfsbi_ranges_table(set, out.items, out.count);
@@ -227,17 +227,17 @@ HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
         if (fold) hfsbi_ranges_case(set, !upper);
         return true;
     }
-    for (i = 0; i < HFSBI_RANGE_COUNT(hfsbi_named_classes); i++) {
+    for (i = 0; i < HFSBI_REGEX_COUNT(hfsbi_named_classes); i++) {
         const hfsbi_named *n = &hfsbi_named_classes[i];
         if (!hfsb_str_equal(name, hfsb_cstr(n->name))) continue;
         for (p = n->ascii; *p; p += 2)
             hfsbi_ranges_add(set, (unsigned char)p[0], (unsigned char)p[1]);
         if (n->letters)
             hfsbi_ranges_table(set, hfsbi_letters,
-                               HFSBI_RANGE_COUNT(hfsbi_letters));
+                               HFSBI_REGEX_COUNT(hfsbi_letters));
         if (n->blanks)
             hfsbi_ranges_table(set, hfsbi_blanks,
-                               HFSBI_RANGE_COUNT(hfsbi_blanks));
+                               HFSBI_REGEX_COUNT(hfsbi_blanks));
         if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
         if (n->name[0] == 'c') { /* NUL is no bound in a string */
             hfsbi_ranges_add(set, 0, 0);
@@ -276,8 +276,8 @@ typedef struct hfsbi_weaver {
 /* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
 static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
                              uint32_t high) {
-    const hfsbi_code_range *r = w->set->items;
-    size_t                  a = 0, b = w->set->count;
+    const hfsbi_regex_range *r = w->set->items;
+    size_t                   a = 0, b = w->set->count;
     while (a < b) {
         size_t middle = a + (b - a) / 2;
         if (r[middle].high < low) a = middle + 1;

@@ -79,8 +79,8 @@ static bool hfsbi_word_before(hfsb_str text, size_t pos) {
     return false;
 }
 
-static unsigned hfsbi_nfa_place(const hfsbi_program *program, hfsb_str text,
-                                size_t pos) {
+static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
+                                  size_t pos) {
     unsigned      place = 0;
     unsigned long code;
     bool          valid;
@@ -128,7 +128,7 @@ static void hfsbi_states_swap(hfsbi_runner *r) {
 /* Reads the byte at pos: what comes after it is in r->now. */
 static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
                            const hfsbi_best *best) {
-    unsigned place = hfsbi_nfa_place(r->program, text, pos + 1);
+    unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
     uint32_t i, out;
     r->then.count = 0;
     for (i = 0; i < r->now.count; i++) {
@@ -154,7 +154,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
-                                    hfsbi_nfa_place(r->program, text, pos),
+                                    hfsbi_regex_place(r->program, text, pos),
                                     false);
             if (pos < text.len) {
                 size_t n = hfsb_utf8_step(text, pos, &code, &valid);

@@ -92,7 +92,7 @@ static char hfsbi_escape_control(char c) {
     }
 }
 
-static bool hfsbi_is_ascii_alnum(char c) {
+static bool hfsbi_regex_is_alnum(char c) {
     return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
            (unsigned char)c < 0x80;
 }
@@ -111,23 +111,22 @@ static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     if (c && strchr("wWsSdD", c)) {
         r->at++;
         hfsbi_ranges_escape(&r->tree->set, c);
-        return hfsbi_pattern_class(r->tree, false, '\n');
+        return hfsbi_tree_class(r->tree, false, '\n');
     }
     if (hfsbi_escape_border(c, &border)) {
         r->at++;
-        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
-                                 (uint32_t)border);
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, (uint32_t)border);
     }
     if (hfsbi_escape_control(c)) {
         r->at++;
-        return hfsbi_pattern_char(r->tree,
-                                  (unsigned char)hfsbi_escape_control(c));
+        return hfsbi_tree_char(r->tree,
+                               (unsigned char)hfsbi_escape_control(c));
     }
     if (c >= '1' && c <= '9')
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
-    if (hfsbi_is_ascii_alnum(c))
+    if (hfsbi_regex_is_alnum(c))
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
-    return hfsbi_pattern_char(r->tree, hfsbi_reader_next(r));
+    return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
 }
 
 /* ---- brackets ---- */
@@ -191,7 +190,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
         *code = '\n';
         return false;
     }
-    if (r->glob || !hfsbi_is_ascii_alnum(c)) *code = hfsbi_reader_next(r);
+    if (r->glob || !hfsbi_regex_is_alnum(c)) *code = hfsbi_reader_next(r);
     return false;
 }
 
@@ -238,7 +237,7 @@ static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
 static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
     size_t end = r->at + 1;
     if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
-    while (end < r->text.len && hfsbi_is_ascii_alnum(r->text.ptr[end])) end++;
+    while (end < r->text.len && hfsbi_regex_is_alnum(r->text.ptr[end])) end++;
     return end > r->at + 1 && end + 1 < r->text.len &&
            r->text.ptr[end] == ':' && r->text.ptr[end + 1] == ']';
 }
@@ -260,7 +259,7 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
             hfsbi_bracket_unclosed(r, open);
         } else if (r->text.ptr[r->at] == ']' && r->at > first) {
             r->at++;
-            return hfsbi_pattern_class(r->tree, negate, r->glob ? '/' : '\n');
+            return hfsbi_tree_class(r->tree, negate, r->glob ? '/' : '\n');
         } else {
             hfsbi_bracket_range(r, r->at == first);
         }
@@ -295,7 +294,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     if (comma) {
         r->at++;
         has_max = hfsbi_read_number(r, max);
-        if (!has_max) *max = HFSBI_PATTERN_MANY;
+        if (!has_max) *max = HFSBI_TREE_MANY;
     }
     if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
         r->at = open;
@@ -321,7 +320,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else if (c == '*' || c == '+' || c == '?') {
         r->at++;
         *min = c == '+';
-        *max = c == '?' ? 1 : HFSBI_PATTERN_MANY;
+        *max = c == '?' ? 1 : HFSBI_TREE_MANY;
     } else {
         return false;
     }
@@ -348,7 +347,7 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
     } else if (c == 'P' || c == '<' || c == '\'') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "Named groups are not supported: write (...).");
-    } else if (hfsbi_is_ascii_alnum(c) || c == '-') {
+    } else if (hfsbi_regex_is_alnum(c) || c == '-') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "Flags such as (?i) are understood only as (?i) at "
                           "the very beginning; there is also the option to "
@@ -385,16 +384,14 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     case '(': r->at++; return hfsbi_read_group(r);
     case '[': r->at++; return hfsbi_read_bracket(r);
     case '\\': r->at++; return hfsbi_read_escape(r);
-    case '.': r->at++; return hfsbi_pattern_class(r->tree, true, '\n');
+    case '.': r->at++; return hfsbi_tree_class(r->tree, true, '\n');
     case '^':
         r->at++;
-        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
-                                 HFSBI_LINE_BEGIN);
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_BEGIN);
     case '$':
         r->at++;
-        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
-                                 HFSBI_LINE_END);
-    default: return hfsbi_pattern_char(r->tree, hfsbi_reader_next(r));
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_END);
+    default: return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
     }
 }
 
@@ -404,10 +401,10 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
     if (hfsbi_read_repeat(r, &min, &max))
-        piece = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_EMPTY, 0);
+        piece = hfsbi_tree_add(r->tree, HFSBI_TREE_EMPTY, 0);
     else piece = hfsbi_read_atom(r);
     while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
-        uint32_t outer = hfsbi_pattern_repeat(r->tree, piece, min, max);
+        uint32_t outer = hfsbi_tree_repeat(r->tree, piece, min, max);
         if (outer != piece && ++nested > 16)
             hfsbi_reader_fail(r, HFSB_LIMIT, pos,
                               "Too many repeats of repeats in one place.");
@@ -417,12 +414,12 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
 }
 
 static uint32_t hfsbi_read_list(hfsbi_reader *r) {
-    uint32_t list = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_LIST, 0);
+    uint32_t list = hfsbi_tree_add(r->tree, HFSBI_TREE_LIST, 0);
     while (r->status == HFSB_OK && r->at < r->text.len) {
         char c = r->text.ptr[r->at];
         if (r->tree->program->status != HFSB_OK) break;
         if (c == '|' || (c == ')' && r->depth > 0)) break;
-        hfsbi_pattern_append(r->tree, list, hfsbi_read_piece(r));
+        hfsbi_tree_append(r->tree, list, hfsbi_read_piece(r));
     }
     return list;
 }
@@ -430,18 +427,19 @@ static uint32_t hfsbi_read_list(hfsbi_reader *r) {
 static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     uint32_t first = hfsbi_read_list(r), either;
     if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
-    either = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_EITHER, 0);
-    hfsbi_pattern_append(r->tree, either, first);
+    either = hfsbi_tree_add(r->tree, HFSBI_TREE_EITHER, 0);
+    hfsbi_tree_append(r->tree, either, first);
     while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
            hfsbi_reader_peek(r, 0) == '|') {
         r->at++;
-        hfsbi_pattern_append(r->tree, either, hfsbi_read_list(r));
+        hfsbi_tree_append(r->tree, either, hfsbi_read_list(r));
     }
     return either;
 }
 
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_pattern *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
+                                       hfsb_str pattern, uint32_t *root,
+                                       hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
     r.tree = tree;

@@ -19,15 +19,15 @@
 
 /* ---- sets of characters ---- */
 
-typedef struct hfsbi_code_range {
+typedef struct hfsbi_regex_range {
     uint32_t low, high;
-} hfsbi_code_range;
+} hfsbi_regex_range;
 
 typedef struct hfsbi_ranges {
-    hfsbi_code_range *items;
-    size_t            count, cap;
-    hfsb_alloc        alloc;
-    bool              failed; /* no memory: the set is not complete */
+    hfsbi_regex_range *items;
+    size_t             count, cap;
+    hfsb_alloc         alloc;
+    bool               failed; /* no memory: the set is not complete */
 } hfsbi_ranges;
 
 HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
@@ -129,63 +129,65 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
 /* ---- the tree ---- */
 
-typedef enum hfsbi_pattern_kind {
-    HFSBI_PATTERN_EMPTY,
-    HFSBI_PATTERN_BYTE,   /* value: one byte */
-    HFSBI_PATTERN_CHAR,   /* value: a character */
-    HFSBI_PATTERN_CLASS,  /* value: of the program */
-    HFSBI_PATTERN_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_PATTERN_LIST,   /* children one after the other */
-    HFSBI_PATTERN_EITHER, /* any of the children */
-    HFSBI_PATTERN_REPEAT  /* the child, min to max times */
-} hfsbi_pattern_kind;
+typedef enum hfsbi_tree_kind {
+    HFSBI_TREE_EMPTY,
+    HFSBI_TREE_BYTE,   /* value: one byte */
+    HFSBI_TREE_CHAR,   /* value: a character */
+    HFSBI_TREE_CLASS,  /* value: of the program */
+    HFSBI_TREE_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_TREE_LIST,   /* children one after the other */
+    HFSBI_TREE_EITHER, /* any of the children */
+    HFSBI_TREE_REPEAT  /* the child, min to max times */
+} hfsbi_tree_kind;
 
-#define HFSBI_PATTERN_MANY 0xFFFFFFFFu /* as max: without end */
+#define HFSBI_TREE_MANY 0xFFFFFFFFu /* as max: without end */
 
 /* Children are linked from the last to the first: states are made from the
    end of the pattern to its beginning. */
-typedef struct hfsbi_pattern_node {
-    hfsbi_pattern_kind kind;
-    uint32_t           value, min, max;
-    uint32_t           child, sibling; /* 0: none */
-} hfsbi_pattern_node;
+typedef struct hfsbi_tree_node {
+    hfsbi_tree_kind kind;
+    uint32_t        value, min, max;
+    uint32_t        child, sibling; /* 0: none */
+} hfsbi_tree_node;
 
-typedef struct hfsbi_pattern {
-    hfsbi_program      *program;
-    hfsbi_pattern_node *nodes; /* 0 is never a child */
-    size_t              count, cap;
-    hfsbi_ranges        set; /* for one class at a time */
-    bool                fold;
-} hfsbi_pattern;
+typedef struct hfsbi_regex_nodes {
+    hfsbi_program   *program;
+    hfsbi_tree_node *nodes; /* 0 is never a child */
+    size_t           count, cap;
+    hfsbi_ranges     set; /* for one class at a time */
+    bool             fold;
+} hfsbi_regex_nodes;
 
-HFSBI_FN void hfsbi_pattern_init(hfsbi_pattern *tree, hfsbi_program *program);
-HFSBI_FN void hfsbi_pattern_free(hfsbi_pattern *tree);
+HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
+                                    hfsbi_program     *program);
+HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree);
 /* All give a node; 0, and program->status set, when there is no memory. */
-HFSBI_FN uint32_t hfsbi_pattern_add(hfsbi_pattern     *tree,
-                                    hfsbi_pattern_kind kind, uint32_t value);
-HFSBI_FN uint32_t hfsbi_pattern_repeat(hfsbi_pattern *tree, uint32_t child,
-                                       uint32_t min, uint32_t max);
+HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
+                                 uint32_t value);
+HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
+                                    uint32_t min, uint32_t max);
 /* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_pattern_char(hfsbi_pattern *tree, uint32_t code);
+HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code);
 /* The class of tree->set, which is emptied, or of all other characters; in
    neither case is `never` among them. */
-HFSBI_FN uint32_t hfsbi_pattern_class(hfsbi_pattern *tree, bool negate,
-                                      uint32_t never);
-HFSBI_FN void     hfsbi_pattern_append(hfsbi_pattern *tree, uint32_t list,
-                                       uint32_t child);
+HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
+                                   uint32_t never);
+HFSBI_FN void     hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
+                                    uint32_t child);
 
 /* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_pattern *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
+                                       hfsb_str pattern, uint32_t *root,
+                                       hfsb_err *err);
 
 typedef struct hfsbi_reader {
-    hfsb_str       text;
-    size_t         at;
-    size_t         depth;
-    hfsbi_pattern *tree;
-    hfsb_err      *err;
-    hfsb_status    status;
-    bool           glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+    hfsb_str           text;
+    size_t             at;
+    size_t             depth;
+    hfsbi_regex_nodes *tree;
+    hfsb_err          *err;
+    hfsb_status        status;
+    bool glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
 } hfsbi_reader;
 
 /* Fails the reader, once. */
@@ -197,13 +199,13 @@ HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program       *program,
-                                 const hfsbi_pattern *tree, uint32_t root);
+HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
+                                 const hfsbi_regex_nodes *tree, uint32_t root);
 /* The longest text that stands in every match, appended to out; *pure when
    it is all there is to match. */
-HFSBI_FN hfsb_status hfsbi_pattern_literal(const hfsbi_pattern *tree,
-                                           uint32_t root, hfsb_buf *out,
-                                           bool *pure);
+HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
+                                        uint32_t root, hfsb_buf *out,
+                                        bool *pure);
 
 /* ---- running it ---- */
 

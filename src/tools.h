@@ -8,8 +8,8 @@
 #include "proc.h"
 
 /* bash, bash_output, bash_input, kill, read, write, edit, multi_edit,
-   apply_patch, glob, grep, list and exists, on this machine. One object is one session: it
-   knows its commands and the files that were read in it.
+   apply_patch, glob, grep, list and exists, on this machine. One object is one
+   session: it knows its commands and the files that were read in it.
 
    Any number of threads may call the same object. No thread is started: what
    commands print is taken whenever some thread is inside a call or

@@ -8,7 +8,7 @@
        host --- parent (waits, hands on signals)
            \      | told: "done but for the deleting"   | life: never written
             \     |                                     | to; its end is that
-             --- child (stdin, stdout, the session)       of the parent       */
+             --- child (stdin, stdout, the session)       of the parent */
 #define _XOPEN_SOURCE 700 /* sigaction; before any include */
 #include "mcp.h"
 

@@ -124,7 +124,7 @@ there fake.out
 there server.out
 read -r HF_ENDPOINT HFSB_SPACE_URL < fake.out
 export HF_ENDPOINT HFSB_SPACE_URL
-url=$(sed -n 's|.* \(http://[^ ,]*\),.*|\1|p' server.out)
+url=$(sed -n '1s|.* \(http://[^ ,]*\),.*|\1|p' server.out)
 [ -n "$HF_ENDPOINT" ] && [ -n "$url" ] || {
     echo "FAIL  no servers:"
     cat fake.out fake.err server.out

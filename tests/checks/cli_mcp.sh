@@ -337,14 +337,14 @@ for how in EOF TERM HUP ${default:+INT}; do
     answered 3
     there 6
     same "$how: all run" "$(running "100[0-9][.]$mark" | sed 's/^[6-9]$/yes/')" yes
-    if [ $how = EOF ]; then
+    if [ "$how" = EOF ]; then
         finish
     else
         began=$(now_ms)
-        kill -$how "$server"
+        kill -"$how" "$server"
         gone
     fi
-    left $how
+    left "$how"
 done
 # quick answers are not lost by the end
 {
@@ -440,7 +440,7 @@ for how in TERM HUP KILL ${default:+INT}; do
     same "sandbox, $how: ready" "$(of 1 't')" ready
     say "$(call 2 bash "{\"command\":\"sleep 900\"}")"
     began=$(now_ms)
-    kill -$how "$server"
+    kill -"$how" "$server"
     gone
     case $how in
     KILL) same "sandbox, $how: exit status" $status 137 ;;

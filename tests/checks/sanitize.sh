@@ -87,7 +87,8 @@ way() { # in a subshell of its own
              hash edit edit_refusals diff http" ;;
     msan) which="utf8 json json_string json_args json_write number text
              text_window hash edit edit_refusals edit_calls patch
-             patch_random diff path http http_reply http_write" ;;
+             patch_random diff path http http_reply http_write regex glob
+             ignore" ;;
     m32) which="json json_string json_args number hash text edit
              edit_refusals patch patch_random file_write record tools_read
              http server_api" ;;
@@ -97,7 +98,7 @@ way() { # in a subshell of its own
     tsan) which="check file_root proc_host proc_host_limits tools_host
              tools_wake tools_jobs tools_once server_loop server_pool
              server_api server_stream server_files_end net_faults
-             sandbox_call sandbox_lost session_sandbox" ;;
+             sandbox_call sandbox_lost session_sandbox mcp_calls mcp_own" ;;
     valgrind) which="json json_string json_args file file_write record
              check proc tools_args tools_files tools_read http server_api" ;;
     long) which="file_root proc_host_limits tools_output" ;;

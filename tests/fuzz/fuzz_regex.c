@@ -134,7 +134,8 @@ static bool holds(char border, hfsb_str s, size_t at) {
     }
     while (back > 0 && at - back < 4 && !before) {
         size_t n = hfsb_utf8_step(s, --back, &code, &valid);
-        if (valid && back + n == at) before = hfsbi_regex_is_word((uint32_t)code);
+        if (valid && back + n == at)
+            before = hfsbi_regex_is_word((uint32_t)code);
         if (valid) break;
     }
     if (border == 0) return at == 0;
