@@ -1087,10 +1087,10 @@ HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
    stand for whole characters; a byte that is not UTF-8 is matched by none of
    them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
    \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
-   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets, too,
-   a backslash makes [\w\]] of these, and takes a mark as it is. Letters beyond
-   ASCII count as such, by blocks of scripts. Back-references and look-around
-   are refused. */
+   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets a
+   backslash is an escape as well: [\w\]] is a letter, digit, _ or ]. Letters
+   beyond ASCII count as such, by blocks of scripts. Back-references and
+   look-around are refused. */
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
@@ -14381,15 +14381,15 @@ bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
 
 /* ---- sets of characters ---- */
 
-typedef struct hfsbi_code_range {
+typedef struct hfsbi_regex_range {
     uint32_t low, high;
-} hfsbi_code_range;
+} hfsbi_regex_range;
 
 typedef struct hfsbi_ranges {
-    hfsbi_code_range *items;
-    size_t            count, cap;
-    hfsb_alloc        alloc;
-    bool              failed; /* no memory: the set is not complete */
+    hfsbi_regex_range *items;
+    size_t             count, cap;
+    hfsb_alloc         alloc;
+    bool               failed; /* no memory: the set is not complete */
 } hfsbi_ranges;
 
 HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
@@ -14491,63 +14491,65 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
 /* ---- the tree ---- */
 
-typedef enum hfsbi_pattern_kind {
-    HFSBI_PATTERN_EMPTY,
-    HFSBI_PATTERN_BYTE,   /* value: one byte */
-    HFSBI_PATTERN_CHAR,   /* value: a character */
-    HFSBI_PATTERN_CLASS,  /* value: of the program */
-    HFSBI_PATTERN_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_PATTERN_LIST,   /* children one after the other */
-    HFSBI_PATTERN_EITHER, /* any of the children */
-    HFSBI_PATTERN_REPEAT  /* the child, min to max times */
-} hfsbi_pattern_kind;
+typedef enum hfsbi_tree_kind {
+    HFSBI_TREE_EMPTY,
+    HFSBI_TREE_BYTE,   /* value: one byte */
+    HFSBI_TREE_CHAR,   /* value: a character */
+    HFSBI_TREE_CLASS,  /* value: of the program */
+    HFSBI_TREE_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_TREE_LIST,   /* children one after the other */
+    HFSBI_TREE_EITHER, /* any of the children */
+    HFSBI_TREE_REPEAT  /* the child, min to max times */
+} hfsbi_tree_kind;
 
-#define HFSBI_PATTERN_MANY 0xFFFFFFFFu /* as max: without end */
+#define HFSBI_TREE_MANY 0xFFFFFFFFu /* as max: without end */
 
 /* Children are linked from the last to the first: states are made from the
    end of the pattern to its beginning. */
-typedef struct hfsbi_pattern_node {
-    hfsbi_pattern_kind kind;
-    uint32_t           value, min, max;
-    uint32_t           child, sibling; /* 0: none */
-} hfsbi_pattern_node;
+typedef struct hfsbi_tree_node {
+    hfsbi_tree_kind kind;
+    uint32_t        value, min, max;
+    uint32_t        child, sibling; /* 0: none */
+} hfsbi_tree_node;
 
-typedef struct hfsbi_pattern {
-    hfsbi_program      *program;
-    hfsbi_pattern_node *nodes; /* 0 is never a child */
-    size_t              count, cap;
-    hfsbi_ranges        set; /* for one class at a time */
-    bool                fold;
-} hfsbi_pattern;
+typedef struct hfsbi_regex_nodes {
+    hfsbi_program   *program;
+    hfsbi_tree_node *nodes; /* 0 is never a child */
+    size_t           count, cap;
+    hfsbi_ranges     set; /* for one class at a time */
+    bool             fold;
+} hfsbi_regex_nodes;
 
-HFSBI_FN void hfsbi_pattern_init(hfsbi_pattern *tree, hfsbi_program *program);
-HFSBI_FN void hfsbi_pattern_free(hfsbi_pattern *tree);
+HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
+                                    hfsbi_program     *program);
+HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree);
 /* All give a node; 0, and program->status set, when there is no memory. */
-HFSBI_FN uint32_t hfsbi_pattern_add(hfsbi_pattern     *tree,
-                                    hfsbi_pattern_kind kind, uint32_t value);
-HFSBI_FN uint32_t hfsbi_pattern_repeat(hfsbi_pattern *tree, uint32_t child,
-                                       uint32_t min, uint32_t max);
+HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
+                                 uint32_t value);
+HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
+                                    uint32_t min, uint32_t max);
 /* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_pattern_char(hfsbi_pattern *tree, uint32_t code);
+HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code);
 /* The class of tree->set, which is emptied, or of all other characters; in
    neither case is `never` among them. */
-HFSBI_FN uint32_t hfsbi_pattern_class(hfsbi_pattern *tree, bool negate,
-                                      uint32_t never);
-HFSBI_FN void     hfsbi_pattern_append(hfsbi_pattern *tree, uint32_t list,
-                                       uint32_t child);
+HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
+                                   uint32_t never);
+HFSBI_FN void     hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
+                                    uint32_t child);
 
 /* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_pattern *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
+                                       hfsb_str pattern, uint32_t *root,
+                                       hfsb_err *err);
 
 typedef struct hfsbi_reader {
-    hfsb_str       text;
-    size_t         at;
-    size_t         depth;
-    hfsbi_pattern *tree;
-    hfsb_err      *err;
-    hfsb_status    status;
-    bool           glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+    hfsb_str           text;
+    size_t             at;
+    size_t             depth;
+    hfsbi_regex_nodes *tree;
+    hfsb_err          *err;
+    hfsb_status        status;
+    bool glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
 } hfsbi_reader;
 
 /* Fails the reader, once. */
@@ -14559,13 +14561,13 @@ HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program       *program,
-                                 const hfsbi_pattern *tree, uint32_t root);
+HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
+                                 const hfsbi_regex_nodes *tree, uint32_t root);
 /* The longest text that stands in every match, appended to out; *pure when
    it is all there is to match. */
-HFSBI_FN hfsb_status hfsbi_pattern_literal(const hfsbi_pattern *tree,
-                                           uint32_t root, hfsb_buf *out,
-                                           bool *pure);
+HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
+                                        uint32_t root, hfsb_buf *out,
+                                        bool *pure);
 
 /* ---- running it ---- */
 
@@ -14689,20 +14691,20 @@ HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
         set->failed = true;
         return;
     }
-    set->items = (hfsbi_code_range *)grown;
+    set->items = (hfsbi_regex_range *)grown;
     set->items[set->count].low = low;
     set->items[set->count++].high = high;
 }
 
 static int hfsbi_range_order(const void *a, const void *b) {
-    const hfsbi_code_range *x = (const hfsbi_code_range *)a;
-    const hfsbi_code_range *y = (const hfsbi_code_range *)b;
+    const hfsbi_regex_range *x = (const hfsbi_regex_range *)a;
+    const hfsbi_regex_range *y = (const hfsbi_regex_range *)b;
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
 HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
-    hfsbi_code_range *r = set->items;
-    size_t            i, n = 0;
+    hfsbi_regex_range *r = set->items;
+    size_t             i, n = 0;
     if (set->count < 2) return;
     qsort(r, set->count, sizeof *r, hfsbi_range_order);
     for (i = 1; i < set->count; i++) {
@@ -14719,7 +14721,7 @@ HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
     size_t   i, count = set->count;
     uint32_t low = 0;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_code_range r = set->items[i];
+        hfsbi_regex_range r = set->items[i];
         if (r.low > low) hfsbi_ranges_add(set, low, r.low - 1);
         low = r.high + 1;
     }
@@ -14733,7 +14735,7 @@ HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
                                   uint32_t high) {
     size_t i, count = set->count, kept = 0;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_code_range r = set->items[i];
+        hfsbi_regex_range r = set->items[i];
         if (r.high < low || r.low > high) {
             set->items[kept++] = r;
             continue;
@@ -14777,8 +14779,8 @@ HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
 HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
     size_t i, count = set->count;
     for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_code_range r = set->items[i];
-        uint32_t         c;
+        hfsbi_regex_range r = set->items[i];
+        uint32_t          c;
         for (c = r.low; c <= r.high && c < 0x530; c++)
             if (hfsbi_other_case(c) != c)
                 hfsbi_ranges_add(set, hfsbi_other_case(c),
@@ -14790,7 +14792,7 @@ HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
 
 /* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
    less their punctuation where a block has much of it. */
-static const hfsbi_code_range hfsbi_letters[] = {
+static const hfsbi_regex_range hfsbi_letters[] = {
     {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
     {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
     {0x370, 0x374},     {0x376, 0x377},    {0x37A, 0x37D},   {0x37F, 0x37F},
@@ -14811,13 +14813,13 @@ static const hfsbi_code_range hfsbi_letters[] = {
 
 /* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
    in the C library. */
-static const hfsbi_code_range hfsbi_blanks[] = {
+static const hfsbi_regex_range hfsbi_blanks[] = {
     {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
     {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 
-#define HFSBI_RANGE_COUNT(table) (sizeof(table) / sizeof(table)[0])
+#define HFSBI_REGEX_COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-static bool hfsbi_table_has(const hfsbi_code_range *table, size_t count,
+static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
                             uint32_t code) {
     size_t low = 0, high = count;
     while (low < high) {
@@ -14832,11 +14834,11 @@ HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
     if (c < 0x80)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                (c >= '0' && c <= '9') || c == '_';
-    return hfsbi_table_has(hfsbi_letters, HFSBI_RANGE_COUNT(hfsbi_letters), c);
+    return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
 }
 
-static void hfsbi_ranges_table(hfsbi_ranges           *set,
-                               const hfsbi_code_range *table, size_t count) {
+static void hfsbi_ranges_table(hfsbi_ranges            *set,
+                               const hfsbi_regex_range *table, size_t count) {
     size_t i;
     for (i = 0; i < count; i++)
         hfsbi_ranges_add(set, table[i].low, table[i].high);
@@ -14882,10 +14884,10 @@ static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
     hfsbi_ranges_add(&out, 0, 0x9F);
     if (graph)
         hfsbi_ranges_table(&out, hfsbi_blanks,
-                           HFSBI_RANGE_COUNT(hfsbi_blanks));
+                           HFSBI_REGEX_COUNT(hfsbi_blanks));
     if (punct)
         hfsbi_ranges_table(&out, hfsbi_letters,
-                           HFSBI_RANGE_COUNT(hfsbi_letters));
+                           HFSBI_REGEX_COUNT(hfsbi_letters));
     hfsbi_ranges_sort(&out);
     hfsbi_ranges_negate(&out);
     hfsbi_ranges_table(set, out.items, out.count);
@@ -14902,17 +14904,17 @@ HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
         if (fold) hfsbi_ranges_case(set, !upper);
         return true;
     }
-    for (i = 0; i < HFSBI_RANGE_COUNT(hfsbi_named_classes); i++) {
+    for (i = 0; i < HFSBI_REGEX_COUNT(hfsbi_named_classes); i++) {
         const hfsbi_named *n = &hfsbi_named_classes[i];
         if (!hfsb_str_equal(name, hfsb_cstr(n->name))) continue;
         for (p = n->ascii; *p; p += 2)
             hfsbi_ranges_add(set, (unsigned char)p[0], (unsigned char)p[1]);
         if (n->letters)
             hfsbi_ranges_table(set, hfsbi_letters,
-                               HFSBI_RANGE_COUNT(hfsbi_letters));
+                               HFSBI_REGEX_COUNT(hfsbi_letters));
         if (n->blanks)
             hfsbi_ranges_table(set, hfsbi_blanks,
-                               HFSBI_RANGE_COUNT(hfsbi_blanks));
+                               HFSBI_REGEX_COUNT(hfsbi_blanks));
         if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
         if (n->name[0] == 'c') { /* NUL is no bound in a string */
             hfsbi_ranges_add(set, 0, 0);
@@ -14951,8 +14953,8 @@ typedef struct hfsbi_weaver {
 /* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
 static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
                              uint32_t high) {
-    const hfsbi_code_range *r = w->set->items;
-    size_t                  a = 0, b = w->set->count;
+    const hfsbi_regex_range *r = w->set->items;
+    size_t                   a = 0, b = w->set->count;
     while (a < b) {
         size_t middle = a + (b - a) / 2;
         if (r[middle].high < low) a = middle + 1;
@@ -15138,31 +15140,32 @@ HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
    Depends on: base, utf8, regex_class. */
 /* ---- the tree ---- */
 
-HFSBI_FN void hfsbi_pattern_init(hfsbi_pattern *tree, hfsbi_program *program) {
+HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
+                                    hfsbi_program     *program) {
     memset(tree, 0, sizeof *tree);
     tree->program = program;
     tree->set.alloc = program->alloc;
-    hfsbi_pattern_add(tree, HFSBI_PATTERN_EMPTY, 0);
+    hfsbi_tree_add(tree, HFSBI_TREE_EMPTY, 0);
 }
 
-HFSBI_FN void hfsbi_pattern_free(hfsbi_pattern *tree) {
+HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
     hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
                      sizeof *tree->set.items);
 }
 
-HFSBI_FN uint32_t hfsbi_pattern_add(hfsbi_pattern     *tree,
-                                    hfsbi_pattern_kind kind, uint32_t value) {
-    hfsbi_pattern_node *n;
-    void               *grown =
+HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
+                                 uint32_t value) {
+    hfsbi_tree_node *n;
+    void            *grown =
         hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
                          tree->count + 1, sizeof *tree->nodes);
     if (!grown) {
         tree->program->status = HFSB_NOMEM;
         return 0;
     }
-    tree->nodes = (hfsbi_pattern_node *)grown;
+    tree->nodes = (hfsbi_tree_node *)grown;
     n = &tree->nodes[tree->count];
     memset(n, 0, sizeof *n);
     n->kind = kind;
@@ -15173,24 +15176,24 @@ HFSBI_FN uint32_t hfsbi_pattern_add(hfsbi_pattern     *tree,
 /* True when min and max are those of * + ? or of no repeat at all: then a
    repeat of a repeat is one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
-    return min <= 1 && (max == 1 || max == HFSBI_PATTERN_MANY);
+    return min <= 1 && (max == 1 || max == HFSBI_TREE_MANY);
 }
 
-HFSBI_FN uint32_t hfsbi_pattern_repeat(hfsbi_pattern *tree, uint32_t child,
-                                       uint32_t min, uint32_t max) {
+HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
+                                    uint32_t min, uint32_t max) {
     uint32_t id;
     if (tree->program->status != HFSB_OK) return 0;
     if (min == 1 && max == 1) return child;
     if (hfsbi_repeat_is_simple(min, max)) {
-        hfsbi_pattern_node *n = &tree->nodes[child];
-        if (n->kind == HFSBI_PATTERN_REPEAT &&
+        hfsbi_tree_node *n = &tree->nodes[child];
+        if (n->kind == HFSBI_TREE_REPEAT &&
             hfsbi_repeat_is_simple(n->min, n->max)) {
             n->min *= min;
             if (max > n->max) n->max = max;
             return child;
         }
     }
-    id = hfsbi_pattern_add(tree, HFSBI_PATTERN_REPEAT, 0);
+    id = hfsbi_tree_add(tree, HFSBI_TREE_REPEAT, 0);
     if (!id) return 0;
     tree->nodes[id].min = min;
     tree->nodes[id].max = max;
@@ -15198,8 +15201,8 @@ HFSBI_FN uint32_t hfsbi_pattern_repeat(hfsbi_pattern *tree, uint32_t child,
     return id;
 }
 
-HFSBI_FN uint32_t hfsbi_pattern_class(hfsbi_pattern *tree, bool negate,
-                                      uint32_t never) {
+HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
+                                   uint32_t never) {
     hfsbi_ranges *set = &tree->set;
     uint32_t      class_id;
     if (tree->fold) hfsbi_ranges_fold(set);
@@ -15211,20 +15214,20 @@ HFSBI_FN uint32_t hfsbi_pattern_class(hfsbi_pattern *tree, bool negate,
     if (tree->program->status != HFSB_OK) return 0;
     class_id = hfsbi_program_class(tree->program, set);
     set->count = 0;
-    return hfsbi_pattern_add(tree, HFSBI_PATTERN_CLASS, class_id);
+    return hfsbi_tree_add(tree, HFSBI_TREE_CLASS, class_id);
 }
 
-HFSBI_FN uint32_t hfsbi_pattern_char(hfsbi_pattern *tree, uint32_t code) {
+HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code) {
     uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
     /* a line feed is in no line: a class without characters */
     if (other == code && (code != '\n' || tree->program->whole))
-        return hfsbi_pattern_add(tree, HFSBI_PATTERN_CHAR, code);
+        return hfsbi_tree_add(tree, HFSBI_TREE_CHAR, code);
     hfsbi_ranges_add(&tree->set, code, code);
-    return hfsbi_pattern_class(tree, false, '\n');
+    return hfsbi_tree_class(tree, false, '\n');
 }
 
-HFSBI_FN void hfsbi_pattern_append(hfsbi_pattern *tree, uint32_t list,
-                                   uint32_t child) {
+HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
+                                uint32_t child) {
     if (!list || !child) return;
     tree->nodes[child].sibling = tree->nodes[list].child;
     tree->nodes[list].child = child;
@@ -15233,12 +15236,12 @@ HFSBI_FN void hfsbi_pattern_append(hfsbi_pattern *tree, uint32_t list,
 /* ---- the text that every match holds ---- */
 
 typedef struct hfsbi_run {
-    const hfsbi_pattern *tree;
-    char                *bytes; /* filled from its end */
-    size_t               size, len;
-    hfsb_buf            *best;
-    bool                 pure;
-    hfsb_status          status;
+    const hfsbi_regex_nodes *tree;
+    char                    *bytes; /* filled from its end */
+    size_t                   size, len;
+    hfsb_buf                *best;
+    bool                     pure;
+    hfsb_status              status;
 } hfsbi_run;
 
 static void hfsbi_run_close(hfsbi_run *run) {
@@ -15251,26 +15254,26 @@ static void hfsbi_run_close(hfsbi_run *run) {
 }
 
 static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
-    const hfsbi_pattern_node *n = &run->tree->nodes[id];
-    char                      bytes[4];
-    size_t                    count = 1;
-    uint32_t                  child;
+    const hfsbi_tree_node *n = &run->tree->nodes[id];
+    char                   bytes[4];
+    size_t                 count = 1;
+    uint32_t               child;
     switch (n->kind) {
-    case HFSBI_PATTERN_EMPTY: return;
-    case HFSBI_PATTERN_BYTE:
-    case HFSBI_PATTERN_CHAR:
+    case HFSBI_TREE_EMPTY: return;
+    case HFSBI_TREE_BYTE:
+    case HFSBI_TREE_CHAR:
         bytes[0] = (char)(unsigned char)n->value;
-        if (n->kind == HFSBI_PATTERN_CHAR)
+        if (n->kind == HFSBI_TREE_CHAR)
             count = hfsb_utf8_encode(n->value, bytes);
         run->len += count;
         memcpy(run->bytes + run->size - run->len, bytes, count);
         return;
-    case HFSBI_PATTERN_LIST:
+    case HFSBI_TREE_LIST:
         for (child = n->child; child; child = run->tree->nodes[child].sibling)
             hfsbi_run_walk(run, child);
         return;
-    case HFSBI_PATTERN_BORDER: run->pure = false; return;
-    case HFSBI_PATTERN_REPEAT:
+    case HFSBI_TREE_BORDER: run->pure = false; return;
+    case HFSBI_TREE_REPEAT:
         run->pure = false;
         hfsbi_run_close(run);
         if (n->min > 0) hfsbi_run_walk(run, n->child);
@@ -15282,9 +15285,9 @@ static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_pattern_literal(const hfsbi_pattern *tree,
-                                           uint32_t root, hfsb_buf *out,
-                                           bool *pure) {
+HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
+                                        uint32_t root, hfsb_buf *out,
+                                        bool *pure) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_run         run = HFSB_INIT;
     run.tree = tree;
@@ -15325,7 +15328,7 @@ static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
     return (uint32_t)p->state_count++;
 }
 
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_pattern *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
                            uint32_t id, uint32_t next);
 
 static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
@@ -15347,10 +15350,11 @@ static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
     return first + (c.root - c.node);
 }
 
-static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_pattern *tree,
-                                  const hfsbi_pattern_node *n, uint32_t next) {
+static uint32_t hfsbi_emit_repeat(hfsbi_program           *p,
+                                  const hfsbi_regex_nodes *tree,
+                                  const hfsbi_tree_node *n, uint32_t next) {
     uint32_t at = next, count = n->min, i;
-    if (n->max == HFSBI_PATTERN_MANY) {
+    if (n->max == HFSBI_TREE_MANY) {
         uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
         at = hfsbi_emit(p, tree, n->child, loop);
         if (p->status != HFSB_OK) return 0;
@@ -15370,34 +15374,34 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_pattern *tree,
 
 /* Makes the states of a node, which go on to state `next`; gives the first.
    From the end to the beginning: nothing has to be patched later. */
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_pattern *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
                            uint32_t id, uint32_t next) {
-    const hfsbi_pattern_node *n = &tree->nodes[id];
-    uint32_t                  child, at;
+    const hfsbi_tree_node *n = &tree->nodes[id];
+    uint32_t               child, at;
     /* repeats of nothing make no states, but take their time */
     if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
     if (p->status != HFSB_OK) return 0;
     switch (n->kind) {
-    case HFSBI_PATTERN_EMPTY: break;
-    case HFSBI_PATTERN_BYTE:
+    case HFSBI_TREE_EMPTY: break;
+    case HFSBI_TREE_BYTE:
         return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
-    case HFSBI_PATTERN_CHAR: return hfsbi_emit_char(p, n->value, next);
-    case HFSBI_PATTERN_CLASS: return hfsbi_emit_class(p, n->value, next);
-    case HFSBI_PATTERN_BORDER:
+    case HFSBI_TREE_CHAR: return hfsbi_emit_char(p, n->value, next);
+    case HFSBI_TREE_CLASS: return hfsbi_emit_class(p, n->value, next);
+    case HFSBI_TREE_BORDER:
         if (n->value >= HFSBI_WORD_BORDER) p->words = true;
         return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
-    case HFSBI_PATTERN_LIST:
+    case HFSBI_TREE_LIST:
         for (child = n->child; child; child = tree->nodes[child].sibling)
             next = hfsbi_emit(p, tree, child, next);
         break;
-    case HFSBI_PATTERN_EITHER:
+    case HFSBI_TREE_EITHER:
         at = hfsbi_emit(p, tree, n->child, next);
         for (child = tree->nodes[n->child].sibling; child;
              child = tree->nodes[child].sibling)
             at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
                                  hfsbi_emit(p, tree, child, next), at);
         return at;
-    case HFSBI_PATTERN_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
+    case HFSBI_TREE_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
     default: break;
     }
     return next;
@@ -15436,8 +15440,9 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
     p->kinds = kind + 1;
 }
 
-HFSBI_FN void hfsbi_program_make(hfsbi_program       *program,
-                                 const hfsbi_pattern *tree, uint32_t root) {
+HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
+                                 const hfsbi_regex_nodes *tree,
+                                 uint32_t                 root) {
     uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
     program->start = hfsbi_emit(program, tree, root, end);
     if (program->status == HFSB_OK) hfsbi_kinds_make(program);
@@ -15543,7 +15548,7 @@ static char hfsbi_escape_control(char c) {
     }
 }
 
-static bool hfsbi_is_ascii_alnum(char c) {
+static bool hfsbi_regex_is_alnum(char c) {
     return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
            (unsigned char)c < 0x80;
 }
@@ -15562,23 +15567,22 @@ static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     if (c && strchr("wWsSdD", c)) {
         r->at++;
         hfsbi_ranges_escape(&r->tree->set, c);
-        return hfsbi_pattern_class(r->tree, false, '\n');
+        return hfsbi_tree_class(r->tree, false, '\n');
     }
     if (hfsbi_escape_border(c, &border)) {
         r->at++;
-        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
-                                 (uint32_t)border);
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, (uint32_t)border);
     }
     if (hfsbi_escape_control(c)) {
         r->at++;
-        return hfsbi_pattern_char(r->tree,
-                                  (unsigned char)hfsbi_escape_control(c));
+        return hfsbi_tree_char(r->tree,
+                               (unsigned char)hfsbi_escape_control(c));
     }
     if (c >= '1' && c <= '9')
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
-    if (hfsbi_is_ascii_alnum(c))
+    if (hfsbi_regex_is_alnum(c))
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
-    return hfsbi_pattern_char(r->tree, hfsbi_reader_next(r));
+    return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
 }
 
 /* ---- brackets ---- */
@@ -15642,7 +15646,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
         *code = '\n';
         return false;
     }
-    if (r->glob || !hfsbi_is_ascii_alnum(c)) *code = hfsbi_reader_next(r);
+    if (r->glob || !hfsbi_regex_is_alnum(c)) *code = hfsbi_reader_next(r);
     return false;
 }
 
@@ -15689,7 +15693,7 @@ static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
 static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
     size_t end = r->at + 1;
     if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
-    while (end < r->text.len && hfsbi_is_ascii_alnum(r->text.ptr[end])) end++;
+    while (end < r->text.len && hfsbi_regex_is_alnum(r->text.ptr[end])) end++;
     return end > r->at + 1 && end + 1 < r->text.len &&
            r->text.ptr[end] == ':' && r->text.ptr[end + 1] == ']';
 }
@@ -15711,7 +15715,7 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
             hfsbi_bracket_unclosed(r, open);
         } else if (r->text.ptr[r->at] == ']' && r->at > first) {
             r->at++;
-            return hfsbi_pattern_class(r->tree, negate, r->glob ? '/' : '\n');
+            return hfsbi_tree_class(r->tree, negate, r->glob ? '/' : '\n');
         } else {
             hfsbi_bracket_range(r, r->at == first);
         }
@@ -15746,7 +15750,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     if (comma) {
         r->at++;
         has_max = hfsbi_read_number(r, max);
-        if (!has_max) *max = HFSBI_PATTERN_MANY;
+        if (!has_max) *max = HFSBI_TREE_MANY;
     }
     if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
         r->at = open;
@@ -15772,7 +15776,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else if (c == '*' || c == '+' || c == '?') {
         r->at++;
         *min = c == '+';
-        *max = c == '?' ? 1 : HFSBI_PATTERN_MANY;
+        *max = c == '?' ? 1 : HFSBI_TREE_MANY;
     } else {
         return false;
     }
@@ -15799,7 +15803,7 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
     } else if (c == 'P' || c == '<' || c == '\'') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "Named groups are not supported: write (...).");
-    } else if (hfsbi_is_ascii_alnum(c) || c == '-') {
+    } else if (hfsbi_regex_is_alnum(c) || c == '-') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "Flags such as (?i) are understood only as (?i) at "
                           "the very beginning; there is also the option to "
@@ -15836,16 +15840,14 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     case '(': r->at++; return hfsbi_read_group(r);
     case '[': r->at++; return hfsbi_read_bracket(r);
     case '\\': r->at++; return hfsbi_read_escape(r);
-    case '.': r->at++; return hfsbi_pattern_class(r->tree, true, '\n');
+    case '.': r->at++; return hfsbi_tree_class(r->tree, true, '\n');
     case '^':
         r->at++;
-        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
-                                 HFSBI_LINE_BEGIN);
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_BEGIN);
     case '$':
         r->at++;
-        return hfsbi_pattern_add(r->tree, HFSBI_PATTERN_BORDER,
-                                 HFSBI_LINE_END);
-    default: return hfsbi_pattern_char(r->tree, hfsbi_reader_next(r));
+        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_END);
+    default: return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
     }
 }
 
@@ -15855,10 +15857,10 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
     if (hfsbi_read_repeat(r, &min, &max))
-        piece = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_EMPTY, 0);
+        piece = hfsbi_tree_add(r->tree, HFSBI_TREE_EMPTY, 0);
     else piece = hfsbi_read_atom(r);
     while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
-        uint32_t outer = hfsbi_pattern_repeat(r->tree, piece, min, max);
+        uint32_t outer = hfsbi_tree_repeat(r->tree, piece, min, max);
         if (outer != piece && ++nested > 16)
             hfsbi_reader_fail(r, HFSB_LIMIT, pos,
                               "Too many repeats of repeats in one place.");
@@ -15868,12 +15870,12 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
 }
 
 static uint32_t hfsbi_read_list(hfsbi_reader *r) {
-    uint32_t list = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_LIST, 0);
+    uint32_t list = hfsbi_tree_add(r->tree, HFSBI_TREE_LIST, 0);
     while (r->status == HFSB_OK && r->at < r->text.len) {
         char c = r->text.ptr[r->at];
         if (r->tree->program->status != HFSB_OK) break;
         if (c == '|' || (c == ')' && r->depth > 0)) break;
-        hfsbi_pattern_append(r->tree, list, hfsbi_read_piece(r));
+        hfsbi_tree_append(r->tree, list, hfsbi_read_piece(r));
     }
     return list;
 }
@@ -15881,18 +15883,19 @@ static uint32_t hfsbi_read_list(hfsbi_reader *r) {
 static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     uint32_t first = hfsbi_read_list(r), either;
     if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
-    either = hfsbi_pattern_add(r->tree, HFSBI_PATTERN_EITHER, 0);
-    hfsbi_pattern_append(r->tree, either, first);
+    either = hfsbi_tree_add(r->tree, HFSBI_TREE_EITHER, 0);
+    hfsbi_tree_append(r->tree, either, first);
     while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
            hfsbi_reader_peek(r, 0) == '|') {
         r->at++;
-        hfsbi_pattern_append(r->tree, either, hfsbi_read_list(r));
+        hfsbi_tree_append(r->tree, either, hfsbi_read_list(r));
     }
     return either;
 }
 
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_pattern *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
+                                       hfsb_str pattern, uint32_t *root,
+                                       hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
     r.tree = tree;
@@ -15988,8 +15991,8 @@ static bool hfsbi_word_before(hfsb_str text, size_t pos) {
     return false;
 }
 
-static unsigned hfsbi_nfa_place(const hfsbi_program *program, hfsb_str text,
-                                size_t pos) {
+static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
+                                  size_t pos) {
     unsigned      place = 0;
     unsigned long code;
     bool          valid;
@@ -16037,7 +16040,7 @@ static void hfsbi_states_swap(hfsbi_runner *r) {
 /* Reads the byte at pos: what comes after it is in r->now. */
 static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
                            const hfsbi_best *best) {
-    unsigned place = hfsbi_nfa_place(r->program, text, pos + 1);
+    unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
     uint32_t i, out;
     r->then.count = 0;
     for (i = 0; i < r->now.count; i++) {
@@ -16063,7 +16066,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
-                                    hfsbi_nfa_place(r->program, text, pos),
+                                    hfsbi_regex_place(r->program, text, pos),
                                     false);
             if (pos < text.len) {
                 size_t n = hfsb_utf8_step(text, pos, &code, &valid);
@@ -16498,30 +16501,30 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
 /* ---- making ---- */
 
 /* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_pattern *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_pattern_add(tree, HFSBI_PATTERN_LIST, 0);
+static uint32_t hfsbi_regex_plain(hfsbi_regex_nodes *tree, hfsb_str pattern) {
+    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
     size_t   at = 0;
     while (at < pattern.len && tree->program->status == HFSB_OK) {
         unsigned long code;
         bool          valid;
         size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
         for (i = 0; !valid && i < n; i++)
-            hfsbi_pattern_append(
+            hfsbi_tree_append(
                 tree, list,
-                hfsbi_pattern_add(tree, HFSBI_PATTERN_BYTE,
-                                  (unsigned char)pattern.ptr[at + i]));
+                hfsbi_tree_add(tree, HFSBI_TREE_BYTE,
+                               (unsigned char)pattern.ptr[at + i]));
         if (valid)
-            hfsbi_pattern_append(tree, list,
-                                 hfsbi_pattern_char(tree, (uint32_t)code));
+            hfsbi_tree_append(tree, list,
+                              hfsbi_tree_char(tree, (uint32_t)code));
         at += n;
     }
     return list;
 }
 
-static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_pattern *tree,
-                                       hfsb_str               pattern,
-                                       const hfsb_regex_opts *opts,
-                                       hfsb_err              *err) {
+static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
+                                    hfsb_str               pattern,
+                                    const hfsb_regex_opts *opts,
+                                    hfsb_err              *err) {
     uint32_t    root = 0;
     hfsb_status st = HFSB_OK;
     tree->fold = opts->ignore_case;
@@ -16534,7 +16537,7 @@ static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_pattern *tree,
     if (st != HFSB_OK) return st;
     if (re->program.status == HFSB_OK)
         re->program.status =
-            hfsbi_pattern_literal(tree, root, &re->literal, &re->pure);
+            hfsbi_tree_literal(tree, root, &re->literal, &re->pure);
     if (re->program.status == HFSB_OK && !re->pure)
         hfsbi_program_make(&re->program, tree, root);
     if (re->program.status == HFSB_LIMIT)
@@ -16551,16 +16554,16 @@ static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_pattern *tree,
 static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
                                     const hfsb_regex_opts *opts,
                                     hfsb_err              *err) {
-    hfsbi_pattern tree;
-    hfsb_status   st;
+    hfsbi_regex_nodes tree;
+    hfsb_status       st;
     if (opts->literal && !opts->ignore_case) {
         re->pure = true;
         re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
         return hfsb_buf_append(&re->literal, pattern);
     }
-    hfsbi_pattern_init(&tree, &re->program);
-    st = hfsbi_regex_compile(re, &tree, pattern, opts, err);
-    hfsbi_pattern_free(&tree);
+    hfsbi_regex_tree_init(&tree, &re->program);
+    st = hfsbi_regex_tree(re, &tree, pattern, opts, err);
+    hfsbi_regex_tree_free(&tree);
     return st;
 }
 
@@ -16742,34 +16745,34 @@ static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
-    return hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_BYTE, '/');
+    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE, '/');
 }
 
 /* At least `min` bytes of a name, whatever they are. */
 static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
-    hfsbi_pattern *tree = g->r.tree;
+    hfsbi_regex_nodes *tree = g->r.tree;
     if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
-    return hfsbi_pattern_repeat(
-        tree, hfsbi_pattern_add(tree, HFSBI_PATTERN_CLASS, g->inside - 1), min,
-        HFSBI_PATTERN_MANY);
+    return hfsbi_tree_repeat(
+        tree, hfsbi_tree_add(tree, HFSBI_TREE_CLASS, g->inside - 1), min,
+        HFSBI_TREE_MANY);
 }
 
 /* "**" with what stands behind it: any number of names, each with a slash;
    or at the end of the pattern one name and any number more. */
 static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
-    hfsbi_pattern *tree = g->r.tree;
-    uint32_t list = hfsbi_pattern_add(tree, HFSBI_PATTERN_LIST, 0), all, more;
+    hfsbi_regex_nodes *tree = g->r.tree;
+    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0), all, more;
     if (!last) {
-        hfsbi_pattern_append(tree, list, hfsbi_glob_inside(g, 1));
-        hfsbi_pattern_append(tree, list, hfsbi_glob_slash(g));
-        return hfsbi_pattern_repeat(tree, list, 0, HFSBI_PATTERN_MANY);
+        hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
     }
-    hfsbi_pattern_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_pattern_append(tree, list, hfsbi_glob_inside(g, 1));
-    more = hfsbi_pattern_repeat(tree, list, 0, HFSBI_PATTERN_MANY);
-    all = hfsbi_pattern_add(tree, HFSBI_PATTERN_LIST, 0);
-    hfsbi_pattern_append(tree, all, hfsbi_glob_inside(g, 1));
-    hfsbi_pattern_append(tree, all, more);
+    hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
+    more = hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+    all = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+    hfsbi_tree_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_tree_append(tree, all, more);
     return all;
 }
 
@@ -16794,7 +16797,7 @@ static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
 
 /* {one,two}; r.at is behind the brace. */
 static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
-    uint32_t either = hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_EITHER, 0);
+    uint32_t either = hfsbi_tree_add(g->r.tree, HFSBI_TREE_EITHER, 0);
     size_t   open = g->r.at - 1;
     bool     name_start = g->name_start;
     if (++g->r.depth > HFSBI_REGEX_DEPTH)
@@ -16802,7 +16805,7 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
                           "Braces are nested too deeply: 200 levels at most.");
     while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
         g->name_start = name_start;
-        hfsbi_pattern_append(g->r.tree, either, hfsbi_glob_list(g));
+        hfsbi_tree_append(g->r.tree, either, hfsbi_glob_list(g));
         if (hfsbi_glob_peek(g, 0) != ',') break;
         g->r.at++;
     }
@@ -16823,8 +16826,8 @@ static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
                           "the character itself.");
         return 0;
     }
-    return hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_BYTE,
-                             (unsigned char)g->r.text.ptr[g->r.at++]);
+    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE,
+                          (unsigned char)g->r.text.ptr[g->r.at++]);
 }
 
 static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
@@ -16836,15 +16839,15 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
     }
     g->name_start = c == '/';
     if (c == '{' && !g->git) { /* {} is a text, as in a shell */
-        uint32_t list = hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_LIST, 0);
-        hfsbi_pattern_append(g->r.tree, list, hfsbi_glob_byte(g));
-        hfsbi_pattern_append(g->r.tree, list, hfsbi_glob_byte(g));
+        uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
         return list;
     }
     if (c == '?') {
         g->r.at++;
         g->r.tree->set.count = 0;
-        return hfsbi_pattern_class(g->r.tree, true, '/');
+        return hfsbi_tree_class(g->r.tree, true, '/');
     }
     if (c == '[') {
         g->r.at++;
@@ -16855,11 +16858,11 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
-    uint32_t list = hfsbi_pattern_add(g->r.tree, HFSBI_PATTERN_LIST, 0);
+    uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
     while (!hfsbi_glob_at_end(g)) {
         char c = hfsbi_glob_peek(g, 0);
         if (g->r.depth > 0 && (c == ',' || c == '}')) break;
-        hfsbi_pattern_append(g->r.tree, list, hfsbi_glob_piece(g));
+        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_piece(g));
     }
     return list;
 }
@@ -16887,13 +16890,13 @@ static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
 
 static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
                                    hfsb_err *err) {
-    hfsbi_pattern     tree;
+    hfsbi_regex_nodes tree;
     hfsbi_glob_reader g = HFSB_INIT;
     uint32_t          root;
     if (pattern.len > HFSBI_REGEX_PATTERN)
         return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
                           "A pattern may have at most 65,536 bytes.");
-    hfsbi_pattern_init(&tree, &glob->program);
+    hfsbi_regex_tree_init(&tree, &glob->program);
     g.r.text = pattern;
     g.r.tree = &tree;
     g.r.err = err;
@@ -16903,7 +16906,7 @@ static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
     root = hfsbi_glob_list(&g);
     if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
         hfsbi_program_make(&glob->program, &tree, root);
-    hfsbi_pattern_free(&tree);
+    hfsbi_regex_tree_free(&tree);
     if (g.r.status != HFSB_OK) return g.r.status;
     if (glob->program.status == HFSB_LIMIT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,

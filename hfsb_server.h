@@ -10524,7 +10524,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
         patience ends    it goes on; the answer is its output so far, and its
                          id to ask for the rest
         abandoned        it is killed
-        the server ends  nothing: the sandbox ends with its session           */
+        the server ends  nothing: the sandbox ends with its session */
 
 enum { HFSBI_AFAR_ID = 9 }; /* of a job, with its NUL: models write it */
 
