@@ -14491,65 +14491,63 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
 /* ---- the tree ---- */
 
-typedef enum hfsbi_tree_kind {
-    HFSBI_TREE_EMPTY,
-    HFSBI_TREE_BYTE,   /* value: one byte */
-    HFSBI_TREE_CHAR,   /* value: a character */
-    HFSBI_TREE_CLASS,  /* value: of the program */
-    HFSBI_TREE_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_TREE_LIST,   /* children one after the other */
-    HFSBI_TREE_EITHER, /* any of the children */
-    HFSBI_TREE_REPEAT  /* the child, min to max times */
-} hfsbi_tree_kind;
+typedef enum hfsbi_syntax_kind {
+    HFSBI_SYNTAX_EMPTY,
+    HFSBI_SYNTAX_BYTE,   /* value: one byte */
+    HFSBI_SYNTAX_CHAR,   /* value: a character */
+    HFSBI_SYNTAX_CLASS,  /* value: of the program */
+    HFSBI_SYNTAX_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_SYNTAX_LIST,   /* children one after the other */
+    HFSBI_SYNTAX_EITHER, /* any of the children */
+    HFSBI_SYNTAX_REPEAT  /* the child, min to max times */
+} hfsbi_syntax_kind;
 
-#define HFSBI_TREE_MANY 0xFFFFFFFFu /* as max: without end */
+#define HFSBI_SYNTAX_MANY 0xFFFFFFFFu /* as max: without end */
 
 /* Children are linked from the last to the first: states are made from the
    end of the pattern to its beginning. */
-typedef struct hfsbi_tree_node {
-    hfsbi_tree_kind kind;
-    uint32_t        value, min, max;
-    uint32_t        child, sibling; /* 0: none */
-} hfsbi_tree_node;
+typedef struct hfsbi_syntax_node {
+    hfsbi_syntax_kind kind;
+    uint32_t          value, min, max;
+    uint32_t          child, sibling; /* 0: none */
+} hfsbi_syntax_node;
 
-typedef struct hfsbi_regex_nodes {
-    hfsbi_program   *program;
-    hfsbi_tree_node *nodes; /* 0 is never a child */
-    size_t           count, cap;
-    hfsbi_ranges     set; /* for one class at a time */
-    bool             fold;
-} hfsbi_regex_nodes;
+typedef struct hfsbi_syntax {
+    hfsbi_program     *program;
+    hfsbi_syntax_node *nodes; /* 0 is never a child */
+    size_t             count, cap;
+    hfsbi_ranges       set; /* for one class at a time */
+    bool               fold;
+} hfsbi_syntax;
 
-HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
-                                    hfsbi_program     *program);
-HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree);
+HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
+HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
 /* All give a node; 0, and program->status set, when there is no memory. */
-HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
-                                 uint32_t value);
-HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
-                                    uint32_t min, uint32_t max);
+HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
+                                   uint32_t value);
+HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
+                                      uint32_t min, uint32_t max);
 /* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code);
+HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code);
 /* The class of tree->set, which is emptied, or of all other characters; in
    neither case is `never` among them. */
-HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
-                                   uint32_t never);
-HFSBI_FN void     hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
-                                    uint32_t child);
+HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
+                                     uint32_t never);
+HFSBI_FN void     hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                      uint32_t child);
 
 /* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
-                                       hfsb_str pattern, uint32_t *root,
-                                       hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err);
 
 typedef struct hfsbi_reader {
-    hfsb_str           text;
-    size_t             at;
-    size_t             depth;
-    hfsbi_regex_nodes *tree;
-    hfsb_err          *err;
-    hfsb_status        status;
-    bool glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+    hfsb_str      text;
+    size_t        at;
+    size_t        depth;
+    hfsbi_syntax *tree;
+    hfsb_err     *err;
+    hfsb_status   status;
+    bool          glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
 } hfsbi_reader;
 
 /* Fails the reader, once. */
@@ -14561,13 +14559,13 @@ HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
-                                 const hfsbi_regex_nodes *tree, uint32_t root);
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root);
 /* The longest text that stands in every match, appended to out; *pure when
    it is all there is to match. */
-HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
-                                        uint32_t root, hfsb_buf *out,
-                                        bool *pure);
+HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
+                                          uint32_t root, hfsb_buf *out,
+                                          bool *pure);
 
 /* ---- running it ---- */
 
@@ -15140,32 +15138,31 @@ HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
    Depends on: base, utf8, regex_class. */
 /* ---- the tree ---- */
 
-HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
-                                    hfsbi_program     *program) {
+HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program) {
     memset(tree, 0, sizeof *tree);
     tree->program = program;
     tree->set.alloc = program->alloc;
-    hfsbi_tree_add(tree, HFSBI_TREE_EMPTY, 0);
+    hfsbi_syntax_add(tree, HFSBI_SYNTAX_EMPTY, 0);
 }
 
-HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree) {
+HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
     hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
                      sizeof *tree->set.items);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
-                                 uint32_t value) {
-    hfsbi_tree_node *n;
-    void            *grown =
+HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
+                                   uint32_t value) {
+    hfsbi_syntax_node *n;
+    void              *grown =
         hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
                          tree->count + 1, sizeof *tree->nodes);
     if (!grown) {
         tree->program->status = HFSB_NOMEM;
         return 0;
     }
-    tree->nodes = (hfsbi_tree_node *)grown;
+    tree->nodes = (hfsbi_syntax_node *)grown;
     n = &tree->nodes[tree->count];
     memset(n, 0, sizeof *n);
     n->kind = kind;
@@ -15176,24 +15173,24 @@ HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
 /* True when min and max are those of * + ? or of no repeat at all: then a
    repeat of a repeat is one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
-    return min <= 1 && (max == 1 || max == HFSBI_TREE_MANY);
+    return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
-                                    uint32_t min, uint32_t max) {
+HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
+                                      uint32_t min, uint32_t max) {
     uint32_t id;
     if (tree->program->status != HFSB_OK) return 0;
     if (min == 1 && max == 1) return child;
     if (hfsbi_repeat_is_simple(min, max)) {
-        hfsbi_tree_node *n = &tree->nodes[child];
-        if (n->kind == HFSBI_TREE_REPEAT &&
+        hfsbi_syntax_node *n = &tree->nodes[child];
+        if (n->kind == HFSBI_SYNTAX_REPEAT &&
             hfsbi_repeat_is_simple(n->min, n->max)) {
             n->min *= min;
             if (max > n->max) n->max = max;
             return child;
         }
     }
-    id = hfsbi_tree_add(tree, HFSBI_TREE_REPEAT, 0);
+    id = hfsbi_syntax_add(tree, HFSBI_SYNTAX_REPEAT, 0);
     if (!id) return 0;
     tree->nodes[id].min = min;
     tree->nodes[id].max = max;
@@ -15201,8 +15198,8 @@ HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
     return id;
 }
 
-HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
-                                   uint32_t never) {
+HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
+                                     uint32_t never) {
     hfsbi_ranges *set = &tree->set;
     uint32_t      class_id;
     if (tree->fold) hfsbi_ranges_fold(set);
@@ -15214,20 +15211,20 @@ HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
     if (tree->program->status != HFSB_OK) return 0;
     class_id = hfsbi_program_class(tree->program, set);
     set->count = 0;
-    return hfsbi_tree_add(tree, HFSBI_TREE_CLASS, class_id);
+    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, class_id);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code) {
+HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
     uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
     /* a line feed is in no line: a class without characters */
     if (other == code && (code != '\n' || tree->program->whole))
-        return hfsbi_tree_add(tree, HFSBI_TREE_CHAR, code);
+        return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CHAR, code);
     hfsbi_ranges_add(&tree->set, code, code);
-    return hfsbi_tree_class(tree, false, '\n');
+    return hfsbi_syntax_class(tree, false, '\n');
 }
 
-HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
-                                uint32_t child) {
+HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                  uint32_t child) {
     if (!list || !child) return;
     tree->nodes[child].sibling = tree->nodes[list].child;
     tree->nodes[list].child = child;
@@ -15236,12 +15233,12 @@ HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
 /* ---- the text that every match holds ---- */
 
 typedef struct hfsbi_run {
-    const hfsbi_regex_nodes *tree;
-    char                    *bytes; /* filled from its end */
-    size_t                   size, len;
-    hfsb_buf                *best;
-    bool                     pure;
-    hfsb_status              status;
+    const hfsbi_syntax *tree;
+    char               *bytes; /* filled from its end */
+    size_t              size, len;
+    hfsb_buf           *best;
+    bool                pure;
+    hfsb_status         status;
 } hfsbi_run;
 
 static void hfsbi_run_close(hfsbi_run *run) {
@@ -15254,26 +15251,26 @@ static void hfsbi_run_close(hfsbi_run *run) {
 }
 
 static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
-    const hfsbi_tree_node *n = &run->tree->nodes[id];
-    char                   bytes[4];
-    size_t                 count = 1;
-    uint32_t               child;
+    const hfsbi_syntax_node *n = &run->tree->nodes[id];
+    char                     bytes[4];
+    size_t                   count = 1;
+    uint32_t                 child;
     switch (n->kind) {
-    case HFSBI_TREE_EMPTY: return;
-    case HFSBI_TREE_BYTE:
-    case HFSBI_TREE_CHAR:
+    case HFSBI_SYNTAX_EMPTY: return;
+    case HFSBI_SYNTAX_BYTE:
+    case HFSBI_SYNTAX_CHAR:
         bytes[0] = (char)(unsigned char)n->value;
-        if (n->kind == HFSBI_TREE_CHAR)
+        if (n->kind == HFSBI_SYNTAX_CHAR)
             count = hfsb_utf8_encode(n->value, bytes);
         run->len += count;
         memcpy(run->bytes + run->size - run->len, bytes, count);
         return;
-    case HFSBI_TREE_LIST:
+    case HFSBI_SYNTAX_LIST:
         for (child = n->child; child; child = run->tree->nodes[child].sibling)
             hfsbi_run_walk(run, child);
         return;
-    case HFSBI_TREE_BORDER: run->pure = false; return;
-    case HFSBI_TREE_REPEAT:
+    case HFSBI_SYNTAX_BORDER: run->pure = false; return;
+    case HFSBI_SYNTAX_REPEAT:
         run->pure = false;
         hfsbi_run_close(run);
         if (n->min > 0) hfsbi_run_walk(run, n->child);
@@ -15285,9 +15282,9 @@ static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
-                                        uint32_t root, hfsb_buf *out,
-                                        bool *pure) {
+HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
+                                          uint32_t root, hfsb_buf *out,
+                                          bool *pure) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_run         run = HFSB_INIT;
     run.tree = tree;
@@ -15328,7 +15325,7 @@ static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
     return (uint32_t)p->state_count++;
 }
 
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
                            uint32_t id, uint32_t next);
 
 static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
@@ -15350,11 +15347,10 @@ static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
     return first + (c.root - c.node);
 }
 
-static uint32_t hfsbi_emit_repeat(hfsbi_program           *p,
-                                  const hfsbi_regex_nodes *tree,
-                                  const hfsbi_tree_node *n, uint32_t next) {
+static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
+                                  const hfsbi_syntax_node *n, uint32_t next) {
     uint32_t at = next, count = n->min, i;
-    if (n->max == HFSBI_TREE_MANY) {
+    if (n->max == HFSBI_SYNTAX_MANY) {
         uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
         at = hfsbi_emit(p, tree, n->child, loop);
         if (p->status != HFSB_OK) return 0;
@@ -15374,34 +15370,34 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program           *p,
 
 /* Makes the states of a node, which go on to state `next`; gives the first.
    From the end to the beginning: nothing has to be patched later. */
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
                            uint32_t id, uint32_t next) {
-    const hfsbi_tree_node *n = &tree->nodes[id];
-    uint32_t               child, at;
+    const hfsbi_syntax_node *n = &tree->nodes[id];
+    uint32_t                 child, at;
     /* repeats of nothing make no states, but take their time */
     if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
     if (p->status != HFSB_OK) return 0;
     switch (n->kind) {
-    case HFSBI_TREE_EMPTY: break;
-    case HFSBI_TREE_BYTE:
+    case HFSBI_SYNTAX_EMPTY: break;
+    case HFSBI_SYNTAX_BYTE:
         return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
-    case HFSBI_TREE_CHAR: return hfsbi_emit_char(p, n->value, next);
-    case HFSBI_TREE_CLASS: return hfsbi_emit_class(p, n->value, next);
-    case HFSBI_TREE_BORDER:
+    case HFSBI_SYNTAX_CHAR: return hfsbi_emit_char(p, n->value, next);
+    case HFSBI_SYNTAX_CLASS: return hfsbi_emit_class(p, n->value, next);
+    case HFSBI_SYNTAX_BORDER:
         if (n->value >= HFSBI_WORD_BORDER) p->words = true;
         return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
-    case HFSBI_TREE_LIST:
+    case HFSBI_SYNTAX_LIST:
         for (child = n->child; child; child = tree->nodes[child].sibling)
             next = hfsbi_emit(p, tree, child, next);
         break;
-    case HFSBI_TREE_EITHER:
+    case HFSBI_SYNTAX_EITHER:
         at = hfsbi_emit(p, tree, n->child, next);
         for (child = tree->nodes[n->child].sibling; child;
              child = tree->nodes[child].sibling)
             at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
                                  hfsbi_emit(p, tree, child, next), at);
         return at;
-    case HFSBI_TREE_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
+    case HFSBI_SYNTAX_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
     default: break;
     }
     return next;
@@ -15440,9 +15436,8 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
     p->kinds = kind + 1;
 }
 
-HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
-                                 const hfsbi_regex_nodes *tree,
-                                 uint32_t                 root) {
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root) {
     uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
     program->start = hfsbi_emit(program, tree, root, end);
     if (program->status == HFSB_OK) hfsbi_kinds_make(program);
@@ -15567,22 +15562,23 @@ static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     if (c && strchr("wWsSdD", c)) {
         r->at++;
         hfsbi_ranges_escape(&r->tree->set, c);
-        return hfsbi_tree_class(r->tree, false, '\n');
+        return hfsbi_syntax_class(r->tree, false, '\n');
     }
     if (hfsbi_escape_border(c, &border)) {
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, (uint32_t)border);
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
+                                (uint32_t)border);
     }
     if (hfsbi_escape_control(c)) {
         r->at++;
-        return hfsbi_tree_char(r->tree,
-                               (unsigned char)hfsbi_escape_control(c));
+        return hfsbi_syntax_char(r->tree,
+                                 (unsigned char)hfsbi_escape_control(c));
     }
     if (c >= '1' && c <= '9')
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
     if (hfsbi_regex_is_alnum(c))
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
-    return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+    return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
 }
 
 /* ---- brackets ---- */
@@ -15715,7 +15711,7 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
             hfsbi_bracket_unclosed(r, open);
         } else if (r->text.ptr[r->at] == ']' && r->at > first) {
             r->at++;
-            return hfsbi_tree_class(r->tree, negate, r->glob ? '/' : '\n');
+            return hfsbi_syntax_class(r->tree, negate, r->glob ? '/' : '\n');
         } else {
             hfsbi_bracket_range(r, r->at == first);
         }
@@ -15750,7 +15746,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     if (comma) {
         r->at++;
         has_max = hfsbi_read_number(r, max);
-        if (!has_max) *max = HFSBI_TREE_MANY;
+        if (!has_max) *max = HFSBI_SYNTAX_MANY;
     }
     if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
         r->at = open;
@@ -15776,7 +15772,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else if (c == '*' || c == '+' || c == '?') {
         r->at++;
         *min = c == '+';
-        *max = c == '?' ? 1 : HFSBI_TREE_MANY;
+        *max = c == '?' ? 1 : HFSBI_SYNTAX_MANY;
     } else {
         return false;
     }
@@ -15840,14 +15836,15 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     case '(': r->at++; return hfsbi_read_group(r);
     case '[': r->at++; return hfsbi_read_bracket(r);
     case '\\': r->at++; return hfsbi_read_escape(r);
-    case '.': r->at++; return hfsbi_tree_class(r->tree, true, '\n');
+    case '.': r->at++; return hfsbi_syntax_class(r->tree, true, '\n');
     case '^':
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_BEGIN);
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
+                                HFSBI_LINE_BEGIN);
     case '$':
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_END);
-    default: return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER, HFSBI_LINE_END);
+    default: return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
     }
 }
 
@@ -15857,10 +15854,10 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
     if (hfsbi_read_repeat(r, &min, &max))
-        piece = hfsbi_tree_add(r->tree, HFSBI_TREE_EMPTY, 0);
+        piece = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EMPTY, 0);
     else piece = hfsbi_read_atom(r);
     while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
-        uint32_t outer = hfsbi_tree_repeat(r->tree, piece, min, max);
+        uint32_t outer = hfsbi_syntax_repeat(r->tree, piece, min, max);
         if (outer != piece && ++nested > 16)
             hfsbi_reader_fail(r, HFSB_LIMIT, pos,
                               "Too many repeats of repeats in one place.");
@@ -15870,12 +15867,12 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
 }
 
 static uint32_t hfsbi_read_list(hfsbi_reader *r) {
-    uint32_t list = hfsbi_tree_add(r->tree, HFSBI_TREE_LIST, 0);
+    uint32_t list = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_LIST, 0);
     while (r->status == HFSB_OK && r->at < r->text.len) {
         char c = r->text.ptr[r->at];
         if (r->tree->program->status != HFSB_OK) break;
         if (c == '|' || (c == ')' && r->depth > 0)) break;
-        hfsbi_tree_append(r->tree, list, hfsbi_read_piece(r));
+        hfsbi_syntax_append(r->tree, list, hfsbi_read_piece(r));
     }
     return list;
 }
@@ -15883,19 +15880,18 @@ static uint32_t hfsbi_read_list(hfsbi_reader *r) {
 static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     uint32_t first = hfsbi_read_list(r), either;
     if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
-    either = hfsbi_tree_add(r->tree, HFSBI_TREE_EITHER, 0);
-    hfsbi_tree_append(r->tree, either, first);
+    either = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EITHER, 0);
+    hfsbi_syntax_append(r->tree, either, first);
     while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
            hfsbi_reader_peek(r, 0) == '|') {
         r->at++;
-        hfsbi_tree_append(r->tree, either, hfsbi_read_list(r));
+        hfsbi_syntax_append(r->tree, either, hfsbi_read_list(r));
     }
     return either;
 }
 
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
-                                       hfsb_str pattern, uint32_t *root,
-                                       hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
     r.tree = tree;
@@ -16501,30 +16497,30 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
 /* ---- making ---- */
 
 /* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_regex_nodes *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+static uint32_t hfsbi_regex_plain(hfsbi_syntax *tree, hfsb_str pattern) {
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
     size_t   at = 0;
     while (at < pattern.len && tree->program->status == HFSB_OK) {
         unsigned long code;
         bool          valid;
         size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
         for (i = 0; !valid && i < n; i++)
-            hfsbi_tree_append(
+            hfsbi_syntax_append(
                 tree, list,
-                hfsbi_tree_add(tree, HFSBI_TREE_BYTE,
-                               (unsigned char)pattern.ptr[at + i]));
+                hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
+                                 (unsigned char)pattern.ptr[at + i]));
         if (valid)
-            hfsbi_tree_append(tree, list,
-                              hfsbi_tree_char(tree, (uint32_t)code));
+            hfsbi_syntax_append(tree, list,
+                                hfsbi_syntax_char(tree, (uint32_t)code));
         at += n;
     }
     return list;
 }
 
-static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
-                                    hfsb_str               pattern,
-                                    const hfsb_regex_opts *opts,
-                                    hfsb_err              *err) {
+static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
+                                      hfsb_str               pattern,
+                                      const hfsb_regex_opts *opts,
+                                      hfsb_err              *err) {
     uint32_t    root = 0;
     hfsb_status st = HFSB_OK;
     tree->fold = opts->ignore_case;
@@ -16537,7 +16533,7 @@ static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
     if (st != HFSB_OK) return st;
     if (re->program.status == HFSB_OK)
         re->program.status =
-            hfsbi_tree_literal(tree, root, &re->literal, &re->pure);
+            hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
     if (re->program.status == HFSB_OK && !re->pure)
         hfsbi_program_make(&re->program, tree, root);
     if (re->program.status == HFSB_LIMIT)
@@ -16554,16 +16550,16 @@ static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
 static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
                                     const hfsb_regex_opts *opts,
                                     hfsb_err              *err) {
-    hfsbi_regex_nodes tree;
-    hfsb_status       st;
+    hfsbi_syntax tree;
+    hfsb_status  st;
     if (opts->literal && !opts->ignore_case) {
         re->pure = true;
         re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
         return hfsb_buf_append(&re->literal, pattern);
     }
-    hfsbi_regex_tree_init(&tree, &re->program);
-    st = hfsbi_regex_tree(re, &tree, pattern, opts, err);
-    hfsbi_regex_tree_free(&tree);
+    hfsbi_syntax_init(&tree, &re->program);
+    st = hfsbi_regex_syntax(re, &tree, pattern, opts, err);
+    hfsbi_syntax_free(&tree);
     return st;
 }
 
@@ -16745,34 +16741,34 @@ static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
-    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE, '/');
+    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE, '/');
 }
 
 /* At least `min` bytes of a name, whatever they are. */
 static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
-    hfsbi_regex_nodes *tree = g->r.tree;
+    hfsbi_syntax *tree = g->r.tree;
     if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
-    return hfsbi_tree_repeat(
-        tree, hfsbi_tree_add(tree, HFSBI_TREE_CLASS, g->inside - 1), min,
-        HFSBI_TREE_MANY);
+    return hfsbi_syntax_repeat(
+        tree, hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, g->inside - 1), min,
+        HFSBI_SYNTAX_MANY);
 }
 
 /* "**" with what stands behind it: any number of names, each with a slash;
    or at the end of the pattern one name and any number more. */
 static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
-    hfsbi_regex_nodes *tree = g->r.tree;
-    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0), all, more;
+    hfsbi_syntax *tree = g->r.tree;
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), all, more;
     if (!last) {
-        hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
-        hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
-        return hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
     }
-    hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
-    more = hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
-    all = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
-    hfsbi_tree_append(tree, all, hfsbi_glob_inside(g, 1));
-    hfsbi_tree_append(tree, all, more);
+    hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+    more = hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
+    all = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
+    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_syntax_append(tree, all, more);
     return all;
 }
 
@@ -16797,7 +16793,7 @@ static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
 
 /* {one,two}; r.at is behind the brace. */
 static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
-    uint32_t either = hfsbi_tree_add(g->r.tree, HFSBI_TREE_EITHER, 0);
+    uint32_t either = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_EITHER, 0);
     size_t   open = g->r.at - 1;
     bool     name_start = g->name_start;
     if (++g->r.depth > HFSBI_REGEX_DEPTH)
@@ -16805,7 +16801,7 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
                           "Braces are nested too deeply: 200 levels at most.");
     while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
         g->name_start = name_start;
-        hfsbi_tree_append(g->r.tree, either, hfsbi_glob_list(g));
+        hfsbi_syntax_append(g->r.tree, either, hfsbi_glob_list(g));
         if (hfsbi_glob_peek(g, 0) != ',') break;
         g->r.at++;
     }
@@ -16826,8 +16822,8 @@ static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
                           "the character itself.");
         return 0;
     }
-    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE,
-                          (unsigned char)g->r.text.ptr[g->r.at++]);
+    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE,
+                            (unsigned char)g->r.text.ptr[g->r.at++]);
 }
 
 static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
@@ -16839,15 +16835,15 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
     }
     g->name_start = c == '/';
     if (c == '{' && !g->git) { /* {} is a text, as in a shell */
-        uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
         return list;
     }
     if (c == '?') {
         g->r.at++;
         g->r.tree->set.count = 0;
-        return hfsbi_tree_class(g->r.tree, true, '/');
+        return hfsbi_syntax_class(g->r.tree, true, '/');
     }
     if (c == '[') {
         g->r.at++;
@@ -16858,11 +16854,11 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
-    uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+    uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
     while (!hfsbi_glob_at_end(g)) {
         char c = hfsbi_glob_peek(g, 0);
         if (g->r.depth > 0 && (c == ',' || c == '}')) break;
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_piece(g));
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_piece(g));
     }
     return list;
 }
@@ -16890,13 +16886,13 @@ static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
 
 static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
                                    hfsb_err *err) {
-    hfsbi_regex_nodes tree;
+    hfsbi_syntax      tree;
     hfsbi_glob_reader g = HFSB_INIT;
     uint32_t          root;
     if (pattern.len > HFSBI_REGEX_PATTERN)
         return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
                           "A pattern may have at most 65,536 bytes.");
-    hfsbi_regex_tree_init(&tree, &glob->program);
+    hfsbi_syntax_init(&tree, &glob->program);
     g.r.text = pattern;
     g.r.tree = &tree;
     g.r.err = err;
@@ -16906,7 +16902,7 @@ static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
     root = hfsbi_glob_list(&g);
     if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
         hfsbi_program_make(&glob->program, &tree, root);
-    hfsbi_regex_tree_free(&tree);
+    hfsbi_syntax_free(&tree);
     if (g.r.status != HFSB_OK) return g.r.status;
     if (glob->program.status == HFSB_LIMIT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,

@@ -22,34 +22,34 @@ static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
-    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE, '/');
+    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE, '/');
 }
 
 /* At least `min` bytes of a name, whatever they are. */
 static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
-    hfsbi_regex_nodes *tree = g->r.tree;
+    hfsbi_syntax *tree = g->r.tree;
     if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
-    return hfsbi_tree_repeat(
-        tree, hfsbi_tree_add(tree, HFSBI_TREE_CLASS, g->inside - 1), min,
-        HFSBI_TREE_MANY);
+    return hfsbi_syntax_repeat(
+        tree, hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, g->inside - 1), min,
+        HFSBI_SYNTAX_MANY);
 }
 
 /* "**" with what stands behind it: any number of names, each with a slash;
    or at the end of the pattern one name and any number more. */
 static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
-    hfsbi_regex_nodes *tree = g->r.tree;
-    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0), all, more;
+    hfsbi_syntax *tree = g->r.tree;
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), all, more;
     if (!last) {
-        hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
-        hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
-        return hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
+        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
     }
-    hfsbi_tree_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_tree_append(tree, list, hfsbi_glob_inside(g, 1));
-    more = hfsbi_tree_repeat(tree, list, 0, HFSBI_TREE_MANY);
-    all = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
-    hfsbi_tree_append(tree, all, hfsbi_glob_inside(g, 1));
-    hfsbi_tree_append(tree, all, more);
+    hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+    more = hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
+    all = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
+    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_syntax_append(tree, all, more);
     return all;
 }
 
@@ -74,7 +74,7 @@ static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
 
 /* {one,two}; r.at is behind the brace. */
 static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
-    uint32_t either = hfsbi_tree_add(g->r.tree, HFSBI_TREE_EITHER, 0);
+    uint32_t either = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_EITHER, 0);
     size_t   open = g->r.at - 1;
     bool     name_start = g->name_start;
     if (++g->r.depth > HFSBI_REGEX_DEPTH)
@@ -82,7 +82,7 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
                           "Braces are nested too deeply: 200 levels at most.");
     while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
         g->name_start = name_start;
-        hfsbi_tree_append(g->r.tree, either, hfsbi_glob_list(g));
+        hfsbi_syntax_append(g->r.tree, either, hfsbi_glob_list(g));
         if (hfsbi_glob_peek(g, 0) != ',') break;
         g->r.at++;
     }
@@ -103,8 +103,8 @@ static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
                           "the character itself.");
         return 0;
     }
-    return hfsbi_tree_add(g->r.tree, HFSBI_TREE_BYTE,
-                          (unsigned char)g->r.text.ptr[g->r.at++]);
+    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE,
+                            (unsigned char)g->r.text.ptr[g->r.at++]);
 }
 
 static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
@@ -116,15 +116,15 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
     }
     g->name_start = c == '/';
     if (c == '{' && !g->git) { /* {} is a text, as in a shell */
-        uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_byte(g));
+        uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
         return list;
     }
     if (c == '?') {
         g->r.at++;
         g->r.tree->set.count = 0;
-        return hfsbi_tree_class(g->r.tree, true, '/');
+        return hfsbi_syntax_class(g->r.tree, true, '/');
     }
     if (c == '[') {
         g->r.at++;
@@ -135,11 +135,11 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
-    uint32_t list = hfsbi_tree_add(g->r.tree, HFSBI_TREE_LIST, 0);
+    uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
     while (!hfsbi_glob_at_end(g)) {
         char c = hfsbi_glob_peek(g, 0);
         if (g->r.depth > 0 && (c == ',' || c == '}')) break;
-        hfsbi_tree_append(g->r.tree, list, hfsbi_glob_piece(g));
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_piece(g));
     }
     return list;
 }
@@ -167,13 +167,13 @@ static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
 
 static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
                                    hfsb_err *err) {
-    hfsbi_regex_nodes tree;
+    hfsbi_syntax      tree;
     hfsbi_glob_reader g = HFSB_INIT;
     uint32_t          root;
     if (pattern.len > HFSBI_REGEX_PATTERN)
         return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
                           "A pattern may have at most 65,536 bytes.");
-    hfsbi_regex_tree_init(&tree, &glob->program);
+    hfsbi_syntax_init(&tree, &glob->program);
     g.r.text = pattern;
     g.r.tree = &tree;
     g.r.err = err;
@@ -183,7 +183,7 @@ static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
     root = hfsbi_glob_list(&g);
     if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
         hfsbi_program_make(&glob->program, &tree, root);
-    hfsbi_regex_tree_free(&tree);
+    hfsbi_syntax_free(&tree);
     if (g.r.status != HFSB_OK) return g.r.status;
     if (glob->program.status == HFSB_LIMIT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,

@@ -5,30 +5,30 @@
 /* ---- making ---- */
 
 /* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_regex_nodes *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_tree_add(tree, HFSBI_TREE_LIST, 0);
+static uint32_t hfsbi_regex_plain(hfsbi_syntax *tree, hfsb_str pattern) {
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
     size_t   at = 0;
     while (at < pattern.len && tree->program->status == HFSB_OK) {
         unsigned long code;
         bool          valid;
         size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
         for (i = 0; !valid && i < n; i++)
-            hfsbi_tree_append(
+            hfsbi_syntax_append(
                 tree, list,
-                hfsbi_tree_add(tree, HFSBI_TREE_BYTE,
-                               (unsigned char)pattern.ptr[at + i]));
+                hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
+                                 (unsigned char)pattern.ptr[at + i]));
         if (valid)
-            hfsbi_tree_append(tree, list,
-                              hfsbi_tree_char(tree, (uint32_t)code));
+            hfsbi_syntax_append(tree, list,
+                                hfsbi_syntax_char(tree, (uint32_t)code));
         at += n;
     }
     return list;
 }
 
-static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
-                                    hfsb_str               pattern,
-                                    const hfsb_regex_opts *opts,
-                                    hfsb_err              *err) {
+static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
+                                      hfsb_str               pattern,
+                                      const hfsb_regex_opts *opts,
+                                      hfsb_err              *err) {
     uint32_t    root = 0;
     hfsb_status st = HFSB_OK;
     tree->fold = opts->ignore_case;
@@ -41,7 +41,7 @@ static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
     if (st != HFSB_OK) return st;
     if (re->program.status == HFSB_OK)
         re->program.status =
-            hfsbi_tree_literal(tree, root, &re->literal, &re->pure);
+            hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
     if (re->program.status == HFSB_OK && !re->pure)
         hfsbi_program_make(&re->program, tree, root);
     if (re->program.status == HFSB_LIMIT)
@@ -58,16 +58,16 @@ static hfsb_status hfsbi_regex_tree(hfsb_regex *re, hfsbi_regex_nodes *tree,
 static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
                                     const hfsb_regex_opts *opts,
                                     hfsb_err              *err) {
-    hfsbi_regex_nodes tree;
-    hfsb_status       st;
+    hfsbi_syntax tree;
+    hfsb_status  st;
     if (opts->literal && !opts->ignore_case) {
         re->pure = true;
         re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
         return hfsb_buf_append(&re->literal, pattern);
     }
-    hfsbi_regex_tree_init(&tree, &re->program);
-    st = hfsbi_regex_tree(re, &tree, pattern, opts, err);
-    hfsbi_regex_tree_free(&tree);
+    hfsbi_syntax_init(&tree, &re->program);
+    st = hfsbi_regex_syntax(re, &tree, pattern, opts, err);
+    hfsbi_syntax_free(&tree);
     return st;
 }
 

@@ -111,22 +111,23 @@ static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     if (c && strchr("wWsSdD", c)) {
         r->at++;
         hfsbi_ranges_escape(&r->tree->set, c);
-        return hfsbi_tree_class(r->tree, false, '\n');
+        return hfsbi_syntax_class(r->tree, false, '\n');
     }
     if (hfsbi_escape_border(c, &border)) {
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, (uint32_t)border);
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
+                                (uint32_t)border);
     }
     if (hfsbi_escape_control(c)) {
         r->at++;
-        return hfsbi_tree_char(r->tree,
-                               (unsigned char)hfsbi_escape_control(c));
+        return hfsbi_syntax_char(r->tree,
+                                 (unsigned char)hfsbi_escape_control(c));
     }
     if (c >= '1' && c <= '9')
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
     if (hfsbi_regex_is_alnum(c))
         hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
-    return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+    return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
 }
 
 /* ---- brackets ---- */
@@ -259,7 +260,7 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
             hfsbi_bracket_unclosed(r, open);
         } else if (r->text.ptr[r->at] == ']' && r->at > first) {
             r->at++;
-            return hfsbi_tree_class(r->tree, negate, r->glob ? '/' : '\n');
+            return hfsbi_syntax_class(r->tree, negate, r->glob ? '/' : '\n');
         } else {
             hfsbi_bracket_range(r, r->at == first);
         }
@@ -294,7 +295,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     if (comma) {
         r->at++;
         has_max = hfsbi_read_number(r, max);
-        if (!has_max) *max = HFSBI_TREE_MANY;
+        if (!has_max) *max = HFSBI_SYNTAX_MANY;
     }
     if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
         r->at = open;
@@ -320,7 +321,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else if (c == '*' || c == '+' || c == '?') {
         r->at++;
         *min = c == '+';
-        *max = c == '?' ? 1 : HFSBI_TREE_MANY;
+        *max = c == '?' ? 1 : HFSBI_SYNTAX_MANY;
     } else {
         return false;
     }
@@ -384,14 +385,15 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     case '(': r->at++; return hfsbi_read_group(r);
     case '[': r->at++; return hfsbi_read_bracket(r);
     case '\\': r->at++; return hfsbi_read_escape(r);
-    case '.': r->at++; return hfsbi_tree_class(r->tree, true, '\n');
+    case '.': r->at++; return hfsbi_syntax_class(r->tree, true, '\n');
     case '^':
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_BEGIN);
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
+                                HFSBI_LINE_BEGIN);
     case '$':
         r->at++;
-        return hfsbi_tree_add(r->tree, HFSBI_TREE_BORDER, HFSBI_LINE_END);
-    default: return hfsbi_tree_char(r->tree, hfsbi_reader_next(r));
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER, HFSBI_LINE_END);
+    default: return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
     }
 }
 
@@ -401,10 +403,10 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
     if (hfsbi_read_repeat(r, &min, &max))
-        piece = hfsbi_tree_add(r->tree, HFSBI_TREE_EMPTY, 0);
+        piece = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EMPTY, 0);
     else piece = hfsbi_read_atom(r);
     while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
-        uint32_t outer = hfsbi_tree_repeat(r->tree, piece, min, max);
+        uint32_t outer = hfsbi_syntax_repeat(r->tree, piece, min, max);
         if (outer != piece && ++nested > 16)
             hfsbi_reader_fail(r, HFSB_LIMIT, pos,
                               "Too many repeats of repeats in one place.");
@@ -414,12 +416,12 @@ static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
 }
 
 static uint32_t hfsbi_read_list(hfsbi_reader *r) {
-    uint32_t list = hfsbi_tree_add(r->tree, HFSBI_TREE_LIST, 0);
+    uint32_t list = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_LIST, 0);
     while (r->status == HFSB_OK && r->at < r->text.len) {
         char c = r->text.ptr[r->at];
         if (r->tree->program->status != HFSB_OK) break;
         if (c == '|' || (c == ')' && r->depth > 0)) break;
-        hfsbi_tree_append(r->tree, list, hfsbi_read_piece(r));
+        hfsbi_syntax_append(r->tree, list, hfsbi_read_piece(r));
     }
     return list;
 }
@@ -427,19 +429,18 @@ static uint32_t hfsbi_read_list(hfsbi_reader *r) {
 static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     uint32_t first = hfsbi_read_list(r), either;
     if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
-    either = hfsbi_tree_add(r->tree, HFSBI_TREE_EITHER, 0);
-    hfsbi_tree_append(r->tree, either, first);
+    either = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EITHER, 0);
+    hfsbi_syntax_append(r->tree, either, first);
     while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
            hfsbi_reader_peek(r, 0) == '|') {
         r->at++;
-        hfsbi_tree_append(r->tree, either, hfsbi_read_list(r));
+        hfsbi_syntax_append(r->tree, either, hfsbi_read_list(r));
     }
     return either;
 }
 
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
-                                       hfsb_str pattern, uint32_t *root,
-                                       hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
     r.tree = tree;

@@ -129,65 +129,63 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
 /* ---- the tree ---- */
 
-typedef enum hfsbi_tree_kind {
-    HFSBI_TREE_EMPTY,
-    HFSBI_TREE_BYTE,   /* value: one byte */
-    HFSBI_TREE_CHAR,   /* value: a character */
-    HFSBI_TREE_CLASS,  /* value: of the program */
-    HFSBI_TREE_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_TREE_LIST,   /* children one after the other */
-    HFSBI_TREE_EITHER, /* any of the children */
-    HFSBI_TREE_REPEAT  /* the child, min to max times */
-} hfsbi_tree_kind;
+typedef enum hfsbi_syntax_kind {
+    HFSBI_SYNTAX_EMPTY,
+    HFSBI_SYNTAX_BYTE,   /* value: one byte */
+    HFSBI_SYNTAX_CHAR,   /* value: a character */
+    HFSBI_SYNTAX_CLASS,  /* value: of the program */
+    HFSBI_SYNTAX_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_SYNTAX_LIST,   /* children one after the other */
+    HFSBI_SYNTAX_EITHER, /* any of the children */
+    HFSBI_SYNTAX_REPEAT  /* the child, min to max times */
+} hfsbi_syntax_kind;
 
-#define HFSBI_TREE_MANY 0xFFFFFFFFu /* as max: without end */
+#define HFSBI_SYNTAX_MANY 0xFFFFFFFFu /* as max: without end */
 
 /* Children are linked from the last to the first: states are made from the
    end of the pattern to its beginning. */
-typedef struct hfsbi_tree_node {
-    hfsbi_tree_kind kind;
-    uint32_t        value, min, max;
-    uint32_t        child, sibling; /* 0: none */
-} hfsbi_tree_node;
+typedef struct hfsbi_syntax_node {
+    hfsbi_syntax_kind kind;
+    uint32_t          value, min, max;
+    uint32_t          child, sibling; /* 0: none */
+} hfsbi_syntax_node;
 
-typedef struct hfsbi_regex_nodes {
-    hfsbi_program   *program;
-    hfsbi_tree_node *nodes; /* 0 is never a child */
-    size_t           count, cap;
-    hfsbi_ranges     set; /* for one class at a time */
-    bool             fold;
-} hfsbi_regex_nodes;
+typedef struct hfsbi_syntax {
+    hfsbi_program     *program;
+    hfsbi_syntax_node *nodes; /* 0 is never a child */
+    size_t             count, cap;
+    hfsbi_ranges       set; /* for one class at a time */
+    bool               fold;
+} hfsbi_syntax;
 
-HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
-                                    hfsbi_program     *program);
-HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree);
+HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
+HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
 /* All give a node; 0, and program->status set, when there is no memory. */
-HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
-                                 uint32_t value);
-HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
-                                    uint32_t min, uint32_t max);
+HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
+                                   uint32_t value);
+HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
+                                      uint32_t min, uint32_t max);
 /* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code);
+HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code);
 /* The class of tree->set, which is emptied, or of all other characters; in
    neither case is `never` among them. */
-HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
-                                   uint32_t never);
-HFSBI_FN void     hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
-                                    uint32_t child);
+HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
+                                     uint32_t never);
+HFSBI_FN void     hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                      uint32_t child);
 
 /* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_regex_nodes *tree,
-                                       hfsb_str pattern, uint32_t *root,
-                                       hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err);
 
 typedef struct hfsbi_reader {
-    hfsb_str           text;
-    size_t             at;
-    size_t             depth;
-    hfsbi_regex_nodes *tree;
-    hfsb_err          *err;
-    hfsb_status        status;
-    bool glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+    hfsb_str      text;
+    size_t        at;
+    size_t        depth;
+    hfsbi_syntax *tree;
+    hfsb_err     *err;
+    hfsb_status   status;
+    bool          glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
 } hfsbi_reader;
 
 /* Fails the reader, once. */
@@ -199,13 +197,13 @@ HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
-                                 const hfsbi_regex_nodes *tree, uint32_t root);
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root);
 /* The longest text that stands in every match, appended to out; *pure when
    it is all there is to match. */
-HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
-                                        uint32_t root, hfsb_buf *out,
-                                        bool *pure);
+HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
+                                          uint32_t root, hfsb_buf *out,
+                                          bool *pure);
 
 /* ---- running it ---- */
 

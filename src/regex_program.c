@@ -4,32 +4,31 @@
 
 /* ---- the tree ---- */
 
-HFSBI_FN void hfsbi_regex_tree_init(hfsbi_regex_nodes *tree,
-                                    hfsbi_program     *program) {
+HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program) {
     memset(tree, 0, sizeof *tree);
     tree->program = program;
     tree->set.alloc = program->alloc;
-    hfsbi_tree_add(tree, HFSBI_TREE_EMPTY, 0);
+    hfsbi_syntax_add(tree, HFSBI_SYNTAX_EMPTY, 0);
 }
 
-HFSBI_FN void hfsbi_regex_tree_free(hfsbi_regex_nodes *tree) {
+HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
     hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
                      sizeof *tree->set.items);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
-                                 uint32_t value) {
-    hfsbi_tree_node *n;
-    void            *grown =
+HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
+                                   uint32_t value) {
+    hfsbi_syntax_node *n;
+    void              *grown =
         hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
                          tree->count + 1, sizeof *tree->nodes);
     if (!grown) {
         tree->program->status = HFSB_NOMEM;
         return 0;
     }
-    tree->nodes = (hfsbi_tree_node *)grown;
+    tree->nodes = (hfsbi_syntax_node *)grown;
     n = &tree->nodes[tree->count];
     memset(n, 0, sizeof *n);
     n->kind = kind;
@@ -40,24 +39,24 @@ HFSBI_FN uint32_t hfsbi_tree_add(hfsbi_regex_nodes *tree, hfsbi_tree_kind kind,
 /* True when min and max are those of * + ? or of no repeat at all: then a
    repeat of a repeat is one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
-    return min <= 1 && (max == 1 || max == HFSBI_TREE_MANY);
+    return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
-                                    uint32_t min, uint32_t max) {
+HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
+                                      uint32_t min, uint32_t max) {
     uint32_t id;
     if (tree->program->status != HFSB_OK) return 0;
     if (min == 1 && max == 1) return child;
     if (hfsbi_repeat_is_simple(min, max)) {
-        hfsbi_tree_node *n = &tree->nodes[child];
-        if (n->kind == HFSBI_TREE_REPEAT &&
+        hfsbi_syntax_node *n = &tree->nodes[child];
+        if (n->kind == HFSBI_SYNTAX_REPEAT &&
             hfsbi_repeat_is_simple(n->min, n->max)) {
             n->min *= min;
             if (max > n->max) n->max = max;
             return child;
         }
     }
-    id = hfsbi_tree_add(tree, HFSBI_TREE_REPEAT, 0);
+    id = hfsbi_syntax_add(tree, HFSBI_SYNTAX_REPEAT, 0);
     if (!id) return 0;
     tree->nodes[id].min = min;
     tree->nodes[id].max = max;
@@ -65,8 +64,8 @@ HFSBI_FN uint32_t hfsbi_tree_repeat(hfsbi_regex_nodes *tree, uint32_t child,
     return id;
 }
 
-HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
-                                   uint32_t never) {
+HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
+                                     uint32_t never) {
     hfsbi_ranges *set = &tree->set;
     uint32_t      class_id;
     if (tree->fold) hfsbi_ranges_fold(set);
@@ -78,20 +77,20 @@ HFSBI_FN uint32_t hfsbi_tree_class(hfsbi_regex_nodes *tree, bool negate,
     if (tree->program->status != HFSB_OK) return 0;
     class_id = hfsbi_program_class(tree->program, set);
     set->count = 0;
-    return hfsbi_tree_add(tree, HFSBI_TREE_CLASS, class_id);
+    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, class_id);
 }
 
-HFSBI_FN uint32_t hfsbi_tree_char(hfsbi_regex_nodes *tree, uint32_t code) {
+HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
     uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
     /* a line feed is in no line: a class without characters */
     if (other == code && (code != '\n' || tree->program->whole))
-        return hfsbi_tree_add(tree, HFSBI_TREE_CHAR, code);
+        return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CHAR, code);
     hfsbi_ranges_add(&tree->set, code, code);
-    return hfsbi_tree_class(tree, false, '\n');
+    return hfsbi_syntax_class(tree, false, '\n');
 }
 
-HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
-                                uint32_t child) {
+HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                  uint32_t child) {
     if (!list || !child) return;
     tree->nodes[child].sibling = tree->nodes[list].child;
     tree->nodes[list].child = child;
@@ -100,12 +99,12 @@ HFSBI_FN void hfsbi_tree_append(hfsbi_regex_nodes *tree, uint32_t list,
 /* ---- the text that every match holds ---- */
 
 typedef struct hfsbi_run {
-    const hfsbi_regex_nodes *tree;
-    char                    *bytes; /* filled from its end */
-    size_t                   size, len;
-    hfsb_buf                *best;
-    bool                     pure;
-    hfsb_status              status;
+    const hfsbi_syntax *tree;
+    char               *bytes; /* filled from its end */
+    size_t              size, len;
+    hfsb_buf           *best;
+    bool                pure;
+    hfsb_status         status;
 } hfsbi_run;
 
 static void hfsbi_run_close(hfsbi_run *run) {
@@ -118,26 +117,26 @@ static void hfsbi_run_close(hfsbi_run *run) {
 }
 
 static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
-    const hfsbi_tree_node *n = &run->tree->nodes[id];
-    char                   bytes[4];
-    size_t                 count = 1;
-    uint32_t               child;
+    const hfsbi_syntax_node *n = &run->tree->nodes[id];
+    char                     bytes[4];
+    size_t                   count = 1;
+    uint32_t                 child;
     switch (n->kind) {
-    case HFSBI_TREE_EMPTY: return;
-    case HFSBI_TREE_BYTE:
-    case HFSBI_TREE_CHAR:
+    case HFSBI_SYNTAX_EMPTY: return;
+    case HFSBI_SYNTAX_BYTE:
+    case HFSBI_SYNTAX_CHAR:
         bytes[0] = (char)(unsigned char)n->value;
-        if (n->kind == HFSBI_TREE_CHAR)
+        if (n->kind == HFSBI_SYNTAX_CHAR)
             count = hfsb_utf8_encode(n->value, bytes);
         run->len += count;
         memcpy(run->bytes + run->size - run->len, bytes, count);
         return;
-    case HFSBI_TREE_LIST:
+    case HFSBI_SYNTAX_LIST:
         for (child = n->child; child; child = run->tree->nodes[child].sibling)
             hfsbi_run_walk(run, child);
         return;
-    case HFSBI_TREE_BORDER: run->pure = false; return;
-    case HFSBI_TREE_REPEAT:
+    case HFSBI_SYNTAX_BORDER: run->pure = false; return;
+    case HFSBI_SYNTAX_REPEAT:
         run->pure = false;
         hfsbi_run_close(run);
         if (n->min > 0) hfsbi_run_walk(run, n->child);
@@ -149,9 +148,9 @@ static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_tree_literal(const hfsbi_regex_nodes *tree,
-                                        uint32_t root, hfsb_buf *out,
-                                        bool *pure) {
+HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
+                                          uint32_t root, hfsb_buf *out,
+                                          bool *pure) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_run         run = HFSB_INIT;
     run.tree = tree;
@@ -192,7 +191,7 @@ static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
     return (uint32_t)p->state_count++;
 }
 
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
                            uint32_t id, uint32_t next);
 
 static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
@@ -214,11 +213,10 @@ static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
     return first + (c.root - c.node);
 }
 
-static uint32_t hfsbi_emit_repeat(hfsbi_program           *p,
-                                  const hfsbi_regex_nodes *tree,
-                                  const hfsbi_tree_node *n, uint32_t next) {
+static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
+                                  const hfsbi_syntax_node *n, uint32_t next) {
     uint32_t at = next, count = n->min, i;
-    if (n->max == HFSBI_TREE_MANY) {
+    if (n->max == HFSBI_SYNTAX_MANY) {
         uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
         at = hfsbi_emit(p, tree, n->child, loop);
         if (p->status != HFSB_OK) return 0;
@@ -238,34 +236,34 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program           *p,
 
 /* Makes the states of a node, which go on to state `next`; gives the first.
    From the end to the beginning: nothing has to be patched later. */
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_regex_nodes *tree,
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
                            uint32_t id, uint32_t next) {
-    const hfsbi_tree_node *n = &tree->nodes[id];
-    uint32_t               child, at;
+    const hfsbi_syntax_node *n = &tree->nodes[id];
+    uint32_t                 child, at;
     /* repeats of nothing make no states, but take their time */
     if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
     if (p->status != HFSB_OK) return 0;
     switch (n->kind) {
-    case HFSBI_TREE_EMPTY: break;
-    case HFSBI_TREE_BYTE:
+    case HFSBI_SYNTAX_EMPTY: break;
+    case HFSBI_SYNTAX_BYTE:
         return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
-    case HFSBI_TREE_CHAR: return hfsbi_emit_char(p, n->value, next);
-    case HFSBI_TREE_CLASS: return hfsbi_emit_class(p, n->value, next);
-    case HFSBI_TREE_BORDER:
+    case HFSBI_SYNTAX_CHAR: return hfsbi_emit_char(p, n->value, next);
+    case HFSBI_SYNTAX_CLASS: return hfsbi_emit_class(p, n->value, next);
+    case HFSBI_SYNTAX_BORDER:
         if (n->value >= HFSBI_WORD_BORDER) p->words = true;
         return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
-    case HFSBI_TREE_LIST:
+    case HFSBI_SYNTAX_LIST:
         for (child = n->child; child; child = tree->nodes[child].sibling)
             next = hfsbi_emit(p, tree, child, next);
         break;
-    case HFSBI_TREE_EITHER:
+    case HFSBI_SYNTAX_EITHER:
         at = hfsbi_emit(p, tree, n->child, next);
         for (child = tree->nodes[n->child].sibling; child;
              child = tree->nodes[child].sibling)
             at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
                                  hfsbi_emit(p, tree, child, next), at);
         return at;
-    case HFSBI_TREE_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
+    case HFSBI_SYNTAX_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
     default: break;
     }
     return next;
@@ -304,9 +302,8 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
     p->kinds = kind + 1;
 }
 
-HFSBI_FN void hfsbi_program_make(hfsbi_program           *program,
-                                 const hfsbi_regex_nodes *tree,
-                                 uint32_t                 root) {
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root) {
     uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
     program->start = hfsbi_emit(program, tree, root, end);
     if (program->status == HFSB_OK) hfsbi_kinds_make(program);
