@@ -6,19 +6,13 @@ if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
 fi
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
 [ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
 hfsb=$PWD/build/hfsb
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT
 cd "$top" || exit 1
 checks=0 failed=0
-
-same() { # WHAT IS WANT
-    checks=$((checks + 1))
-    [ "$2" = "$3" ] && return
-    failed=$((failed + 1))
-    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
-}
 
 # run NAME WANTED-STATUS COMMAND...: stdout in $out, stderr in $err
 run() {
@@ -27,11 +21,6 @@ run() {
     "$@" > .out 2> .err
     same "$name: exit status" $? "$want"
     out=$(cat .out) err=$(cat .err)
-}
-
-has() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 says \"$3\" (in: $2)" $part yes
 }
 
 missing() { # WHAT FILE

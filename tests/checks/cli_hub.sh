@@ -34,13 +34,6 @@ trap end EXIT
 trap 'exit 130' INT TERM
 cd "$top" || exit 1
 
-same() { # WHAT IS WANT
-    checks=$((checks + 1))
-    [ "$2" = "$3" ] && return
-    failed=$((failed + 1))
-    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
-}
-
 # run NAME WANTED-STATUS COMMAND...: stdout in $out, stderr in $err; all of it
 # is kept, to be searched for secrets
 run() {
@@ -50,16 +43,6 @@ run() {
     same "$name: exit status ($(tail -n 1 .err))" $? "$want"
     out=$(cat .out) err=$(cat .err)
     cat .out .err >> all_output
-}
-
-has() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 says \"$3\" (in: $2)" $part yes
-}
-
-hasnt() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 says nothing of \"$3\" (in: $2)" $part no
 }
 
 value() { # TEXT PYTHON: of the JSON text as x

@@ -41,23 +41,6 @@ HOME=$top XDG_STATE_HOME=$top/state XDG_CONFIG_HOME=$top/config
 export HOME XDG_STATE_HOME XDG_CONFIG_HOME
 config=$top/config/hfsb/config.json
 
-same() { # WHAT IS WANT
-    checks=$((checks + 1))
-    [ "$2" = "$3" ] && return
-    failed=$((failed + 1))
-    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
-}
-
-has() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 says \"$3\" (in: $2)" $part yes
-}
-
-hasnt() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 says nothing of \"$3\" (in: $2)" $part no
-}
-
 # below WHAT NUMBER MOST
 below() {
     if [ "$2" -lt "$3" ]; then state=yes; else state="no: $2"; fi

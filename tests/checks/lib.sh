@@ -62,6 +62,26 @@ limited() {
 
 seconds() { date +%s; }
 
+# ---- for scripts that count: checks=0 failed=0 before, and both told at the
+# end
+
+same() { # WHAT IS WANT
+    checks=$((checks + 1))
+    [ "$2" = "$3" ] && return
+    failed=$((failed + 1))
+    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
+}
+
+has() { # WHAT TEXT PART
+    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
+    same "$1 says \"$3\" (in: $2)" $part yes
+}
+
+hasnt() { # WHAT TEXT PART
+    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
+    same "$1 says nothing of \"$3\" (in: $2)" $part no
+}
+
 # The warnings every line of the project is free of.
 WARN="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow
       -Wundef -Wcast-qual -Wvla -Werror"

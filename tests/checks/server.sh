@@ -24,23 +24,6 @@ mkdir work
 half=canary-7f3a other=9e1c-token
 token=$half$other
 
-same() { # WHAT IS WANT
-    checks=$((checks + 1))
-    [ "$2" = "$3" ] && return
-    failed=$((failed + 1))
-    printf 'FAIL  %s\n  is   %s\n  want %s\n' "$1" "$2" "$3"
-}
-
-has() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 says \"$3\" (in: $2)" $part yes
-}
-
-hasnot() { # WHAT TEXT PART
-    case $2 in *"$3"*) part=yes ;; *) part=no ;; esac
-    same "$1 does not say \"$3\" (in: $2)" $part no
-}
-
 # run NAME WANTED-STATUS COMMAND...: stdout in $out, stderr in $err
 run() {
     name=$1 want=$2
@@ -150,7 +133,7 @@ run 'empty token' 2 env SANDBOX_API_TOKEN= "$server" --port 0
 has 'empty token' "$err" 'is empty'
 run 'token with a blank' 2 env SANDBOX_API_TOKEN="$half $other" "$server" \
     --port 0
-hasnot 'token with a blank' "$err" "$half"
+hasnt 'token with a blank' "$err" "$half"
 : > empty
 run 'empty token file' 2 "$server" --port 0 --token-file empty
 run 'no token file' 1 "$server" --port 0 --token-file nowhere
@@ -225,8 +208,8 @@ same '403' "$status" 403
 
 # ---- what commands get
 call /api/bash '{"command":"env; ulimit -n"}'
-hasnot 'the environment of a command' "$reply" SANDBOX_API_TOKEN
-hasnot 'the environment of a command' "$reply" "$half"
+hasnt 'the environment of a command' "$reply" SANDBOX_API_TOKEN
+hasnt 'the environment of a command' "$reply" "$half"
 call /api/bash '{"command":"ls /proc/self/fd | sort -n | tail -n 1"}'
 has 'descriptors of a command' "$reply" '"output":"3\n"' # ls itself has one
 call /api/bash "{\"command\":\"$top/scan \$PPID $half $other\"}"
@@ -234,7 +217,7 @@ if [ "$(id -u)" = 0 ]; then
     has 'the token in memory' "$reply" 'found 0 times in all of it'
     # the scan does find what is there
     call /api/bash "{\"command\":\"$top/scan \$PPID liste 'ns on '\"}"
-    hasnot 'the scan works' "$reply" 'found 0 times'
+    hasnt 'the scan works' "$reply" 'found 0 times'
 else
     has 'the token in memory' "$reply" 'found 0 times'
 fi
@@ -255,7 +238,7 @@ same 'a log has only objects' "$(grep -cv '^{"time":".*}$' .log)" 0
 # ---- other ways to a token
 start "$server" --port 0
 has 'no token anywhere' "$text" 'listens on'
-hasnot 'no token anywhere' "$text" Bearer
+hasnt 'no token anywhere' "$text" Bearer
 has 'no token anywhere' "$(cat .log)" 'Set SANDBOX_API_TOKEN'
 call /api/bash '{"command":"true"}'
 has '503' "$status $reply" '503 {"detail":"Sandbox API token not configured"'
@@ -293,7 +276,7 @@ start sh -c 'exec "$0" --port 0 --token-fd 7 7<token-file' "$server"
 call /api/bash "{\"command\":\"$top/scan \$PPID $half $other; ls -l /proc/\$PPID/fd\"}"
 has 'token descriptor in memory' "$reply" 'found 0 times'
 [ "$(id -u)" != 0 ] || has 'token descriptor is closed' "$reply" ' -> '
-hasnot 'token descriptor is closed' "$reply" token-file
+hasnt 'token descriptor is closed' "$reply" token-file
 finish TERM
 
 if have script; then # a terminal: a token is made up and shown
@@ -328,7 +311,7 @@ start "$server" --no-auth --unix "$top/a b.sock" --port 0
 has 'two places' "$text" " and unix:'$top/a b.sock'"
 call /api/exists '{"path":"auth"}'
 has 'no-auth' "$reply" '"output":"true"'
-hasnot 'no-auth' "$text" Bearer
+hasnt 'no-auth' "$text" Bearer
 finish TERM
 if have python3; then
     start python3 -c '
@@ -521,8 +504,8 @@ if [ "$(id -u)" = 0 ] && unshare -pf --mount-proc true 2>/dev/null; then
     call /api/bash '{"command":"sleep 0.4; for f in /proc/[0-9]*/stat; do cut -d\" \" -f2-4 < $f; done"}'
     has 'process 1' "$reply" ') S 0'
     same 'process 1 has a child that serves' "${inner:+yes}" yes
-    hasnot 'process 1 reaps orphans' "$reply" ') Z '
-    hasnot 'process 1 reaps orphans' "$reply" '(sleep)'
+    hasnt 'process 1 reaps orphans' "$reply" ') Z '
+    hasnt 'process 1 reaps orphans' "$reply" '(sleep)'
     call /api/bash "{\"command\":\"$top/scan 1 $half $other; $top/scan \$PPID $half $other\"}"
     has 'process 1: the token in memory' "$reply" 'found 0 times in all of it\nfound 0 times in all of it\n'
     kill -TERM "$init"
