@@ -343,7 +343,16 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call   *call = (hfsb_mcp_call *)(void *)task;
     hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result;
-    if (call->own) {
+    bool             wanted;
+    pthread_mutex_lock(&call->lock);
+    wanted = call->end == HFSBI_MCP_GOES_ON || call->end == HFSBI_MCP_PATIENCE;
+    pthread_mutex_unlock(&call->lock);
+    if (!wanted) { /* any more: it had to wait for a thread */
+        hfsbi_mcp_add_text(&call->blocks,
+                           HFSB_LIT("The server is stopping; nothing was "
+                                    "done."));
+        call->blocks.is_error = true;
+    } else if (call->own) {
         call->own->fn(call->own->user, call, call->arguments);
     } else if (call->mcp->run_remote) {
         call->mcp->run_remote(call);
