@@ -332,7 +332,7 @@ static void without_keeper_survivors_get_a_broken_pipe(void) {
     o.no_keeper = true;
     pid = start_writer(&o, &proc);
     hfsb_proc_close(proc);
-    T_CHECK(t_ends(pid, 1000));
+    T_CHECK(t_ends(pid, 20000));
     t_kill_marked(JOB);
     snprintf(path, sizeof path, "%s/broken", dir_path);
     T_CHECK(unlink(path) == 0);
@@ -342,12 +342,15 @@ static void pipes_of_survivors_can_be_taken(void) {
     hfsb_proc_opts o = t_quick_opts();
     char           text[64];
     int            fds[2] = {-1, -1};
+    struct pollfd  ready = HFSB_INIT;
     hfsb_proc     *proc;
     long           pid = start_writer(&o, &proc);
     T_CHECK(hfsb_proc_take_pipes(proc, fds) == 2);
     T_CHECK(hfsb_proc_take_pipes(proc, fds) == 0);
     hfsb_proc_close(proc);
-    t_sleep(50);
+    ready.fd = fds[0];
+    ready.events = POLLIN;
+    T_CHECK(poll(&ready, 1, 20000) == 1); /* it writes soon */
     T_CHECK(read(fds[0], text, sizeof text) > 0 && text[0] == 'x');
     T_CHECK(read(fds[1], text, sizeof text) < 0 && errno == EAGAIN);
     hfsb_proc_keep_pipes(fds, 2);

@@ -301,9 +301,11 @@ same 'patience: not messages' "$(not_messages)" 0
 mark=7$$
 busy="sleep 1000.$mark & (trap '' TERM; sleep 1001.$mark; sleep 1002.$mark) & setsid sleep 1003.$mark & exec sleep 1004.$mark"
 daemon="(setsid env -i sleep 1005.$mark > /dev/null 2>&1 &)"
+least=9999 # milliseconds that an end took; others use the machine, too
 left() { # WHAT: how it ended
     same "$1: exit status" $status 0
-    below "$1: milliseconds" $took 1000
+    below "$1: milliseconds" $took 3000
+    [ $took -ge $least ] || least=$took
     same "$1: nothing is left" "$(running "100[0-9][.]$mark")" 0
     same "$1: not messages" "$(not_messages)" 0
     same "$1: stderr" "$(cat .err)" ''
@@ -329,6 +331,7 @@ for how in EOF TERM HUP ${default:+INT}; do
     fi
     left "$how"
 done
+below 'the quickest end: milliseconds' $least 1000
 # quick answers are not lost by the end
 {
     echo "$hello"
@@ -337,7 +340,7 @@ done
 began=$(now_ms)
 "$hfsb" mcp < .in > .out 2> .err
 took=$(($(now_ms) - began))
-below 'end behind a call: milliseconds' $took 1000
+below 'end behind a call: milliseconds' $took 3000
 
 # ---- in a sandbox
 mkdir -p place "${config%/*}"
@@ -435,14 +438,14 @@ for how in TERM HUP KILL ${default:+INT}; do
     exec 8>&-
 done
 
-# the host does not wait for the Hub: the first try to delete fails, the second
-# is a second later
-hub POST fault '{"method":"DELETE","path":"/api/repos/delete","status":500}' > /dev/null
+# the host does not wait for the Hub: two tries to delete fail, the third is
+# three seconds later
+hub POST fault '{"method":"DELETE","path":"/api/repos/delete","times":2,"status":500}' > /dev/null
 begin --sandbox-tools
 say "$(call 1 bash '{"command":"echo ready"}')"
 answered 1
 finish
-below 'slow delete: milliseconds' $took 900
+below 'slow delete: milliseconds' $took 2500
 same 'slow delete: it is there yet' "$(spaces)" 1
 until_true spaces_are 0
 same 'slow delete: no Space is left' "$(spaces)" 0
