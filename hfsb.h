@@ -2584,6 +2584,11 @@ HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
 HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
+/* qsort() that needs no memory and has no bad case; compare must tell any two
+   items apart where their order matters. */
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b));
+
 /* ---- utf8 ---- */
 
 /* Appends to the message of *err (may be NULL) up to max characters of text,
@@ -2592,6 +2597,16 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* ---- http_date: the calendar, without libc's time zones ---- */
+
+typedef struct hfsbi_date {
+    unsigned year, month, day, hour, minute, second;
+    unsigned weekday; /* 0: Thursday */
+} hfsbi_date;
+
+/* UTC, of seconds since 1970 and up to the year 9999. */
+HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
 
 /* ---- path ---- */
 
@@ -2868,7 +2883,7 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
 }
 
 HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
-                                     va_list ap) {
+                                       va_list ap) {
     va_list     again;
     int         n;
     hfsb_status st;
@@ -2915,8 +2930,7 @@ HFSBI_FN hfsbi_sink hfsbi_sink_begin(hfsb_buf *buf) {
 }
 
 HFSBI_FN void hfsbi_put(hfsbi_sink *sink, hfsb_str s) {
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_buf_append(sink->buf, s);
+    if (sink->status == HFSB_OK) sink->status = hfsb_buf_append(sink->buf, s);
 }
 
 HFSBI_FN void hfsbi_put_byte(hfsbi_sink *sink, char c) {
@@ -2935,6 +2949,49 @@ HFSBI_FN void hfsbi_putf(hfsbi_sink *sink, const char *format, ...) {
 HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink) {
     if (sink->status != HFSB_OK) hfsb_buf_truncate(sink->buf, sink->mark);
     return sink->status;
+}
+
+/* ---- order ---- */
+
+static void hfsbi_sort_swap(char *a, char *b, size_t size) {
+    char block[64];
+    while (size) {
+        size_t n = size < sizeof block ? size : sizeof block;
+        memcpy(block, a, n);
+        memcpy(a, b, n);
+        memcpy(b, block, n);
+        a += n;
+        b += n;
+        size -= n;
+    }
+}
+
+static void hfsbi_sort_sift(char *items, size_t at, size_t count, size_t size,
+                            int (*compare)(const void *a, const void *b)) {
+    size_t child;
+    while ((child = 2 * at + 1) < count) {
+        char *next = items + child * size;
+        if (child + 1 < count && compare(next, next + size) < 0) {
+            child++;
+            next += size;
+        }
+        if (compare(items + at * size, next) >= 0) return;
+        hfsbi_sort_swap(items + at * size, next, size);
+        at = child;
+    }
+}
+
+/* Heap sort. */
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b)) {
+    char  *first = (char *)items;
+    size_t i;
+    for (i = count / 2; i-- > 0;)
+        hfsbi_sort_sift(first, i, count, size, compare);
+    for (i = count; i-- > 1;) {
+        hfsbi_sort_swap(first, first + i * size, size);
+        hfsbi_sort_sift(first, 0, i, size, compare);
+    }
 }
 
 /* ---- src/find.c ---- */
@@ -4657,34 +4714,12 @@ static int hfsbi_json_key_order(hfsbi_json_key a, hfsbi_json_key b) {
     return m ? memcmp(a->as.str, b->as.str, (size_t)m) : 0;
 }
 
-static bool hfsbi_json_key_less(hfsbi_json_key a, hfsbi_json_key b) {
-    int order = hfsbi_json_key_order(a, b);
-    return order < 0 || (order == 0 && a < b);
-}
-
-static void hfsbi_json_sift(hfsbi_json_key *keys, size_t at, size_t n) {
-    hfsbi_json_key moving = keys[at];
-    size_t         child;
-    while ((child = 2 * at + 1) < n) {
-        if (child + 1 < n && hfsbi_json_key_less(keys[child], keys[child + 1]))
-            child++;
-        if (!hfsbi_json_key_less(moving, keys[child])) break;
-        keys[at] = keys[child];
-        at = child;
-    }
-    keys[at] = moving;
-}
-
-/* Heap sort: no bad case, no memory. */
-static void hfsbi_json_sort(hfsbi_json_key *keys, size_t n) {
-    size_t i;
-    for (i = n / 2; i-- > 0;) hfsbi_json_sift(keys, i, n);
-    for (i = n; i-- > 1;) {
-        hfsbi_json_key largest = keys[0];
-        keys[0] = keys[i];
-        keys[i] = largest;
-        hfsbi_json_sift(keys, 0, i);
-    }
+static int hfsbi_json_key_place(const void *a, const void *b) {
+    hfsbi_json_key x = *(const hfsbi_json_key *)a;
+    hfsbi_json_key y = *(const hfsbi_json_key *)b;
+    int            order = hfsbi_json_key_order(x, y);
+    if (order != 0) return order;
+    return x < y ? -1 : x > y;
 }
 
 static void hfsbi_json_collect(const hfsb_json_value *object,
@@ -4707,7 +4742,7 @@ static hfsbi_json_key hfsbi_json_repeat(hfsbi_json_key *keys, size_t n) {
                 if (!hfsbi_json_key_order(keys[i], keys[j])) return keys[i];
         return NULL;
     }
-    hfsbi_json_sort(keys, n);
+    hfsbi_sort(keys, n, sizeof *keys, hfsbi_json_key_place);
     for (i = 1; i < n; i++)
         if (!hfsbi_json_key_order(keys[i - 1], keys[i]) &&
             (!found || keys[i] < found))
@@ -11286,8 +11321,7 @@ HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
 /* ---- src/edit.c ---- */
 /* edit.c - apply one or many edits. Depends on: base, json, text, diff,
    edit_plan. */
-hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
-                               hfsb_err *err) {
+hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name, hfsb_err *err) {
     if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
         edit->mode = HFSB_EDIT_REPLACE;
     } else if (hfsb_str_equal(name, HFSB_LIT("replace_all"))) {
@@ -11315,8 +11349,8 @@ hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
     hfsb_status st;
     st = hfsb_json_arg_str(arguments, "old_str", true, &fresh.old_str, err);
     if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str,
-                               err);
+        st =
+            hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_bool(arguments, "replace_all", false,
                                 &fresh.replace_all, err);
@@ -11338,41 +11372,17 @@ hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
 
 /* ---- splice ---- */
 
-static bool hfsbi_place_before(const hfsbi_place *a, const hfsbi_place *b) {
-    if (a->start != b->start) return a->start < b->start;
+static int hfsbi_place_order(const void *x, const void *y) {
+    const hfsbi_place *a = (const hfsbi_place *)x;
+    const hfsbi_place *b = (const hfsbi_place *)y;
+    if (a->start != b->start) return a->start < b->start ? -1 : 1;
     if ((a->end == a->start) != (b->end == b->start))
-        return a->end == a->start; /* an insertion before what it is before */
+        return a->end == a->start ? -1 : 1; /* an insertion before what it is
+                                               before */
     if (a->appended != b->appended)
-        return a->appended; /* behind one text before it stands before the
-                               next */
-    return a->order < b->order;
-}
-
-static void hfsbi_sift(hfsbi_place *p, size_t root, size_t count) {
-    for (;;) {
-        size_t      child = 2 * root + 1;
-        hfsbi_place swap;
-        if (child >= count) return;
-        if (child + 1 < count && hfsbi_place_before(p + child, p + child + 1))
-            child++;
-        if (!hfsbi_place_before(p + root, p + child)) return;
-        swap = p[root];
-        p[root] = p[child];
-        p[child] = swap;
-        root = child;
-    }
-}
-
-/* Heap sort: no memory, no bad case. */
-static void hfsbi_sort_places(hfsbi_place *p, size_t count) {
-    size_t i;
-    for (i = count / 2; i-- > 0;) hfsbi_sift(p, i, count);
-    for (i = count; i-- > 1;) {
-        hfsbi_place swap = p[0];
-        p[0] = p[i];
-        p[i] = swap;
-        hfsbi_sift(p, 0, i);
-    }
+        return a->appended ? -1 : 1; /* behind one text before it stands
+                                        before the next */
+    return a->order < b->order ? -1 : a->order > b->order;
 }
 
 static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
@@ -11451,7 +11461,9 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
     static const char *const text[] = {
-        NULL, NULL, NULL,
+        NULL,
+        NULL,
+        NULL,
         "(matched after trimming trailing whitespace)",
         "(matched after unicode normalization)",
         "(matched after collapsing runs of blanks)",
@@ -11483,8 +11495,8 @@ static void hfsbi_fill_spans(const hfsbi_edit_plan *plan, hfsb_str text,
         s->old_len = p->end - p->start;
         s->new_start = pos + (p->start - old_pos);
         s->new_len = put.len;
-        line += hfsb_str_count_byte(
-            hfsb_str_slice(text, pos, s->new_start), '\n');
+        line +=
+            hfsb_str_count_byte(hfsb_str_slice(text, pos, s->new_start), '\n');
         s->first_line = line;
         line += hfsb_str_count_byte(put, '\n');
         s->last_line = hfsb_str_ends(put, HFSB_LIT("\n")) ? line - 1 : line;
@@ -11527,14 +11539,14 @@ static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
     for (i = 0; st == HFSB_OK && i < plan->count; i++)
         st = hfsbi_plan_edit(plan, i);
     if (st == HFSB_OK && plan->count > 1) {
-        hfsbi_sort_places(plan->places, plan->place_count);
+        hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
+                   hfsbi_place_order);
         st = hfsbi_check_overlap(plan);
     }
     if (st == HFSB_OK) st = hfsbi_splice(plan, out);
     if (st == HFSB_OK && result)
-        st = hfsbi_report(plan,
-                          hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
-                          result);
+        st = hfsbi_report(
+            plan, hfsb_str_slice(hfsb_buf_str(out), mark, out->len), result);
     if (st != HFSB_OK) {
         hfsb_buf_truncate(out, mark);
         if (result) hfsb_edit_result_free(result);
@@ -13963,26 +13975,37 @@ static long long hfsbi_date_march(long long year) {
     return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
 }
 
-void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
-    static const char days[] = "ThuFriSatSunMonTueWed";
-    static const char months[] = "MarAprMayJunJulAugSepOctNovDecJanFeb";
-    long long         day, year, month, rest;
+HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
+    hfsbi_date d;
+    long long  day, year, month, rest;
     if (seconds < 0) seconds = 0;
     if (seconds > 253402300799) seconds = 253402300799; /* the end of 9999 */
     day = seconds / 86400;
     rest = seconds % 86400;
+    d.weekday = (unsigned)(day % 7);
     year = (day + 719468) * 400 / 146097 + 1; /* at most one too many */
     while (hfsbi_date_march(year) > day) year--;
     day -= hfsbi_date_march(year);
     month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */
     day -= (153 * month + 2) / 5;
     if (month >= 10) year++;
-    (void)snprintf(
-        out, HFSB_HTTP_DATE, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-        days + 3 * (seconds / 86400 % 7), (unsigned)(day + 1) % 100,
-        months + 3 * month, (unsigned)year % 10000,
-        (unsigned)(rest / 3600) % 100, (unsigned)(rest / 60 % 60) % 100,
-        (unsigned)(rest % 60) % 100);
+    d.year = (unsigned)year % 10000;
+    d.month = (unsigned)((month + 2) % 12 + 1);
+    d.day = (unsigned)(day + 1) % 100;
+    d.hour = (unsigned)(rest / 3600) % 100;
+    d.minute = (unsigned)(rest / 60 % 60) % 100;
+    d.second = (unsigned)(rest % 60) % 100;
+    return d;
+}
+
+void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
+    static const char days[] = "ThuFriSatSunMonTueWed";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    hfsbi_date        d = hfsbi_date_of(seconds);
+    (void)snprintf(out, HFSB_HTTP_DATE,
+                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
+                   d.year, d.hour, d.minute, d.second);
 }
 
 /* ---- src/http_write.c ---- */
@@ -14704,7 +14727,7 @@ HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
     hfsbi_regex_range *r = set->items;
     size_t             i, n = 0;
     if (set->count < 2) return;
-    qsort(r, set->count, sizeof *r, hfsbi_range_order);
+    hfsbi_sort(r, set->count, sizeof *r, hfsbi_range_order);
     for (i = 1; i < set->count; i++) {
         if (r[i].low <= r[n].high || r[i].low == r[n].high + 1) {
             if (r[i].high > r[n].high) r[n].high = r[i].high;
@@ -16247,7 +16270,7 @@ static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
     }
     set->count = kept;
     if (!sorted)
-        qsort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
+        hfsbi_sort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
     return true;
 }
 
@@ -26348,8 +26371,8 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
     for (i = 0; i < level->count; i++)
         level->items[i].name = level->names.ptr + level->items[i].at;
     if (f->sorted && level->count > 1)
-        qsort(level->items, level->count, sizeof *level->items,
-              hfsbi_compare_items);
+        hfsbi_sort(level->items, level->count, sizeof *level->items,
+                   hfsbi_compare_items);
     return st;
 }
 
@@ -26997,7 +27020,7 @@ static void hfsbi_named_sort(hfsbi_named_run *g) {
     for (i = 0; i < g->count; i++)
         g->hits[i].path = g->texts.ptr + g->hits[i].at;
     if (g->count > 1)
-        qsort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
+        hfsbi_sort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
 }
 
 /* Forgets all but the newest: what is held stays in proportion to what is
@@ -27575,14 +27598,11 @@ static const char *hfsbi_type_word(mode_t mode) {
 /* "2026-11-16T16:42Z" */
 static void hfsbi_put_minute(hfsbi_sink *sink, const struct stat *at) {
     hfsb_file_info info;
-    time_t         when;
-    struct tm      t;
+    hfsbi_date     d;
     hfsbi_file_info_fill(&info, at);
-    when = (time_t)info.changed;
-    if (!gmtime_r(&when, &t)) hfsbi_putf(sink, "?");
-    else
-        hfsbi_putf(sink, "%04ld-%02d-%02dT%02d:%02dZ", (long)t.tm_year + 1900,
-                   t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min);
+    d = hfsbi_date_of(info.changed);
+    hfsbi_putf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
+               d.hour, d.minute);
 }
 
 static void hfsbi_put_target(hfsbi_sink *sink, int dir, const char *name) {

@@ -234,7 +234,7 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
 }
 
 HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
-                                     va_list ap) {
+                                       va_list ap) {
     va_list     again;
     int         n;
     hfsb_status st;
@@ -281,8 +281,7 @@ HFSBI_FN hfsbi_sink hfsbi_sink_begin(hfsb_buf *buf) {
 }
 
 HFSBI_FN void hfsbi_put(hfsbi_sink *sink, hfsb_str s) {
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_buf_append(sink->buf, s);
+    if (sink->status == HFSB_OK) sink->status = hfsb_buf_append(sink->buf, s);
 }
 
 HFSBI_FN void hfsbi_put_byte(hfsbi_sink *sink, char c) {
@@ -301,4 +300,47 @@ HFSBI_FN void hfsbi_putf(hfsbi_sink *sink, const char *format, ...) {
 HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink) {
     if (sink->status != HFSB_OK) hfsb_buf_truncate(sink->buf, sink->mark);
     return sink->status;
+}
+
+/* ---- order ---- */
+
+static void hfsbi_sort_swap(char *a, char *b, size_t size) {
+    char block[64];
+    while (size) {
+        size_t n = size < sizeof block ? size : sizeof block;
+        memcpy(block, a, n);
+        memcpy(a, b, n);
+        memcpy(b, block, n);
+        a += n;
+        b += n;
+        size -= n;
+    }
+}
+
+static void hfsbi_sort_sift(char *items, size_t at, size_t count, size_t size,
+                            int (*compare)(const void *a, const void *b)) {
+    size_t child;
+    while ((child = 2 * at + 1) < count) {
+        char *next = items + child * size;
+        if (child + 1 < count && compare(next, next + size) < 0) {
+            child++;
+            next += size;
+        }
+        if (compare(items + at * size, next) >= 0) return;
+        hfsbi_sort_swap(items + at * size, next, size);
+        at = child;
+    }
+}
+
+/* Heap sort. */
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b)) {
+    char  *first = (char *)items;
+    size_t i;
+    for (i = count / 2; i-- > 0;)
+        hfsbi_sort_sift(first, i, count, size, compare);
+    for (i = count; i-- > 1;) {
+        hfsbi_sort_swap(first, first + i * size, size);
+        hfsbi_sort_sift(first, 0, i, size, compare);
+    }
 }

@@ -2,8 +2,7 @@
    edit_plan. */
 #include "match.h"
 
-hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
-                               hfsb_err *err) {
+hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name, hfsb_err *err) {
     if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
         edit->mode = HFSB_EDIT_REPLACE;
     } else if (hfsb_str_equal(name, HFSB_LIT("replace_all"))) {
@@ -31,8 +30,8 @@ hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
     hfsb_status st;
     st = hfsb_json_arg_str(arguments, "old_str", true, &fresh.old_str, err);
     if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str,
-                               err);
+        st =
+            hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_bool(arguments, "replace_all", false,
                                 &fresh.replace_all, err);
@@ -54,41 +53,17 @@ hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
 
 /* ---- splice ---- */
 
-static bool hfsbi_place_before(const hfsbi_place *a, const hfsbi_place *b) {
-    if (a->start != b->start) return a->start < b->start;
+static int hfsbi_place_order(const void *x, const void *y) {
+    const hfsbi_place *a = (const hfsbi_place *)x;
+    const hfsbi_place *b = (const hfsbi_place *)y;
+    if (a->start != b->start) return a->start < b->start ? -1 : 1;
     if ((a->end == a->start) != (b->end == b->start))
-        return a->end == a->start; /* an insertion before what it is before */
+        return a->end == a->start ? -1 : 1; /* an insertion before what it is
+                                               before */
     if (a->appended != b->appended)
-        return a->appended; /* behind one text before it stands before the
-                               next */
-    return a->order < b->order;
-}
-
-static void hfsbi_sift(hfsbi_place *p, size_t root, size_t count) {
-    for (;;) {
-        size_t      child = 2 * root + 1;
-        hfsbi_place swap;
-        if (child >= count) return;
-        if (child + 1 < count && hfsbi_place_before(p + child, p + child + 1))
-            child++;
-        if (!hfsbi_place_before(p + root, p + child)) return;
-        swap = p[root];
-        p[root] = p[child];
-        p[child] = swap;
-        root = child;
-    }
-}
-
-/* Heap sort: no memory, no bad case. */
-static void hfsbi_sort_places(hfsbi_place *p, size_t count) {
-    size_t i;
-    for (i = count / 2; i-- > 0;) hfsbi_sift(p, i, count);
-    for (i = count; i-- > 1;) {
-        hfsbi_place swap = p[0];
-        p[0] = p[i];
-        p[i] = swap;
-        hfsbi_sift(p, 0, i);
-    }
+        return a->appended ? -1 : 1; /* behind one text before it stands
+                                        before the next */
+    return a->order < b->order ? -1 : a->order > b->order;
 }
 
 static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
@@ -167,7 +142,9 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
     static const char *const text[] = {
-        NULL, NULL, NULL,
+        NULL,
+        NULL,
+        NULL,
         "(matched after trimming trailing whitespace)",
         "(matched after unicode normalization)",
         "(matched after collapsing runs of blanks)",
@@ -199,8 +176,8 @@ static void hfsbi_fill_spans(const hfsbi_edit_plan *plan, hfsb_str text,
         s->old_len = p->end - p->start;
         s->new_start = pos + (p->start - old_pos);
         s->new_len = put.len;
-        line += hfsb_str_count_byte(
-            hfsb_str_slice(text, pos, s->new_start), '\n');
+        line +=
+            hfsb_str_count_byte(hfsb_str_slice(text, pos, s->new_start), '\n');
         s->first_line = line;
         line += hfsb_str_count_byte(put, '\n');
         s->last_line = hfsb_str_ends(put, HFSB_LIT("\n")) ? line - 1 : line;
@@ -243,14 +220,14 @@ static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
     for (i = 0; st == HFSB_OK && i < plan->count; i++)
         st = hfsbi_plan_edit(plan, i);
     if (st == HFSB_OK && plan->count > 1) {
-        hfsbi_sort_places(plan->places, plan->place_count);
+        hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
+                   hfsbi_place_order);
         st = hfsbi_check_overlap(plan);
     }
     if (st == HFSB_OK) st = hfsbi_splice(plan, out);
     if (st == HFSB_OK && result)
-        st = hfsbi_report(plan,
-                          hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
-                          result);
+        st = hfsbi_report(
+            plan, hfsb_str_slice(hfsb_buf_str(out), mark, out->len), result);
     if (st != HFSB_OK) {
         hfsb_buf_truncate(out, mark);
         if (result) hfsb_edit_result_free(result);

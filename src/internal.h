@@ -117,6 +117,11 @@ HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
 HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
+/* qsort() that needs no memory and has no bad case; compare must tell any two
+   items apart where their order matters. */
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b));
+
 /* ---- utf8 ---- */
 
 /* Appends to the message of *err (may be NULL) up to max characters of text,
@@ -125,6 +130,16 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* ---- http_date: the calendar, without libc's time zones ---- */
+
+typedef struct hfsbi_date {
+    unsigned year, month, day, hour, minute, second;
+    unsigned weekday; /* 0: Thursday */
+} hfsbi_date;
+
+/* UTC, of seconds since 1970 and up to the year 9999. */
+HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
 
 /* ---- path ---- */
 

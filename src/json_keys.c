@@ -13,34 +13,12 @@ static int hfsbi_json_key_order(hfsbi_json_key a, hfsbi_json_key b) {
     return m ? memcmp(a->as.str, b->as.str, (size_t)m) : 0;
 }
 
-static bool hfsbi_json_key_less(hfsbi_json_key a, hfsbi_json_key b) {
-    int order = hfsbi_json_key_order(a, b);
-    return order < 0 || (order == 0 && a < b);
-}
-
-static void hfsbi_json_sift(hfsbi_json_key *keys, size_t at, size_t n) {
-    hfsbi_json_key moving = keys[at];
-    size_t         child;
-    while ((child = 2 * at + 1) < n) {
-        if (child + 1 < n && hfsbi_json_key_less(keys[child], keys[child + 1]))
-            child++;
-        if (!hfsbi_json_key_less(moving, keys[child])) break;
-        keys[at] = keys[child];
-        at = child;
-    }
-    keys[at] = moving;
-}
-
-/* Heap sort: no bad case, no memory. */
-static void hfsbi_json_sort(hfsbi_json_key *keys, size_t n) {
-    size_t i;
-    for (i = n / 2; i-- > 0;) hfsbi_json_sift(keys, i, n);
-    for (i = n; i-- > 1;) {
-        hfsbi_json_key largest = keys[0];
-        keys[0] = keys[i];
-        keys[i] = largest;
-        hfsbi_json_sift(keys, 0, i);
-    }
+static int hfsbi_json_key_place(const void *a, const void *b) {
+    hfsbi_json_key x = *(const hfsbi_json_key *)a;
+    hfsbi_json_key y = *(const hfsbi_json_key *)b;
+    int            order = hfsbi_json_key_order(x, y);
+    if (order != 0) return order;
+    return x < y ? -1 : x > y;
 }
 
 static void hfsbi_json_collect(const hfsb_json_value *object,
@@ -63,7 +41,7 @@ static hfsbi_json_key hfsbi_json_repeat(hfsbi_json_key *keys, size_t n) {
                 if (!hfsbi_json_key_order(keys[i], keys[j])) return keys[i];
         return NULL;
     }
-    hfsbi_json_sort(keys, n);
+    hfsbi_sort(keys, n, sizeof *keys, hfsbi_json_key_place);
     for (i = 1; i < n; i++)
         if (!hfsbi_json_key_order(keys[i - 1], keys[i]) &&
             (!found || keys[i] < found))

@@ -29,7 +29,7 @@ HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
     hfsbi_regex_range *r = set->items;
     size_t             i, n = 0;
     if (set->count < 2) return;
-    qsort(r, set->count, sizeof *r, hfsbi_range_order);
+    hfsbi_sort(r, set->count, sizeof *r, hfsbi_range_order);
     for (i = 1; i < set->count; i++) {
         if (r[i].low <= r[n].high || r[i].low == r[n].high + 1) {
             if (r[i].high > r[n].high) r[n].high = r[i].high;

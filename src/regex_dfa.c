@@ -142,7 +142,7 @@ static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
     }
     set->count = kept;
     if (!sorted)
-        qsort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
+        hfsbi_sort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
     return true;
 }
 

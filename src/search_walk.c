@@ -114,8 +114,8 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
     for (i = 0; i < level->count; i++)
         level->items[i].name = level->names.ptr + level->items[i].at;
     if (f->sorted && level->count > 1)
-        qsort(level->items, level->count, sizeof *level->items,
-              hfsbi_compare_items);
+        hfsbi_sort(level->items, level->count, sizeof *level->items,
+                   hfsbi_compare_items);
     return st;
 }
 

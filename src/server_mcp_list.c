@@ -126,8 +126,9 @@ static hfsb_status hfsbi_mcp_check_name(const char *name, hfsb_str list,
                                         hfsb_err *err) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    size_t            n = name ? strlen(name) : 0;
-    if (n == 0 || n > 64 || strspn(name, allowed) != n) {
+    size_t            n = name ? strlen(name) : 0, good = 0;
+    while (good < n && strchr(allowed, name[good])) good++;
+    if (n == 0 || n > 64 || good < n) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "
                    "and -, not \"");

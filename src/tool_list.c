@@ -21,14 +21,11 @@ static const char *hfsbi_type_word(mode_t mode) {
 /* "2026-11-16T16:42Z" */
 static void hfsbi_put_minute(hfsbi_sink *sink, const struct stat *at) {
     hfsb_file_info info;
-    time_t         when;
-    struct tm      t;
+    hfsbi_date     d;
     hfsbi_file_info_fill(&info, at);
-    when = (time_t)info.changed;
-    if (!gmtime_r(&when, &t)) hfsbi_putf(sink, "?");
-    else
-        hfsbi_putf(sink, "%04ld-%02d-%02dT%02d:%02dZ", (long)t.tm_year + 1900,
-                   t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min);
+    d = hfsbi_date_of(info.changed);
+    hfsbi_putf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
+               d.hour, d.minute);
 }
 
 static void hfsbi_put_target(hfsbi_sink *sink, int dir, const char *name) {

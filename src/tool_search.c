@@ -43,7 +43,7 @@ static void hfsbi_named_sort(hfsbi_named_run *g) {
     for (i = 0; i < g->count; i++)
         g->hits[i].path = g->texts.ptr + g->hits[i].at;
     if (g->count > 1)
-        qsort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
+        hfsbi_sort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
 }
 
 /* Forgets all but the newest: what is held stays in proportion to what is

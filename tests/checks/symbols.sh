@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.." || exit 1
 out=build/symbols
 libc='realloc free memchr memcmp memcpy memmove memset strchr strcmp strlen
       strncmp snprintf vsnprintf __assert_fail'
-os='_exit access chdir clock_gettime close closedir connect dup2 environ
+os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
