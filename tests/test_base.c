@@ -482,6 +482,40 @@ static void everything_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_buf_free(&b);
 }
 
+typedef struct item {
+    unsigned char key, rest[69]; /* more than a block of the swaps */
+    unsigned      number;
+} item;
+
+static int item_order(const void *a, const void *b) {
+    const item *x = (const item *)a, *y = (const item *)b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void items_are_sorted_whole(void) {
+    static item list[300];
+    unsigned    seed = 1, sum;
+    size_t      n, i;
+    for (n = 0; n <= 300; n += n < 20 ? 1 : 40) {
+        for (i = 0, sum = 0; i < n; i++) {
+            seed = seed * 1103515245u + 12345u;
+            list[i].key = (unsigned char)(seed >> 16 & 15);
+            memset(list[i].rest, list[i].key, sizeof list[i].rest);
+            list[i].number = (unsigned)i;
+            sum += (unsigned)i;
+        }
+        hfsbi_sort(list, n, sizeof *list, item_order);
+        for (i = 0; i < n; i++) {
+            T_CHECK(list[i].rest[0] == list[i].key &&
+                    list[i].rest[68] == list[i].key);
+            T_CHECK(i == 0 || item_order(&list[i - 1], &list[i]) < 0);
+            sum -= list[i].number;
+        }
+        T_CHECK(sum == 0);
+    }
+}
+
 static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(everything_without_memory);
 }
@@ -506,6 +540,7 @@ int main(void) {
     T_RUN(long_messages_are_cut_at_a_border);
     T_RUN(sums_and_products_do_not_wrap);
     T_RUN(arrays_of_any_size);
+    T_RUN(items_are_sorted_whole);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();
 }
