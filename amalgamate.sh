@@ -28,7 +28,7 @@ SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          http_parts.h http_field.c http_target.c http_head.c http_chunk.c
          http_parse.c http_date.c http_write.c url.c regex_parts.h
          regex_class.c regex_program.c regex_parse.c regex_nfa.c regex_dfa.c
-         regex.c glob.c ignore.h ignore.c"
+         regex.c glob.c ignore.h ignore.c image.h image.c"
 # What touches the OS; HFSB_PURE leaves it out.
 OS_HEADERS="file.h proc.h tools.h net.h hub.h sandbox.h session.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c

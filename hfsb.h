@@ -1094,10 +1094,14 @@ HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
-    bool literal;     /* the pattern is a text to be found as it is */
-    bool ignore_case; /* of ASCII letters, and of others as far as they have
+    bool   literal;     /* the pattern is a text to be found as it is */
+    bool   ignore_case; /* of ASCII letters, and of others as far as they have
                          one simple counterpart in Latin-1, Greek, Cyrillic */
-    size_t     max_states; /* of the automaton (0: 20,000) */
+    size_t max_states;  /* of the automaton (0: 20,000) */
+    /* Asked every few milliseconds of a slow search: true ends it, and from
+       then on nothing is found. (NULL: nobody does) */
+    bool (*cancelled)(void *user);
+    void      *user;
     hfsb_alloc alloc;
 } hfsb_regex_opts;
 
@@ -1335,35 +1339,38 @@ typedef void (*hfsb_proc_output_fn)(void *user, hfsb_proc_stream stream,
                                     hfsb_str bytes);
 
 typedef struct hfsb_proc_opts {
-    hfsb_str command;        /* for the shell: `shell -c command` */
-    const char *const *argv; /* or, without a shell, NULL-terminated; $PATH of
+    hfsb_str           command; /* for the shell: `shell -c command` */
+    const char *const *argv;  /* or, without a shell, NULL-terminated; $PATH of
                                 `env` is searched when argv[0] has no slash */
-    const char *shell;       /* (NULL: "/bin/sh") */
-    const char *work_dir;    /* (NULL: the current directory) */
-    const char *const *env;  /* "NAME=value", NULL-terminated (NULL: that of
+    const char        *shell; /* (NULL: "/bin/sh") */
+    const char        *work_dir; /* (NULL: the current directory) */
+    const char *const *env;   /* "NAME=value", NULL-terminated (NULL: that of
                                 this process) */
-    hfsb_str job;            /* id put into the environment as HFSB_JOB, by
+    hfsb_str           job;   /* id put into the environment as HFSB_JOB, by
                                 which processes that left the session are
                                 found again (empty: none) */
-    hfsb_str input;          /* for standard input, then its end; copied */
-    bool     keep_input;     /* standard input stays open for
+    hfsb_str           input; /* for standard input, then its end; copied */
+    bool               keep_input;   /* standard input stays open for
                                 hfsb_proc_input(). Without input and this it is
                                 /dev/null */
-    bool     merge_stderr;   /* one stream, in the order written */
-    bool     any_length;     /* a command too long for an argument (120 kB) is
+    bool               merge_stderr; /* one stream, in the order written */
+    bool      any_length;   /* a command too long for an argument (120 kB) is
                                 run from an unlinked file: the shell must
                                 speak sh */
-    long long timeout_ms;    /* from the start (0: none) */
-    long long grace_ms;      /* between TERM and KILL (0: 2000; below 0: KILL
+    long long timeout_ms;   /* from the start (0: none) */
+    long long grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
-    long long quiet_ms;      /* after the exit, wait until the pipes were
+    long long quiet_ms;     /* after the exit, wait until the pipes were
                                 quiet for so long (0: 100; below 0: do not
                                 wait) */
-    long long quiet_max_ms;  /* ... but no longer than this (0: 2000, or
+    long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
-    bool      no_keeper;     /* see hfsb_proc_close() */
+    bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    void      *user;
+    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL: nobody
+       does) */
+    bool (*cancelled)(void *user);
+    void      *user; /* of both */
     hfsb_alloc alloc;
 } hfsb_proc_opts;
 
@@ -1416,7 +1423,7 @@ HFSB_API long long hfsb_clock_ms(void);
 /* Fills list with what to wait for and gives their number, at most
    HFSB_PROC_WATCHES. Changes with every step. */
 HFSB_API size_t hfsb_proc_watch(const hfsb_proc *proc,
-                                hfsb_watch list[HFSB_PROC_WATCHES]);
+                                hfsb_watch       list[HFSB_PROC_WATCHES]);
 
 /* When, on hfsb_clock_ms(), step wants to be called even if no descriptor is
    ready; -1: never. */
@@ -1440,8 +1447,8 @@ HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
    HFSB_OK; HFSB_REFUSED when it is closed already, by us or by the command;
    HFSB_LIMIT when more than 1 MiB waits already; HFSB_NOMEM. On failure
    nothing was queued. */
-HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes,
-                                     bool end, hfsb_err *err);
+HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
+                                     hfsb_err *err);
 
 /* ---- what outlives it ---- */
 
@@ -1587,7 +1594,11 @@ typedef struct hfsb_call_opts {
     bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
                         mime_type and data (base64), not as an error */
     hfsb_tools_text_fn on_text; /* of bash */
-    void              *user;
+    /* Asked now and then by what may take long (glob, grep, list, read, the
+       checks after a write), in the thread of the call: true ends that early,
+       with what there is. (NULL: nobody does) */
+    bool (*cancelled)(void *user);
+    void *user; /* of both */
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
@@ -14627,7 +14638,16 @@ typedef struct hfsbi_runner {
     size_t   flushes; /* times that it was begun anew */
     size_t   without; /* bytes to be read without the table */
     uint32_t start;   /* row, or one of HFSBI_DFA_... */
+    bool (*cancelled)(void *user); /* NULL: nobody asks */
+    void  *user;
+    size_t work;    /* states that were looked at since it was asked */
+    bool   stopped; /* it said so: nothing is found any more */
 } hfsbi_runner;
+
+/* States between two questions whether to go on. */
+#define HFSBI_REGEX_ASKS (1u << 20)
+/* Counts states that are looked at; true when it is to stop. */
+HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *runner, size_t work);
 
 /* To be freed also when it fails. */
 HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *runner,
@@ -15994,6 +16014,14 @@ HFSBI_FN bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
     return true;
 }
 
+HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
+    r->work += work;
+    if (r->work < HFSBI_REGEX_ASKS || r->stopped) return r->stopped;
+    r->work = 0;
+    r->stopped = r->cancelled && r->cancelled(r->user);
+    return r->stopped;
+}
+
 /* ---- places ---- */
 
 /* Whether the character that ends at pos is one of a word. */
@@ -16095,6 +16123,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
         hfsbi_best_offer(&best, r->program, &r->now, pos);
         if (pos >= text.len || (best.found && any)) break;
         if (r->now.count == 0 && best.found) break;
+        if (hfsbi_runner_stops(r, r->now.count + 1u)) return false;
         hfsbi_nfa_step(r, text, pos, &best);
     }
     *begin = best.begin;
@@ -16421,6 +16450,8 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
     const hfsbi_program *p = r->program;
     uint32_t             flags = hfsbi_dfa_load(r, row), next;
     size_t               flushes = r->flushes;
+    if (hfsbi_runner_stops(r, r->now.count + r->then.count + 64u))
+        return HFSBI_DFA_CANNOT;
     if (!p->whole) {
         next = hfsbi_dfa_line_step(r, flags, column);
     } else if (column == p->kinds) {
@@ -16567,7 +16598,11 @@ static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
                           re->program.max_states);
     if (re->program.status != HFSB_OK)
         return hfsbi_fail_status(err, re->program.status, "the pattern");
-    return re->pure ? HFSB_OK : hfsbi_runner_init(&re->runner, &re->program);
+    if (re->pure) return HFSB_OK;
+    st = hfsbi_runner_init(&re->runner, &re->program);
+    re->runner.cancelled = opts->cancelled;
+    re->runner.user = opts->user;
+    return st;
 }
 
 static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
@@ -16668,6 +16703,7 @@ static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
         if (scan == HFSBI_SCAN_FOUND) return true;
         if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
             return true;
+        if (re->runner.stopped) return false;
         if (re->runner.without > 0) {
             size_t done = next - from;
             re->runner.without -=
@@ -16699,7 +16735,7 @@ static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
 static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
                              hfsb_str *line) {
     hfsb_str literal = hfsb_buf_str(&re->literal);
-    while (from < text.len) {
+    while (from < text.len && !re->runner.stopped) {
         size_t hit, next, at;
         if (re->straight) {
             next = hfsbi_regex_ahead(text, from, re->straight);
@@ -17217,6 +17253,125 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
         }
     }
     return false;
+}
+
+/* ---- src/image.h ---- */
+/* What the first bytes of a file say of a picture. Private; pure. */
+
+typedef struct hfsbi_image {
+    const char   *mime; /* NULL: none that hosts show, or not to be trusted */
+    unsigned long width, height;
+} hfsbi_image;
+
+enum {
+    HFSBI_IMAGE_HEAD = 81920
+}; /* bytes that are looked at: a JPEG may
+                                      have a small picture before its size */
+
+/* head: the beginning of a file, HFSBI_IMAGE_HEAD bytes or all of it. PNG,
+   JPEG, GIF and WebP. One that is cut short before its size is known, or has
+   none, is no picture: a model's host may lose the whole conversation over
+   one that cannot be shown. */
+HFSBI_FN hfsbi_image hfsbi_image_look(hfsb_str head);
+
+/* ---- src/image.c ---- */
+/* image.c - what the first bytes of a file say of a picture. Depends on:
+   base. */
+/* n bytes from `at` on; 0 when they are not there. */
+static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
+                                        bool big) {
+    unsigned long value = 0;
+    size_t        i;
+    if (head.len < n || at > head.len - n) return 0;
+    for (i = 0; i < n; i++)
+        value =
+            value << 8 | (unsigned char)head.ptr[at + (big ? i : n - 1 - i)];
+    return value;
+}
+
+static bool hfsbi_image_has(hfsb_str head, size_t at, hfsb_str part) {
+    return at <= head.len &&
+           hfsb_str_starts(hfsb_str_slice(head, at, head.len), part);
+}
+
+static void hfsbi_image_png(hfsb_str head, hfsbi_image *out) {
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("\x89PNG\r\n\x1A\n")) ||
+        !hfsbi_image_has(head, 12, HFSB_LIT("IHDR")) || head.len < 33)
+        return;
+    out->mime = "image/png";
+    out->width = hfsbi_image_number(head, 16, 4, true);
+    out->height = hfsbi_image_number(head, 20, 4, true);
+}
+
+/* It begins with letters, as a text may: its size or what follows it has
+   bytes that no text has. */
+static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
+    bool   text = true;
+    size_t i;
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("GIF87a")) &&
+        !hfsbi_image_has(head, 0, HFSB_LIT("GIF89a")))
+        return;
+    for (i = 6; i < 13 && i < head.len; i++)
+        if ((unsigned char)head.ptr[i] < '\t') text = false;
+    if (text || head.len < 13) return;
+    out->mime = "image/gif";
+    out->width = hfsbi_image_number(head, 6, 2, false);
+    out->height = hfsbi_image_number(head, 8, 2, false);
+}
+
+/* Parts, each with its length, up to the one that begins a frame. */
+static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
+    size_t at = 2;
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("\xFF\xD8\xFF"))) return;
+    while (at + 9 <= head.len && (unsigned char)head.ptr[at] == 0xFF) {
+        unsigned      kind = (unsigned char)head.ptr[at + 1];
+        unsigned long length = hfsbi_image_number(head, at + 2, 2, true);
+        if (kind == 0xFF) { /* filled up */
+            at++;
+            continue;
+        }
+        if (kind >= 0xC0 && kind <= 0xCF && kind != 0xC4 && kind != 0xC8 &&
+            kind != 0xCC) {
+            out->mime = "image/jpeg";
+            out->height = hfsbi_image_number(head, at + 5, 2, true);
+            out->width = hfsbi_image_number(head, at + 7, 2, true);
+            return;
+        }
+        if (kind < 0xC0 || length < 2) return;
+        at += 2 + length;
+    }
+}
+
+/* Three kinds, each with its size elsewhere. */
+static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
+    unsigned long bits;
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("RIFF")) ||
+        !hfsbi_image_has(head, 8, HFSB_LIT("WEBP")) || head.len < 30)
+        return;
+    if (hfsbi_image_has(head, 12, HFSB_LIT("VP8X"))) {
+        out->width = hfsbi_image_number(head, 24, 3, false) + 1;
+        out->height = hfsbi_image_number(head, 27, 3, false) + 1;
+    } else if (hfsbi_image_has(head, 12, HFSB_LIT("VP8L")) &&
+               (unsigned char)head.ptr[20] == 0x2F) {
+        bits = hfsbi_image_number(head, 21, 4, false);
+        out->width = (bits & 0x3FFF) + 1;
+        out->height = (bits >> 14 & 0x3FFF) + 1;
+    } else if (hfsbi_image_has(head, 12, HFSB_LIT("VP8 ")) &&
+               hfsbi_image_has(head, 23, HFSB_LIT("\x9D\x01\x2A"))) {
+        out->width = hfsbi_image_number(head, 26, 2, false) & 0x3FFF;
+        out->height = hfsbi_image_number(head, 28, 2, false) & 0x3FFF;
+    }
+    out->mime = "image/webp";
+}
+
+HFSBI_FN hfsbi_image hfsbi_image_look(hfsb_str head) {
+    hfsbi_image image = HFSB_INIT;
+    hfsbi_image_png(head, &image);
+    if (!image.mime) hfsbi_image_gif(head, &image);
+    if (!image.mime) hfsbi_image_jpeg(head, &image);
+    if (!image.mime) hfsbi_image_webp(head, &image);
+    if (!image.width || !image.height) image.mime = NULL;
+    return image;
 }
 
 #ifndef HFSB_PURE
@@ -21265,8 +21420,10 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
 
+#define HFSBI_RUN_ASKS_MS 50 /* whether it was cancelled */
+
 /* Waits for what the command waits for, at most until its deadline. */
-static void hfsbi_proc_wait(const hfsb_proc *proc) {
+static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
     struct pollfd list[HFSB_PROC_WATCHES];
     size_t        n = hfsb_proc_watch(proc, watch);
@@ -21277,6 +21434,8 @@ static void hfsbi_proc_wait(const hfsb_proc *proc) {
         if (left < 0) left = 0;
         if (left > INT_MAX) left = INT_MAX;
     }
+    if (asks && (left < 0 || left > HFSBI_RUN_ASKS_MS))
+        left = HFSBI_RUN_ASKS_MS;
     (void)poll(list, (nfds_t)n, (int)left);
 }
 
@@ -21286,6 +21445,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     hfsb_proc_opts inner = *opts;
     hfsbi_capture  capture = HFSB_INIT;
     hfsb_proc     *proc;
+    bool           asks = opts->cancelled != NULL;
     hfsb_status    st;
     capture.opts = opts;
     capture.to[HFSB_PROC_STDOUT] = out;
@@ -21295,8 +21455,13 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     inner.keep_input = false; /* nobody could write to it */
     st = hfsb_proc_open(&inner, &proc, err);
     if (st != HFSB_OK) return st;
-    do hfsbi_proc_wait(proc);
-    while (!hfsb_proc_step(proc));
+    do {
+        hfsbi_proc_wait(proc, asks);
+        if (asks && opts->cancelled(opts->user)) {
+            hfsb_proc_kill(proc);
+            asks = false;
+        }
+    } while (!hfsb_proc_step(proc));
     if (result) {
         *result = hfsb_proc_status(proc);
         if (capture.no_memory) result->incomplete = true;
@@ -21901,9 +22066,11 @@ HFSBI_FN void           hfsbi_checker_close(hfsbi_checker *checker);
 
 /* Appends to *warnings a line, ended by LF, for each thing to tell about
    content, the text of the file at path. Never fails: what cannot be checked
-   is not told. Takes as long as the programs it runs, 10 s each at most. May
-   run in several threads at once; working memory is that of *warnings. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+   is not told. Takes as long as the programs it runs, 10 s each at most, or
+   until `how` (NULL: nobody) says that it is cancelled. May run in several
+   threads at once; working memory is that of *warnings. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
+                                const hfsb_call_opts *how, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings);
 
 /* ---- between the files of this module ---- */
@@ -21915,15 +22082,18 @@ HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 /* Runs argv with content on its standard input and appends what it writes to
    one of its streams, the first 64 KiB, to *out. True when it exited by itself
    and that is all; else *out holds the start of it. */
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
+                                  const hfsb_call_opts *how,
                                   const char *const *argv, hfsb_str content,
                                   hfsb_proc_stream stream, hfsb_buf *out);
 
 /* Appends to *lines what python3, or the shell called name, says of content.
    True when that is all there is to say, and can be remembered. */
-HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
-                                 hfsb_str content, hfsb_buf *lines);
-HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
+HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
+                                 const hfsb_call_opts *how, hfsb_str content,
+                                 hfsb_buf *lines);
+HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
+                                const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines);
 
 /* "sh", "bash" or "dash" when the first line of content says that it is a
@@ -22053,8 +22223,9 @@ static bool hfsbi_python_tells(hfsb_str line) {
            hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
 }
 
-HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
-                                 hfsb_str content, hfsb_buf *lines) {
+HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
+                                 const hfsb_call_opts *how, hfsb_str content,
+                                 hfsb_buf *lines) {
     const char *argv[5];
     hfsb_buf    out = HFSB_INIT;
     hfsb_str    text, line;
@@ -22066,7 +22237,8 @@ HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
     argv[4] = NULL;
     out.alloc = lines->alloc;
     /* However it ended, what was told before is true. */
-    (void)hfsbi_check_program(checker, argv, content, HFSB_PROC_STDOUT, &out);
+    (void)hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDOUT,
+                              &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
            hfsb_text_line(&text, &line, NULL)) {
@@ -22166,7 +22338,8 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
     return kept;
 }
 
-HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
+HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
+                                const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsb_buf    said = HFSB_INIT;
@@ -22183,8 +22356,8 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
     said.alloc = lines->alloc;
-    ended =
-        hfsbi_check_program(checker, argv, content, HFSB_PROC_STDERR, &said);
+    ended = hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDERR,
+                                &said);
     text = hfsb_buf_str(&said);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
@@ -22219,6 +22392,7 @@ typedef struct hfsbi_check_output {
     hfsb_buf        *buf;
     hfsb_proc_stream stream;
     bool             cut; /* what comes now does not follow what there is */
+    const hfsb_call_opts *how;
 } hfsbi_check_output;
 
 static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
@@ -22232,7 +22406,13 @@ static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
         output->cut = true;
 }
 
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+static bool hfsbi_check_cancelled(void *user) {
+    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
+    return how && how->cancelled && how->cancelled(how->user);
+}
+
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
+                                  const hfsb_call_opts *how,
                                   const char *const *argv, hfsb_str content,
                                   hfsb_proc_stream stream, hfsb_buf *out) {
     hfsb_proc_opts     opts = HFSB_INIT;
@@ -22240,6 +22420,7 @@ HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
     hfsbi_check_output output = HFSB_INIT;
     output.buf = out;
     output.stream = stream;
+    output.how = how;
     opts.argv = argv;
     opts.work_dir = "/"; /* not where the files lie that are written */
     opts.env = checker->env;
@@ -22248,8 +22429,10 @@ HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
     opts.grace_ms = -1;
     opts.no_keeper = true;
     opts.on_output = hfsbi_check_take;
+    opts.cancelled = hfsbi_check_cancelled;
     opts.user = &output;
     opts.alloc = out->alloc;
+    if (hfsbi_check_cancelled(&output)) return false;
     if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
         return false;
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
@@ -22326,16 +22509,17 @@ static void hfsbi_check_remember(hfsbi_checker      *checker,
 }
 
 /* What program says of content: from memory, or by running it. */
-static void hfsbi_check_ask(hfsbi_checker *checker, const char *program,
-                            hfsb_str content, hfsb_buf *lines) {
+static void hfsbi_check_ask(hfsbi_checker *checker, const hfsb_call_opts *how,
+                            const char *program, hfsb_str content,
+                            hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
     bool          whole;
     if (content.len > HFSBI_CHECK_PROGRAM) return;
     hfsbi_check_digest(program, content, digest);
     if (hfsbi_check_recall(checker, digest, lines)) return;
     if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, content, lines);
-    else whole = hfsbi_check_shell(checker, program, content, lines);
+        whole = hfsbi_check_python(checker, how, content, lines);
+    else whole = hfsbi_check_shell(checker, how, program, content, lines);
     if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
@@ -22361,9 +22545,9 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
                                                "'hub_model_id' found"));
 }
 
-static void hfsbi_check_py(hfsbi_checker *checker, hfsb_str content,
-                           hfsb_buf *lines) {
-    hfsbi_check_ask(checker, "python3", content, lines);
+static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_call_opts *how,
+                           hfsb_str content, hfsb_buf *lines) {
+    hfsbi_check_ask(checker, how, "python3", content, lines);
     if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
         hfsbi_check_training(content, lines);
 }
@@ -22480,20 +22664,22 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
 }
 
 /* The built-in checks; what they tell goes to *warnings by way of *lines. */
-static void hfsbi_check_built_in(hfsbi_checker *checker, hfsb_str path,
+static void hfsbi_check_built_in(hfsbi_checker        *checker,
+                                 const hfsb_call_opts *how, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
     if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, content, lines);
+        hfsbi_check_py(checker, how, content, lines);
     if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_ask(checker, shell, content, lines);
+    if (shell) hfsbi_check_ask(checker, how, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
+                                const hfsb_call_opts *how, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings) {
     const hfsb_tools_check *check = checker->checks;
     hfsb_buf                lines = HFSB_INIT;
@@ -22504,7 +22690,7 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
         left--;
     }
     if (left == 0) {
-        hfsbi_check_built_in(checker, path, content, &lines, warnings);
+        hfsbi_check_built_in(checker, how, path, content, &lines, warnings);
     } else if (check->fn) {
         if (check->fn(check->user, path, content, &lines) != HFSB_OK)
             hfsb_buf_truncate(&lines, 0);
@@ -22787,6 +22973,9 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 
 /* The keys of one edit. */
 #define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
+
+/* The caller wants no more of it. In the thread that runs it. */
+HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
 /* One row of the table of tools. */
 typedef struct hfsbi_tool {
@@ -24174,6 +24363,10 @@ static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
     return tool->fn(call, err);
 }
 
+HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
+    return call->opts.cancelled && call->opts.cancelled(call->opts.user);
+}
+
 /* Notes go behind the output, the status into the result. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
@@ -24930,15 +25123,18 @@ enum {
     HFSBI_READ_CHARS = 4000,      /* of a line */
     HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
     HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
+    HFSBI_READ_MS = 30000,        /* it is given up then */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
     HFSBI_READ_HASH = 16 * 1024 * 1024, /* files up to here are read whole */
-    HFSBI_IMAGE_HEAD = 24,              /* bytes that tell what it is */
     HFSBI_IMAGE_BLOCK = 24 * 1024,      /* a multiple of three, for base64 */
+    HFSBI_IMAGE_SIDE = 8000,            /* points that models take */
     HFSBI_IMAGE_MAX = 3840 * 1024 /* in base64 the 5 MiB that hosts take */
 };
 
 /* A file on its way to numbered lines, block by block. */
 typedef struct hfsbi_line_reader {
+    const hfsb_call   *call;
+    long long          until; /* on hfsb_clock_ms() */
     hfsb_str           path;
     int                fd;
     hfsb_file_info     info;
@@ -25118,6 +25314,21 @@ static hfsb_status hfsbi_read_fails(const hfsbi_line_reader *r,
                          r->path.ptr);
 }
 
+/* A file of any size may be read, but not for ever. */
+static bool hfsbi_read_over(const hfsbi_line_reader *r, hfsb_err *err) {
+    if (hfsbi_call_cancelled(r->call)) {
+        hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled.");
+        return true;
+    }
+    if (hfsb_clock_ms() <= r->until) return false;
+    hfsbi_fail(err, HFSB_LIMIT, 0,
+               "%.*s has %llu bytes, and this takes longer than %d s. Use a "
+               "command such as tail, head or sed -n.",
+               (int)r->path.len, r->path.ptr, r->info.size,
+               HFSBI_READ_MS / 1000);
+    return true;
+}
+
 /* What is to be known of every block of the file. */
 static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
     if (r->bytes == 0)
@@ -25141,6 +25352,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
         if (n < 0) return hfsbi_read_fails(r, err);
+        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
         r->at_end = text.len < sizeof block;
         if (!again) hfsbi_line_reader_note(r, text);
         if (!r->binary && text.len && !r->full)
@@ -25193,6 +25405,7 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     while (n > 0 && !r->binary) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
         if (n > 0) hfsbi_line_reader_note(r, hfsb_str_make(block, (size_t)n));
+        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
     }
     lines = hfsbi_line_count(r);
     if (back > lines) back = lines;
@@ -25205,56 +25418,6 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
 
 /* ---- pictures ---- */
 
-/* What the first bytes say; width 0 when they do not say it simply. */
-typedef struct hfsbi_image {
-    const char   *mime; /* NULL: none that hosts show */
-    unsigned long width, height;
-} hfsbi_image;
-
-static unsigned long hfsbi_image_number(const char *at, size_t n, bool big) {
-    unsigned long value = 0;
-    size_t        i;
-    for (i = 0; i < n; i++)
-        value = value << 8 | (unsigned char)at[big ? i : n - 1 - i];
-    return value;
-}
-
-/* A GIF begins with letters, as a text may: its size or what follows it has
-   bytes that no text has. */
-static bool hfsbi_image_is_gif(hfsb_str head) {
-    size_t i;
-    if (!hfsb_str_starts(head, HFSB_LIT("GIF87a")) &&
-        !hfsb_str_starts(head, HFSB_LIT("GIF89a")))
-        return false;
-    for (i = 6; i < 13 && i < head.len; i++)
-        if ((unsigned char)head.ptr[i] < '\t') return true;
-    return false;
-}
-
-static hfsbi_image hfsbi_image_look(hfsb_str head) {
-    hfsbi_image image = HFSB_INIT;
-    if (hfsb_str_starts(head, HFSB_LIT("\x89PNG\r\n\x1A\n"))) {
-        image.mime = "image/png";
-        if (head.len >= 24) {
-            image.width = hfsbi_image_number(head.ptr + 16, 4, true);
-            image.height = hfsbi_image_number(head.ptr + 20, 4, true);
-        }
-    } else if (hfsbi_image_is_gif(head)) {
-        image.mime = "image/gif";
-        if (head.len >= 10) {
-            image.width = hfsbi_image_number(head.ptr + 6, 2, false);
-            image.height = hfsbi_image_number(head.ptr + 8, 2, false);
-        }
-    } else if (hfsb_str_starts(head, HFSB_LIT("\xFF\xD8\xFF"))) {
-        image.mime = "image/jpeg";
-    } else if (hfsb_str_starts(head, HFSB_LIT("RIFF")) &&
-               hfsb_str_starts(hfsb_str_slice(head, 8, head.len),
-                               HFSB_LIT("WEBP"))) {
-        image.mime = "image/webp";
-    }
-    return image;
-}
-
 static hfsb_status hfsbi_image_large(hfsb_call               *call,
                                      const hfsbi_line_reader *r,
                                      const hfsbi_image       *image) {
@@ -25262,11 +25425,13 @@ static hfsb_status hfsbi_image_large(hfsb_call               *call,
     hfsb_buf_truncate(&result->extra, 0);
     return hfsbi_result_fail(
         result,
-        "%.*s is too large to be shown (%s, %llu bytes; the limit is %d). "
-        "Make a smaller copy with a command, such as ImageMagick's convert "
+        "%.*s is too large to be shown (%s, %lux%lu, %llu bytes; the limit is "
+        "%d a side and %d bytes). Make a smaller copy with a command, such as "
+        "ImageMagick's convert "
         "with -resize 1024x1024 or python3 with Pillow, and read that.",
-        (int)r->path.len, r->path.ptr, image->mime,
-        r->info.size > r->bytes ? r->info.size : r->bytes, HFSBI_IMAGE_MAX);
+        (int)r->path.len, r->path.ptr, image->mime, image->width,
+        image->height, r->info.size > r->bytes ? r->info.size : r->bytes,
+        HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
 /* The bytes of the file in base64, as they are read; r->bytes counts them. */
@@ -25293,7 +25458,8 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     hfsb_buf   *extra = &call->result.extra;
     char        hex[HFSB_SHA256_HEX];
     hfsb_status st;
-    if (r->info.size > HFSBI_IMAGE_MAX)
+    if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
+        image->height > HFSBI_IMAGE_SIDE)
         return hfsbi_image_large(call, r, image);
     hfsb_sha256_init(&r->sha);
     st = hfsb_buf_printf(extra, "{\"mime_type\":\"%s\",\"data\":\"",
@@ -25307,14 +25473,9 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     hfsbi_sha256_finish_hex(&r->sha, hex);
     st = hfsb_buf_printf(extra, "\",\"size\":%llu,\"sha256\":\"%s\"}",
                          r->bytes, hex);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(&call->result, "%s, ", image->mime);
-    if (st == HFSB_OK && image->width && image->height)
-        st = hfsb_buf_printf(&call->result.output, "%lux%lu, ", image->width,
-                             image->height);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&call->result.output, "%llu bytes", r->bytes);
-    return st;
+    if (st != HFSB_OK) return st;
+    return hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
+                           image->mime, image->width, image->height, r->bytes);
 }
 
 /* What the file is when pictures are wanted; the place in it stays. */
@@ -25455,6 +25616,8 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_status       st;
     memset(&r, 0, sizeof r);
     r.text.alloc = tools->alloc;
+    r.call = call;
+    r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
@@ -25518,7 +25681,8 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
     hfsb_status st;
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
-    hfsbi_checker_run(call->tools->checker, path, content, &warnings);
+    hfsbi_checker_run(call->tools->checker, &call->opts, path, content,
+                      &warnings);
     rest = hfsb_buf_str(&warnings);
     if (rest.len) hfsbi_put(&sink, HFSB_LIT("\n\nValidation warnings:"));
     while (hfsb_text_line(&rest, &line, NULL)) {
@@ -25991,6 +26155,7 @@ typedef struct hfsbi_finder_level hfsbi_finder_level;
 /* All zero at first, but for what the caller sets. */
 typedef struct hfsbi_finder {
     /* set by the caller */
+    const hfsb_call  *call; /* that may be cancelled (NULL: none) */
     const hfsb_place *place;
     hfsb_alloc        alloc;
     bool              all;    /* also what is ignored, and .git */
@@ -26014,11 +26179,12 @@ typedef struct hfsbi_finder {
                          by: "" or ends in a slash */
 
     /* what became of it */
-    size_t   files;   /* seen, links and all that is no folder counted */
-    size_t   ignored; /* entries */
-    size_t   failed;  /* folders that could not be read, or not wholly */
-    hfsb_buf notes;   /* about some of them: a line each, with LF before */
-    bool     late;    /* it took too long */
+    size_t   files;     /* seen, links and all that is no folder counted */
+    size_t   ignored;   /* entries */
+    size_t   failed;    /* folders that could not be read, or not wholly */
+    hfsb_buf notes;     /* about some of them: a line each, with LF before */
+    bool     late;      /* it took too long, */
+    bool     cancelled; /* or was not wanted any more: late as well */
 
     /* private */
     hfsb_buf            path;    /* of the entry, as the rules see it */
@@ -26041,6 +26207,10 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
    folder cannot be read. */
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
+
+/* Whether the time is over, or the call cancelled: f->late. To be asked also
+   while one file takes long. */
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
 /* Opens a file that was visited; -1 when it is none any more, or with errno
    cannot be read. st is that of the file. */
@@ -26495,20 +26665,24 @@ static hfsb_status hfsbi_finder_name(hfsbi_finder             *f,
     return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
 }
 
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
+    if (f->late) return true;
+    f->cancelled = f->call && hfsbi_call_cancelled(f->call);
+    f->late = f->cancelled || hfsb_clock_ms() > f->until;
+    return f->late;
+}
+
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && !f->stop) {
+    while (st == HFSB_OK && f->depth && !f->stop && !f->late) {
         hfsbi_finder_level      *level = &f->levels[f->depth - 1];
         const hfsbi_finder_item *item;
         if (level->next == level->count) {
             hfsbi_finder_leave(f);
             continue;
         }
-        if (++count % 64 == 0 && hfsb_clock_ms() > f->until) {
-            f->late = true;
-            break;
-        }
+        if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
         item = &level->items[level->next++];
         st = hfsbi_finder_name(f, level, item->name);
         if (st == HFSB_OK) st = hfsbi_finder_look(f, level, item);
@@ -26535,6 +26709,7 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     hfsb_status st;
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
     st = hfsbi_spot_find(f->place, path,
                          f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
@@ -26554,7 +26729,6 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
-    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     st = f->all ? HFSB_OK : hfsbi_finder_above(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
@@ -26608,6 +26782,7 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
     pthread_mutex_unlock(&tools->lock);
     f->place = f->no_follow ? NULL : tools->place;
     f->alloc = tools->alloc;
+    f->call = call;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
@@ -26671,7 +26846,11 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
     if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
                                f->failed - HFSBI_FINDER_TOLD);
-    if (st == HFSB_OK && f->late)
+    if (st == HFSB_OK && f->cancelled)
+        st = hfsbi_finder_note(call,
+                               "(stopped early, the rest was not looked at: "
+                               "give a path further down)");
+    else if (st == HFSB_OK && f->late)
         st = hfsbi_finder_note(call,
                                "(stopped after %d s, the rest was not looked "
                                "at: give a path further down)",
@@ -26715,6 +26894,7 @@ typedef enum hfsbi_grep_mode {
 /* All offsets are into `window`, which is moved along the file. */
 typedef struct hfsbi_hits {
     hfsb_regex        *regex;
+    hfsbi_finder      *finder; /* asked whether to go on */
     hfsbi_grep_mode    mode;
     size_t             context;
     unsigned long long left; /* matching lines that may still be shown */
@@ -26738,7 +26918,8 @@ typedef struct hfsbi_hits {
     bool               binary, bad_utf8;
 } hfsbi_hits;
 
-/* Searches an open file to its end, or as far as the mode needs. HFSB_OK;
+/* Searches an open file to its end, or as far as the mode needs, or until the
+   finder is over. HFSB_OK;
    HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
@@ -26959,7 +27140,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
     hfsb_status        st = HFSB_OK;
     size_t             from;
     hfsbi_hits_begin(l);
-    while (st == HFSB_OK && !eof && !done) {
+    while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
         from = l->window.len;
         st = hfsbi_hits_fill(l, fd, size, &got, &eof);
         if (st != HFSB_OK) break;
@@ -27543,12 +27724,18 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
     return hfsbi_grep_result(call, g);
 }
 
+static bool hfsbi_grep_over(void *user) {
+    return hfsbi_finder_over((hfsbi_finder *)user);
+}
+
 static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
                                     hfsb_err *err) {
     hfsb_regex_opts how = HFSB_INIT;
     hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
     if (st != HFSB_OK) return st;
     how.alloc = call->tools->alloc;
+    how.cancelled = hfsbi_grep_over;
+    how.user = g->lines.finder = &g->finder;
     st = hfsbi_grep_pattern(g, &how, err);
     if (st == HFSB_OK)
         st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);
@@ -28078,18 +28265,31 @@ static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
     return HFSB_ARG;
 }
 
+/* An id may come as a number, which models like better. */
+static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
+                                 size_t size, hfsb_str *out, hfsb_err *err) {
+    const hfsb_json_value *id = hfsb_json_get(item, "id");
+    hfsb_json_type         type = hfsb_json_type_of(id);
+    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
+        return hfsb_json_arg_str(item, "id", true, out, err);
+    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
+    *out = hfsb_cstr(number);
+    return HFSB_OK;
+}
+
 /* Writes one item as it is kept, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
                                    hfsb_json_writer *w, size_t *counts,
                                    hfsb_err *err) {
     hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
     hfsb_json_type type = hfsb_json_type_of(item);
+    char           number[24];
     size_t         state;
     hfsb_status    st;
     if (type != HFSB_JSON_OBJECT)
         return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
                           hfsb_json_type_name(type));
-    st = hfsb_json_arg_str(item, "id", true, &id, err);
+    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(item, "content", true, &content, err);
     if (st == HFSB_OK)

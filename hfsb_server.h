@@ -288,26 +288,26 @@ HFSB_API hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
 typedef struct hfsb_mcp hfsb_mcp;
 
 typedef struct hfsb_mcp_opts {
-    const char *name;    /* of the server, for hosts (NULL: "hfsb") */
-    const char *title;   /* (NULL: none) */
-    const char *version; /* (NULL: that of the library) */
-    hfsb_str    instructions; /* for the model, behind our own sentences */
+    const char *name;             /* of the server, for hosts (NULL: "hfsb") */
+    const char *title;            /* (NULL: none) */
+    const char *version;          /* (NULL: that of the library) */
+    hfsb_str    instructions;     /* for the model, behind our own sentences */
     const hfsb_tools_opts *tools; /* of this machine's (NULL: the defaults);
                                  each session of a client has its own, in
                                  which a file must be read before it is
                                  changed */
-    bool     no_tools;  /* none but those that are added */
-    bool     read_only; /* only those that change nothing */
+    bool                   no_tools;  /* none but those that are added */
+    bool                   read_only; /* only those that change nothing */
     hfsb_str only; /* names of the tools to offer, commas between (empty: all
                       but exists); an unknown one is HFSB_ARG */
-    const char *path; /* of the route (NULL: "/mcp"; "": no route) */
-    long long answer_ms; /* a call that takes longer is answered with what
+    const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
+    long long   answer_ms;   /* a call that takes longer is answered with what
                             there is, and a job to ask later (0: 50,000) */
-    long long beat_ms;   /* between progress notifications (0: 5,000) */
-    long long grace_ms;  /* at the end of stdio, between TERM and KILL
+    long long   beat_ms;     /* between progress notifications (0: 5,000) */
+    long long   grace_ms;    /* at the end of stdio, between TERM and KILL
                             (0: 500) */
-    size_t    max_message; /* bytes that one may have (0: 32 MiB) */
-    bool      logging; /* clients may ask for what hfsb_mcp_log() says */
+    size_t      max_message; /* bytes that one may have (0: 32 MiB) */
+    bool        logging;     /* clients may ask for what hfsb_mcp_log() says */
 } hfsb_mcp_opts;
 
 /* HFSB_OK; HFSB_ARG; as hfsb_tools_open() and hfsb_server_add(). opts may be
@@ -318,15 +318,15 @@ HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
 
 /* The tools are those of a session, which must stay until the server is
    closed: for its sandbox runtime. Before it serves. */
-HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp     *mcp,
-                                          hfsb_session *session,
-                                          hfsb_err     *err);
+HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
+                                          hfsb_err *err);
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), a
    message a line; both stay the caller's and blocking or not as they are. When
    the input ends the server stops: calls under way have 300 ms to end, then
    they are cancelled, commands and all they left behind are killed, without
-   waiting for what is slow. Once. */
+   waiting for what is slow; but hfsb_server_close() waits for threads that
+   are in a function of the program's own. Once. */
 HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,
                                     hfsb_err *err);
 
@@ -380,7 +380,8 @@ HFSB_API void hfsb_mcp_progress(hfsb_mcp_call *call, double progress,
    "info", "notice", "warning", "error", "critical", "alert", "emergency". */
 HFSB_API void hfsb_mcp_log(hfsb_mcp_call *call, const char *level,
                            hfsb_str text);
-/* Set when nobody waits for the result any more. Good until fn returns. */
+/* Set when nobody waits for the result any more, and when the server ends: a
+   function that takes long looks at it now and then. Good until fn returns. */
 HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 
 #ifdef __cplusplus
@@ -8018,11 +8019,23 @@ static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *tool) {
     return hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
 }
 
-static bool hfsbi_mcp_has_tool(const hfsb_json_value *all, hfsb_str name) {
+static const hfsb_json_value *hfsbi_mcp_find_tool(const hfsb_json_value *all,
+                                                  hfsb_str name) {
     hfsb_json_iter it = hfsb_json_begin(all);
     while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name)) return true;
-    return false;
+        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name))
+            return it.value;
+    return NULL;
+}
+
+/* It changes nothing. bash_output counts as one that does: without bash there
+   is nothing it could show. */
+static bool hfsbi_mcp_only_reads(const hfsb_json_value *tool) {
+    return !hfsb_str_equal(hfsbi_mcp_tool_name(tool),
+                           HFSB_LIT("bash_output")) &&
+           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
+                                        "readOnlyHint"),
+                          false);
 }
 
 static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
@@ -8040,19 +8053,26 @@ static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
     return HFSB_ARG;
 }
 
-/* Every name that was asked for is one. */
-static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value *all,
-                                         hfsb_str only, hfsb_err *err) {
-    hfsb_str name;
-    while (hfsbi_mcp_next_name(&only, &name))
-        if (!hfsbi_mcp_has_tool(all, name))
-            return hfsbi_mcp_no_tool(all, name, err);
+/* Every name that was asked for is one that may be offered. */
+static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value  *all,
+                                         const hfsbi_mcp_choice *choice,
+                                         hfsb_err               *err) {
+    hfsb_str only = choice->only, name;
+    while (hfsbi_mcp_next_name(&only, &name)) {
+        const hfsb_json_value *tool = hfsbi_mcp_find_tool(all, name);
+        if (!tool) return hfsbi_mcp_no_tool(all, name, err);
+        if (!choice->read_only || hfsbi_mcp_only_reads(tool)) continue;
+        hfsbi_fail(err, HFSB_ARG, 0, "The tool \"");
+        hfsbi_err_quote(err, name, 64);
+        hfsbi_err_add(err, "\" is not one of those that only read: leave it "
+                           "out, or do not ask for read-only tools.");
+        return HFSB_ARG;
+    }
     return HFSB_OK;
 }
 
 /* Without a list of names, all but exists: read says the same and more, and
-   every definition is paid for in each request of a model. Read-only leaves
-   out bash_output, too: there is nothing it could show. */
+   every definition is paid for in each request of a model. */
 static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
                              const hfsbi_mcp_choice *choice) {
     hfsb_str name = hfsbi_mcp_tool_name(tool), rest = choice->only, one;
@@ -8062,11 +8082,7 @@ static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
         named = named || hfsb_str_equal(one, name);
     }
     if (any ? !named : hfsb_str_equal(name, HFSB_LIT("exists"))) return false;
-    if (!choice->read_only) return true;
-    return !hfsb_str_equal(name, HFSB_LIT("bash_output")) &&
-           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
-                                        "readOnlyHint"),
-                          false);
+    return !choice->read_only || hfsbi_mcp_only_reads(tool);
 }
 
 /* ---- the list ---- */
@@ -8112,7 +8128,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
     doc.alloc = list->alloc;
     st = hfsb_json_parse(all, NULL, &doc, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_check_names(doc.root, choice->only, err);
+    st = hfsbi_mcp_check_names(doc.root, choice, err);
     if (st == HFSB_OK) st = hfsbi_mcp_pick(doc.root, choice, list, err);
     hfsb_json_free(&doc);
     return st;
@@ -8851,6 +8867,16 @@ HFSBI_FN void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
 
 /* ---- in a thread ---- */
 
+/* In the thread: with what it has it is to come back. */
+static bool hfsbi_mcp_call_cancelled(void *user) {
+    hfsb_mcp_call *call = (hfsb_mcp_call *)user;
+    bool           ends;
+    pthread_mutex_lock(&call->lock);
+    ends = call->end != HFSBI_MCP_GOES_ON;
+    pthread_mutex_unlock(&call->lock);
+    return ends;
+}
+
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call   *call = (hfsb_mcp_call *)(void *)task;
     hfsb_call_opts   opts = HFSB_INIT;
@@ -8870,6 +8896,8 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
         call->mcp->run_remote(call);
     } else {
         opts.strict = opts.images = true;
+        opts.cancelled = hfsbi_mcp_call_cancelled;
+        opts.user = call;
         (void)hfsb_tools_call(call->session->tools, call->tool,
                               call->arguments, &opts, &result);
         hfsbi_mcp_call_show(call, &result);
@@ -8892,8 +8920,7 @@ static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->speak.done = hfsbi_mcp_call_spoken;
     call->in_thread = true;
     call->mcp->working++;
-    if (!call->own && call->mcp->run_remote)
-        call->until = call->began + call->mcp->answer_ms;
+    if (!call->own) call->until = call->began + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
     hfsbi_loop_work(call->mcp->loop, &call->task);
 }
@@ -9067,7 +9094,7 @@ HFSBI_FN void hfsbi_mcp_calls_end(hfsb_mcp *mcp, bool all) {
         call = left ? mcp->calls : call->next;
     }
     for (call = mcp->calls; call; call = call->next) {
-        if (!call->in_thread || !call->cancel) continue;
+        if (!call->in_thread) continue;
         pthread_mutex_lock(&call->lock);
         call->end = HFSBI_MCP_ENDED;
         pthread_mutex_unlock(&call->lock);
@@ -9378,6 +9405,14 @@ static void hfsbi_mcp_request(hfsbi_mcp_channel       *channel,
     if (st != HFSB_REFUSED) hfsbi_mcp_send(channel, 200, st, &out);
 }
 
+/* Who shares a session with others may not cancel what they have begun, whose
+   ids are the same as its own: over HTTP those without an id of a session, and
+   the newest revision, which closes the stream of an answer instead. */
+static bool hfsbi_mcp_may_cancel(const hfsbi_mcp_session *session,
+                                 const hfsbi_mcp_message *m) {
+    return session->unnamed || (session->id.len && !m->modern);
+}
+
 /* One message; gives how many answers it has. */
 static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
                              const hfsb_json_value *root,
@@ -9397,7 +9432,8 @@ static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
     switch (m.kind) {
     case HFSBI_MCP_RESPONSE: return 0;
     case HFSBI_MCP_NOTIFICATION:
-        if (m.method == HFSBI_MCP_CANCELLED)
+        if (m.method == HFSBI_MCP_CANCELLED &&
+            hfsbi_mcp_may_cancel(channel->session, &m))
             hfsbi_mcp_call_cancel(channel->session, m.target);
         return 0;
     case HFSBI_MCP_FAULT:
@@ -9531,7 +9567,7 @@ static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
     }
     hfsbi_putf(&sink,
                ". A command that runs for over %lld s goes on as a job: see "
-               "bash_output, bash_input and kill.",
+               "bash_output, bash_input and kill. read shows pictures, too.",
                mcp->answer_ms / 1000);
     st = hfsbi_sink_end(&sink);
     if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
@@ -9719,8 +9755,10 @@ enum {
     HFSBI_STDIO_QUIET = 1 << 20,  /* ... notifications are dropped */
     HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
     HFSBI_STDIO_LINGER_MS = 300,
-    HFSBI_STDIO_LOOK_MS = 15, /* between looks at what has ended */
-    HFSBI_STDIO_KILL_MS = 250 /* a killed process takes no longer */
+    HFSBI_STDIO_OWED_MS = 600,  /* and then, for answers that wait */
+    HFSBI_STDIO_STALL_MS = 500, /* nobody reads, and the input has ended */
+    HFSBI_STDIO_LOOK_MS = 15,   /* between looks at what has ended */
+    HFSBI_STDIO_KILL_MS = 250   /* a killed process takes no longer */
 };
 
 typedef enum hfsbi_stdio_state {
@@ -9738,6 +9776,8 @@ struct hfsbi_mcp_stdio {
     bool              out_dup; /* ours: in and out are the same */
     bool              lost;    /* nobody reads */
     bool              paused;  /* too much waits to be written */
+    bool              stalls;  /* the timer runs because of that, */
+    bool              wrote;   /* and some was written since */
     bool              given;   /* the next turn of a plain input */
     hfsbi_task        turn;
     hfsb_buf          line;  /* not whole yet */
@@ -9747,6 +9787,7 @@ struct hfsbi_mcp_stdio {
     hfsbi_stdio_state state;
     hfsbi_timer       timer;
     long long         until; /* of this state, or until KILL */
+    long long         owed;  /* until then answers may be taken */
     unsigned          looks; /* since TERM */
     bool              killing;
 };
@@ -9812,6 +9853,7 @@ static void hfsbi_stdio_flush(struct hfsbi_mcp_stdio *io) {
             return;
         }
         io->sent += (size_t)n;
+        io->wrote = true;
     }
     if (!hfsbi_stdio_waiting(io)) {
         io->sent = 0;
@@ -9966,6 +10008,36 @@ static void hfsbi_stdio_turn(hfsbi_task *task) {
     hfsbi_stdio_want(io);
 }
 
+/* ---- an end that is not read ---- */
+
+/* While too much waits to be written nothing is read, nor that the input has
+   ended: it is looked for now and then. */
+static void hfsbi_stdio_stall(struct hfsbi_mcp_stdio *io) {
+    io->stalls = true;
+    io->wrote = false;
+    hfsbi_loop_timer(io->channel.mcp->loop, &io->timer,
+                     hfsb_clock_ms() + HFSBI_STDIO_STALL_MS);
+}
+
+static bool hfsbi_stdio_hung_up(const struct hfsbi_mcp_stdio *io) {
+    struct pollfd at;
+    memset(&at, 0, sizeof at);
+    at.fd = io->in.fd;
+#ifdef POLLRDHUP
+    at.events = POLLRDHUP; /* of a socket that is closed one way */
+#endif
+    return poll(&at, 1, 0) > 0 && at.revents;
+}
+
+/* As long as somebody reads what waits, the turn of what is left of the input
+   comes. */
+static void hfsbi_stdio_stalled(struct hfsbi_mcp_stdio *io) {
+    io->stalls = false;
+    if (!io->paused) return;
+    if (io->wrote || !hfsbi_stdio_hung_up(io)) hfsbi_stdio_stall(io);
+    else hfsbi_mcp_stdio_end(io, true);
+}
+
 /* ---- what is waited for ---- */
 
 /* False with errno; what cannot be waited for becomes plain. */
@@ -9986,6 +10058,9 @@ static void hfsbi_stdio_want(struct hfsbi_mcp_stdio *io) {
                                        : (size_t)HFSBI_STDIO_CHOKE);
     reads = io->state == HFSBI_STDIO_SERVES && !io->paused &&
             !io->channel.mcp->ended;
+    if (io->state == HFSBI_STDIO_SERVES && io->paused && !io->stalls &&
+        !io->in_plain)
+        hfsbi_stdio_stall(io);
     if (!io->lost &&
         !hfsbi_stdio_watch(io, &io->out, waiting ? HFSBI_IO_WRITE : 0,
                            &io->out_plain)) {
@@ -10032,6 +10107,11 @@ static bool hfsbi_stdio_remains(struct hfsbi_mcp_stdio *io) {
            hfsbi_mcp_sessions_sweep(mcp, false) > 0;
 }
 
+/* Answers that are ready wait for a reader who is slow. */
+static bool hfsbi_stdio_owes(const struct hfsbi_mcp_stdio *io) {
+    return !io->lost && hfsbi_stdio_waiting(io) && hfsb_clock_ms() < io->owed;
+}
+
 /* The search comes before the calls are told: what is killed makes orphans of
    its children. */
 static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
@@ -10044,7 +10124,8 @@ static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
     hfsbi_mcp_gone(&io->channel, true);
     hfsbi_mcp_calls_end(mcp, false);
     hfsbi_stdio_want(io);
-    if (!left && !hfsbi_mcp_sessions_busy(mcp)) hfsbi_stdio_finish(io);
+    if (!left && !hfsbi_mcp_sessions_busy(mcp) && !hfsbi_stdio_owes(io))
+        hfsbi_stdio_finish(io);
     else
         hfsbi_loop_timer(mcp->loop, &io->timer,
                          hfsb_clock_ms() + HFSBI_STDIO_LOOK_MS);
@@ -10054,8 +10135,10 @@ static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
 static void hfsbi_stdio_look(struct hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERS &&
         (hfsb_clock_ms() >= io->until ||
-         (!hfsbi_mcp_calls_wait(&io->channel) && !hfsbi_stdio_waiting(io))))
+         (!hfsbi_mcp_calls_wait(&io->channel) && !hfsbi_stdio_waiting(io)))) {
+        io->owed = hfsb_clock_ms() + HFSBI_STDIO_OWED_MS;
         hfsbi_stdio_stop(io);
+    }
 }
 
 static void hfsbi_stdio_tick(hfsbi_timer *timer) {
@@ -10063,8 +10146,9 @@ static void hfsbi_stdio_tick(hfsbi_timer *timer) {
         (struct hfsbi_mcp_stdio *)(void *)((char *)timer -
                                            offsetof(struct hfsbi_mcp_stdio,
                                                     timer));
-    if (io->state != HFSBI_STDIO_ENDING) hfsbi_stdio_look(io);
-    else if (hfsbi_stdio_remains(io))
+    if (io->state == HFSBI_STDIO_SERVES) hfsbi_stdio_stalled(io);
+    else if (io->state != HFSBI_STDIO_ENDING) hfsbi_stdio_look(io);
+    else if (hfsbi_stdio_remains(io) || hfsbi_stdio_owes(io))
         hfsbi_loop_timer(io->channel.mcp->loop, timer,
                          hfsb_clock_ms() + HFSBI_STDIO_LOOK_MS);
     else hfsbi_stdio_finish(io);

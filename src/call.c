@@ -337,6 +337,10 @@ static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
     return tool->fn(call, err);
 }
 
+HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
+    return call->opts.cancelled && call->opts.cancelled(call->opts.user);
+}
+
 /* Notes go behind the output, the status into the result. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {

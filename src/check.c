@@ -25,6 +25,7 @@ typedef struct hfsbi_check_output {
     hfsb_buf        *buf;
     hfsb_proc_stream stream;
     bool             cut; /* what comes now does not follow what there is */
+    const hfsb_call_opts *how;
 } hfsbi_check_output;
 
 static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
@@ -38,7 +39,13 @@ static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
         output->cut = true;
 }
 
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+static bool hfsbi_check_cancelled(void *user) {
+    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
+    return how && how->cancelled && how->cancelled(how->user);
+}
+
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
+                                  const hfsb_call_opts *how,
                                   const char *const *argv, hfsb_str content,
                                   hfsb_proc_stream stream, hfsb_buf *out) {
     hfsb_proc_opts     opts = HFSB_INIT;
@@ -46,6 +53,7 @@ HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
     hfsbi_check_output output = HFSB_INIT;
     output.buf = out;
     output.stream = stream;
+    output.how = how;
     opts.argv = argv;
     opts.work_dir = "/"; /* not where the files lie that are written */
     opts.env = checker->env;
@@ -54,8 +62,10 @@ HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
     opts.grace_ms = -1;
     opts.no_keeper = true;
     opts.on_output = hfsbi_check_take;
+    opts.cancelled = hfsbi_check_cancelled;
     opts.user = &output;
     opts.alloc = out->alloc;
+    if (hfsbi_check_cancelled(&output)) return false;
     if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
         return false;
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
@@ -132,16 +142,17 @@ static void hfsbi_check_remember(hfsbi_checker      *checker,
 }
 
 /* What program says of content: from memory, or by running it. */
-static void hfsbi_check_ask(hfsbi_checker *checker, const char *program,
-                            hfsb_str content, hfsb_buf *lines) {
+static void hfsbi_check_ask(hfsbi_checker *checker, const hfsb_call_opts *how,
+                            const char *program, hfsb_str content,
+                            hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
     bool          whole;
     if (content.len > HFSBI_CHECK_PROGRAM) return;
     hfsbi_check_digest(program, content, digest);
     if (hfsbi_check_recall(checker, digest, lines)) return;
     if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, content, lines);
-    else whole = hfsbi_check_shell(checker, program, content, lines);
+        whole = hfsbi_check_python(checker, how, content, lines);
+    else whole = hfsbi_check_shell(checker, how, program, content, lines);
     if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
@@ -167,9 +178,9 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
                                                "'hub_model_id' found"));
 }
 
-static void hfsbi_check_py(hfsbi_checker *checker, hfsb_str content,
-                           hfsb_buf *lines) {
-    hfsbi_check_ask(checker, "python3", content, lines);
+static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_call_opts *how,
+                           hfsb_str content, hfsb_buf *lines) {
+    hfsbi_check_ask(checker, how, "python3", content, lines);
     if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
         hfsbi_check_training(content, lines);
 }
@@ -286,20 +297,22 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
 }
 
 /* The built-in checks; what they tell goes to *warnings by way of *lines. */
-static void hfsbi_check_built_in(hfsbi_checker *checker, hfsb_str path,
+static void hfsbi_check_built_in(hfsbi_checker        *checker,
+                                 const hfsb_call_opts *how, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
     if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, content, lines);
+        hfsbi_check_py(checker, how, content, lines);
     if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_ask(checker, shell, content, lines);
+    if (shell) hfsbi_check_ask(checker, how, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
+                                const hfsb_call_opts *how, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings) {
     const hfsb_tools_check *check = checker->checks;
     hfsb_buf                lines = HFSB_INIT;
@@ -310,7 +323,7 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
         left--;
     }
     if (left == 0) {
-        hfsbi_check_built_in(checker, path, content, &lines, warnings);
+        hfsbi_check_built_in(checker, how, path, content, &lines, warnings);
     } else if (check->fn) {
         if (check->fn(check->user, path, content, &lines) != HFSB_OK)
             hfsb_buf_truncate(&lines, 0);

@@ -42,9 +42,11 @@ HFSBI_FN void           hfsbi_checker_close(hfsbi_checker *checker);
 
 /* Appends to *warnings a line, ended by LF, for each thing to tell about
    content, the text of the file at path. Never fails: what cannot be checked
-   is not told. Takes as long as the programs it runs, 10 s each at most. May
-   run in several threads at once; working memory is that of *warnings. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker *checker, hfsb_str path,
+   is not told. Takes as long as the programs it runs, 10 s each at most, or
+   until `how` (NULL: nobody) says that it is cancelled. May run in several
+   threads at once; working memory is that of *warnings. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
+                                const hfsb_call_opts *how, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings);
 
 /* ---- between the files of this module ---- */
@@ -56,15 +58,18 @@ HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 /* Runs argv with content on its standard input and appends what it writes to
    one of its streams, the first 64 KiB, to *out. True when it exited by itself
    and that is all; else *out holds the start of it. */
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker *checker,
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
+                                  const hfsb_call_opts *how,
                                   const char *const *argv, hfsb_str content,
                                   hfsb_proc_stream stream, hfsb_buf *out);
 
 /* Appends to *lines what python3, or the shell called name, says of content.
    True when that is all there is to say, and can be remembered. */
-HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
-                                 hfsb_str content, hfsb_buf *lines);
-HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
+HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
+                                 const hfsb_call_opts *how, hfsb_str content,
+                                 hfsb_buf *lines);
+HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
+                                const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines);
 
 /* "sh", "bash" or "dash" when the first line of content says that it is a

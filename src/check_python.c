@@ -122,8 +122,9 @@ static bool hfsbi_python_tells(hfsb_str line) {
            hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
 }
 
-HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
-                                 hfsb_str content, hfsb_buf *lines) {
+HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
+                                 const hfsb_call_opts *how, hfsb_str content,
+                                 hfsb_buf *lines) {
     const char *argv[5];
     hfsb_buf    out = HFSB_INIT;
     hfsb_str    text, line;
@@ -135,7 +136,8 @@ HFSBI_FN bool hfsbi_check_python(const hfsbi_checker *checker,
     argv[4] = NULL;
     out.alloc = lines->alloc;
     /* However it ended, what was told before is true. */
-    (void)hfsbi_check_program(checker, argv, content, HFSB_PROC_STDOUT, &out);
+    (void)hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDOUT,
+                              &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
            hfsb_text_line(&text, &line, NULL)) {

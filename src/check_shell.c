@@ -87,7 +87,8 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
     return kept;
 }
 
-HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
+HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
+                                const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsb_buf    said = HFSB_INIT;
@@ -104,8 +105,8 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker *checker, const char *name,
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
     said.alloc = lines->alloc;
-    ended =
-        hfsbi_check_program(checker, argv, content, HFSB_PROC_STDERR, &said);
+    ended = hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDERR,
+                                &said);
     text = hfsb_buf_str(&said);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);

@@ -12,26 +12,26 @@
 typedef struct hfsb_mcp hfsb_mcp;
 
 typedef struct hfsb_mcp_opts {
-    const char *name;    /* of the server, for hosts (NULL: "hfsb") */
-    const char *title;   /* (NULL: none) */
-    const char *version; /* (NULL: that of the library) */
-    hfsb_str    instructions; /* for the model, behind our own sentences */
+    const char *name;             /* of the server, for hosts (NULL: "hfsb") */
+    const char *title;            /* (NULL: none) */
+    const char *version;          /* (NULL: that of the library) */
+    hfsb_str    instructions;     /* for the model, behind our own sentences */
     const hfsb_tools_opts *tools; /* of this machine's (NULL: the defaults);
                                  each session of a client has its own, in
                                  which a file must be read before it is
                                  changed */
-    bool     no_tools;  /* none but those that are added */
-    bool     read_only; /* only those that change nothing */
+    bool                   no_tools;  /* none but those that are added */
+    bool                   read_only; /* only those that change nothing */
     hfsb_str only; /* names of the tools to offer, commas between (empty: all
                       but exists); an unknown one is HFSB_ARG */
-    const char *path; /* of the route (NULL: "/mcp"; "": no route) */
-    long long answer_ms; /* a call that takes longer is answered with what
+    const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
+    long long   answer_ms;   /* a call that takes longer is answered with what
                             there is, and a job to ask later (0: 50,000) */
-    long long beat_ms;   /* between progress notifications (0: 5,000) */
-    long long grace_ms;  /* at the end of stdio, between TERM and KILL
+    long long   beat_ms;     /* between progress notifications (0: 5,000) */
+    long long   grace_ms;    /* at the end of stdio, between TERM and KILL
                             (0: 500) */
-    size_t    max_message; /* bytes that one may have (0: 32 MiB) */
-    bool      logging; /* clients may ask for what hfsb_mcp_log() says */
+    size_t      max_message; /* bytes that one may have (0: 32 MiB) */
+    bool        logging;     /* clients may ask for what hfsb_mcp_log() says */
 } hfsb_mcp_opts;
 
 /* HFSB_OK; HFSB_ARG; as hfsb_tools_open() and hfsb_server_add(). opts may be
@@ -42,15 +42,15 @@ HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
 
 /* The tools are those of a session, which must stay until the server is
    closed: for its sandbox runtime. Before it serves. */
-HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp     *mcp,
-                                          hfsb_session *session,
-                                          hfsb_err     *err);
+HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
+                                          hfsb_err *err);
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), a
    message a line; both stay the caller's and blocking or not as they are. When
    the input ends the server stops: calls under way have 300 ms to end, then
    they are cancelled, commands and all they left behind are killed, without
-   waiting for what is slow. Once. */
+   waiting for what is slow; but hfsb_server_close() waits for threads that
+   are in a function of the program's own. Once. */
 HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,
                                     hfsb_err *err);
 
@@ -104,5 +104,6 @@ HFSB_API void hfsb_mcp_progress(hfsb_mcp_call *call, double progress,
    "info", "notice", "warning", "error", "critical", "alert", "emergency". */
 HFSB_API void hfsb_mcp_log(hfsb_mcp_call *call, const char *level,
                            hfsb_str text);
-/* Set when nobody waits for the result any more. Good until fn returns. */
+/* Set when nobody waits for the result any more, and when the server ends: a
+   function that takes long looks at it now and then. Good until fn returns. */
 HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);

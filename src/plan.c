@@ -54,18 +54,31 @@ static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
     return HFSB_ARG;
 }
 
+/* An id may come as a number, which models like better. */
+static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
+                                 size_t size, hfsb_str *out, hfsb_err *err) {
+    const hfsb_json_value *id = hfsb_json_get(item, "id");
+    hfsb_json_type         type = hfsb_json_type_of(id);
+    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
+        return hfsb_json_arg_str(item, "id", true, out, err);
+    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
+    *out = hfsb_cstr(number);
+    return HFSB_OK;
+}
+
 /* Writes one item as it is kept, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
                                    hfsb_json_writer *w, size_t *counts,
                                    hfsb_err *err) {
     hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
     hfsb_json_type type = hfsb_json_type_of(item);
+    char           number[24];
     size_t         state;
     hfsb_status    st;
     if (type != HFSB_JSON_OBJECT)
         return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
                           hfsb_json_type_name(type));
-    st = hfsb_json_arg_str(item, "id", true, &id, err);
+    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(item, "content", true, &content, err);
     if (st == HFSB_OK)

@@ -23,35 +23,38 @@ typedef void (*hfsb_proc_output_fn)(void *user, hfsb_proc_stream stream,
                                     hfsb_str bytes);
 
 typedef struct hfsb_proc_opts {
-    hfsb_str command;        /* for the shell: `shell -c command` */
-    const char *const *argv; /* or, without a shell, NULL-terminated; $PATH of
+    hfsb_str           command; /* for the shell: `shell -c command` */
+    const char *const *argv;  /* or, without a shell, NULL-terminated; $PATH of
                                 `env` is searched when argv[0] has no slash */
-    const char *shell;       /* (NULL: "/bin/sh") */
-    const char *work_dir;    /* (NULL: the current directory) */
-    const char *const *env;  /* "NAME=value", NULL-terminated (NULL: that of
+    const char        *shell; /* (NULL: "/bin/sh") */
+    const char        *work_dir; /* (NULL: the current directory) */
+    const char *const *env;   /* "NAME=value", NULL-terminated (NULL: that of
                                 this process) */
-    hfsb_str job;            /* id put into the environment as HFSB_JOB, by
+    hfsb_str           job;   /* id put into the environment as HFSB_JOB, by
                                 which processes that left the session are
                                 found again (empty: none) */
-    hfsb_str input;          /* for standard input, then its end; copied */
-    bool     keep_input;     /* standard input stays open for
+    hfsb_str           input; /* for standard input, then its end; copied */
+    bool               keep_input;   /* standard input stays open for
                                 hfsb_proc_input(). Without input and this it is
                                 /dev/null */
-    bool     merge_stderr;   /* one stream, in the order written */
-    bool     any_length;     /* a command too long for an argument (120 kB) is
+    bool               merge_stderr; /* one stream, in the order written */
+    bool      any_length;   /* a command too long for an argument (120 kB) is
                                 run from an unlinked file: the shell must
                                 speak sh */
-    long long timeout_ms;    /* from the start (0: none) */
-    long long grace_ms;      /* between TERM and KILL (0: 2000; below 0: KILL
+    long long timeout_ms;   /* from the start (0: none) */
+    long long grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
-    long long quiet_ms;      /* after the exit, wait until the pipes were
+    long long quiet_ms;     /* after the exit, wait until the pipes were
                                 quiet for so long (0: 100; below 0: do not
                                 wait) */
-    long long quiet_max_ms;  /* ... but no longer than this (0: 2000, or
+    long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
-    bool      no_keeper;     /* see hfsb_proc_close() */
+    bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    void      *user;
+    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL: nobody
+       does) */
+    bool (*cancelled)(void *user);
+    void      *user; /* of both */
     hfsb_alloc alloc;
 } hfsb_proc_opts;
 
@@ -104,7 +107,7 @@ HFSB_API long long hfsb_clock_ms(void);
 /* Fills list with what to wait for and gives their number, at most
    HFSB_PROC_WATCHES. Changes with every step. */
 HFSB_API size_t hfsb_proc_watch(const hfsb_proc *proc,
-                                hfsb_watch list[HFSB_PROC_WATCHES]);
+                                hfsb_watch       list[HFSB_PROC_WATCHES]);
 
 /* When, on hfsb_clock_ms(), step wants to be called even if no descriptor is
    ready; -1: never. */
@@ -128,8 +131,8 @@ HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
    HFSB_OK; HFSB_REFUSED when it is closed already, by us or by the command;
    HFSB_LIMIT when more than 1 MiB waits already; HFSB_NOMEM. On failure
    nothing was queued. */
-HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes,
-                                     bool end, hfsb_err *err);
+HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
+                                     hfsb_err *err);
 
 /* ---- what outlives it ---- */
 

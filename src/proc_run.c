@@ -100,8 +100,10 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
 
+#define HFSBI_RUN_ASKS_MS 50 /* whether it was cancelled */
+
 /* Waits for what the command waits for, at most until its deadline. */
-static void hfsbi_proc_wait(const hfsb_proc *proc) {
+static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
     struct pollfd list[HFSB_PROC_WATCHES];
     size_t        n = hfsb_proc_watch(proc, watch);
@@ -112,6 +114,8 @@ static void hfsbi_proc_wait(const hfsb_proc *proc) {
         if (left < 0) left = 0;
         if (left > INT_MAX) left = INT_MAX;
     }
+    if (asks && (left < 0 || left > HFSBI_RUN_ASKS_MS))
+        left = HFSBI_RUN_ASKS_MS;
     (void)poll(list, (nfds_t)n, (int)left);
 }
 
@@ -121,6 +125,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     hfsb_proc_opts inner = *opts;
     hfsbi_capture  capture = HFSB_INIT;
     hfsb_proc     *proc;
+    bool           asks = opts->cancelled != NULL;
     hfsb_status    st;
     capture.opts = opts;
     capture.to[HFSB_PROC_STDOUT] = out;
@@ -130,8 +135,13 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     inner.keep_input = false; /* nobody could write to it */
     st = hfsb_proc_open(&inner, &proc, err);
     if (st != HFSB_OK) return st;
-    do hfsbi_proc_wait(proc);
-    while (!hfsb_proc_step(proc));
+    do {
+        hfsbi_proc_wait(proc, asks);
+        if (asks && opts->cancelled(opts->user)) {
+            hfsb_proc_kill(proc);
+            asks = false;
+        }
+    } while (!hfsb_proc_step(proc));
     if (result) {
         *result = hfsb_proc_status(proc);
         if (capture.no_memory) result->incomplete = true;

@@ -52,7 +52,11 @@ static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
                           re->program.max_states);
     if (re->program.status != HFSB_OK)
         return hfsbi_fail_status(err, re->program.status, "the pattern");
-    return re->pure ? HFSB_OK : hfsbi_runner_init(&re->runner, &re->program);
+    if (re->pure) return HFSB_OK;
+    st = hfsbi_runner_init(&re->runner, &re->program);
+    re->runner.cancelled = opts->cancelled;
+    re->runner.user = opts->user;
+    return st;
 }
 
 static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
@@ -153,6 +157,7 @@ static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
         if (scan == HFSBI_SCAN_FOUND) return true;
         if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
             return true;
+        if (re->runner.stopped) return false;
         if (re->runner.without > 0) {
             size_t done = next - from;
             re->runner.without -=
@@ -184,7 +189,7 @@ static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
 static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
                              hfsb_str *line) {
     hfsb_str literal = hfsb_buf_str(&re->literal);
-    while (from < text.len) {
+    while (from < text.len && !re->runner.stopped) {
         size_t hit, next, at;
         if (re->straight) {
             next = hfsbi_regex_ahead(text, from, re->straight);

@@ -16,10 +16,14 @@
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
-    bool literal;     /* the pattern is a text to be found as it is */
-    bool ignore_case; /* of ASCII letters, and of others as far as they have
+    bool   literal;     /* the pattern is a text to be found as it is */
+    bool   ignore_case; /* of ASCII letters, and of others as far as they have
                          one simple counterpart in Latin-1, Greek, Cyrillic */
-    size_t     max_states; /* of the automaton (0: 20,000) */
+    size_t max_states;  /* of the automaton (0: 20,000) */
+    /* Asked every few milliseconds of a slow search: true ends it, and from
+       then on nothing is found. (NULL: nobody does) */
+    bool (*cancelled)(void *user);
+    void      *user;
     hfsb_alloc alloc;
 } hfsb_regex_opts;
 

@@ -293,6 +293,8 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
     const hfsbi_program *p = r->program;
     uint32_t             flags = hfsbi_dfa_load(r, row), next;
     size_t               flushes = r->flushes;
+    if (hfsbi_runner_stops(r, r->now.count + r->then.count + 64u))
+        return HFSBI_DFA_CANNOT;
     if (!p->whole) {
         next = hfsbi_dfa_line_step(r, flags, column);
     } else if (column == p->kinds) {

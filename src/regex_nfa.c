@@ -63,6 +63,14 @@ HFSBI_FN bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
     return true;
 }
 
+HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
+    r->work += work;
+    if (r->work < HFSBI_REGEX_ASKS || r->stopped) return r->stopped;
+    r->work = 0;
+    r->stopped = r->cancelled && r->cancelled(r->user);
+    return r->stopped;
+}
+
 /* ---- places ---- */
 
 /* Whether the character that ends at pos is one of a word. */
@@ -164,6 +172,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
         hfsbi_best_offer(&best, r->program, &r->now, pos);
         if (pos >= text.len || (best.found && any)) break;
         if (r->now.count == 0 && best.found) break;
+        if (hfsbi_runner_stops(r, r->now.count + 1u)) return false;
         hfsbi_nfa_step(r, text, pos, &best);
     }
     *begin = best.begin;

@@ -242,7 +242,16 @@ typedef struct hfsbi_runner {
     size_t   flushes; /* times that it was begun anew */
     size_t   without; /* bytes to be read without the table */
     uint32_t start;   /* row, or one of HFSBI_DFA_... */
+    bool (*cancelled)(void *user); /* NULL: nobody asks */
+    void  *user;
+    size_t work;    /* states that were looked at since it was asked */
+    bool   stopped; /* it said so: nothing is found any more */
 } hfsbi_runner;
+
+/* States between two questions whether to go on. */
+#define HFSBI_REGEX_ASKS (1u << 20)
+/* Counts states that are looked at; true when it is to stop. */
+HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *runner, size_t work);
 
 /* To be freed also when it fails. */
 HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *runner,

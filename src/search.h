@@ -40,6 +40,7 @@ typedef struct hfsbi_finder_level hfsbi_finder_level;
 /* All zero at first, but for what the caller sets. */
 typedef struct hfsbi_finder {
     /* set by the caller */
+    const hfsb_call  *call; /* that may be cancelled (NULL: none) */
     const hfsb_place *place;
     hfsb_alloc        alloc;
     bool              all;    /* also what is ignored, and .git */
@@ -63,11 +64,12 @@ typedef struct hfsbi_finder {
                          by: "" or ends in a slash */
 
     /* what became of it */
-    size_t   files;   /* seen, links and all that is no folder counted */
-    size_t   ignored; /* entries */
-    size_t   failed;  /* folders that could not be read, or not wholly */
-    hfsb_buf notes;   /* about some of them: a line each, with LF before */
-    bool     late;    /* it took too long */
+    size_t   files;     /* seen, links and all that is no folder counted */
+    size_t   ignored;   /* entries */
+    size_t   failed;    /* folders that could not be read, or not wholly */
+    hfsb_buf notes;     /* about some of them: a line each, with LF before */
+    bool     late;      /* it took too long, */
+    bool     cancelled; /* or was not wanted any more: late as well */
 
     /* private */
     hfsb_buf            path;    /* of the entry, as the rules see it */
@@ -90,6 +92,10 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
    folder cannot be read. */
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
+
+/* Whether the time is over, or the call cancelled: f->late. To be asked also
+   while one file takes long. */
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
 /* Opens a file that was visited; -1 when it is none any more, or with errno
    cannot be read. st is that of the file. */

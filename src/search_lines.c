@@ -215,7 +215,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
     hfsb_status        st = HFSB_OK;
     size_t             from;
     hfsbi_hits_begin(l);
-    while (st == HFSB_OK && !eof && !done) {
+    while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
         from = l->window.len;
         st = hfsbi_hits_fill(l, fd, size, &got, &eof);
         if (st != HFSB_OK) break;

@@ -22,6 +22,7 @@ typedef enum hfsbi_grep_mode {
 /* All offsets are into `window`, which is moved along the file. */
 typedef struct hfsbi_hits {
     hfsb_regex        *regex;
+    hfsbi_finder      *finder; /* asked whether to go on */
     hfsbi_grep_mode    mode;
     size_t             context;
     unsigned long long left; /* matching lines that may still be shown */
@@ -45,7 +46,8 @@ typedef struct hfsbi_hits {
     bool               binary, bad_utf8;
 } hfsbi_hits;
 
-/* Searches an open file to its end, or as far as the mode needs. HFSB_OK;
+/* Searches an open file to its end, or as far as the mode needs, or until the
+   finder is over. HFSB_OK;
    HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);

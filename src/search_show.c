@@ -12,6 +12,7 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
     pthread_mutex_unlock(&tools->lock);
     f->place = f->no_follow ? NULL : tools->place;
     f->alloc = tools->alloc;
+    f->call = call;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
@@ -75,7 +76,11 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
     if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
                                f->failed - HFSBI_FINDER_TOLD);
-    if (st == HFSB_OK && f->late)
+    if (st == HFSB_OK && f->cancelled)
+        st = hfsbi_finder_note(call,
+                               "(stopped early, the rest was not looked at: "
+                               "give a path further down)");
+    else if (st == HFSB_OK && f->late)
         st = hfsbi_finder_note(call,
                                "(stopped after %d s, the rest was not looked "
                                "at: give a path further down)",

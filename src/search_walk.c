@@ -238,20 +238,24 @@ static hfsb_status hfsbi_finder_name(hfsbi_finder             *f,
     return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
 }
 
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
+    if (f->late) return true;
+    f->cancelled = f->call && hfsbi_call_cancelled(f->call);
+    f->late = f->cancelled || hfsb_clock_ms() > f->until;
+    return f->late;
+}
+
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && !f->stop) {
+    while (st == HFSB_OK && f->depth && !f->stop && !f->late) {
         hfsbi_finder_level      *level = &f->levels[f->depth - 1];
         const hfsbi_finder_item *item;
         if (level->next == level->count) {
             hfsbi_finder_leave(f);
             continue;
         }
-        if (++count % 64 == 0 && hfsb_clock_ms() > f->until) {
-            f->late = true;
-            break;
-        }
+        if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
         item = &level->items[level->next++];
         st = hfsbi_finder_name(f, level, item->name);
         if (st == HFSB_OK) st = hfsbi_finder_look(f, level, item);
@@ -278,6 +282,7 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     hfsb_status st;
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
     st = hfsbi_spot_find(f->place, path,
                          f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
@@ -297,7 +302,6 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
-    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     st = f->all ? HFSB_OK : hfsbi_finder_above(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);

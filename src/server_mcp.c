@@ -115,6 +115,14 @@ static void hfsbi_mcp_request(hfsbi_mcp_channel       *channel,
     if (st != HFSB_REFUSED) hfsbi_mcp_send(channel, 200, st, &out);
 }
 
+/* Who shares a session with others may not cancel what they have begun, whose
+   ids are the same as its own: over HTTP those without an id of a session, and
+   the newest revision, which closes the stream of an answer instead. */
+static bool hfsbi_mcp_may_cancel(const hfsbi_mcp_session *session,
+                                 const hfsbi_mcp_message *m) {
+    return session->unnamed || (session->id.len && !m->modern);
+}
+
 /* One message; gives how many answers it has. */
 static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
                              const hfsb_json_value *root,
@@ -134,7 +142,8 @@ static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
     switch (m.kind) {
     case HFSBI_MCP_RESPONSE: return 0;
     case HFSBI_MCP_NOTIFICATION:
-        if (m.method == HFSBI_MCP_CANCELLED)
+        if (m.method == HFSBI_MCP_CANCELLED &&
+            hfsbi_mcp_may_cancel(channel->session, &m))
             hfsbi_mcp_call_cancel(channel->session, m.target);
         return 0;
     case HFSBI_MCP_FAULT:
@@ -268,7 +277,7 @@ static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
     }
     hfsbi_putf(&sink,
                ". A command that runs for over %lld s goes on as a job: see "
-               "bash_output, bash_input and kill.",
+               "bash_output, bash_input and kill. read shows pictures, too.",
                mcp->answer_ms / 1000);
     st = hfsbi_sink_end(&sink);
     if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));

@@ -339,6 +339,16 @@ HFSBI_FN void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
 
 /* ---- in a thread ---- */
 
+/* In the thread: with what it has it is to come back. */
+static bool hfsbi_mcp_call_cancelled(void *user) {
+    hfsb_mcp_call *call = (hfsb_mcp_call *)user;
+    bool           ends;
+    pthread_mutex_lock(&call->lock);
+    ends = call->end != HFSBI_MCP_GOES_ON;
+    pthread_mutex_unlock(&call->lock);
+    return ends;
+}
+
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call   *call = (hfsb_mcp_call *)(void *)task;
     hfsb_call_opts   opts = HFSB_INIT;
@@ -358,6 +368,8 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
         call->mcp->run_remote(call);
     } else {
         opts.strict = opts.images = true;
+        opts.cancelled = hfsbi_mcp_call_cancelled;
+        opts.user = call;
         (void)hfsb_tools_call(call->session->tools, call->tool,
                               call->arguments, &opts, &result);
         hfsbi_mcp_call_show(call, &result);
@@ -380,8 +392,7 @@ static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->speak.done = hfsbi_mcp_call_spoken;
     call->in_thread = true;
     call->mcp->working++;
-    if (!call->own && call->mcp->run_remote)
-        call->until = call->began + call->mcp->answer_ms;
+    if (!call->own) call->until = call->began + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
     hfsbi_loop_work(call->mcp->loop, &call->task);
 }
@@ -555,7 +566,7 @@ HFSBI_FN void hfsbi_mcp_calls_end(hfsb_mcp *mcp, bool all) {
         call = left ? mcp->calls : call->next;
     }
     for (call = mcp->calls; call; call = call->next) {
-        if (!call->in_thread || !call->cancel) continue;
+        if (!call->in_thread) continue;
         pthread_mutex_lock(&call->lock);
         call->end = HFSBI_MCP_ENDED;
         pthread_mutex_unlock(&call->lock);

@@ -20,11 +20,23 @@ static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *tool) {
     return hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
 }
 
-static bool hfsbi_mcp_has_tool(const hfsb_json_value *all, hfsb_str name) {
+static const hfsb_json_value *hfsbi_mcp_find_tool(const hfsb_json_value *all,
+                                                  hfsb_str name) {
     hfsb_json_iter it = hfsb_json_begin(all);
     while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name)) return true;
-    return false;
+        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name))
+            return it.value;
+    return NULL;
+}
+
+/* It changes nothing. bash_output counts as one that does: without bash there
+   is nothing it could show. */
+static bool hfsbi_mcp_only_reads(const hfsb_json_value *tool) {
+    return !hfsb_str_equal(hfsbi_mcp_tool_name(tool),
+                           HFSB_LIT("bash_output")) &&
+           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
+                                        "readOnlyHint"),
+                          false);
 }
 
 static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
@@ -42,19 +54,26 @@ static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
     return HFSB_ARG;
 }
 
-/* Every name that was asked for is one. */
-static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value *all,
-                                         hfsb_str only, hfsb_err *err) {
-    hfsb_str name;
-    while (hfsbi_mcp_next_name(&only, &name))
-        if (!hfsbi_mcp_has_tool(all, name))
-            return hfsbi_mcp_no_tool(all, name, err);
+/* Every name that was asked for is one that may be offered. */
+static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value  *all,
+                                         const hfsbi_mcp_choice *choice,
+                                         hfsb_err               *err) {
+    hfsb_str only = choice->only, name;
+    while (hfsbi_mcp_next_name(&only, &name)) {
+        const hfsb_json_value *tool = hfsbi_mcp_find_tool(all, name);
+        if (!tool) return hfsbi_mcp_no_tool(all, name, err);
+        if (!choice->read_only || hfsbi_mcp_only_reads(tool)) continue;
+        hfsbi_fail(err, HFSB_ARG, 0, "The tool \"");
+        hfsbi_err_quote(err, name, 64);
+        hfsbi_err_add(err, "\" is not one of those that only read: leave it "
+                           "out, or do not ask for read-only tools.");
+        return HFSB_ARG;
+    }
     return HFSB_OK;
 }
 
 /* Without a list of names, all but exists: read says the same and more, and
-   every definition is paid for in each request of a model. Read-only leaves
-   out bash_output, too: there is nothing it could show. */
+   every definition is paid for in each request of a model. */
 static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
                              const hfsbi_mcp_choice *choice) {
     hfsb_str name = hfsbi_mcp_tool_name(tool), rest = choice->only, one;
@@ -64,11 +83,7 @@ static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
         named = named || hfsb_str_equal(one, name);
     }
     if (any ? !named : hfsb_str_equal(name, HFSB_LIT("exists"))) return false;
-    if (!choice->read_only) return true;
-    return !hfsb_str_equal(name, HFSB_LIT("bash_output")) &&
-           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
-                                        "readOnlyHint"),
-                          false);
+    return !choice->read_only || hfsbi_mcp_only_reads(tool);
 }
 
 /* ---- the list ---- */
@@ -114,7 +129,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
     doc.alloc = list->alloc;
     st = hfsb_json_parse(all, NULL, &doc, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_check_names(doc.root, choice->only, err);
+    st = hfsbi_mcp_check_names(doc.root, choice, err);
     if (st == HFSB_OK) st = hfsbi_mcp_pick(doc.root, choice, list, err);
     hfsb_json_free(&doc);
     return st;

@@ -23,8 +23,10 @@ enum {
     HFSBI_STDIO_QUIET = 1 << 20,  /* ... notifications are dropped */
     HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
     HFSBI_STDIO_LINGER_MS = 300,
-    HFSBI_STDIO_LOOK_MS = 15, /* between looks at what has ended */
-    HFSBI_STDIO_KILL_MS = 250 /* a killed process takes no longer */
+    HFSBI_STDIO_OWED_MS = 600,  /* and then, for answers that wait */
+    HFSBI_STDIO_STALL_MS = 500, /* nobody reads, and the input has ended */
+    HFSBI_STDIO_LOOK_MS = 15,   /* between looks at what has ended */
+    HFSBI_STDIO_KILL_MS = 250   /* a killed process takes no longer */
 };
 
 typedef enum hfsbi_stdio_state {
@@ -42,6 +44,8 @@ struct hfsbi_mcp_stdio {
     bool              out_dup; /* ours: in and out are the same */
     bool              lost;    /* nobody reads */
     bool              paused;  /* too much waits to be written */
+    bool              stalls;  /* the timer runs because of that, */
+    bool              wrote;   /* and some was written since */
     bool              given;   /* the next turn of a plain input */
     hfsbi_task        turn;
     hfsb_buf          line;  /* not whole yet */
@@ -51,6 +55,7 @@ struct hfsbi_mcp_stdio {
     hfsbi_stdio_state state;
     hfsbi_timer       timer;
     long long         until; /* of this state, or until KILL */
+    long long         owed;  /* until then answers may be taken */
     unsigned          looks; /* since TERM */
     bool              killing;
 };
@@ -116,6 +121,7 @@ static void hfsbi_stdio_flush(struct hfsbi_mcp_stdio *io) {
             return;
         }
         io->sent += (size_t)n;
+        io->wrote = true;
     }
     if (!hfsbi_stdio_waiting(io)) {
         io->sent = 0;
@@ -270,6 +276,36 @@ static void hfsbi_stdio_turn(hfsbi_task *task) {
     hfsbi_stdio_want(io);
 }
 
+/* ---- an end that is not read ---- */
+
+/* While too much waits to be written nothing is read, nor that the input has
+   ended: it is looked for now and then. */
+static void hfsbi_stdio_stall(struct hfsbi_mcp_stdio *io) {
+    io->stalls = true;
+    io->wrote = false;
+    hfsbi_loop_timer(io->channel.mcp->loop, &io->timer,
+                     hfsb_clock_ms() + HFSBI_STDIO_STALL_MS);
+}
+
+static bool hfsbi_stdio_hung_up(const struct hfsbi_mcp_stdio *io) {
+    struct pollfd at;
+    memset(&at, 0, sizeof at);
+    at.fd = io->in.fd;
+#ifdef POLLRDHUP
+    at.events = POLLRDHUP; /* of a socket that is closed one way */
+#endif
+    return poll(&at, 1, 0) > 0 && at.revents;
+}
+
+/* As long as somebody reads what waits, the turn of what is left of the input
+   comes. */
+static void hfsbi_stdio_stalled(struct hfsbi_mcp_stdio *io) {
+    io->stalls = false;
+    if (!io->paused) return;
+    if (io->wrote || !hfsbi_stdio_hung_up(io)) hfsbi_stdio_stall(io);
+    else hfsbi_mcp_stdio_end(io, true);
+}
+
 /* ---- what is waited for ---- */
 
 /* False with errno; what cannot be waited for becomes plain. */
@@ -290,6 +326,9 @@ static void hfsbi_stdio_want(struct hfsbi_mcp_stdio *io) {
                                        : (size_t)HFSBI_STDIO_CHOKE);
     reads = io->state == HFSBI_STDIO_SERVES && !io->paused &&
             !io->channel.mcp->ended;
+    if (io->state == HFSBI_STDIO_SERVES && io->paused && !io->stalls &&
+        !io->in_plain)
+        hfsbi_stdio_stall(io);
     if (!io->lost &&
         !hfsbi_stdio_watch(io, &io->out, waiting ? HFSBI_IO_WRITE : 0,
                            &io->out_plain)) {
@@ -336,6 +375,11 @@ static bool hfsbi_stdio_remains(struct hfsbi_mcp_stdio *io) {
            hfsbi_mcp_sessions_sweep(mcp, false) > 0;
 }
 
+/* Answers that are ready wait for a reader who is slow. */
+static bool hfsbi_stdio_owes(const struct hfsbi_mcp_stdio *io) {
+    return !io->lost && hfsbi_stdio_waiting(io) && hfsb_clock_ms() < io->owed;
+}
+
 /* The search comes before the calls are told: what is killed makes orphans of
    its children. */
 static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
@@ -348,7 +392,8 @@ static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
     hfsbi_mcp_gone(&io->channel, true);
     hfsbi_mcp_calls_end(mcp, false);
     hfsbi_stdio_want(io);
-    if (!left && !hfsbi_mcp_sessions_busy(mcp)) hfsbi_stdio_finish(io);
+    if (!left && !hfsbi_mcp_sessions_busy(mcp) && !hfsbi_stdio_owes(io))
+        hfsbi_stdio_finish(io);
     else
         hfsbi_loop_timer(mcp->loop, &io->timer,
                          hfsb_clock_ms() + HFSBI_STDIO_LOOK_MS);
@@ -358,8 +403,10 @@ static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
 static void hfsbi_stdio_look(struct hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERS &&
         (hfsb_clock_ms() >= io->until ||
-         (!hfsbi_mcp_calls_wait(&io->channel) && !hfsbi_stdio_waiting(io))))
+         (!hfsbi_mcp_calls_wait(&io->channel) && !hfsbi_stdio_waiting(io)))) {
+        io->owed = hfsb_clock_ms() + HFSBI_STDIO_OWED_MS;
         hfsbi_stdio_stop(io);
+    }
 }
 
 static void hfsbi_stdio_tick(hfsbi_timer *timer) {
@@ -367,8 +414,9 @@ static void hfsbi_stdio_tick(hfsbi_timer *timer) {
         (struct hfsbi_mcp_stdio *)(void *)((char *)timer -
                                            offsetof(struct hfsbi_mcp_stdio,
                                                     timer));
-    if (io->state != HFSBI_STDIO_ENDING) hfsbi_stdio_look(io);
-    else if (hfsbi_stdio_remains(io))
+    if (io->state == HFSBI_STDIO_SERVES) hfsbi_stdio_stalled(io);
+    else if (io->state != HFSBI_STDIO_ENDING) hfsbi_stdio_look(io);
+    else if (hfsbi_stdio_remains(io) || hfsbi_stdio_owes(io))
         hfsbi_loop_timer(io->channel.mcp->loop, timer,
                          hfsb_clock_ms() + HFSBI_STDIO_LOOK_MS);
     else hfsbi_stdio_finish(io);

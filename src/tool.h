@@ -279,6 +279,9 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 /* The keys of one edit. */
 #define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
 
+/* The caller wants no more of it. In the thread that runs it. */
+HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
+
 /* One row of the table of tools. */
 typedef struct hfsbi_tool {
     const char   *name, *title, *description;

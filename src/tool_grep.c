@@ -284,12 +284,18 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
     return hfsbi_grep_result(call, g);
 }
 
+static bool hfsbi_grep_over(void *user) {
+    return hfsbi_finder_over((hfsbi_finder *)user);
+}
+
 static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
                                     hfsb_err *err) {
     hfsb_regex_opts how = HFSB_INIT;
     hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
     if (st != HFSB_OK) return st;
     how.alloc = call->tools->alloc;
+    how.cancelled = hfsbi_grep_over;
+    how.user = g->lines.finder = &g->finder;
     st = hfsbi_grep_pattern(g, &how, err);
     if (st == HFSB_OK)
         st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);

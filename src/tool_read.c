@@ -2,6 +2,7 @@
    file, call. */
 #include "file_place.h"
 #include "number.h"
+#include "image.h"
 #include "tool.h"
 
 enum {
@@ -9,15 +10,18 @@ enum {
     HFSBI_READ_CHARS = 4000,      /* of a line */
     HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
     HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
+    HFSBI_READ_MS = 30000,        /* it is given up then */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
     HFSBI_READ_HASH = 16 * 1024 * 1024, /* files up to here are read whole */
-    HFSBI_IMAGE_HEAD = 24,              /* bytes that tell what it is */
     HFSBI_IMAGE_BLOCK = 24 * 1024,      /* a multiple of three, for base64 */
+    HFSBI_IMAGE_SIDE = 8000,            /* points that models take */
     HFSBI_IMAGE_MAX = 3840 * 1024 /* in base64 the 5 MiB that hosts take */
 };
 
 /* A file on its way to numbered lines, block by block. */
 typedef struct hfsbi_line_reader {
+    const hfsb_call   *call;
+    long long          until; /* on hfsb_clock_ms() */
     hfsb_str           path;
     int                fd;
     hfsb_file_info     info;
@@ -197,6 +201,21 @@ static hfsb_status hfsbi_read_fails(const hfsbi_line_reader *r,
                          r->path.ptr);
 }
 
+/* A file of any size may be read, but not for ever. */
+static bool hfsbi_read_over(const hfsbi_line_reader *r, hfsb_err *err) {
+    if (hfsbi_call_cancelled(r->call)) {
+        hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled.");
+        return true;
+    }
+    if (hfsb_clock_ms() <= r->until) return false;
+    hfsbi_fail(err, HFSB_LIMIT, 0,
+               "%.*s has %llu bytes, and this takes longer than %d s. Use a "
+               "command such as tail, head or sed -n.",
+               (int)r->path.len, r->path.ptr, r->info.size,
+               HFSBI_READ_MS / 1000);
+    return true;
+}
+
 /* What is to be known of every block of the file. */
 static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
     if (r->bytes == 0)
@@ -220,6 +239,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
         if (n < 0) return hfsbi_read_fails(r, err);
+        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
         r->at_end = text.len < sizeof block;
         if (!again) hfsbi_line_reader_note(r, text);
         if (!r->binary && text.len && !r->full)
@@ -272,6 +292,7 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     while (n > 0 && !r->binary) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
         if (n > 0) hfsbi_line_reader_note(r, hfsb_str_make(block, (size_t)n));
+        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
     }
     lines = hfsbi_line_count(r);
     if (back > lines) back = lines;
@@ -284,56 +305,6 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
 
 /* ---- pictures ---- */
 
-/* What the first bytes say; width 0 when they do not say it simply. */
-typedef struct hfsbi_image {
-    const char   *mime; /* NULL: none that hosts show */
-    unsigned long width, height;
-} hfsbi_image;
-
-static unsigned long hfsbi_image_number(const char *at, size_t n, bool big) {
-    unsigned long value = 0;
-    size_t        i;
-    for (i = 0; i < n; i++)
-        value = value << 8 | (unsigned char)at[big ? i : n - 1 - i];
-    return value;
-}
-
-/* A GIF begins with letters, as a text may: its size or what follows it has
-   bytes that no text has. */
-static bool hfsbi_image_is_gif(hfsb_str head) {
-    size_t i;
-    if (!hfsb_str_starts(head, HFSB_LIT("GIF87a")) &&
-        !hfsb_str_starts(head, HFSB_LIT("GIF89a")))
-        return false;
-    for (i = 6; i < 13 && i < head.len; i++)
-        if ((unsigned char)head.ptr[i] < '\t') return true;
-    return false;
-}
-
-static hfsbi_image hfsbi_image_look(hfsb_str head) {
-    hfsbi_image image = HFSB_INIT;
-    if (hfsb_str_starts(head, HFSB_LIT("\x89PNG\r\n\x1A\n"))) {
-        image.mime = "image/png";
-        if (head.len >= 24) {
-            image.width = hfsbi_image_number(head.ptr + 16, 4, true);
-            image.height = hfsbi_image_number(head.ptr + 20, 4, true);
-        }
-    } else if (hfsbi_image_is_gif(head)) {
-        image.mime = "image/gif";
-        if (head.len >= 10) {
-            image.width = hfsbi_image_number(head.ptr + 6, 2, false);
-            image.height = hfsbi_image_number(head.ptr + 8, 2, false);
-        }
-    } else if (hfsb_str_starts(head, HFSB_LIT("\xFF\xD8\xFF"))) {
-        image.mime = "image/jpeg";
-    } else if (hfsb_str_starts(head, HFSB_LIT("RIFF")) &&
-               hfsb_str_starts(hfsb_str_slice(head, 8, head.len),
-                               HFSB_LIT("WEBP"))) {
-        image.mime = "image/webp";
-    }
-    return image;
-}
-
 static hfsb_status hfsbi_image_large(hfsb_call               *call,
                                      const hfsbi_line_reader *r,
                                      const hfsbi_image       *image) {
@@ -341,11 +312,13 @@ static hfsb_status hfsbi_image_large(hfsb_call               *call,
     hfsb_buf_truncate(&result->extra, 0);
     return hfsbi_result_fail(
         result,
-        "%.*s is too large to be shown (%s, %llu bytes; the limit is %d). "
-        "Make a smaller copy with a command, such as ImageMagick's convert "
+        "%.*s is too large to be shown (%s, %lux%lu, %llu bytes; the limit is "
+        "%d a side and %d bytes). Make a smaller copy with a command, such as "
+        "ImageMagick's convert "
         "with -resize 1024x1024 or python3 with Pillow, and read that.",
-        (int)r->path.len, r->path.ptr, image->mime,
-        r->info.size > r->bytes ? r->info.size : r->bytes, HFSBI_IMAGE_MAX);
+        (int)r->path.len, r->path.ptr, image->mime, image->width,
+        image->height, r->info.size > r->bytes ? r->info.size : r->bytes,
+        HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
 /* The bytes of the file in base64, as they are read; r->bytes counts them. */
@@ -372,7 +345,8 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     hfsb_buf   *extra = &call->result.extra;
     char        hex[HFSB_SHA256_HEX];
     hfsb_status st;
-    if (r->info.size > HFSBI_IMAGE_MAX)
+    if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
+        image->height > HFSBI_IMAGE_SIDE)
         return hfsbi_image_large(call, r, image);
     hfsb_sha256_init(&r->sha);
     st = hfsb_buf_printf(extra, "{\"mime_type\":\"%s\",\"data\":\"",
@@ -386,14 +360,9 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     hfsbi_sha256_finish_hex(&r->sha, hex);
     st = hfsb_buf_printf(extra, "\",\"size\":%llu,\"sha256\":\"%s\"}",
                          r->bytes, hex);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(&call->result, "%s, ", image->mime);
-    if (st == HFSB_OK && image->width && image->height)
-        st = hfsb_buf_printf(&call->result.output, "%lux%lu, ", image->width,
-                             image->height);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&call->result.output, "%llu bytes", r->bytes);
-    return st;
+    if (st != HFSB_OK) return st;
+    return hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
+                           image->mime, image->width, image->height, r->bytes);
 }
 
 /* What the file is when pictures are wanted; the place in it stays. */
@@ -534,6 +503,8 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     hfsb_status       st;
     memset(&r, 0, sizeof r);
     r.text.alloc = tools->alloc;
+    r.call = call;
+    r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
     st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
     if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);

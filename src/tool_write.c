@@ -45,7 +45,8 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
     hfsb_status st;
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
-    hfsbi_checker_run(call->tools->checker, path, content, &warnings);
+    hfsbi_checker_run(call->tools->checker, &call->opts, path, content,
+                      &warnings);
     rest = hfsb_buf_str(&warnings);
     if (rest.len) hfsbi_put(&sink, HFSB_LIT("\n\nValidation warnings:"));
     while (hfsb_text_line(&rest, &line, NULL)) {

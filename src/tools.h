@@ -109,7 +109,11 @@ typedef struct hfsb_call_opts {
     bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
                         mime_type and data (base64), not as an error */
     hfsb_tools_text_fn on_text; /* of bash */
-    void              *user;
+    /* Asked now and then by what may take long (glob, grep, list, read, the
+       checks after a write), in the thread of the call: true ends that early,
+       with what there is. (NULL: nobody does) */
+    bool (*cancelled)(void *user);
+    void *user; /* of both */
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an

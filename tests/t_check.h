@@ -51,9 +51,9 @@ HFSBI_UNUSED static bool exists(const char *name) {
 
 /* How often the program of ours wrote a byte to the file `runs`. */
 HFSBI_UNUSED static size_t runs(void) {
-    char   path[256];
+    char     path[256];
     hfsb_buf text = HFSB_INIT;
-    size_t n;
+    size_t   n;
     (void)t_read_file(in_home(path, "runs"), &text);
     n = text.len;
     hfsb_buf_free(&text);
@@ -66,7 +66,7 @@ HFSBI_UNUSED static void forget_runs(void) {
 }
 
 HFSBI_UNUSED static hfsbi_checker *open_with(const char *const *env,
-                                             long long timeout_ms) {
+                                             long long          timeout_ms) {
     hfsbi_checker *checker = hfsbi_checker_open(NULL, 0, NULL);
     T_CHECK(checker != NULL && checker->timeout_ms == 10000);
     if (!checker) abort();
@@ -84,7 +84,7 @@ HFSBI_UNUSED static void check_at(int line, hfsbi_checker *checker,
     hfsb_buf got = HFSB_INIT, all = HFSB_INIT;
     T_CHECK(hfsb_buf_append(&got, HFSB_LIT("was\n")) == HFSB_OK);
     T_CHECK(hfsb_buf_printf(&all, "was\n%s", want) == HFSB_OK);
-    hfsbi_checker_run(checker, name, exact, &got);
+    hfsbi_checker_run(checker, NULL, name, exact, &got);
     t_str(__FILE__, line, got.ptr, got.len, all.ptr, all.len);
     hfsb_buf_free(&got);
     hfsb_buf_free(&all);

@@ -287,12 +287,23 @@ HFSBI_UNUSED static bool tm_file(const char *path, bool there) {
     return (access(path, F_OK) == 0) == there;
 }
 
-/* The process whose id is in the file; 0: none. */
+/* The process whose id is in the file; 0: none yet. */
 HFSBI_UNUSED static long tm_pid_in(const char *path) {
     hfsb_buf b = HFSB_INIT;
     long     pid = 0;
-    if (t_read_file(path, &b) && b.len) pid = atol(b.ptr);
+    if (access(path, R_OK) == 0 && t_read_file(path, &b) && b.len)
+        pid = atol(b.ptr);
     hfsb_buf_free(&b);
+    return pid;
+}
+
+/* The same, waited for: a file is there before its content. */
+HFSBI_UNUSED static long tm_pid(const char *path) {
+    long long until = hfsb_clock_ms() + TM_WAIT_MS;
+    long      pid;
+    while ((pid = tm_pid_in(path)) == 0 && hfsb_clock_ms() < until)
+        tt_sleep_ms(5);
+    T_CHECK(pid > 0);
     return pid;
 }
 

@@ -4,7 +4,7 @@
 #define T_SEARCH_H
 #include "t_tools.h"
 #ifdef HFSBI_SPLIT
-#include "../src/search.h"
+#include "../src/search_lines.h"
 #endif
 
 /* A file with its folders. */

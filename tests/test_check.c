@@ -96,7 +96,7 @@ static void shell_syntax_errors_are_told(void) {
     hfsbi_checker *checker = open_with(NULL, 0);
     hfsb_buf       got = HFSB_INIT;
     CHECK(checker, "a", "#!/bin/sh\nif true; then echo x; fi\n", "");
-    hfsbi_checker_run(checker, HFSB_LIT("a.txt"),
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.txt"),
                       HFSB_LIT("#!/bin/sh\necho a\n)\n"), &got);
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&got),
                             HFSB_LIT("Shell syntax error at line 3: ")));
@@ -107,8 +107,10 @@ static void shell_syntax_errors_are_told(void) {
         CHECK(checker, "a", "#!/usr/bin/env bash\n\ncat << EOF\nx\n",
               "Shell syntax warning at line 4: here-document at line 3 "
               "delimited by end-of-file (wanted `EOF')\n");
-        CHECK(checker, "a", "#!/bin/bash\na=(1 2)\n[[ x =~ y ]] && "
-                            "diff <(a) <(b)\n", "");
+        CHECK(checker, "a",
+              "#!/bin/bash\na=(1 2)\n[[ x =~ y ]] && "
+              "diff <(a) <(b)\n",
+              "");
         CHECK(checker, "a", "#!/bin/bash\nshopt -s extglob\nls !(a|b)\n", "");
         CHECK(checker, "a", "#!/bin/bash\ntouch /no/such/dir\nexit 3\n", "");
     }
@@ -124,13 +126,16 @@ static void shell_syntax_errors_are_told(void) {
 }
 
 static void what_shells_say_is_read_in_every_form(void) {
-    static const text_case cases[] = { /* on standard error; what is told */
+    static const text_case cases[] = {
+        /* on standard error; what is told */
         {__LINE__, "", ""},
-        {__LINE__, "/dev/stdin: line 12: syntax error: unexpected end\\n"
-                   "/dev/stdin: line 13: syntax error: more\\n",
+        {__LINE__,
+         "/dev/stdin: line 12: syntax error: unexpected end\\n"
+         "/dev/stdin: line 13: syntax error: more\\n",
          "Shell syntax error at line 12: unexpected end\n"},
-        {__LINE__, "bash: warning: setlocale: no such locale\\n"
-                   "/dev/stdin: 3: Syntax error: \")\" unexpected\\n",
+        {__LINE__,
+         "bash: warning: setlocale: no such locale\\n"
+         "/dev/stdin: 3: Syntax error: \")\" unexpected\\n",
          "Shell syntax error at line 3: \")\" unexpected\n"},
         {__LINE__, "/dev/stdin[4]: syntax error: `fi` unexpected",
          "Shell syntax error at line 4: `fi` unexpected\n"},
@@ -144,8 +149,9 @@ static void what_shells_say_is_read_in_every_form(void) {
          ""},
         {__LINE__, "dash: 0: cannot open /dev/stdin: No such file\\n", ""},
         {__LINE__, "/etc/profile: line 3: syntax error\\n", ""},
-        {__LINE__, "/dev/stdin\\n/dev/stdin:\\n/dev/stdin: line 7\\n"
-                   "/dev/stdin: line 7:\\n/dev/stdin: line 7 of: x\\n",
+        {__LINE__,
+         "/dev/stdin\\n/dev/stdin:\\n/dev/stdin: line 7\\n"
+         "/dev/stdin: line 7:\\n/dev/stdin: line 7 of: x\\n",
          ""}};
     hfsb_buf       script = HFSB_INIT;
     hfsbi_checker *checker;
@@ -262,9 +268,9 @@ static void long_contents_are_not_given_to_programs(void) {
                                             "hub_model_id")) == HFSB_OK);
     t_repeat(&text, "\n", 1024);
     while (text.len < 1024 * 1024) {
-        hfsb_str more = hfsb_str_slice(hfsb_buf_str(&text), text.len - 1024,
-                                       text.len);
-        size_t   left = 1024 * 1024 - text.len;
+        hfsb_str more =
+            hfsb_str_slice(hfsb_buf_str(&text), text.len - 1024, text.len);
+        size_t left = 1024 * 1024 - text.len;
         T_CHECK(hfsb_buf_append(&text, hfsb_str_slice(more, 0, left)) ==
                 HFSB_OK);
     }
@@ -315,8 +321,7 @@ static void the_callers_checks_replace_the_built_in_ones(void) {
     CHECK(checker, "d/a.py", "SFTConfig", "one d/a.py\nSFTConfig\n");
     CHECK(checker, "d/a.d.py", "y\n", "two d/a.d.py\ny\n");
     CHECK(checker, "d/a.json", "[", "");
-    CHECK(checker, "a.sh", "#!/bin/sh\nfi\n",
-          "one a.sh\n#!/bin/sh\nfi\n");
+    CHECK(checker, "a.sh", "#!/bin/sh\nfi\n", "one a.sh\n#!/bin/sh\nfi\n");
     CHECK(checker, "d/a.py", "", ""); /* it failed */
     CHECK(checker, "d/a.xy", "y", "");
     CHECK(checker, "tsconfig.jso", "y", "");
@@ -337,7 +342,8 @@ static void warnings_that_do_not_fit_are_left_out(void) {
     hfsbi_checker *checker = open_with(empty_env, 0);
     hfsb_buf       got = HFSB_INIT;
     got.max = sizeof NO_PUSH + sizeof NO_ID - 3;
-    hfsbi_checker_run(checker, HFSB_LIT("a.py"), HFSB_LIT("SFTConfig"), &got);
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.py"), HFSB_LIT("SFTConfig"),
+                      &got);
     T_STR(got, NO_PUSH);
     hfsb_buf_free(&got);
     hfsbi_checker_close(checker);
@@ -365,10 +371,10 @@ static void run_short_of_memory(hfsbi_checker *checker, const t_heap *heap,
     int      i;
     got.alloc = alloc;
     for (i = 0; i < 2; i++) {
-        bool spent = !heap->fail_at ||
-                     (!heap->forever && heap->calls >= heap->fail_at);
+        bool spent =
+            !heap->fail_at || (!heap->forever && heap->calls >= heap->fail_at);
         hfsb_buf_truncate(&got, 0);
-        hfsbi_checker_run(checker, hfsb_cstr(path), text, &got);
+        hfsbi_checker_run(checker, NULL, hfsb_cstr(path), text, &got);
         T_CHECK(is_part_of(hfsb_buf_str(&got), want));
         if (spent) T_CHECK(hfsb_str_equal(hfsb_buf_str(&got), want));
     }
@@ -390,11 +396,10 @@ static void check_short_of_memory(hfsb_alloc alloc, const t_heap *heap) {
     run_short_of_memory(checker, heap, alloc, "a.json", HFSB_LIT("[}"),
                         HFSB_LIT("JSON error at line 1, column 2: expected a "
                                  "value, found '}'\n"));
-    run_short_of_memory(checker, heap, alloc, "a.py",
-                        HFSB_LIT("#!/bin/bash\nSFTConfig"),
-                        HFSB_LIT("Invalid kwarg: a\nInvalid kwarg: b\n" NO_PUSH
-                                     NO_ID
-                                 "Shell syntax error at line 3: x\n"));
+    run_short_of_memory(
+        checker, heap, alloc, "a.py", HFSB_LIT("#!/bin/bash\nSFTConfig"),
+        HFSB_LIT("Invalid kwarg: a\nInvalid kwarg: b\n" NO_PUSH NO_ID
+                 "Shell syntax error at line 3: x\n"));
     hfsbi_checker_close(checker);
 }
 
@@ -423,7 +428,8 @@ static void *work(void *user) {
         /* more contents than are remembered would make it slow */
         (void)snprintf(text, sizeof text, "n%d", i % 20);
         (void)snprintf(want, sizeof want, "Invalid kwarg: n%d\n", i % 20);
-        hfsbi_checker_run(w->checker, HFSB_LIT("a.py"), hfsb_cstr(text), &got);
+        hfsbi_checker_run(w->checker, NULL, HFSB_LIT("a.py"), hfsb_cstr(text),
+                          &got);
         if (!hfsb_str_equal(hfsb_buf_str(&got), hfsb_cstr(want)))
             w->failed = true;
         hfsb_buf_free(&got);
@@ -455,9 +461,10 @@ static void threads_share_a_checker(void) {
 static void *work_slowly(void *user) {
     worker  *w = (worker *)user;
     hfsb_buf got = HFSB_INIT;
-    hfsbi_checker_run(w->checker, HFSB_LIT("a.py"), HFSB_LIT("slow"), &got);
-    w->failed = !hfsb_str_equal(hfsb_buf_str(&got),
-                                HFSB_LIT("Invalid kwarg: slow\n"));
+    hfsbi_checker_run(w->checker, NULL, HFSB_LIT("a.py"), HFSB_LIT("slow"),
+                      &got);
+    w->failed =
+        !hfsb_str_equal(hfsb_buf_str(&got), HFSB_LIT("Invalid kwarg: slow\n"));
     hfsb_buf_free(&got);
     return NULL;
 }
@@ -492,6 +499,29 @@ static void a_program_that_runs_holds_up_no_other_thread(void) {
     hfsbi_checker_close(checker);
 }
 
+static bool at_once(void *user) {
+    return ++*(int *)user >= 2;
+}
+
+/* A program that takes long is killed, and its children with it. */
+static void a_check_can_be_cancelled(void) {
+    hfsbi_checker *checker = open_with(fake_env, 8000);
+    hfsb_call_opts how = HFSB_INIT;
+    hfsb_buf       got = HFSB_INIT;
+    long long      began = hfsb_clock_ms();
+    int            asked = 0;
+    how.cancelled = at_once;
+    how.user = &asked;
+    put_program("python3", "#!/bin/sh\ntrap '' TERM\nwhile :; do :; done\n");
+    hfsbi_checker_run(checker, &how, HFSB_LIT("a.py"), HFSB_LIT("x = 1\n"),
+                      &got);
+    T_CHECK(asked >= 2 && got.len == 0);
+    T_CHECK(hfsb_clock_ms() - began < 4000);
+    drop_program("python3");
+    hfsb_buf_free(&got);
+    hfsbi_checker_close(checker);
+}
+
 int main(void) {
     make_home();
     T_RUN(json_faults_are_told);
@@ -507,6 +537,7 @@ int main(void) {
     T_RUN(every_allocation_may_fail);
     T_RUN(threads_share_a_checker);
     T_RUN(a_program_that_runs_holds_up_no_other_thread);
+    T_RUN(a_check_can_be_cancelled);
     remove_tree(home);
     return T_END();
 }

@@ -19,8 +19,9 @@ static void python_syntax_errors_are_told(void) {
         {__LINE__, "for x in y:\n    pass\nbreak\n",
          "Python syntax error at line 3: 'break' outside loop\n"},
         /* nothing else is told then */
-        {__LINE__, "from textwrap import dedent\ndedent(a=1)\n"
-                   "x = TrainingArguments()\nreturn\n",
+        {__LINE__,
+         "from textwrap import dedent\ndedent(a=1)\n"
+         "x = TrainingArguments()\nreturn\n",
          "Python syntax error at line 4: 'return' outside function\n"},
         /* encodings */
         {__LINE__, "\xEF\xBB\xBFx = '\xC3\xA9'\n", ""},
@@ -51,11 +52,13 @@ static void deep_nesting_is_survived(void) {
     checker = open_with(NULL, 0);
     t_repeat(&text, "-", 100000);
     T_CHECK(hfsb_buf_append(&text, HFSB_LIT("1\n")) == HFSB_OK);
-    hfsbi_checker_run(checker, HFSB_LIT("a.py"), hfsb_buf_str(&text), &got);
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.py"), hfsb_buf_str(&text),
+                      &got);
     T_STR(got, "");
     hfsb_buf_truncate(&text, 0);
     t_repeat(&text, "(", 3000);
-    hfsbi_checker_run(checker, HFSB_LIT("a.py"), hfsb_buf_str(&text), &got);
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.py"), hfsb_buf_str(&text),
+                      &got);
     T_CHECK(got.len == 0 || hfsb_str_starts(hfsb_buf_str(&got),
                                             HFSB_LIT("Python syntax error at "
                                                      "line 1: ")));
@@ -101,20 +104,24 @@ static const text_case keyword_cases[] = {
     /* imported anywhere, the last in the tree's order of levels wins */
     {__LINE__, "def f():\n    from textwrap import dedent\n\ndedent(a=1)\n",
      NOT_TAKEN("dedent(a=...)", "4", "textwrap.dedent")},
-    {__LINE__, "from textwrap import dedent as g\n"
-               "from colorsys import rgb_to_hls as g\ng(text=1, r=2)\n",
+    {__LINE__,
+     "from textwrap import dedent as g\n"
+     "from colorsys import rgb_to_hls as g\ng(text=1, r=2)\n",
      NOT_TAKEN("g(text=...)", "3", "colorsys.rgb_to_hls")},
-    {__LINE__, "from textwrap import dedent\n"
-               "if x:\n    from .own import dedent\ndedent(a=1)\n",
+    {__LINE__,
+     "from textwrap import dedent\n"
+     "if x:\n    from .own import dedent\ndedent(a=1)\n",
      ""},
     /* level by level, and training last */
-    {__LINE__, "from textwrap import dedent\n"
-               "def f():\n    return dedent(a=1)\n"
-               "dedent(b=dedent(c=1))\nx = SFTConfig(hub_model_id='')\n",
+    {__LINE__,
+     "from textwrap import dedent\n"
+     "def f():\n    return dedent(a=1)\n"
+     "dedent(b=dedent(c=1))\nx = SFTConfig(hub_model_id='')\n",
      NOT_TAKEN("dedent(b=...)", "4", "textwrap.dedent")
          NOT_TAKEN("dedent(a=...)", "3", "textwrap.dedent")
-             NOT_TAKEN("dedent(c=...)", "4", "textwrap.dedent")
-     "Training script warning: no 'push_to_hub' found\n"},
+             NOT_TAKEN("dedent(c=...)", "4",
+                       "textwrap.dedent") "Training script warning: no "
+                                          "'push_to_hub' found\n"},
     {__LINE__, "from textwrap import dedent\ndedent(\xC3\xA9=1)\n",
      NOT_TAKEN("dedent(\xC3\xA9=...)", "2", "textwrap.dedent")}};
 
@@ -174,28 +181,33 @@ static void put_wrapper(void) {
 
 static void modules_cannot_disturb_the_check(void) {
 #define AFTER NOT_TAKEN("dedent(b=...)", "4", "textwrap.dedent")
-    static const text_case cases[] = { /* a module that has f; what is told */
+    static const text_case cases[] = {
+        /* a module that has f; what is told */
         {__LINE__, "def f(x): pass\n",
          NOT_TAKEN("f(a=...)", "3", "hostile.f") AFTER},
-        {__LINE__, "import os, sys\n"
-                   "print('Invalid kwarg: printed')\nsys.stdout.flush()\n"
-                   "os.write(1, b'Invalid kwarg: written\\n')\n"
-                   "os.system('echo Invalid kwarg: said')\n"
-                   "def f(x): pass\n",
+        {__LINE__,
+         "import os, sys\n"
+         "print('Invalid kwarg: printed')\nsys.stdout.flush()\n"
+         "os.write(1, b'Invalid kwarg: written\\n')\n"
+         "os.system('echo Invalid kwarg: said')\n"
+         "def f(x): pass\n",
          NOT_TAKEN("f(a=...)", "3", "hostile.f") AFTER},
         {__LINE__, "raise SystemExit(3)\n", AFTER},
         {__LINE__, "raise KeyboardInterrupt\n", AFTER},
         {__LINE__, "raise ImportError\n", AFTER},
         {__LINE__, "def f(:\n", AFTER},
-        {__LINE__, "class S:\n  @property\n  def __signature__(self):\n"
-                   "    raise MemoryError\n"
-                   "  def __call__(self): pass\nf = S()\n",
+        {__LINE__,
+         "class S:\n  @property\n  def __signature__(self):\n"
+         "    raise MemoryError\n"
+         "  def __call__(self): pass\nf = S()\n",
          AFTER},
-        {__LINE__, "import sys\nsys.stdin.read()\nsys.stdin.close()\n"
-                   "sys.stdout.close()\nsys.stderr.close()\n",
+        {__LINE__,
+         "import sys\nsys.stdin.read()\nsys.stdin.close()\n"
+         "sys.stdout.close()\nsys.stderr.close()\n",
          AFTER},
-        {__LINE__, "import threading, time\n"
-                   "threading.Thread(target=time.sleep, args=(60,)).start()\n",
+        {__LINE__,
+         "import threading, time\n"
+         "threading.Thread(target=time.sleep, args=(60,)).start()\n",
          AFTER},
         {__LINE__, "import atexit, time\natexit.register(time.sleep, 60)\n",
          AFTER},
@@ -203,8 +215,9 @@ static void modules_cannot_disturb_the_check(void) {
          NOT_TAKEN("f(a=...)", "3", "hostile.f") AFTER},
         {__LINE__, "import os\nos.write = os.getpid = os._exit = None\n",
          AFTER},
-        {__LINE__, "import sys\nsys.path.insert(0, '')\n"
-                   "sys.setrecursionlimit(10000)\n",
+        {__LINE__,
+         "import sys\nsys.path.insert(0, '')\n"
+         "sys.setrecursionlimit(10000)\n",
          AFTER},
         {__LINE__, "import os\nos._exit(0)\n", ""},
         {__LINE__, "import os\nos.closerange(0, 100)\n", ""},
@@ -257,12 +270,13 @@ static void only_modules_of_calls_with_keywords_are_imported(void) {
     if (!have("python3")) return;
     put_wrapper();
     checker = open_with(fake_env, 0);
-    T_CHECK(hfsb_buf_printf(&module,
-                            "open('%s/mark', 'w')\ndef f(x): pass\n",
+    T_CHECK(hfsb_buf_printf(&module, "open('%s/mark', 'w')\ndef f(x): pass\n",
                             home) == HFSB_OK);
     put_file("lib/marker.py", hfsb_buf_str(&module), 0644);
-    CHECK(checker, "a.py", "import marker\nfrom marker import f, g\nf(1)\n"
-                           "def f(a=1): pass\nf(*x)\nf(1, **x)\n", "");
+    CHECK(checker, "a.py",
+          "import marker\nfrom marker import f, g\nf(1)\n"
+          "def f(a=1): pass\nf(*x)\nf(1, **x)\n",
+          "");
     T_CHECK(!exists("mark"));
     CHECK(checker, "a.py", "from marker import f\nf(a=1)\n",
           NOT_TAKEN("f(a=...)", "2", "marker.f"));
@@ -281,8 +295,7 @@ static void nothing_is_imported_from_the_work_directory(void) {
     if (!have("python3")) return;
     T_CHECK(getcwd(old, sizeof old) != NULL);
     T_CHECK(chdir(in_home(path, "work")) == 0);
-    T_CHECK(hfsb_buf_printf(&module,
-                            "open('%s/evil', 'w')\ndef f(x): pass\n",
+    T_CHECK(hfsb_buf_printf(&module, "open('%s/evil', 'w')\ndef f(x): pass\n",
                             home) == HFSB_OK);
     put_file("work/evil.py", hfsb_buf_str(&module), 0644);
     put_file("work/inspect.py", hfsb_buf_str(&module), 0644);
@@ -333,7 +346,8 @@ static void a_python3_that_hangs_is_ended(void) {
 }
 
 static void what_a_python3_prints_is_not_trusted(void) {
-    static const text_case cases[] = { /* for printf; what is told */
+    static const text_case cases[] = {
+        /* for printf; what is told */
         {__LINE__, "", ""},
         {__LINE__, "hello\\nPython syntax\\n\\n.\\n", ""},
         {__LINE__, "Invalid kwarg: no end of the line", ""},
@@ -354,8 +368,7 @@ static void what_a_python3_prints_is_not_trusted(void) {
                                 cases[i].text) == HFSB_OK);
         put_program("python3", script.ptr);
         checker = open_with(fake_env, 0);
-        check_at(cases[i].line, checker, "a.py", HFSB_LIT("x"),
-                 cases[i].want);
+        check_at(cases[i].line, checker, "a.py", HFSB_LIT("x"), cases[i].want);
         hfsbi_checker_close(checker);
     }
     drop_program("python3");
@@ -368,7 +381,7 @@ static void a_flood_of_output_is_bounded(void) {
     hfsb_str       all, line;
     long long      start = hfsb_clock_ms();
     put_program("python3", "#!/bin/sh\nexec yes Invalid kwarg: x\n");
-    hfsbi_checker_run(checker, HFSB_LIT("a.py"), HFSB_LIT("x"), &got);
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.py"), HFSB_LIT("x"), &got);
     T_CHECK(got.len > 60 * 1024 && got.len <= 64 * 1024);
     for (all = hfsb_buf_str(&got); hfsb_text_line(&all, &line, NULL);)
         if (!hfsb_str_equal(line, HFSB_LIT("Invalid kwarg: x"))) break;
@@ -376,11 +389,11 @@ static void a_flood_of_output_is_bounded(void) {
     /* one line without end; and a line far too long */
     put_program("python3", "#!/bin/sh\nexec tr '\\0' x < /dev/zero\n");
     hfsb_buf_truncate(&got, 0);
-    hfsbi_checker_run(checker, HFSB_LIT("a.py"), HFSB_LIT("x"), &got);
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.py"), HFSB_LIT("x"), &got);
     T_STR(got, "");
     put_program("python3", "#!/bin/sh\nprintf 'Invalid kwarg: '\n"
                            "head -c 20000 /dev/zero | tr '\\0' x\necho\n");
-    hfsbi_checker_run(checker, HFSB_LIT("a.py"), HFSB_LIT("x"), &got);
+    hfsbi_checker_run(checker, NULL, HFSB_LIT("a.py"), HFSB_LIT("x"), &got);
     T_CHECK(hfsb_buf_append(&text, HFSB_LIT("Invalid kwarg: ")) == HFSB_OK);
     t_repeat(&text, "x", 385);
     T_CHECK(hfsb_buf_append(&text, HFSB_LIT("...\n")) == HFSB_OK);

@@ -39,7 +39,8 @@ static void arguments_that_are_wrong_are_results(void) {
 static void each_kind_of_tool_gives_its_result(void) {
     tm_client c;
     tt_put("a.txt", HFSB_LIT("alpha\n"));
-    tt_put("dot.png", HFSB_LIT("\x89PNG\r\n\x1a\n\0\0\0\rIHDR"));
+    tt_put("dot.png", HFSB_LIT("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01"
+                               "\x08\x02\0\0\0more"));
     tm_start(&c, NULL);
     tm_call(&c, "1", "bash", "{\"command\":\"echo out; exit 3\"}");
     T_CHECK(tm_wait(&c, "1") && tm_failed(&c));
@@ -134,17 +135,17 @@ static void cancelling_kills_the_tree_and_answers_nothing(void) {
     tm_watch(&c, "7", "bash",
              "{\"command\":\"sleep 61 & echo $! > child.pid; echo $$ > "
              "shell.pid; wait; touch went.on\"}");
-    T_CHECK(tm_file("child.pid", true) && tm_file("shell.pid", true));
+    T_CHECK(tm_pid("child.pid") && tm_pid("shell.pid"));
     tm_cancel(&c, "\"7\""); /* not that one, */
     tm_cancel(&c, "8");     /* nor that */
     tm_cancel(&c, "null");
     tm_ping(&c, "1");
     T_CHECK(tm_wait(&c, "1"));
     tt_sleep_ms(60);
-    T_CHECK(tt_alive(tm_pid_in("child.pid")));
+    T_CHECK(tt_alive(tm_pid("child.pid")));
     tm_cancel(&c, "7");
-    T_CHECK(tm_gone(tm_pid_in("child.pid"), 3000));
-    T_CHECK(tm_gone(tm_pid_in("shell.pid"), 3000));
+    T_CHECK(tm_gone(tm_pid("child.pid"), 3000));
+    T_CHECK(tm_gone(tm_pid("shell.pid"), 3000));
     tm_ping(&c, "2");
     T_CHECK(tm_wait(&c, "2"));
     hfsb_buf_truncate(&c.got, 0);
@@ -161,12 +162,11 @@ static void cancelling_a_wait_leaves_the_job(void) {
             "{\"command\":\"echo $$ > bg.pid; sleep 62\",\"background\":"
             "true,\"id\":\"bg\"}");
     T_CHECK(tm_wait(&c, "1") && tm_says(&c, "bg"));
-    T_CHECK(tm_file("bg.pid", true));
     tm_call(&c, "2", "bash_output", "{\"id\":\"bg\",\"wait_ms\":60000}");
     tm_cancel(&c, "2");
     tm_call(&c, "3", "bash_output", "{\"id\":\"bg\"}");
     T_CHECK(tm_wait(&c, "3") && !tm_failed(&c));
-    T_CHECK(tt_alive(tm_pid_in("bg.pid")));
+    T_CHECK(tt_alive(tm_pid("bg.pid")));
     tm_call(&c, "4", "kill", "{\"id\":\"bg\"}");
     T_CHECK(tm_wait(&c, "4") && tm_says(&c, "Killed 1 process(es)"));
     T_CHECK(tm_count(&c, "\"id\":2,") == 0);
@@ -362,6 +362,64 @@ static void the_root_is_kept_and_named(void) {
     tm_end(&c);
 }
 
+/* ---- long work in threads ---- */
+
+/* Begins as text, and takes minutes to be read. */
+static void put_huge(const char *path) {
+    hfsb_buf text = HFSB_INIT;
+    int      i;
+    for (i = 0; i < 4000; i++)
+        if (hfsb_buf_append(&text, HFSB_LIT("some words\n")) != HFSB_OK)
+            abort();
+    tt_put(path, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    if (truncate(path, (off_t)1 << 38)) abort();
+}
+
+/* There are eight threads: one that went on would be missed. */
+static void what_is_cancelled_in_a_thread_ends(void) {
+    tm_client c;
+    char      id[8];
+    int       i, round;
+    put_huge("huge.txt");
+    tt_put("small.txt", HFSB_LIT("small\n"));
+    tm_start(&c, NULL);
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < 8; i++) {
+            snprintf(id, sizeof id, "%d", i);
+            tm_call(&c, id, round ? "read" : "grep",
+                    round ? "{\"path\":\"huge.txt\",\"offset\":-5}"
+                          : "{\"path\":\"huge.txt\",\"pattern\":\"none\"}");
+        }
+        tm_listen(&c, 100);
+        for (i = 0; i < 8; i++) {
+            snprintf(id, sizeof id, "%d", i);
+            tm_cancel(&c, id);
+        }
+        tm_call(&c, round ? "21" : "20", "read", "{\"path\":\"small.txt\"}");
+        T_CHECK(tm_wait(&c, round ? "21" : "20") && tm_says(&c, "small"));
+    }
+    T_CHECK(tm_count(&c, "huge") == 0); /* nor were they answered */
+    tm_end(&c);
+}
+
+static void patience_ends_a_search(void) {
+    tm_client     c;
+    hfsb_mcp_opts o = HFSB_INIT;
+    long long     began = hfsb_clock_ms();
+    o.answer_ms = 200;
+    tm_start(&c, &o);
+    tm_call(&c, "1", "grep",
+            "{\"path\":\"huge.txt\",\"pattern\":\"some\",\"limit\":1}");
+    T_CHECK(tm_wait(&c, "1") && !tm_failed(&c));
+    T_CHECK(tm_says(&c, "1:some words") && tm_says(&c, "stopped early"));
+    T_CHECK(hfsb_clock_ms() - began < 10000);
+    began = hfsb_clock_ms();
+    tm_end(&c);
+    T_CHECK(hfsb_clock_ms() - began < 5000);
+    unlink("huge.txt");
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(arguments_that_are_wrong_are_results);
@@ -375,5 +433,7 @@ int main(void) {
     TT_RUN(a_long_command_becomes_a_job);
     TT_RUN(only_what_was_chosen_is_offered);
     TT_RUN(the_root_is_kept_and_named);
+    TT_RUN(what_is_cancelled_in_a_thread_ends);
+    TT_RUN(patience_ends_a_search);
     return TT_END();
 }

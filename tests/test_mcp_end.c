@@ -61,9 +61,8 @@ static void nothing_is_left_running(void) {
     for (i = 0; i < TT_COUNT(kinds); i++) {
         tm_start(&c, &o);
         say_pid(&c, "1", kinds[i].command, kinds[i].more);
-        T_CHECK(tm_file("pid", true));
+        pid = tm_pid("pid");
         if (!kinds[i].waits) T_CHECK(tm_wait(&c, "1"));
-        while ((pid = tm_pid_in("pid")) == 0) tt_sleep_ms(5);
         T_CHECK(tt_alive(pid));
         tm_shut(&c.to);
         took = tm_join(&c);
@@ -82,8 +81,7 @@ static void a_stop_ends_it_too(void) {
     long      pid;
     tm_start(&c, NULL);
     say_pid(&c, "1", "echo $$ > pid; exec sleep 68", "");
-    T_CHECK(tm_file("pid", true));
-    while ((pid = tm_pid_in("pid")) == 0) tt_sleep_ms(5);
+    pid = tm_pid("pid");
     hfsb_server_stop(c.server);
     T_CHECK(tm_join(&c) < AT_MOST_MS);
     T_CHECK(!tt_alive(pid));
@@ -117,8 +115,7 @@ static void a_client_that_reads_no_more_is_gone(void) {
     long      pid;
     tm_start(&c, NULL);
     say_pid(&c, "1", "echo $$ > pid; exec sleep 70", "");
-    T_CHECK(tm_file("pid", true));
-    while ((pid = tm_pid_in("pid")) == 0) tt_sleep_ms(5);
+    pid = tm_pid("pid");
     tm_shut(&c.from);
     T_CHECK(tm_join(&c) < AT_MOST_MS);
     T_CHECK(!tt_alive(pid));

@@ -147,6 +147,32 @@ static void a_notification_cancels_in_its_session_only(void) {
     ts_end(&s, false);
 }
 
+/* All begin with the same ids, and share what has no id of a session. */
+static void nobody_cancels_what_another_client_began(void) {
+    static const char cancel[] =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+        "\"params\":{\"requestId\":1}}";
+    ts_server s;
+    ts_conn   old, now;
+    ts_reply  r = HFSB_INIT;
+    mh_start(&s);
+    old = mh_begin(&s, BOTH, CALL(1, "nap", "{\"ms\":400}"));
+    now = mh_begin(&s, BOTH CALLS("nap"), CALL_NOW(1, "nap", "{\"ms\":400}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 2));
+    mh_post(&s, &r, BOTH, cancel);
+    TS_IS(&r, 202, NULL);
+    mh_post(&s, &r, BOTH "MCP-Protocol-Version: 2026-07-28\r\n", cancel);
+    T_CHECK(ts_read(&old, &r, false));
+    TS_IS(&r, 200, "rested");
+    T_CHECK(ts_read(&now, &r, false));
+    TS_IS(&r, 200, "rested");
+    T_CHECK(mh_now(&mh_seen.cancelled) == 0);
+    ts_hang_up(&old);
+    ts_hang_up(&now);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* ---- many ---- */
 
 static void ten_at_once(void) {
@@ -196,6 +222,7 @@ int main(void) {
     TT_RUN(closing_cancels_since_2026);
     TT_RUN(closing_changes_nothing_before_2026);
     TT_RUN(a_notification_cancels_in_its_session_only);
+    TT_RUN(nobody_cancels_what_another_client_began);
     TT_RUN(ten_at_once);
     TT_RUN(a_server_that_stops_ends_its_calls);
     return TT_END();

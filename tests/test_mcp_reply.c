@@ -237,8 +237,9 @@ static void tools_are_chosen(void) {
         {"write, read ,bash", false, "[" BASH "," READ "," WRITE "]"},
         {"read,read,", false, "[" READ "]"},
         {"exists", false, "[" EXISTS "]"},
-        {"exists,read,bash", true, "[" READ "," EXISTS "]"},
-        {"bash_output", true, "[]"},
+        {"exists,read", true, "[" READ "," EXISTS "]"},
+        {"exists,read,bash", true, NULL},
+        {"bash_output", true, NULL},
         {"raed", false, NULL},
         {"read,Bash", false, NULL},
         {"read bash", false, NULL},
@@ -255,7 +256,9 @@ static void tools_are_chosen(void) {
         T_CHECK(st == (rows[i].list ? HFSB_OK : HFSB_ARG));
         T_CHECK(hfsb_str_equal(hfsb_buf_str(&list), hfsb_cstr(rows[i].list)));
         T_CHECK((err.msg[0] != 0) == !rows[i].list);
-        if (!rows[i].list)
+        if (!rows[i].list && rows[i].read_only)
+            T_CHECK(strstr(err.msg, "is not one of those that only read"));
+        else if (!rows[i].list)
             T_CHECK(strstr(err.msg,
                            "There are: bash, bash_output, read, write, "
                            "exists.") != NULL);

@@ -287,6 +287,65 @@ static void nothing_more_is_read_while_much_waits(void) {
     tm_end(&c);
 }
 
+/* Nor would its end be, for ever. */
+static void the_end_is_seen_while_nobody_reads(void) {
+    tm_client c;
+    hfsb_buf  text = HFSB_INIT;
+    int       i, way;
+    for (i = 0; i < 20000; i++)
+        if (hfsb_buf_printf(&text, "%d a line of a file\n", i) != HFSB_OK)
+            abort();
+    tt_put("long.txt", hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    for (way = 0; way < 2; way++) {
+        int pair[2];
+        tm_open(&c, NULL);
+        tm_pipes(&c);
+        if (way && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+            abort();
+        if (way) { /* one that is closed in one way only */
+            tm_shut(&c.to);
+            tm_shut(&c.theirs[0]);
+            c.to = pair[0];
+            c.theirs[0] = pair[1];
+        }
+        tm_run_fds(&c, c.theirs[0], c.theirs[1]);
+        for (i = 0; i < 30; i++)
+            tm_call(&c, "1", "read", "{\"path\":\"long.txt\",\"limit\":0}");
+        while (writable(c.to, 0) && i < 2000) { /* that it stops reading */
+            tm_call(&c, "2", "read", "{\"path\":\"long.txt\",\"limit\":0}");
+            i++;
+            usleep(1000);
+        }
+        if (way) shutdown(c.to, SHUT_WR);
+        else tm_shut(&c.to);
+        alarm(30); /* it would take for ever */
+        T_CHECK(tm_join(&c) < 5000);
+        alarm(0);
+        tm_end(&c);
+    }
+}
+
+/* What somebody reads slowly comes to its end. */
+static void a_slow_reader_gets_all(void) {
+    tm_client c;
+    char      id[8];
+    int       i, n;
+    tm_start(&c, NULL);
+    for (i = 0; i < 30; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        tm_call(&c, id, "read", "{\"path\":\"long.txt\",\"limit\":300}");
+    }
+    tm_shut(&c.to);
+    for (n = 0; n < 3; n++) { /* longer than calls have */
+        usleep(200000);
+        (void)tm_more(&c, 100);
+    }
+    while (tm_more(&c, 1000)) continue;
+    T_CHECK(tm_count(&c, "\"result\"") == 30);
+    tm_end(&c);
+}
+
 /* ---- memory ---- */
 
 static void say(void *user, hfsb_mcp_call *call,
@@ -378,6 +437,8 @@ int main(void) {
     TT_RUN(one_socket_is_both);
     TT_RUN(descriptors_are_left_as_they_are);
     TT_RUN(nothing_more_is_read_while_much_waits);
+    TT_RUN(the_end_is_seen_while_nobody_reads);
+    TT_RUN(a_slow_reader_gets_all);
     TT_RUN(each_allocation_may_fail);
     return TT_END();
 }

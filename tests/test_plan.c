@@ -52,6 +52,24 @@ static void a_call_replaces_the_plan_or_leaves_it(void) {
     hfsbi_plan_free(&plan);
 }
 
+static void an_id_may_come_as_a_number(void) {
+    hfsbi_plan plan = HFSB_INIT;
+    tt_reply   r = HFSB_INIT;
+    plan.doc.alloc = tt_alloc();
+    T_CHECK(call(&plan,
+                 "{\"todos\":[{\"id\":-7,\"content\":\"a\","
+                 "\"status\":\"pending\"}]}",
+                 true, &r) == HFSB_OK);
+    T_CHECK(plan_is(&plan, "[{\"id\":\"-7\",\"content\":\"a\","
+                           "\"status\":\"pending\"}]"));
+    T_CHECK(call(&plan,
+                 "{\"todos\":[{\"id\":true,\"content\":\"a\","
+                 "\"status\":\"pending\"}]}",
+                 true, &r) == HFSB_ARG);
+    tt_drop(&r);
+    hfsbi_plan_free(&plan);
+}
+
 static void todos_may_come_as_a_string(void) {
     hfsbi_plan plan = HFSB_INIT;
     tt_reply   r = HFSB_INIT;
@@ -120,6 +138,7 @@ static void every_lack_of_memory_is_said(void) {
 int main(void) {
     tt_begin();
     TT_RUN(a_call_replaces_the_plan_or_leaves_it);
+    TT_RUN(an_id_may_come_as_a_number);
     TT_RUN(todos_may_come_as_a_string);
     TT_RUN(it_reminds_twice_in_a_row);
     TT_RUN(its_hints_say_that_it_changes_nothing);

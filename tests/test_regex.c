@@ -51,7 +51,7 @@ static const find_case finds[] = {
     {"", "(ab){2}", "ababab", 0, 0, 4},
     {"", "a{,2}b", "aaab", 0, 1, 4},
     {"", ".", "\xc3\xa9x", 0, 0, 2},
-    {"", ".", "\xffx", 0, 1, 2},     /* no character at all */
+    {"", ".", "\xffx", 0, 1, 2}, /* no character at all */
     {"", "[^a]", "\xffx", 0, 1, 2},
     {"", "\\W", "\xff", 0, NO, 0},
     {"", "..", "\xe2\x82\xac\xf0\x9f\x98\x80", 0, 0, 7},
@@ -69,7 +69,7 @@ static const find_case finds[] = {
     {"", "\\bb", "ab b", 0, 3, 4},
     {"", "\\Bb", "b ab", 0, 3, 4},
     {"", "\\<a\\>", "aa a", 0, 3, 4},
-    {"", "\\bt", "\xc3\xa9t t", 0, 4, 5}, /* a letter before it */
+    {"", "\\bt", "\xc3\xa9t t", 0, 4, 5},   /* a letter before it */
     {"", "\\bt", "\xe2\x80\x94t", 0, 3, 4}, /* a dash before it */
     {"", "\\b", "", 0, NO, 0},
     {"", "\\B", "", 0, 0, 0},
@@ -119,7 +119,7 @@ static void find_gives_the_leftmost_longest_match(void) {
         hfsb_regex      *re = open_with(c->pattern, c->flags);
         hfsb_str         text = t_exact(c->text, strlen(c->text));
         size_t           begin = 0, end = 0;
-        bool ok = hfsb_regex_find(re, text, c->from, &begin, &end);
+        bool             ok = hfsb_regex_find(re, text, c->from, &begin, &end);
         ok = ok ? begin == c->begin && end == c->end : c->begin == NO;
         if (!ok)
             printf("/%s/ on \"%s\" from %zu: %zu to %zu\n", c->pattern,
@@ -128,8 +128,7 @@ static void find_gives_the_leftmost_longest_match(void) {
         /* a line that is the whole text says the same */
         if (c->from == 0 && text.len && !memchr(text.ptr, '\n', text.len)) {
             ok = hfsb_regex_line(re, text, 0, &begin, &end);
-            if (ok != (c->begin != NO))
-                printf("/%s/ as line\n", c->pattern);
+            if (ok != (c->begin != NO)) printf("/%s/ as line\n", c->pattern);
             T_CHECK(ok == (c->begin != NO));
             T_CHECK(!ok || (begin == 0 && end == text.len));
         }
@@ -207,41 +206,40 @@ typedef struct refusal {
     const char *part; /* of the message */
 } refusal;
 
-static const refusal refusals[] = {
-    {"a(b", 1, "\\("},
-    {"(a|(b)", 0, "not closed"},
-    {"a[b", 1, "\\["},
-    {"a[", 1, "not closed"},
-    {"[]", 0, "not closed"},
-    {"[[:alpha:]", 0, "not closed"},
-    {"[[:alpha", 1, "not closed"},
-    {"[[:foo:]]", 1, "[:alpha:]"},
-    {"x[:alpha:]", 1, "[[:alpha:]]"},
-    {"[b-a]", 1, "range"},
-    {"[a-c-e]", 4, "range"},
-    {"[[:digit:]-a]", 1, "range"},
-    {"[\\w-z]", 1, "range"},
-    {"[[.ab.]]", 1, "one character"},
-    {"[[==]]", 1, "one character"},
-    {"a\\", 1, "backslash"},
-    {"a{2,1}", 1, "{n,m}"},
-    {"(a)\\1", 3, "Back-references"},
-    {"\\k", 0, "Back-references"},
-    {"a(?=b)", 1, "Look-around"},
-    {"(?!b)", 0, "Look-around"},
-    {"(?<=b)", 0, "Look-around"},
-    {"(?<!b)", 0, "Look-around"},
-    {"(?P<n>b)", 0, "(...)"},
-    {"(?<n>b)", 0, "(...)"},
-    {"a(?i)b", 1, "ignore case"},
-    {"(?>b)", 0, "plain group"},
-    {"\\p{L}", 0, "[[:alpha:]]"},
-    {"\\x41", 0, "itself"},
-    {"a\\n", 1, "line"},
-    {"\\Qa\\E", 0, "literal"},
-    {"\\q", 0, "leave the backslash out"},
-    {"a\xff", 1, "UTF-8"},
-    {"[\xff]", 1, "UTF-8"}};
+static const refusal refusals[] = {{"a(b", 1, "\\("},
+                                   {"(a|(b)", 0, "not closed"},
+                                   {"a[b", 1, "\\["},
+                                   {"a[", 1, "not closed"},
+                                   {"[]", 0, "not closed"},
+                                   {"[[:alpha:]", 0, "not closed"},
+                                   {"[[:alpha", 1, "not closed"},
+                                   {"[[:foo:]]", 1, "[:alpha:]"},
+                                   {"x[:alpha:]", 1, "[[:alpha:]]"},
+                                   {"[b-a]", 1, "range"},
+                                   {"[a-c-e]", 4, "range"},
+                                   {"[[:digit:]-a]", 1, "range"},
+                                   {"[\\w-z]", 1, "range"},
+                                   {"[[.ab.]]", 1, "one character"},
+                                   {"[[==]]", 1, "one character"},
+                                   {"a\\", 1, "backslash"},
+                                   {"a{2,1}", 1, "{n,m}"},
+                                   {"(a)\\1", 3, "Back-references"},
+                                   {"\\k", 0, "Back-references"},
+                                   {"a(?=b)", 1, "Look-around"},
+                                   {"(?!b)", 0, "Look-around"},
+                                   {"(?<=b)", 0, "Look-around"},
+                                   {"(?<!b)", 0, "Look-around"},
+                                   {"(?P<n>b)", 0, "(...)"},
+                                   {"(?<n>b)", 0, "(...)"},
+                                   {"a(?i)b", 1, "ignore case"},
+                                   {"(?>b)", 0, "plain group"},
+                                   {"\\p{L}", 0, "[[:alpha:]]"},
+                                   {"\\x41", 0, "itself"},
+                                   {"a\\n", 1, "line"},
+                                   {"\\Qa\\E", 0, "literal"},
+                                   {"\\q", 0, "leave the backslash out"},
+                                   {"a\xff", 1, "UTF-8"},
+                                   {"[\xff]", 1, "UTF-8"}};
 
 static void odd_patterns_are_refused_with_advice(void) {
     size_t i;
@@ -254,8 +252,7 @@ static void odd_patterns_are_refused_with_advice(void) {
         T_CHECK(hfsb_regex_open(s, NULL, &re, &err) == HFSB_ARG && !re);
         ok = err.code == HFSB_ARG && err.pos == r->pos &&
              strstr(err.msg, r->part) != NULL;
-        if (!ok)
-            printf("/%s/ at %zu: %s\n", r->pattern, err.pos, err.msg);
+        if (!ok) printf("/%s/ at %zu: %s\n", r->pattern, err.pos, err.msg);
         T_CHECK(ok);
         T_CHECK(hfsb_regex_open(s, NULL, &re, NULL) == HFSB_ARG && !re);
         t_drop(s);
@@ -302,8 +299,7 @@ static void the_ceiling_can_be_set(void) {
     opts.max_states = 12;
     T_CHECK(hfsb_regex_open(HFSB_LIT("a{20}b*"), &opts, &re, NULL) ==
             HFSB_LIMIT);
-    T_CHECK(hfsb_regex_open(HFSB_LIT("a{5}b*"), &opts, &re, NULL) ==
-            HFSB_OK);
+    T_CHECK(hfsb_regex_open(HFSB_LIT("a{5}b*"), &opts, &re, NULL) == HFSB_OK);
     hfsb_regex_close(re);
 }
 
@@ -332,8 +328,7 @@ static void check_table(const char *pattern, size_t max_bytes, hfsb_str text,
     more = hfsb_regex_line(re, text, 0, &begin, &end);
     for (; hfsb_text_line(&rest, &line, NULL); at += line.len + 1) {
         bool hit = more && begin == at;
-        if (hfsbi_nfa_find(&re->runner, line, 0, true, &a, &b) != hit)
-            wrong++;
+        if (hfsbi_nfa_find(&re->runner, line, 0, true, &a, &b) != hit) wrong++;
         if (!hit) continue;
         from = end + 1;
         more = hfsb_regex_line(re, text, from, &begin, &end);
@@ -433,6 +428,31 @@ static void running_out_of_memory_is_told(void) {
     t_each_allocation_fails(search_each_way);
 }
 
+static bool stops(void *user) {
+    return ++*(int *)user >= 3;
+}
+
+static void a_slow_search_can_be_ended(void) {
+    hfsb_regex_opts opts = HFSB_INIT;
+    hfsb_regex     *re;
+    hfsb_buf        text = HFSB_INIT;
+    size_t          begin, end, i;
+    int             asked = 0;
+    for (i = 0; i < 4000000; i++)
+        if (hfsb_buf_append_byte(&text, i * i % 7 < 3 ? 'a' : 'b') != HFSB_OK)
+            abort();
+    opts.cancelled = stops;
+    opts.user = &asked;
+    T_CHECK(hfsb_regex_open(HFSB_LIT("(a|b)*a(a|b){900}[cd]"), &opts, &re,
+                            NULL) == HFSB_OK);
+    T_CHECK(!hfsb_regex_find(re, hfsb_buf_str(&text), 0, &begin, &end));
+    T_CHECK(asked <= 3);
+    T_CHECK(!hfsb_regex_line(re, hfsb_buf_str(&text), 0, &begin, &end));
+    T_CHECK(asked == 3);
+    hfsb_regex_close(re);
+    hfsb_buf_free(&text);
+}
+
 int main(void) {
     T_RUN(find_gives_the_leftmost_longest_match);
     T_RUN(lines_are_found_with_either_ending);
@@ -443,5 +463,6 @@ int main(void) {
     T_RUN(a_common_literal_does_not_lose_lines);
     T_RUN(every_character_is_matched_by_dot_and_one_half);
     T_RUN(running_out_of_memory_is_told);
+    T_RUN(a_slow_search_can_be_ended);
     return T_END();
 }

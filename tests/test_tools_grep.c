@@ -128,8 +128,9 @@ static const struct {
     {"[34]", "1", "f-2-2\nf:3:3\nf:4:4\nf-5-5"},
     {"1", "2", "f:1:1\nf-2-2\nf-3-3"},
     {"9", "2", "f-7-7\nf-8-8\nf:9:9"},
-    {"5", "99", "f-1-1\nf-2-2\nf-3-3\nf-4-4\nf:5:5\nf-6-6\nf-7-7\nf-8-8\n"
-                "f-9-9"},
+    {"5", "99",
+     "f-1-1\nf-2-2\nf-3-3\nf-4-4\nf:5:5\nf-6-6\nf-7-7\nf-8-8\n"
+     "f-9-9"},
 };
 
 static void lines_around_a_match_come_along(void) {
@@ -231,15 +232,15 @@ static void a_long_line_is_cut_around_its_match(void) {
     tt_fill(&text, "\n", 1);
     tt_put("f", hfsb_buf_str(&text));
     tt_call(&r, tools, "grep", "pattern=s", "needle");
-    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
-                            HFSB_LIT("f:1:...aaaa")));
+    T_CHECK(
+        hfsb_str_starts(hfsb_buf_str(&r.res.output), HFSB_LIT("f:1:...aaaa")));
     T_CHECK(tt_says(&r.res.output, "aneedle\xC3\xA9"));
     T_CHECK(tt_says(&r.res.output,
                     "\xC3\xA9... (cut: the line has 10006 characters)"));
     T_CHECK(hfsb_utf8_count(hfsb_buf_str(&r.res.output)) < 470);
     tt_call(&r, tools, "grep", "pattern=s", "^a");
-    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
-                            HFSB_LIT("f:1:aaaa")));
+    T_CHECK(
+        hfsb_str_starts(hfsb_buf_str(&r.res.output), HFSB_LIT("f:1:aaaa")));
     tt_call(&r, tools, "grep", "pattern=s", "\xC3\xA9$");
     T_CHECK(tt_says(&r.res.output, "\xC3\xA9 (cut: the line has"));
     /* 400 characters are whole, whatever their bytes */
@@ -281,8 +282,9 @@ static void a_reply_has_an_end(void) {
     hfsb_buf    text = HFSB_INIT;
     tf_enter("full");
     tools = tt_open(NULL);
-    tt_fill(&text, "a line that is about eighty bytes long and matches what "
-                   "we look for, each time\n",
+    tt_fill(&text,
+            "a line that is about eighty bytes long and matches what "
+            "we look for, each time\n",
             2000);
     tt_put("f", hfsb_buf_str(&text));
     tt_call(&r, tools, "grep", "pattern=s", "line");
@@ -342,9 +344,9 @@ static void ignored_files_are_not_searched(void) {
 static void nothing_outside_the_root_is_read(void) {
     static const char *const paths[] = {"..", "../secret", "out", "file",
                                         "/etc/passwd"};
-    hfsb_tools *tools;
-    tt_reply    r = HFSB_INIT;
-    size_t      i;
+    hfsb_tools              *tools;
+    tt_reply                 r = HFSB_INIT;
+    size_t                   i;
     tf_enter("rooted");
     tf_put("secret/key", "one\n");
     tf_put("root/in/a", "one\n");
@@ -403,8 +405,8 @@ static void each_allocation_fails_cleanly(void) {
 static void write_words(const char *path, unsigned long long *seed) {
     static const char *const words[] = {"alpha", "beta",  "x(1)", "[y]", "a.b",
                                         "Gamma", "delta", "",     "  ",  "7"};
-    hfsb_buf text = HFSB_INIT;
-    int      lines = (int)(t_random(seed) % 60), i, k;
+    hfsb_buf                 text = HFSB_INIT;
+    int                      lines = (int)(t_random(seed) % 60), i, k;
     for (i = 0; i < lines; i++) {
         for (k = (int)(t_random(seed) % 6); k > 0; k--)
             if (hfsb_buf_printf(&text, "%s ", words[t_random(seed) % 10]) !=
@@ -440,8 +442,7 @@ static void grep_finds_what_gnu_grep_finds(void) {
         {"{\"pattern\":\"x(1)\",\"literal\":true}", "grep -rnF 'x(1)' ."},
         {"{\"pattern\":\"^(alpha|beta) .*7 $\"}",
          "grep -rnE '^(alpha|beta) .*7 $' ."},
-        {"{\"pattern\":\"gamma\",\"ignore_case\":true}",
-         "grep -rniE gamma ."},
+        {"{\"pattern\":\"gamma\",\"ignore_case\":true}", "grep -rniE gamma ."},
         {"{\"pattern\":\"^$\"}", "grep -rnE '^$' ."},
         {"{\"pattern\":\"delta.*delta\",\"context\":2}",
          "grep -rnE -C2 'delta.*delta' ."},
@@ -481,6 +482,93 @@ static void grep_finds_what_gnu_grep_finds(void) {
     hfsb_tools_close(tools);
 }
 
+/* ---- what takes too long ---- */
+
+/* Text with a line without end behind it. */
+static void put_huge(const char *path) {
+    hfsb_buf text = HFSB_INIT;
+    int      i;
+    for (i = 0; i < 4000; i++)
+        if (hfsb_buf_append(&text, HFSB_LIT("some words\n")) != HFSB_OK)
+            abort();
+    tt_put(path, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    if (truncate(path, (off_t)1 << 38)) abort();
+}
+
+static void one_file_takes_no_longer_than_a_walk(void) {
+    hfsbi_finder f;
+    hfsbi_hits   lines;
+    hfsb_buf     out = HFSB_INIT;
+    long long    began = hfsb_clock_ms();
+    int          fd;
+    put_huge("huge.txt");
+    memset(&f, 0, sizeof f);
+    memset(&lines, 0, sizeof lines);
+    f.until = began + 100;
+    lines.finder = &f;
+    lines.mode = HFSBI_GREP_COUNT;
+    lines.out = &out;
+    T_CHECK(hfsb_regex_open(HFSB_LIT("some"), NULL, &lines.regex, NULL) ==
+            HFSB_OK);
+    fd = open("huge.txt", O_RDONLY | O_CLOEXEC);
+    T_CHECK(hfsbi_hits_run(&lines, fd, 1ull << 38) == HFSB_OK);
+    T_CHECK(f.late && !f.cancelled && lines.matches == 4000);
+    T_CHECK(hfsb_clock_ms() - began < 5000);
+    close(fd);
+    hfsb_regex_close(lines.regex);
+    hfsb_buf_free(&lines.window);
+    hfsb_buf_free(&out);
+}
+
+static bool third_time(void *user) {
+    return ++*(int *)user >= 3;
+}
+
+static void a_search_can_be_cancelled(void) {
+    static const struct {
+        const char *tool, *json;
+        bool        success;
+    } cases[] = {
+        {"grep", "{\"pattern\":\"none\",\"path\":\"huge.txt\"}", true},
+        {"grep", "{\"pattern\":\"none\"}", true},
+        /* a table of no use, and many states */
+        {"grep",
+         "{\"pattern\":\"[sw](o|m|e| |w|r|d|s){9,900}$\",\"path\":"
+         "\"ab.txt\"}",
+         true},
+        {"read", "{\"path\":\"huge.txt\",\"offset\":-3}", false},
+        {"read", "{\"path\":\"huge.txt\",\"offset\":999999}", false},
+    };
+    hfsb_tools *tools = tt_open(NULL);
+    hfsb_buf    text = HFSB_INIT;
+    size_t      i;
+    for (i = 0; i < 1500000; i++)
+        if (hfsb_buf_append_byte(&text, "some words"[i * i % 10]) != HFSB_OK)
+            abort();
+    tt_put("ab.txt", hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        hfsb_call_opts   opts = HFSB_INIT;
+        hfsb_tool_result r;
+        long long        began = hfsb_clock_ms();
+        int              asked = 0;
+        opts.cancelled = third_time;
+        opts.user = &asked;
+        T_CHECK(hfsb_tools_call_text(tools, hfsb_cstr(cases[i].tool),
+                                     hfsb_cstr(cases[i].json), &opts,
+                                     &r) == HFSB_OK);
+        T_CHECK(r.success == cases[i].success && asked >= 3);
+        T_CHECK(hfsb_str_find(hfsb_buf_str(r.success ? &r.output : &r.error),
+                              r.success ? HFSB_LIT("stopped early")
+                                        : HFSB_LIT("Cancelled")) != HFSB_NPOS);
+        T_CHECK(hfsb_clock_ms() - began < 5000);
+        hfsb_tool_result_free(&r);
+    }
+    unlink("huge.txt");
+    hfsb_tools_close(tools);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(lines_that_match_are_shown);
@@ -495,6 +583,8 @@ int main(void) {
     TT_RUN(ignored_files_are_not_searched);
     TT_RUN(nothing_outside_the_root_is_read);
     TT_RUN(long_output_is_searched_where_it_was_saved);
+    TT_RUN(one_file_takes_no_longer_than_a_walk);
+    TT_RUN(a_search_can_be_cancelled);
     TT_RUN(each_allocation_fails_cleanly);
     TT_RUN(grep_finds_what_gnu_grep_finds);
     return TT_END();

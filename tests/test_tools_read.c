@@ -473,14 +473,27 @@ static const struct {
     const char *output, *mime; /* NULL: it is no picture */
 } image_cases[] = {
     {{PNG_640_480, 33}, "image/png, 640x480, 33 bytes", "image/png"},
-    {{"\x89PNG\r\n\x1A\n", 8}, "image/png, 8 bytes", "image/png"},
+    {{"\x89PNG\r\n\x1A\n\0\0\0\rIHDR", 16}, NULL, NULL}, /* cut short */
+    {{"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\0\0\0\0\0\x08\x02\0\0\0more", 33},
+     NULL, NULL},
     {{"GIF89a\x01\0\x02\0\0\0\0;", 14}, "image/gif, 1x2, 14 bytes",
      "image/gif"},
     {{"GIF87a\0\x0A\x20\x0A\x20\x20\0", 13}, "image/gif, 2560x2592, 13 bytes",
      "image/gif"},
-    {{"\xFF\xD8\xFF\xE0\0\x10JFIF\0", 11}, "image/jpeg, 11 bytes",
-     "image/jpeg"},
-    {{"RIFF\x04\0\0\0WEBPVP8 ", 16}, "image/webp, 16 bytes", "image/webp"},
+    {{"\xFF\xD8\xFF\xE0\0\x04JF\xFF\xFF\xC0\0\x11\x08\x01\0\x02\0", 18},
+     "image/jpeg, 512x256, 18 bytes", "image/jpeg"},
+    {{"\xFF\xD8\xFF\xC4\0\x04JF\xFF\xC2\0\x11\x08\0\x07\0\x09", 17},
+     "image/jpeg, 9x7, 17 bytes", "image/jpeg"},
+    {{"\xFF\xD8\xFF\xE0\0\x01JFIF\0\xFF\xC0\0\x11\x08\x01\0\x02\0", 20}, NULL,
+     NULL},
+    {{"RIFF\x40\0\0\0WEBPVP8 \x20\0\0\0abc\x9D\x01\x2A\x40\x01\xF0\x40", 30},
+     "image/webp, 320x240, 30 bytes", "image/webp"},
+    {{"RIFF\x40\0\0\0WEBPVP8L\x20\0\0\0\x2F\x09\xC0\x01\0\0\0\0\0\0", 30},
+     "image/webp, 10x8, 30 bytes", "image/webp"},
+    {{"RIFF\x40\0\0\0WEBPVP8X\x0A\0\0\0abcd\x0F\0\0\x1F\0\0", 30},
+     "image/webp, 16x32, 30 bytes", "image/webp"},
+    {{"RIFF\x40\0\0\0WEBPVP8 \x20\0\0\0abc\x9D\x01\x2B\x40\x01\xF0\0", 30},
+     NULL, NULL},
     {{"RIFF\x04\0\0\0WAVE", 12}, NULL, NULL},
     {{"GIF89a is a format\n", 19}, "1\tGIF89a is a format", NULL},
     {{"GIF", 3}, "1\tGIF", NULL},
@@ -554,6 +567,15 @@ static void a_picture_that_is_too_large_is_refused_with_advice(void) {
     T_CHECK(tt_says(&r.res.error, "3932161 bytes"));
     T_CHECK(tt_says(&r.res.error, "smaller copy"));
     hfsb_buf_free(&all);
+    /* points that no model takes */
+    tt_put("wide", hfsb_str_make("\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\x1F\x41\0\0\0"
+                                 "\x01\x08\x02\0\0\0more", 33));
+    tt_call(&r, tools, "read", "path=s image=j", "wide", "true");
+    T_CHECK(!r.res.success &&
+            hfsb_str_find(hfsb_buf_str(&r.res.error),
+                          HFSB_LIT("too large to be shown (image/png, 8001x1, "
+                                   "33 bytes; the limit is 8000 a side")) !=
+                HFSB_NPOS);
     tt_drop(&r);
     hfsb_tools_close(tools);
 }

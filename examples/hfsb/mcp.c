@@ -93,6 +93,7 @@ static int serve(const mcp_words *o, hfsb_session *session, keeper *k) {
     release_parent(k, st == HFSB_OK ? DONE : REFUSED);
     /* a disk may not answer, nor the Hub */
     end_within(session ? DELETE_MS : CLOSE_MS);
+    kill_orphans(); /* first: a thread may be too slow for what follows */
     hfsb_server_close(server);
     kill_orphans();
     return st == HFSB_OK ? DONE : REFUSED;

@@ -23,17 +23,6 @@
 
 /* ---- standard input and output ---- */
 
-/* The server makes them non-blocking, which whoever shares them (a shell)
-   would feel after our end. */
-static stdio_pair taken = {-1, -1};
-static int        in_flags = -1, out_flags = -1;
-
-static void restore_flags(void) { /* in a signal handler, too */
-    if (in_flags >= 0) (void)fcntl(taken.in, F_SETFL, in_flags);
-    if (out_flags >= 0) (void)fcntl(taken.out, F_SETFL, out_flags);
-    in_flags = out_flags = -1;
-}
-
 bool take_stdio(stdio_pair *io) {
     int fd;
     do fd = open("/dev/null", O_RDWR); /* 0, 1 and 2 exist from now on */
@@ -47,15 +36,11 @@ bool take_stdio(stdio_pair *io) {
         return false;
     }
     close(fd);
-    taken = *io;
-    in_flags = fcntl(io->in, F_GETFL);
-    out_flags = fcntl(io->out, F_GETFL);
     return true;
 }
 
 void leave_stdio(const stdio_pair *io) {
     struct stat st;
-    restore_flags();
     /* 0 is /dev/null; a number that is free could be taken by another
        descriptor while the server still thinks it has this one */
     (void)dup2(0, io->in);
@@ -80,7 +65,6 @@ static void stop(int number) {
 
 static void too_late(int number) {
     (void)number;
-    restore_flags();
     _exit(DONE);
 }
 

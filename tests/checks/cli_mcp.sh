@@ -332,6 +332,41 @@ for how in EOF TERM HUP ${default:+INT}; do
     left "$how"
 done
 below 'the quickest end: milliseconds' $least 1000
+# ... also while a thread has much to do
+i=0
+while [ $i -lt 2000 ]; do
+    echo 'some words, and more'
+    i=$((i + 1))
+done > huge.txt
+if truncate -s 200G huge.txt 2>/dev/null; then
+    begin
+    say "$(call 1 bash "{\"command\":\"(setsid env -i sh -c 'trap : TERM; sleep 1007.$mark' > /dev/null 2>&1 &)\"}")"
+    answered 1
+    there 1
+    for id in 2 3 4; do
+        say "$(call $id grep '{"pattern":"none","path":"huge.txt"}')"
+    done
+    sleep 0.3
+    finish
+    left 'a search'
+fi
+rm -f huge.txt
+# ... or a file that was written is looked at by a python3 that is slow
+mkdir slow
+cat > slow/python3 << EOF
+#!/bin/sh
+trap '' TERM
+sleep 1008.$mark
+EOF
+chmod +x slow/python3
+path=$PATH PATH=$top/slow:$PATH
+begin
+say "$(call 1 write '{"path":"n.py","content":"import os\n"}')"
+there 1
+same 'a check: it runs' "$(running "100[0-9][.]$mark" | sed 's/^[1-9]$/yes/')" yes
+finish
+left 'a check'
+PATH=$path
 # quick answers are not lost by the end
 {
     echo "$hello"
