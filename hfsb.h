@@ -1538,6 +1538,7 @@ typedef struct hfsb_tools_opts {
     bool        no_spill;     /* long output is not saved anywhere */
     size_t      max_spill;    /* bytes of one (0: 64 MiB) */
     size_t      max_spills;   /* how many are kept (0: 32) */
+    bool        drop_spills;  /* they are removed with the object */
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* none after writing */
@@ -1554,7 +1555,7 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* Frees it: kills the commands that run, with their trees. What finished
    commands left behind lives on; a small forked process takes over the pipes
    it may still write to, or with no_keeper they are closed. Files with long
-   output stay, for whoever was told of them. Calls must be closed before, and
+   output stay, for whoever was told of them, unless drop_spills is set. Calls must be closed before, and
    no other thread may be in one. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
@@ -21480,7 +21481,8 @@ typedef struct hfsbi_spills {
     char     **paths; /* a ring, oldest at `first` */
     size_t     first, count, max;
     size_t     max_bytes;
-    bool       none; /* make no file at all */
+    bool       none;    /* make no file at all */
+    bool       dropped; /* with the object that has them */
     char      *dir;
     hfsb_alloc alloc;
 } hfsbi_spills;
@@ -21613,8 +21615,17 @@ static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
     hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
 }
 
+static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
+    char *path = spills->paths[spills->first];
+    (void)unlink(path);
+    hfsbi_spill_path_free(spills, path);
+    spills->first = (spills->first + 1) % spills->max;
+    spills->count--;
+}
+
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
     size_t i;
+    while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
     for (i = 0; i < spills->count; i++)
         hfsbi_spill_path_free(
             spills, spills->paths[(spills->first + i) % spills->max]);
@@ -21634,14 +21645,6 @@ HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
                 hfsb_cstr(spills->paths[(spills->first + i) % spills->max])))
             return true;
     return false;
-}
-
-static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
-    char *path = spills->paths[spills->first];
-    (void)unlink(path);
-    hfsbi_spill_path_free(spills, path);
-    spills->first = (spills->first + 1) % spills->max;
-    spills->count--;
 }
 
 /* A new file: its descriptor, and its path in *name. -1 when it cannot be
@@ -23733,6 +23736,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                            o->max_spill, &o->alloc))
         st = HFSB_NOMEM;
     tools->spills.none = o->no_spill;
+    tools->spills.dropped = o->drop_spills;
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;

@@ -323,7 +323,7 @@ HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), a
    message a line; both stay the caller's and blocking or not as they are. When
-   the input ends the server stops: calls under way have 300 ms to end, then
+   the input ends the server stops: calls under way have 200 ms to end, then
    they are cancelled, commands and all they left behind are killed, without
    waiting for what is slow; but hfsb_server_close() waits for threads that
    are in a function of the program's own. Once. */
@@ -4120,6 +4120,8 @@ typedef struct hfsbi_api_call {
     bool                   streaming; /* as that of a stream of events */
     bool                   ended;     /* the peer sends no more: is it gone? */
     long long              interval;  /* between beats, ms */
+    pthread_mutex_t        lock;      /* of the next one */
+    bool                   unwanted;  /* the thread is to come back */
     const char            *where;     /* the arguments came from: "body" */
 
     const hfsbi_tool *tool; /* T, as all that follows */
@@ -4147,6 +4149,8 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
 /* Makes the call, in a thread where that may take long, and answers it, now or
    later. Lets go of it. */
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
+/* Those in threads come back soon. */
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box);
 /* Looks which calls are done and answers them; sends events. */
 HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
 /* Between hold and release it is not freed. False when it was, or has no
@@ -4824,8 +4828,9 @@ HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x) {
              |                    ^
              +--- in a thread ----+      work on disk, or a long body
 
-    The peer may be gone at any of these places. A thread goes on with what it
-    does; a command goes on as a job unless it was to be killed. */
+    The peer may be gone at any of these places. A thread ends a search
+    early, or goes on with what it does; a command goes on as a job unless it
+    was to be killed. */
 
 /* ---- the end of it ---- */
 
@@ -4870,6 +4875,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     hfsb_buf_free(&x->id);
     hfsb_buf_free(&x->reply);
     hfsb_buf_free(&x->events.ready);
+    (void)pthread_mutex_destroy(&x->lock);
     hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
 }
 
@@ -4883,11 +4889,36 @@ HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x) {
     return false;
 }
 
+/* ---- its early end ---- */
+
+static void hfsbi_api_unwant(hfsbi_api_call *x) {
+    pthread_mutex_lock(&x->lock);
+    x->unwanted = true;
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* In its thread. */
+static bool hfsbi_api_cancelled(void *user) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    bool            is;
+    pthread_mutex_lock(&x->lock);
+    is = x->unwanted;
+    pthread_mutex_unlock(&x->lock);
+    return is;
+}
+
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box) {
+    hfsbi_api_call *x = box->calls;
+    for (; x; x = x->next) hfsbi_api_unwant(x);
+}
+
+/* A result that a repeat may ask for is made all the same. */
 static void hfsbi_api_gone(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
     hfsbi_api_hold(x);
     x->request = NULL;
+    if (!x->key_len) hfsbi_api_unwant(x);
     hfsbi_loop_timer_clear(x->box->loop, &x->beat.timer);
     (void)hfsbi_api_release(x);
 }
@@ -5011,10 +5042,9 @@ static void hfsbi_api_set_interval(hfsbi_api_call *x) {
 static void hfsbi_api_open(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
-    if (x->stream) {
-        opts.on_text = hfsbi_stream_text;
-        opts.user = x;
-    }
+    opts.cancelled = hfsbi_api_cancelled;
+    opts.user = x;
+    if (x->stream) opts.on_text = hfsbi_stream_text;
     if (hfsb_call_open(x->box->tools, hfsb_cstr(x->tool->name), x->doc.root,
                        &opts, &x->call) != HFSB_OK)
         x->status = 503;
@@ -5147,6 +5177,7 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
         hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
         return NULL;
     }
+    (void)pthread_mutex_init(&x->lock, NULL);
     x->box = box;
     x->tool = tool;
     x->request = request;
@@ -6433,6 +6464,7 @@ static void hfsbi_sandbox_step(void *user) {
 static void hfsbi_sandbox_end(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     box->ended = true;
+    hfsbi_api_calls_end(box);
     hfsbi_jobs_end(box->tools, HFSB_LIT(""));
 }
 
@@ -6482,9 +6514,9 @@ static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
 }
 
 /* Without routes; NULL with *err. */
-static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server             *server,
-                                        const hfsb_server_sandbox_opts *opts,
-                                        hfsb_err                *err) {
+static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server *server,
+                                          const hfsb_server_sandbox_opts *opts,
+                                          hfsb_err *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsb_tools_opts   o = HFSB_INIT;
     hfsbi_sandbox *box = (hfsbi_sandbox *)hfsbi_array(alloc, 1, sizeof *box);
@@ -6517,13 +6549,13 @@ static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server             *server,
     return box;
 }
 
-hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
+hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
                                     const hfsb_server_sandbox_opts *opts,
-                                    hfsb_err                *err) {
+                                    hfsb_err                       *err) {
     hfsb_server_sandbox_opts none = HFSB_INIT;
-    hfsb_err          why = HFSB_INIT;
-    hfsbi_sandbox    *box;
-    hfsb_status       st;
+    hfsb_err                 why = HFSB_INIT;
+    hfsbi_sandbox           *box;
+    hfsb_status              st;
     if (!err) err = &why;
     box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
     if (!box) return err->code;
@@ -6568,6 +6600,8 @@ enum {
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* unused, it is forgotten */
     HFSBI_MCP_SILENT = 8,        /* above every level of a log */
     HFSBI_MCP_BATCH = 100,       /* messages in one */
+    HFSBI_MCP_LONG = 1 << 20,    /* bytes from which on values are counted */
+    HFSBI_MCP_VALUES = 200000,   /* in one message, when it is long */
     HFSBI_MCP_CALLS = 512,       /* at once; what is more is refused */
     HFSBI_MCP_TAIL = 4096,       /* bytes of a command's output, for beats */
     HFSBI_MCP_SAID = 1024 * 1024 /* bytes of notifications of one call */
@@ -6829,6 +6863,11 @@ struct hfsb_mcp {
        and again after each beat, until the thread is done. */
     bool (*late_remote)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 };
+
+/* A long message is a long text with few values around it. Any number of them
+   would keep the loop from all else, and cost many times their bytes: it is
+   not parsed. */
+HFSBI_FN bool hfsbi_mcp_is_bulky(hfsb_str text);
 
 /* A message (text as it came; moved out of *text) for this channel. Gives how
    many times `reply` was called or will be: 0 for notifications. */
@@ -8426,8 +8465,17 @@ static bool hfsbi_mcp_session_idle(const hfsbi_mcp_session *session) {
            !(session->tools && hfsb_tools_busy(session->tools));
 }
 
+/* Which of two goes first: one that holds nothing (a host that only asks what
+   there is opens one each time), then the one that was used longest ago. */
+static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
+                                     const hfsbi_mcp_session *b) {
+    bool a_bare = !a->tools && !a->plan.doc.root;
+    bool b_bare = !b->tools && !b->plan.doc.root;
+    return a_bare != b_bare ? a_bare : a->used <= b->used;
+}
+
 /* Lets go of those that were not used for long, and when the table is full of
-   the one that was used longest ago. False when it stays full. */
+   the one that is missed least. False when it stays full. */
 static bool hfsbi_mcp_sessions_room(hfsb_mcp *mcp) {
     hfsbi_mcp_session **link = &mcp->sessions, **oldest = NULL, *session;
     long long           now = hfsb_clock_ms();
@@ -8439,7 +8487,7 @@ static bool hfsbi_mcp_sessions_room(hfsb_mcp *mcp) {
             hfsbi_mcp_session_free(session, false);
             continue;
         }
-        if (idle && (!oldest || session->used <= (*oldest)->used))
+        if (idle && (!oldest || hfsbi_mcp_session_before(session, *oldest)))
             oldest = link;
         count++;
         link = &session->next;
@@ -9469,6 +9517,19 @@ static size_t hfsbi_mcp_batch(hfsbi_mcp_channel    *channel,
     return n;
 }
 
+HFSBI_FN bool hfsbi_mcp_is_bulky(hfsb_str text) {
+    size_t i, values = 0;
+    bool   inside = false; /* of a string */
+    if (text.len < HFSBI_MCP_LONG) return false;
+    for (i = 0; i < text.len && values <= HFSBI_MCP_VALUES; i++) {
+        char c = text.ptr[i];
+        if (c == '"') inside = !inside;
+        else if (inside && c == '\\') i++;
+        else values += !inside && (c == ',' || c == '[' || c == '{');
+    }
+    return values > HFSBI_MCP_VALUES;
+}
+
 static hfsbi_mcp_input *hfsbi_mcp_input_new(hfsb_mcp *mcp, hfsb_buf *text) {
     hfsbi_mcp_input *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
@@ -9490,7 +9551,10 @@ HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
     hfsb_status      st = HFSB_NOMEM;
     size_t           n = 1;
     char             none[1] = "";
-    if (input)
+    if (input && hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
+        st = hfsbi_fail(&err, HFSB_LIMIT, 0,
+                        "A message has at most %d values.", HFSBI_MCP_VALUES);
+    else if (input)
         st =
             hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : none,
                                      input->text.len, NULL, &input->doc, &err);
@@ -9685,6 +9749,8 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     if (opts) o = *opts;
     if (!o.alloc.fn) o.alloc = mcp->alloc;
     o.session = true;
+    o.drop_spills =
+        true; /* sessions come and go, and nobody else knows them */
     st = hfsb_tools_open(&o, &mcp->spare, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_keep_opts(mcp, &o);
@@ -9754,7 +9820,7 @@ enum {
     HFSBI_STDIO_CHOKE = 4 << 20,  /* bytes that wait: no more is read */
     HFSBI_STDIO_QUIET = 1 << 20,  /* ... notifications are dropped */
     HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
-    HFSBI_STDIO_LINGER_MS = 300,
+    HFSBI_STDIO_LINGER_MS = 200,
     HFSBI_STDIO_OWED_MS = 600,  /* and then, for answers that wait */
     HFSBI_STDIO_STALL_MS = 500, /* nobody reads, and the input has ended */
     HFSBI_STDIO_LOOK_MS = 15,   /* between looks at what has ended */

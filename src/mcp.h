@@ -47,7 +47,7 @@ HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), a
    message a line; both stay the caller's and blocking or not as they are. When
-   the input ends the server stops: calls under way have 300 ms to end, then
+   the input ends the server stops: calls under way have 200 ms to end, then
    they are cancelled, commands and all they left behind are killed, without
    waiting for what is slow; but hfsb_server_close() waits for threads that
    are in a function of the program's own. Once. */

@@ -46,8 +46,17 @@ static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
     hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
 }
 
+static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
+    char *path = spills->paths[spills->first];
+    (void)unlink(path);
+    hfsbi_spill_path_free(spills, path);
+    spills->first = (spills->first + 1) % spills->max;
+    spills->count--;
+}
+
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
     size_t i;
+    while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
     for (i = 0; i < spills->count; i++)
         hfsbi_spill_path_free(
             spills, spills->paths[(spills->first + i) % spills->max]);
@@ -67,14 +76,6 @@ HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
                 hfsb_cstr(spills->paths[(spills->first + i) % spills->max])))
             return true;
     return false;
-}
-
-static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
-    char *path = spills->paths[spills->first];
-    (void)unlink(path);
-    hfsbi_spill_path_free(spills, path);
-    spills->first = (spills->first + 1) % spills->max;
-    spills->count--;
 }
 
 /* A new file: its descriptor, and its path in *name. -1 when it cannot be

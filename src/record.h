@@ -11,7 +11,8 @@ typedef struct hfsbi_spills {
     char     **paths; /* a ring, oldest at `first` */
     size_t     first, count, max;
     size_t     max_bytes;
-    bool       none; /* make no file at all */
+    bool       none;    /* make no file at all */
+    bool       dropped; /* with the object that has them */
     char      *dir;
     hfsb_alloc alloc;
 } hfsbi_spills;

@@ -6,8 +6,9 @@
              |                    ^
              +--- in a thread ----+      work on disk, or a long body
 
-    The peer may be gone at any of these places. A thread goes on with what it
-    does; a command goes on as a job unless it was to be killed. */
+    The peer may be gone at any of these places. A thread ends a search
+    early, or goes on with what it does; a command goes on as a job unless it
+    was to be killed. */
 
 /* ---- the end of it ---- */
 
@@ -52,6 +53,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     hfsb_buf_free(&x->id);
     hfsb_buf_free(&x->reply);
     hfsb_buf_free(&x->events.ready);
+    (void)pthread_mutex_destroy(&x->lock);
     hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
 }
 
@@ -65,11 +67,36 @@ HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x) {
     return false;
 }
 
+/* ---- its early end ---- */
+
+static void hfsbi_api_unwant(hfsbi_api_call *x) {
+    pthread_mutex_lock(&x->lock);
+    x->unwanted = true;
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* In its thread. */
+static bool hfsbi_api_cancelled(void *user) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    bool            is;
+    pthread_mutex_lock(&x->lock);
+    is = x->unwanted;
+    pthread_mutex_unlock(&x->lock);
+    return is;
+}
+
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box) {
+    hfsbi_api_call *x = box->calls;
+    for (; x; x = x->next) hfsbi_api_unwant(x);
+}
+
+/* A result that a repeat may ask for is made all the same. */
 static void hfsbi_api_gone(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
     hfsbi_api_hold(x);
     x->request = NULL;
+    if (!x->key_len) hfsbi_api_unwant(x);
     hfsbi_loop_timer_clear(x->box->loop, &x->beat.timer);
     (void)hfsbi_api_release(x);
 }
@@ -193,10 +220,9 @@ static void hfsbi_api_set_interval(hfsbi_api_call *x) {
 static void hfsbi_api_open(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
-    if (x->stream) {
-        opts.on_text = hfsbi_stream_text;
-        opts.user = x;
-    }
+    opts.cancelled = hfsbi_api_cancelled;
+    opts.user = x;
+    if (x->stream) opts.on_text = hfsbi_stream_text;
     if (hfsb_call_open(x->box->tools, hfsb_cstr(x->tool->name), x->doc.root,
                        &opts, &x->call) != HFSB_OK)
         x->status = 503;
@@ -329,6 +355,7 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
         hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
         return NULL;
     }
+    (void)pthread_mutex_init(&x->lock, NULL);
     x->box = box;
     x->tool = tool;
     x->request = request;

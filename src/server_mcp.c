@@ -179,6 +179,19 @@ static size_t hfsbi_mcp_batch(hfsbi_mcp_channel    *channel,
     return n;
 }
 
+HFSBI_FN bool hfsbi_mcp_is_bulky(hfsb_str text) {
+    size_t i, values = 0;
+    bool   inside = false; /* of a string */
+    if (text.len < HFSBI_MCP_LONG) return false;
+    for (i = 0; i < text.len && values <= HFSBI_MCP_VALUES; i++) {
+        char c = text.ptr[i];
+        if (c == '"') inside = !inside;
+        else if (inside && c == '\\') i++;
+        else values += !inside && (c == ',' || c == '[' || c == '{');
+    }
+    return values > HFSBI_MCP_VALUES;
+}
+
 static hfsbi_mcp_input *hfsbi_mcp_input_new(hfsb_mcp *mcp, hfsb_buf *text) {
     hfsbi_mcp_input *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
@@ -200,7 +213,10 @@ HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
     hfsb_status      st = HFSB_NOMEM;
     size_t           n = 1;
     char             none[1] = "";
-    if (input)
+    if (input && hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
+        st = hfsbi_fail(&err, HFSB_LIMIT, 0,
+                        "A message has at most %d values.", HFSBI_MCP_VALUES);
+    else if (input)
         st =
             hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : none,
                                      input->text.len, NULL, &input->doc, &err);
@@ -395,6 +411,8 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     if (opts) o = *opts;
     if (!o.alloc.fn) o.alloc = mcp->alloc;
     o.session = true;
+    o.drop_spills =
+        true; /* sessions come and go, and nobody else knows them */
     st = hfsb_tools_open(&o, &mcp->spare, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_keep_opts(mcp, &o);

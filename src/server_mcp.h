@@ -33,6 +33,8 @@ enum {
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* unused, it is forgotten */
     HFSBI_MCP_SILENT = 8,        /* above every level of a log */
     HFSBI_MCP_BATCH = 100,       /* messages in one */
+    HFSBI_MCP_LONG = 1 << 20,    /* bytes from which on values are counted */
+    HFSBI_MCP_VALUES = 200000,   /* in one message, when it is long */
     HFSBI_MCP_CALLS = 512,       /* at once; what is more is refused */
     HFSBI_MCP_TAIL = 4096,       /* bytes of a command's output, for beats */
     HFSBI_MCP_SAID = 1024 * 1024 /* bytes of notifications of one call */
@@ -294,6 +296,11 @@ struct hfsb_mcp {
        and again after each beat, until the thread is done. */
     bool (*late_remote)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 };
+
+/* A long message is a long text with few values around it. Any number of them
+   would keep the loop from all else, and cost many times their bytes: it is
+   not parsed. */
+HFSBI_FN bool hfsbi_mcp_is_bulky(hfsb_str text);
 
 /* A message (text as it came; moved out of *text) for this channel. Gives how
    many times `reply` was called or will be: 0 for notifications. */

@@ -150,8 +150,17 @@ static bool hfsbi_mcp_session_idle(const hfsbi_mcp_session *session) {
            !(session->tools && hfsb_tools_busy(session->tools));
 }
 
+/* Which of two goes first: one that holds nothing (a host that only asks what
+   there is opens one each time), then the one that was used longest ago. */
+static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
+                                     const hfsbi_mcp_session *b) {
+    bool a_bare = !a->tools && !a->plan.doc.root;
+    bool b_bare = !b->tools && !b->plan.doc.root;
+    return a_bare != b_bare ? a_bare : a->used <= b->used;
+}
+
 /* Lets go of those that were not used for long, and when the table is full of
-   the one that was used longest ago. False when it stays full. */
+   the one that is missed least. False when it stays full. */
 static bool hfsbi_mcp_sessions_room(hfsb_mcp *mcp) {
     hfsbi_mcp_session **link = &mcp->sessions, **oldest = NULL, *session;
     long long           now = hfsb_clock_ms();
@@ -163,7 +172,7 @@ static bool hfsbi_mcp_sessions_room(hfsb_mcp *mcp) {
             hfsbi_mcp_session_free(session, false);
             continue;
         }
-        if (idle && (!oldest || session->used <= (*oldest)->used))
+        if (idle && (!oldest || hfsbi_mcp_session_before(session, *oldest)))
             oldest = link;
         count++;
         link = &session->next;

@@ -22,7 +22,7 @@ enum {
     HFSBI_STDIO_CHOKE = 4 << 20,  /* bytes that wait: no more is read */
     HFSBI_STDIO_QUIET = 1 << 20,  /* ... notifications are dropped */
     HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
-    HFSBI_STDIO_LINGER_MS = 300,
+    HFSBI_STDIO_LINGER_MS = 200,
     HFSBI_STDIO_OWED_MS = 600,  /* and then, for answers that wait */
     HFSBI_STDIO_STALL_MS = 500, /* nobody reads, and the input has ended */
     HFSBI_STDIO_LOOK_MS = 15,   /* between looks at what has ended */

@@ -45,6 +45,7 @@ static void hfsbi_sandbox_step(void *user) {
 static void hfsbi_sandbox_end(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     box->ended = true;
+    hfsbi_api_calls_end(box);
     hfsbi_jobs_end(box->tools, HFSB_LIT(""));
 }
 
@@ -94,9 +95,9 @@ static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
 }
 
 /* Without routes; NULL with *err. */
-static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server             *server,
-                                        const hfsb_server_sandbox_opts *opts,
-                                        hfsb_err                *err) {
+static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server *server,
+                                          const hfsb_server_sandbox_opts *opts,
+                                          hfsb_err *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsb_tools_opts   o = HFSB_INIT;
     hfsbi_sandbox *box = (hfsbi_sandbox *)hfsbi_array(alloc, 1, sizeof *box);
@@ -129,13 +130,13 @@ static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server             *server,
     return box;
 }
 
-hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
+hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
                                     const hfsb_server_sandbox_opts *opts,
-                                    hfsb_err                *err) {
+                                    hfsb_err                       *err) {
     hfsb_server_sandbox_opts none = HFSB_INIT;
-    hfsb_err          why = HFSB_INIT;
-    hfsbi_sandbox    *box;
-    hfsb_status       st;
+    hfsb_err                 why = HFSB_INIT;
+    hfsbi_sandbox           *box;
+    hfsb_status              st;
     if (!err) err = &why;
     box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
     if (!box) return err->code;

@@ -78,6 +78,8 @@ typedef struct hfsbi_api_call {
     bool                   streaming; /* as that of a stream of events */
     bool                   ended;     /* the peer sends no more: is it gone? */
     long long              interval;  /* between beats, ms */
+    pthread_mutex_t        lock;      /* of the next one */
+    bool                   unwanted;  /* the thread is to come back */
     const char            *where;     /* the arguments came from: "body" */
 
     const hfsbi_tool *tool; /* T, as all that follows */
@@ -105,6 +107,8 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
 /* Makes the call, in a thread where that may take long, and answers it, now or
    later. Lets go of it. */
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
+/* Those in threads come back soon. */
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box);
 /* Looks which calls are done and answers them; sends events. */
 HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
 /* Between hold and release it is not freed. False when it was, or has no

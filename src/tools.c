@@ -76,6 +76,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                            o->max_spill, &o->alloc))
         st = HFSB_NOMEM;
     tools->spills.none = o->no_spill;
+    tools->spills.dropped = o->drop_spills;
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;

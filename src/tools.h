@@ -53,6 +53,7 @@ typedef struct hfsb_tools_opts {
     bool        no_spill;     /* long output is not saved anywhere */
     size_t      max_spill;    /* bytes of one (0: 64 MiB) */
     size_t      max_spills;   /* how many are kept (0: 32) */
+    bool        drop_spills;  /* they are removed with the object */
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* none after writing */
@@ -69,7 +70,7 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* Frees it: kills the commands that run, with their trees. What finished
    commands left behind lives on; a small forked process takes over the pipes
    it may still write to, or with no_keeper they are closed. Files with long
-   output stay, for whoever was told of them. Calls must be closed before, and
+   output stay, for whoever was told of them, unless drop_spills is set. Calls must be closed before, and
    no other thread may be in one. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 

@@ -120,6 +120,79 @@ static void the_oldest_idle_one_makes_room(void) {
     tm_end(&s);
 }
 
+/* Hosts that only ask what there is open one each time. */
+static void one_that_holds_nothing_makes_room_first(void) {
+    tm_client          s;
+    hfsbi_mcp_session *used;
+    client             c;
+    char               id[16];
+    size_t             i;
+    tm_open(&s, NULL);
+    client_open(&c, s.mcp, "used");
+    used = c.channel.session;
+    T_CHECK(run(&c, "echo x") == 1 && served(&s, &c.answers, 1));
+    client_close(&c);
+    used->used -= 1000;
+    for (i = 0; i < 3 * HFSBI_MCP_SESSIONS; i++) {
+        hfsbi_mcp_session *one;
+        snprintf(id, sizeof id, "s%zu", i);
+        one = hfsbi_mcp_session_hold(s.mcp, hfsb_cstr(id));
+        T_CHECK(one != NULL);
+        if (one) hfsbi_mcp_session_release(one);
+    }
+    T_CHECK(hfsbi_mcp_session_hold(s.mcp, HFSB_LIT("used")) == used);
+    T_CHECK(used->tools != NULL);
+    tm_end(&s);
+}
+
+static void a_session_takes_its_files_along(void) {
+    hfsb_tools_opts to = HFSB_INIT;
+    hfsb_mcp_opts   o = HFSB_INIT;
+    tm_client       s;
+    client          c;
+    char            dir[128];
+    snprintf(dir, sizeof dir, "%s/work/spills", tt_dir);
+    T_CHECK(!mkdir(dir, 0700));
+    to.spill_dir = dir;
+    o.tools = &to;
+    tm_open(&s, &o);
+    client_open(&c, s.mcp, "a");
+    T_CHECK(run(&c, "seq 1 20000") == 1 && served(&s, &c.answers, 1));
+    T_CHECK(tt_entries(dir, "bash_output_") == 1);
+    client_close(&c);
+    tm_end(&s);
+    T_CHECK(tt_entries(dir, "bash_output_") == 0);
+}
+
+static void a_message_of_very_many_values_is_not_parsed(void) {
+    tm_client      s;
+    client         c;
+    hfsb_buf       text = HFSB_INIT;
+    hfsbi_mcp_head head = HFSB_INIT;
+    size_t         i;
+    tm_open(&s, NULL);
+    client_open(&c, s.mcp, "a");
+    T_CHECK(hfsb_buf_append(&text, HFSB_LIT("[1")) == HFSB_OK);
+    for (i = 0; i < 600000; i++)
+        if (hfsb_buf_append(&text, HFSB_LIT(",1")) != HFSB_OK) abort();
+    T_CHECK(hfsb_buf_append_byte(&text, ']') == HFSB_OK);
+    T_CHECK(hfsbi_mcp_receive(&c.channel, &text, &head) == 1);
+    T_CHECK(c.answers == 1 && strstr(c.last.ptr, "at most 200000 values"));
+    hfsb_buf_truncate(&text, 0); /* but one long text is */
+    T_CHECK(hfsb_buf_append(&text,
+                            HFSB_LIT("{\"jsonrpc\":\"2.0\",\"id\":1,"
+                                     "\"method\":\"ping\",\"params\":{\"x\":"
+                                     "\"\\\"")) == HFSB_OK);
+    for (i = 0; i < 600000; i++)
+        if (hfsb_buf_append(&text, HFSB_LIT(",[")) != HFSB_OK) abort();
+    T_CHECK(hfsb_buf_append(&text, HFSB_LIT("\"}}")) == HFSB_OK);
+    T_CHECK(hfsbi_mcp_receive(&c.channel, &text, &head) == 1);
+    T_CHECK(c.answers == 2 && strstr(c.last.ptr, "\"result\""));
+    hfsb_buf_free(&text);
+    client_close(&c);
+    tm_end(&s);
+}
+
 static void sessions_do_not_meet(void) {
     static const char *const env[] = {"WORD=kept", "PATH=/bin:/usr/bin", NULL};
     hfsb_tools_opts          to = HFSB_INIT;
@@ -181,6 +254,9 @@ int main(void) {
     tt_begin();
     TT_RUN(ids_lead_to_sessions);
     TT_RUN(the_oldest_idle_one_makes_room);
+    TT_RUN(one_that_holds_nothing_makes_room_first);
+    TT_RUN(a_session_takes_its_files_along);
+    TT_RUN(a_message_of_very_many_values_is_not_parsed);
     TT_RUN(sessions_do_not_meet);
     TT_RUN(a_client_may_be_gone);
     return TT_END();

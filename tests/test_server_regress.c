@@ -57,7 +57,7 @@ static void *stopping_fn(void *user, void *ptr, size_t old_size,
 
 static void start_stopping(ts_server *s, const hfsb_tools_opts *tools,
                            long long stop_ms) {
-    hfsb_server_opts  opts = HFSB_INIT;
+    hfsb_server_opts         opts = HFSB_INIT;
     hfsb_server_sandbox_opts box = HFSB_INIT;
     opts.stop_ms = stop_ms;
     opts.alloc = tt_alloc();
@@ -130,8 +130,7 @@ static void a_repeat_on_its_way_back_hears_of_the_end(void) {
    lasts a while: of one that is over at once the arguments are kept until its
    reply is made. */
 static void a_long_command_is_started_in_a_thread(void) {
-    hfsb_buf  body = long_body("command", "sleep 1; echo done",
-                               "description");
+    hfsb_buf  body = long_body("command", "sleep 1; echo done", "description");
     ts_server s;
     ts_reply  r = HFSB_INIT;
     start_stopping(&s, NULL, 0);
@@ -227,6 +226,45 @@ static void a_command_ends_with_its_client_also_without_memory(void) {
     ts_end(&s, false);
 }
 
+/* More of them than there are threads, on a file that takes minutes. */
+static void searches_end_with_their_clients_and_the_server(void) {
+    ts_server s;
+    ts_conn   c[12];
+    ts_reply  r = HFSB_INIT;
+    hfsb_buf  text = HFSB_INIT;
+    long long began;
+    size_t    i;
+    for (i = 0; i < 2000; i++)
+        if (hfsb_buf_append(&text, HFSB_LIT("words\n")) != HFSB_OK) abort();
+    tt_put("huge.txt", hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    if (truncate("huge.txt", (off_t)1 << 38)) abort();
+    tt_put("small.txt", HFSB_LIT("small\n"));
+    ts_start(&s, NULL, NULL);
+    for (i = 0; i < 12; i++) {
+        c[i] = ts_connect(&s);
+        ts_ask(&c[i], "POST", i % 2 ? "/api/read" : "/api/grep", TS_JSON,
+               i % 2 ? HFSB_LIT("{\"path\":\"huge.txt\",\"offset\":-2}")
+                     : HFSB_LIT("{\"path\":\"huge.txt\",\"pattern\":\"no\"}"));
+    }
+    tt_sleep_ms(100);
+    for (i = 0; i < 12; i++) ts_reset(&c[i]);
+    began = hfsb_clock_ms();
+    ts_post(&s, &r, "/api/read", "{\"path\":\"small.txt\"}");
+    T_CHECK(ts_says(&r, "small"));
+    T_CHECK(hfsb_clock_ms() - began < 10000); /* not half a minute */
+    c[0] = ts_connect(&s);
+    ts_ask(&c[0], "POST", "/api/grep", TS_JSON,
+           HFSB_LIT("{\"path\":\"huge.txt\",\"pattern\":\"no\"}"));
+    tt_sleep_ms(50);
+    began = hfsb_clock_ms();
+    ts_end(&s, true);
+    T_CHECK(hfsb_clock_ms() - began < 10000);
+    ts_hang_up(&c[0]);
+    ts_drop(&r);
+    unlink("huge.txt");
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(a_repeat_on_its_way_back_hears_of_the_end);
@@ -234,5 +272,6 @@ int main(void) {
     TT_RUN(a_stop_ends_a_command_that_a_thread_starts);
     TT_RUN(nothing_of_a_strangers_body_is_kept);
     TT_RUN(a_command_ends_with_its_client_also_without_memory);
+    TT_RUN(searches_end_with_their_clients_and_the_server);
     return TT_END();
 }

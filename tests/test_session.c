@@ -383,7 +383,7 @@ static void a_wrong_plan_names_the_fault_and_changes_nothing(void) {
         {"{\"todos\":[{\"id\":\"1\",\"content\":null,"
          "\"status\":\"pending\"}]}",
          "todos[0]: \"content\""},
-        {"{\"todos\":[{\"id\":1,\"content\":\"c\",\"status\":\"pending\"}]}",
+        {"{\"todos\":[{\"id\":[1],\"content\":\"c\",\"status\":\"pending\"}]}",
          "todos[0]: \"id\": expected a string"},
         {"{\"todos\":[" ITEM("1", "c", "done") "]}",
          "todos[0]: \"status\": expected pending, in_progress or completed, "
