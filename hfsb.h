@@ -26132,9 +26132,10 @@ enum {
     HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
     HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
     HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,     /* folders that could not be read, by name */
-    HFSBI_FINDER_MS = 30000,   /* a search is cut off then */
-    HFSBI_FINDER_CHARS = 40000 /* bytes of output */
+    HFSBI_FINDER_TOLD = 3,        /* folders that could not be read, by name */
+    HFSBI_FINDER_MS = 30000,      /* a search is cut off then */
+    HFSBI_FINDER_CHARS = 40000,   /* bytes of output */
+    HFSBI_FINDER_OFFSET = 1000000 /* results that may be left out */
 };
 
 typedef enum hfsbi_entry_type {
@@ -26166,6 +26167,7 @@ typedef struct hfsbi_finder {
     bool              sorted; /* names of a folder in order */
     bool      no_follow;      /* of where it begins, a link is not followed */
     bool      shows_ignored;  /* ignored ones are visited, not entered */
+    size_t    offset;         /* results to leave out at the beginning */
     size_t    max_depth;      /* folders in each other, the first one counted
                                  (0: as many as it may) */
     long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
@@ -26241,8 +26243,8 @@ HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
 
 /* ---- search_show.c ---- */
 
-/* `path`, `all` and `limit` of a call; limit is *limit when it is not given,
-   and at most max. Opens f. HFSB_OK; else as a tool's function. */
+/* `path`, `all`, `limit` and `offset` of a call; limit is *limit when it is
+   not given, and at most max. Opens f. HFSB_OK; else as a tool's function. */
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                                             hfsb_str path, size_t *limit,
                                             size_t max, hfsb_err *err);
@@ -26255,11 +26257,19 @@ HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) HFSBI_PRINTF(2, 3);
 
-/* The call went well: notes about the walk, and the keys count and
-   truncated. */
+/* What part of the results is shown, and how to read on: a note, unless it is
+   all of them. "[201-400 of 5321 files; read on with offset=400]"; what is
+   " files". at_least: there may be more than total. */
+HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
+                                       unsigned long long shown,
+                                       unsigned long long total, bool at_least,
+                                       const char *what);
+
+/* The call went well: notes about the walk, and the keys count, truncated and
+   next_offset, the offset to read on with (0: there is no more). */
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
-                                         bool               truncated);
+                                         unsigned long long next_offset);
 
 /* ---- src/search_rules.c ---- */
 /* search_rules.c - the .gitignore files that a walk meets, and those above it.
@@ -26789,6 +26799,19 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
     f->call = call;
 }
 
+static hfsb_status hfsbi_finder_offset(const hfsb_json_value *args,
+                                       hfsbi_finder *f, hfsb_err *err) {
+    long long   n = 0;
+    hfsb_status st = hfsb_json_arg_int(args, "offset", false, &n, err);
+    if (st != HFSB_OK) return st;
+    if (n < 0 || n > HFSBI_FINDER_OFFSET)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "offset must be a number from 0 to %d, not %lld.",
+                          HFSBI_FINDER_OFFSET, n);
+    f->offset = (size_t)n;
+    return HFSB_OK;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                                             hfsb_str path, size_t *limit,
                                             size_t max, hfsb_err *err) {
@@ -26804,6 +26827,7 @@ HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                           "limit must be a number from 1 to %zu (0: %zu), not "
                           "%lld.",
                           max, *limit, n);
+    if (st == HFSB_OK) st = hfsbi_finder_offset(args, f, err);
     if (st != HFSB_OK) return st;
     if (n) *limit = (unsigned long long)n < max ? (size_t)n : max;
     return hfsbi_finder_open(f, path, err);
@@ -26844,6 +26868,28 @@ HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
     return hfsbi_sink_end(&sink);
 }
 
+HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
+                                       unsigned long long shown,
+                                       unsigned long long total, bool at_least,
+                                       const char *what) {
+    unsigned long long first = f->offset, next = first + shown;
+    const char        *more = at_least || f->late ? "at least " : "";
+    if (!shown && first && total)
+        return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
+                                 more, total, what);
+    if (!shown || (!first && next >= total)) return HFSB_OK;
+    if (next >= total)
+        return hfsbi_finder_note(call, "[%llu-%llu of %s%llu%s]", first + 1,
+                                 next, more, total, what);
+    if (!first)
+        return hfsbi_finder_note(
+            call, "[first %llu of %s%llu%s; read on with offset=%llu]", next,
+            more, total, what, next);
+    return hfsbi_finder_note(
+        call, "[%llu-%llu of %s%llu%s; read on with offset=%llu]", first + 1,
+        next, more, total, what, next);
+}
+
 /* What the walk could not do. */
 static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
     hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
@@ -26864,7 +26910,7 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
 
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
-                                         bool               truncated) {
+                                         unsigned long long next_offset) {
     hfsb_json_writer w;
     hfsb_status      st = hfsbi_finder_tell_all(call, f);
     if (st != HFSB_OK) return st;
@@ -26872,7 +26918,9 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "count", (long long)count);
-    hfsbi_put_member_bool(&w, "truncated", truncated || f->late);
+    hfsbi_put_member_bool(&w, "truncated", next_offset || f->late);
+    if (next_offset)
+        hfsbi_put_member_int(&w, "next_offset", (long long)next_offset);
     hfsb_json_put_end(&w);
     return hfsb_json_writer_finish(&w, NULL);
 }
@@ -26901,7 +26949,8 @@ typedef struct hfsbi_hits {
     hfsbi_finder      *finder; /* asked whether to go on */
     hfsbi_grep_mode    mode;
     size_t             context;
-    unsigned long long left; /* matching lines that may still be shown */
+    unsigned long long skip; /* matching lines to leave out, before */
+    unsigned long long left; /* those that may still be shown */
     hfsb_buf          *out;
     hfsb_str           folder, path; /* shown before a line, one behind the
                                         other */
@@ -27014,8 +27063,9 @@ static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
 /* Lines behind the last match, up to `end`. */
 static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
+    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
     while (st == HFSB_OK && l->after && l->shown < end) {
-        l->after--;
+        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
         st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
                             false);
     }
@@ -27033,17 +27083,10 @@ static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
     return pos;
 }
 
-static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
-    hfsb_status st = hfsbi_hits_after(l, pos);
+/* The line of a match, with those before it. */
+static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = HFSB_OK;
     size_t      from;
-    if (st != HFSB_OK) return st;
-    if (!l->left || l->out->len > HFSBI_FINDER_CHARS) {
-        l->full = true;
-        l->after = 0;
-        return HFSB_OK;
-    }
-    l->left--;
-    l->printed++;
     from = hfsbi_hits_back(l, pos, l->shown);
     if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
         st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
@@ -27053,8 +27096,30 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         from = to;
     }
     if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
-    l->after = l->context;
     return st;
+}
+
+static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = hfsbi_hits_after(l, pos);
+    size_t      mark = l->out->len;
+    if (st != HFSB_OK) return st;
+    if (l->skip) {
+        l->skip--;
+        l->shown = next; /* it is no context of others either */
+        return HFSB_OK;
+    }
+    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
+    if (!l->full) st = hfsbi_hits_show(l, pos, next);
+    /* with much around it a match may be too large for what is left */
+    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
+        hfsb_buf_truncate(l->out, mark);
+        l->full = true;
+    }
+    l->after = l->full ? 0 : l->context;
+    if (l->full || st != HFSB_OK) return st;
+    l->left--;
+    l->printed++;
+    return HFSB_OK;
 }
 
 /* ---- the window ---- */
@@ -27167,7 +27232,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
 enum {
     HFSBI_NAMED_LIMIT = 200,
     HFSBI_NAMED_MOST = 10000,
-    HFSBI_NAMED_HELD = 4096 /* found ones, or four times the limit */
+    HFSBI_NAMED_HELD = 4096 /* found ones, or four times those wanted */
 };
 
 /* A file that was found. */
@@ -27182,12 +27247,16 @@ typedef struct hfsbi_named_run {
     hfsbi_finder       finder;
     hfsb_glob         *glob;
     bool               by_name; /* the pattern has no slash */
+    bool               folders; /* some match */
     size_t             limit;
     hfsbi_named_file  *hits;
     size_t             count, cap;
     hfsb_buf           texts; /* their paths, a NUL behind each */
     unsigned long long found;
-    hfsb_buf path, pattern; /* as they are split, when they must be */
+    unsigned long long shown;
+    hfsb_buf           given;         /* the pattern, without empty parts */
+    hfsb_buf           path, pattern; /* as they are split, when they must
+                                         be */
 } hfsbi_named_run;
 
 /* ---- the newest ones ---- */
@@ -27208,6 +27277,11 @@ static void hfsbi_named_sort(hfsbi_named_run *g) {
         hfsbi_sort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
 }
 
+/* Those that are left out before the ones to show are among the newest. */
+static size_t hfsbi_named_wanted(const hfsbi_named_run *g) {
+    return g->finder.offset + g->limit;
+}
+
 /* Forgets all but the newest: what is held stays in proportion to what is
    shown, however many there are. */
 static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
@@ -27216,7 +27290,7 @@ static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
     size_t      i;
     texts.alloc = g->finder.alloc;
     hfsbi_named_sort(g);
-    if (g->count > g->limit) g->count = g->limit;
+    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
     for (i = 0; st == HFSB_OK && i < g->count; i++) {
         hfsbi_named_file *hit = &g->hits[i];
         hit->at = texts.len;
@@ -27233,7 +27307,8 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
     hfsbi_named_file *hits = g->hits;
     hfsb_status       st;
     g->found++;
-    if (g->count >= HFSBI_NAMED_HELD && g->count >= 4 * g->limit) {
+    if (g->count >= HFSBI_NAMED_HELD &&
+        g->count >= 4 * hfsbi_named_wanted(g)) {
         st = hfsbi_named_thin(g);
         if (st != HFSB_OK) return st;
     }
@@ -27258,11 +27333,12 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
 
 static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
     hfsbi_named_run *g = (hfsbi_named_run *)user;
+    hfsb_str         name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
     if (entry->type == HFSBI_ENTRY_OTHER) return false;
-    if (entry->type == HFSBI_ENTRY_FOLDER)
-        return g->by_name || hfsb_glob_enters(g->glob, entry->path);
-    return hfsb_glob_match(g->glob,
-                           g->by_name ? hfsb_cstr(entry->name) : entry->path);
+    if (entry->type != HFSBI_ENTRY_FOLDER)
+        return hfsb_glob_match(g->glob, name);
+    g->folders = g->folders || hfsb_glob_match(g->glob, name);
+    return g->by_name || hfsb_glob_enters(g->glob, entry->path);
 }
 
 static hfsb_status hfsbi_named_visit(void *user, const hfsbi_entry *entry) {
@@ -27317,6 +27393,16 @@ static bool hfsbi_named_climbs(hfsb_str pattern) {
     return false;
 }
 
+/* "src//x.c" is what "src/x.c" means. */
+static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < pattern.len; i++)
+        if (i == 0 || pattern.ptr[i] != '/' || pattern.ptr[i - 1] != '/')
+            st = hfsb_buf_append_byte(&g->given, pattern.ptr[i]);
+    return st;
+}
+
 /* What leads elsewhere moves from the pattern to the path. */
 static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
                                      hfsb_str path, hfsb_err *err) {
@@ -27354,6 +27440,9 @@ static hfsb_status hfsbi_named_none(hfsb_call             *call,
     hfsbi_putf(&sink, "(no files match ");
     hfsbi_put_shown(&sink, hfsb_buf_str(&g->pattern));
     hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
+    if (g->folders)
+        hfsbi_putf(&sink, "; it names a folder: see what is in it with list, "
+                          "or add /**");
     if (g->finder.ignored)
         hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
                           "includes it");
@@ -27368,26 +27457,25 @@ static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
     size_t      i;
     if (!g->count) return hfsbi_named_none(call, g);
     hfsbi_named_sort(g);
-    if (g->count > g->limit) g->count = g->limit;
-    for (i = 0; i < g->count && sink.status == HFSB_OK; i++) {
-        if (out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
-        if (i) hfsbi_put_byte(&sink, '\n');
+    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
+    for (i = g->finder.offset; i < g->count && sink.status == HFSB_OK; i++) {
+        if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
+        if (out->len) hfsbi_put_byte(&sink, '\n');
+        g->shown++;
         hfsbi_put_shown(&sink, hfsb_buf_str(&g->finder.shown));
         hfsbi_put_shown(&sink, hfsb_str_make(g->hits[i].path, g->hits[i].len));
     }
-    g->count = i;
     st = hfsbi_sink_end(&sink);
-    if (st == HFSB_OK && g->count < g->found)
-        st = hfsbi_finder_note(
-            call, "(first %zu of %llu; narrow the pattern or the path)",
-            g->count, g->found);
-    return st;
+    return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, g->shown,
+                                             g->found, false, "")
+                         : st;
 }
 
 static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
                                        hfsb_err *err) {
-    hfsbi_finder *f = &g->finder;
-    hfsb_status   st;
+    hfsbi_finder      *f = &g->finder;
+    unsigned long long next;
+    hfsb_status        st;
     if (!S_ISDIR(f->spot.st.st_mode)) {
         st = hfsbi_path_say(err, HFSB_REFUSED, "Not a directory",
                             hfsb_buf_str(&g->path));
@@ -27400,8 +27488,10 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     st = hfsbi_named_show(call, g);
+    next = f->offset + g->shown;
     if (st == HFSB_OK)
-        st = hfsbi_finder_result(call, f, g->found, g->count < g->found);
+        st = hfsbi_finder_result(call, f, g->found,
+                                 g->shown && next < g->found ? next : 0);
     return st;
 }
 
@@ -27412,7 +27502,10 @@ static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
     st = hfsb_json_arg_str(call->arguments, "pattern", true, &pattern, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
-    if (st == HFSB_OK) st = hfsbi_named_split(g, pattern, path, err);
+    if (st != HFSB_OK) return st;
+    if (hfsbi_named_given(g, pattern) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), path, err);
     if (st != HFSB_OK) return st;
     st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
                         &g->glob, err);
@@ -27430,13 +27523,15 @@ HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
     hfsb_status     st;
     memset(&g, 0, sizeof g);
     g.limit = HFSBI_NAMED_LIMIT;
-    g.texts.alloc = g.path.alloc = g.pattern.alloc = call->tools->alloc;
+    g.texts.alloc = g.given.alloc = call->tools->alloc;
+    g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
     st = hfsbi_named_begin(call, &g, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.glob);
     hfsb_buf_free(&g.texts);
+    hfsb_buf_free(&g.given);
     hfsb_buf_free(&g.path);
     hfsb_buf_free(&g.pattern);
     hfsbi_array_free(&call->tools->alloc, g.hits, g.cap, sizeof *g.hits);
@@ -27473,6 +27568,7 @@ typedef struct hfsbi_grep {
 static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
     hfsb_buf  *out = g->lines.out;
     hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (g->files <= g->finder.offset) return HFSB_OK;
     if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
         g->full = true;
         return HFSB_OK;
@@ -27573,6 +27669,13 @@ static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
     hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
                hfsbi_plural(g->searched));
     hfsbi_grep_put_rest(g, &sink);
+    if (g->include && !g->searched && !g->binary)
+        hfsbi_putf(&sink, g->include_names
+                              ? "; include matches none: it is a pattern for "
+                                "names"
+                              : "; include matches none: with a slash in it "
+                                "it begins at path, **/ before it is any "
+                                "folder");
     if (g->finder.ignored)
         hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
                           "includes it");
@@ -27580,20 +27683,23 @@ static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
     return hfsbi_sink_end(&sink);
 }
 
-/* How much there is, when that is not what is shown. */
+/* Which of them are shown. */
 static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
-    const char *more = g->partly || g->finder.late ? "at least " : "";
-    if (!g->full) return HFSB_OK;
+    char what[64];
     if (g->lines.mode != HFSBI_GREP_CONTENT)
-        return hfsbi_finder_note(call,
-                                 "(first %llu of %s%llu files with matches; "
-                                 "narrow pattern, path or include)",
-                                 g->shown, more, g->files);
-    return hfsbi_finder_note(
-        call,
-        "(first %llu of %s%llu matching lines in %llu files; narrow pattern, "
-        "path or include, or use mode=files)",
-        g->lines.printed, more, g->matches, g->files);
+        return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
+                                 g->partly, " files with matches");
+    snprintf(what, sizeof what, " matching lines in %llu file%s", g->files,
+             hfsbi_plural(g->files));
+    return hfsbi_finder_page(call, &g->finder, g->lines.printed, g->matches,
+                             g->partly, what);
+}
+
+/* The offset to read on with; 0: there is no more. */
+static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
+    if (!g->full) return 0;
+    return g->finder.offset +
+           (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
 }
 
 static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
@@ -27610,7 +27716,7 @@ static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
         st = hfsbi_finder_result(
             call, &g->finder,
             g->lines.mode == HFSBI_GREP_FILES ? g->files : g->matches,
-            g->full);
+            hfsbi_grep_next(g));
     return st;
 }
 
@@ -27720,6 +27826,7 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
     f->user = g;
     g->lines.folder = hfsb_buf_str(&f->shown);
     g->lines.left = g->limit;
+    g->lines.skip = f->offset;
     g->lines.out = &call->result.output;
     st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
                                      : hfsbi_grep_one(g, err);
@@ -27826,7 +27933,8 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
-    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS) {
+    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS ||
+        l->found < l->finder.offset) {
         l->found++;
         return HFSB_OK;
     }
@@ -27842,21 +27950,20 @@ static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
     entry.dir = l->finder.spot.dir;
     entry.name = l->finder.spot.name;
     entry.path = path;
-    l->found++;
+    if (l->found++ < l->finder.offset) return HFSB_OK;
     return hfsbi_list_line(l, &entry, &l->finder.spot.st);
 }
 
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
-    hfsb_status st = HFSB_OK;
-    if (!l->out->len) st = hfsb_buf_printf(l->out, "(the folder is empty)");
-    if (st == HFSB_OK && l->shown < l->found)
-        st = hfsbi_finder_note(call,
-                               "(first %llu of %llu; list a folder further "
-                               "down, with less depth, or use glob)",
-                               l->shown, l->found);
+    unsigned long long next = l->finder.offset + l->shown;
+    hfsb_status        st = HFSB_OK;
+    if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
+    if (st == HFSB_OK)
+        st =
+            hfsbi_finder_page(call, &l->finder, l->shown, l->found, false, "");
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, &l->finder, l->found,
-                                 l->shown < l->found);
+                                 l->shown && next < l->found ? next : 0);
     return st;
 }
 
@@ -28057,8 +28164,9 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   HFSBI_PLAIN("pattern", "string") ","
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_TYPE("all", "boolean", "Leave out nothing") ","
-                  HFSBI_PLAIN("limit", "integer")),
-     HFSBI_READS, "pattern path all limit", false, hfsbi_tool_glob},
+                  HFSBI_PLAIN("limit", "integer") ","
+                  HFSBI_PLAIN("offset", "integer")),
+     HFSBI_READS, "pattern path all limit offset", false, hfsbi_tool_glob},
 
     {"grep", "Search in files",
      "Search lines of text files for a POSIX extended regular expression "
@@ -28077,10 +28185,11 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   "\"mode\":{\"type\":\"string\",\"enum\":[\"content\","
                   "\"files\",\"count\"]},"
                   HFSBI_PLAIN("all", "boolean") ","
-                  HFSBI_PLAIN("limit", "integer")),
+                  HFSBI_PLAIN("limit", "integer") ","
+                  HFSBI_PLAIN("offset", "integer")),
      HFSBI_READS,
-     "pattern path include literal ignore_case context mode all limit", false,
-     hfsbi_tool_grep},
+     "pattern path include literal ignore_case context mode all limit offset",
+     false, hfsbi_tool_grep},
 
     {"list", "List a folder",
      "Type, size, time of change and name of what is in a folder.",
@@ -28089,8 +28198,9 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_TYPE("depth", "integer", "1 to 5, default 1") ","
                   HFSBI_TYPE("all", "boolean", "Enter ignored folders") ","
-                  HFSBI_PLAIN("limit", "integer")),
-     HFSBI_READS, "path depth all limit", false, hfsbi_tool_list},
+                  HFSBI_PLAIN("limit", "integer") ","
+                  HFSBI_PLAIN("offset", "integer")),
+     HFSBI_READS, "path depth all limit offset", false, hfsbi_tool_list},
 
     {"exists", "Whether a path exists",
      "true or false: is there a file or directory?",

@@ -297,7 +297,9 @@ typedef struct hfsb_mcp_opts {
                                  which a file must be read before it is
                                  changed */
     bool                   no_tools;  /* none but those that are added */
-    bool                   read_only; /* only those that change nothing */
+    bool                   read_only; /* only those that change nothing; of
+                                 the program's own those whose annotations
+                                 say readOnlyHint true */
     hfsb_str only; /* names of the tools to offer, commas between (empty: all
                       but exists); an unknown one is HFSB_ARG */
     const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
@@ -352,8 +354,9 @@ typedef struct hfsb_mcp_tool {
     void *user;
 } hfsb_mcp_tool;
 
-/* Before it serves. Texts are copied. HFSB_ARG for a name that is none or is
-   taken and for a schema that is no object; HFSB_NOMEM. */
+/* Before it serves. Texts are copied. HFSB_OK also for one that read_only
+   leaves out; HFSB_ARG for a name that is none or is taken and for a schema
+   that is no object; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
                                        hfsb_err            *err);
@@ -6745,8 +6748,9 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
    characters at the end of a line with how to read on, and behind it a line
    in brackets with those added keys that a model needs: of read which lines
    of how many these are when that is not all; of bash_output whether it runs,
-   its exit code, next_offset; of bash what is left running. An image (keys
-   data, mime_type) becomes an image block. */
+   its exit code, next_offset; of bash what is left running. A failure has at
+   most some 10,000 characters, its middle left out. An image (keys data,
+   mime_type) becomes an image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str                tool,
                              const hfsb_tool_result *result,
                              hfsbi_mcp_blocks       *out);
@@ -7665,9 +7669,12 @@ enum {
        of 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
     HFSBI_MCP_NOTES = 64 * 1024, /* ... and of what says that some are not */
-    HFSBI_MCP_ERROR = 4000,      /* characters of why a tool failed */
-    HFSBI_MCP_LEFT = 8,          /* processes that are named */
-    HFSBI_MCP_LINE = 120         /* characters of a line for progress */
+    /* Characters of what failed: some hosts cut a longer text, and with it
+       why it failed. */
+    HFSBI_MCP_FAILURE = 9000,
+    HFSBI_MCP_ERROR = 4000, /* ... of these of the reason */
+    HFSBI_MCP_LEFT = 8,     /* processes that are named */
+    HFSBI_MCP_LINE = 120    /* characters of a line for progress */
 };
 
 /* ---- blocks ---- */
@@ -7772,6 +7779,16 @@ static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
     if (end == text.len) return text;
     while (at > 0 && text.ptr[at - 1] != '\n') at--;
     return hfsb_str_slice(text, 0, at > 0 ? at : end);
+}
+
+/* As much of the end of it, likewise unless its lines are too long. */
+static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
+    size_t all = hfsb_utf8_count(text), from, at, most;
+    if (all <= chars) return text;
+    from = at = hfsb_utf8_offset(text, all - chars);
+    most = from + (text.len - from) / 2;
+    while (at < most && text.ptr[at - 1] != '\n') at++;
+    return hfsb_str_slice(text, at < most ? at : from, text.len);
 }
 
 /* A line in brackets behind what is there. */
@@ -7940,20 +7957,45 @@ static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
     hfsbi_mcp_left_footer(sink, extra);
 }
 
-/* As hfsb_tool_result_text() puts it. */
+/* The line in text that tells where the whole output is, if there is one. */
+static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
+    size_t at = hfsb_str_find(text, HFSB_LIT("\nFull output saved to "));
+    if (at == HFSB_NPOS) return HFSB_LIT("");
+    text = hfsb_str_slice(text, at + 1, text.len);
+    return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
+}
+
+/* The beginning and, since it tells most of what failed, more of the end. */
+static void hfsbi_mcp_put_ends(hfsbi_sink *sink, hfsb_str text, size_t chars) {
+    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, saved;
+    if (hfsb_utf8_count(text) <= chars) {
+        hfsbi_put(sink, text);
+        return;
+    }
+    tail = hfsb_str_slice(text, head.len, text.len);
+    tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
+    text = hfsb_str_slice(text, head.len, text.len - tail.len);
+    saved = hfsbi_mcp_saved_line(text);
+    hfsbi_put(sink, head);
+    hfsbi_mcp_put_footer(sink, "[... %zu characters left out here ...]\n",
+                         hfsb_utf8_count(text));
+    hfsbi_put(sink, hfsbi_mcp_cut(saved, chars / 3));
+    if (saved.len) hfsbi_put_byte(sink, '\n');
+    hfsbi_put(sink, tail);
+}
+
+/* As hfsb_tool_result_text() puts it, but not as long. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
                                   const hfsb_json_value  *extra,
                                   hfsbi_sink             *sink) {
     hfsb_str output = hfsb_buf_str(&result->output);
-    hfsb_str error = hfsb_buf_str(&result->error);
-    hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    hfsbi_put(sink, shown);
-    if (shown.len < output.len)
-        hfsbi_mcp_put_footer(sink, "[cut: the first %zu of %zu characters]",
-                             hfsb_utf8_count(shown), hfsb_utf8_count(output));
+    hfsb_str error =
+        hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
+    hfsbi_mcp_put_ends(sink, output,
+                       HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
     if (output.len) hfsbi_put(sink, HFSB_LIT("\n\n"));
     hfsbi_put(sink, HFSB_LIT("ERROR: "));
-    hfsbi_put(sink, hfsbi_mcp_cut(error, HFSBI_MCP_ERROR));
+    hfsbi_put(sink, error);
     hfsbi_mcp_left_footer(sink, extra);
 }
 
@@ -9214,11 +9256,32 @@ static bool hfsbi_mcp_own_fill(hfsb_mcp *mcp, const hfsb_mcp_tool *from,
     return ok;
 }
 
+/* A tool that may change something, when none of these is wanted: it is
+   checked as any other, and left out. */
+static hfsb_status hfsbi_mcp_own_leave(hfsb_mcp            *mcp,
+                                       const hfsb_mcp_tool *tool, bool *leave,
+                                       hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      list = HFSB_INIT;
+    hfsb_status   st;
+    *leave = false;
+    if (!mcp->choice.read_only) return HFSB_OK;
+    doc.alloc = list.alloc = mcp->alloc;
+    st = hfsbi_mcp_define(tool, &list, err);
+    if (st == HFSB_OK && tool->annotations)
+        st = hfsb_json_parse(hfsb_cstr(tool->annotations), NULL, &doc, err);
+    *leave = !hfsb_json_bool(hfsb_json_get(doc.root, "readOnlyHint"), false);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&list);
+    return st;
+}
+
 /* Room in the array first: nothing fails once the list has it. */
 hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
                               hfsb_err *err) {
     hfsb_mcp_tool *grown, copy;
     hfsb_status    st;
+    bool           leave;
     if (!tool->name || !tool->fn)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A tool has a name and a function.");
@@ -9227,6 +9290,8 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "There is a tool of the name %.64s already.",
                           tool->name);
+    st = hfsbi_mcp_own_leave(mcp, tool, &leave, err);
+    if (st != HFSB_OK || leave) return st;
     grown =
         (hfsb_mcp_tool *)hfsbi_array_grow(&mcp->alloc, mcp->own, &mcp->own_cap,
                                           mcp->own_count + 1, sizeof *grown);
@@ -10788,11 +10853,31 @@ static hfsb_status hfsbi_afar_ask(hfsb_mcp_call *call, const char *tool,
 
 /* ---- what a call becomes ---- */
 
+/* What costs money is not to be begun twice. */
+static void hfsbi_afar_no_hub(hfsb_mcp_call *call, long long seconds) {
+    hfsb_str operation = hfsb_json_str(
+        hfsb_json_get(call->arguments, "operation"), HFSB_LIT(""));
+    if (hfsb_str_equal(operation, HFSB_LIT("run")))
+        hfsbi_afar_fail(call,
+                        "The Hugging Face Hub did not answer within %lld s, "
+                        "so that it is not known whether the job was "
+                        "started. Look with operation ps before you repeat "
+                        "it.",
+                        seconds);
+    else
+        hfsbi_afar_fail(call,
+                        "The Hugging Face Hub did not answer within %lld s.",
+                        seconds);
+}
+
 /* Shows a result; of a call that was ended early what there is of it. */
 static void hfsbi_afar_show(hfsb_mcp_call *call, hfsb_status st,
                             const hfsb_tool_result *result) {
     long long seconds = (hfsb_clock_ms() - call->began) / 1000;
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
+    else if (st == HFSB_CANCELLED && hfsbi_afar_is(call, "hf_jobs") &&
+             !result->output.len)
+        hfsbi_afar_no_hub(call, seconds);
     else if (st == HFSB_CANCELLED && !result->output.len)
         hfsbi_afar_fail(call,
                         "There was no answer from the sandbox within %lld s. "

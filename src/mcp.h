@@ -21,7 +21,9 @@ typedef struct hfsb_mcp_opts {
                                  which a file must be read before it is
                                  changed */
     bool                   no_tools;  /* none but those that are added */
-    bool                   read_only; /* only those that change nothing */
+    bool                   read_only; /* only those that change nothing; of
+                                 the program's own those whose annotations
+                                 say readOnlyHint true */
     hfsb_str only; /* names of the tools to offer, commas between (empty: all
                       but exists); an unknown one is HFSB_ARG */
     const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
@@ -76,8 +78,9 @@ typedef struct hfsb_mcp_tool {
     void *user;
 } hfsb_mcp_tool;
 
-/* Before it serves. Texts are copied. HFSB_ARG for a name that is none or is
-   taken and for a schema that is no object; HFSB_NOMEM. */
+/* Before it serves. Texts are copied. HFSB_OK also for one that read_only
+   leaves out; HFSB_ARG for a name that is none or is taken and for a schema
+   that is no object; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
                                        hfsb_err            *err);

@@ -13,9 +13,10 @@ enum {
     HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
     HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
     HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,     /* folders that could not be read, by name */
-    HFSBI_FINDER_MS = 30000,   /* a search is cut off then */
-    HFSBI_FINDER_CHARS = 40000 /* bytes of output */
+    HFSBI_FINDER_TOLD = 3,        /* folders that could not be read, by name */
+    HFSBI_FINDER_MS = 30000,      /* a search is cut off then */
+    HFSBI_FINDER_CHARS = 40000,   /* bytes of output */
+    HFSBI_FINDER_OFFSET = 1000000 /* results that may be left out */
 };
 
 typedef enum hfsbi_entry_type {
@@ -47,6 +48,7 @@ typedef struct hfsbi_finder {
     bool              sorted; /* names of a folder in order */
     bool      no_follow;      /* of where it begins, a link is not followed */
     bool      shows_ignored;  /* ignored ones are visited, not entered */
+    size_t    offset;         /* results to leave out at the beginning */
     size_t    max_depth;      /* folders in each other, the first one counted
                                  (0: as many as it may) */
     long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
@@ -122,8 +124,8 @@ HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
 
 /* ---- search_show.c ---- */
 
-/* `path`, `all` and `limit` of a call; limit is *limit when it is not given,
-   and at most max. Opens f. HFSB_OK; else as a tool's function. */
+/* `path`, `all`, `limit` and `offset` of a call; limit is *limit when it is
+   not given, and at most max. Opens f. HFSB_OK; else as a tool's function. */
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                                             hfsb_str path, size_t *limit,
                                             size_t max, hfsb_err *err);
@@ -136,8 +138,16 @@ HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) HFSBI_PRINTF(2, 3);
 
-/* The call went well: notes about the walk, and the keys count and
-   truncated. */
+/* What part of the results is shown, and how to read on: a note, unless it is
+   all of them. "[201-400 of 5321 files; read on with offset=400]"; what is
+   " files". at_least: there may be more than total. */
+HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
+                                       unsigned long long shown,
+                                       unsigned long long total, bool at_least,
+                                       const char *what);
+
+/* The call went well: notes about the walk, and the keys count, truncated and
+   next_offset, the offset to read on with (0: there is no more). */
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
-                                         bool               truncated);
+                                         unsigned long long next_offset);

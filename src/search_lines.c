@@ -85,8 +85,9 @@ static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
 /* Lines behind the last match, up to `end`. */
 static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
+    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
     while (st == HFSB_OK && l->after && l->shown < end) {
-        l->after--;
+        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
         st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
                             false);
     }
@@ -104,17 +105,10 @@ static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
     return pos;
 }
 
-static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
-    hfsb_status st = hfsbi_hits_after(l, pos);
+/* The line of a match, with those before it. */
+static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = HFSB_OK;
     size_t      from;
-    if (st != HFSB_OK) return st;
-    if (!l->left || l->out->len > HFSBI_FINDER_CHARS) {
-        l->full = true;
-        l->after = 0;
-        return HFSB_OK;
-    }
-    l->left--;
-    l->printed++;
     from = hfsbi_hits_back(l, pos, l->shown);
     if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
         st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
@@ -124,8 +118,30 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         from = to;
     }
     if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
-    l->after = l->context;
     return st;
+}
+
+static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = hfsbi_hits_after(l, pos);
+    size_t      mark = l->out->len;
+    if (st != HFSB_OK) return st;
+    if (l->skip) {
+        l->skip--;
+        l->shown = next; /* it is no context of others either */
+        return HFSB_OK;
+    }
+    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
+    if (!l->full) st = hfsbi_hits_show(l, pos, next);
+    /* with much around it a match may be too large for what is left */
+    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
+        hfsb_buf_truncate(l->out, mark);
+        l->full = true;
+    }
+    l->after = l->full ? 0 : l->context;
+    if (l->full || st != HFSB_OK) return st;
+    l->left--;
+    l->printed++;
+    return HFSB_OK;
 }
 
 /* ---- the window ---- */

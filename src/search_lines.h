@@ -25,7 +25,8 @@ typedef struct hfsbi_hits {
     hfsbi_finder      *finder; /* asked whether to go on */
     hfsbi_grep_mode    mode;
     size_t             context;
-    unsigned long long left; /* matching lines that may still be shown */
+    unsigned long long skip; /* matching lines to leave out, before */
+    unsigned long long left; /* those that may still be shown */
     hfsb_buf          *out;
     hfsb_str           folder, path; /* shown before a line, one behind the
                                         other */

@@ -15,6 +15,19 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
     f->call = call;
 }
 
+static hfsb_status hfsbi_finder_offset(const hfsb_json_value *args,
+                                       hfsbi_finder *f, hfsb_err *err) {
+    long long   n = 0;
+    hfsb_status st = hfsb_json_arg_int(args, "offset", false, &n, err);
+    if (st != HFSB_OK) return st;
+    if (n < 0 || n > HFSBI_FINDER_OFFSET)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "offset must be a number from 0 to %d, not %lld.",
+                          HFSBI_FINDER_OFFSET, n);
+    f->offset = (size_t)n;
+    return HFSB_OK;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                                             hfsb_str path, size_t *limit,
                                             size_t max, hfsb_err *err) {
@@ -30,6 +43,7 @@ HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
                           "limit must be a number from 1 to %zu (0: %zu), not "
                           "%lld.",
                           max, *limit, n);
+    if (st == HFSB_OK) st = hfsbi_finder_offset(args, f, err);
     if (st != HFSB_OK) return st;
     if (n) *limit = (unsigned long long)n < max ? (size_t)n : max;
     return hfsbi_finder_open(f, path, err);
@@ -70,6 +84,28 @@ HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
     return hfsbi_sink_end(&sink);
 }
 
+HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
+                                       unsigned long long shown,
+                                       unsigned long long total, bool at_least,
+                                       const char *what) {
+    unsigned long long first = f->offset, next = first + shown;
+    const char        *more = at_least || f->late ? "at least " : "";
+    if (!shown && first && total)
+        return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
+                                 more, total, what);
+    if (!shown || (!first && next >= total)) return HFSB_OK;
+    if (next >= total)
+        return hfsbi_finder_note(call, "[%llu-%llu of %s%llu%s]", first + 1,
+                                 next, more, total, what);
+    if (!first)
+        return hfsbi_finder_note(
+            call, "[first %llu of %s%llu%s; read on with offset=%llu]", next,
+            more, total, what, next);
+    return hfsbi_finder_note(
+        call, "[%llu-%llu of %s%llu%s; read on with offset=%llu]", first + 1,
+        next, more, total, what, next);
+}
+
 /* What the walk could not do. */
 static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
     hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
@@ -90,7 +126,7 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
 
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
-                                         bool               truncated) {
+                                         unsigned long long next_offset) {
     hfsb_json_writer w;
     hfsb_status      st = hfsbi_finder_tell_all(call, f);
     if (st != HFSB_OK) return st;
@@ -98,7 +134,9 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
     hfsb_json_writer_init(&w, &call->result.extra, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "count", (long long)count);
-    hfsbi_put_member_bool(&w, "truncated", truncated || f->late);
+    hfsbi_put_member_bool(&w, "truncated", next_offset || f->late);
+    if (next_offset)
+        hfsbi_put_member_int(&w, "next_offset", (long long)next_offset);
     hfsb_json_put_end(&w);
     return hfsb_json_writer_finish(&w, NULL);
 }

@@ -178,8 +178,9 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
    characters at the end of a line with how to read on, and behind it a line
    in brackets with those added keys that a model needs: of read which lines
    of how many these are when that is not all; of bash_output whether it runs,
-   its exit code, next_offset; of bash what is left running. An image (keys
-   data, mime_type) becomes an image block. */
+   its exit code, next_offset; of bash what is left running. A failure has at
+   most some 10,000 characters, its middle left out. An image (keys data,
+   mime_type) becomes an image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str                tool,
                              const hfsb_tool_result *result,
                              hfsbi_mcp_blocks       *out);

@@ -112,11 +112,31 @@ static hfsb_status hfsbi_afar_ask(hfsb_mcp_call *call, const char *tool,
 
 /* ---- what a call becomes ---- */
 
+/* What costs money is not to be begun twice. */
+static void hfsbi_afar_no_hub(hfsb_mcp_call *call, long long seconds) {
+    hfsb_str operation = hfsb_json_str(
+        hfsb_json_get(call->arguments, "operation"), HFSB_LIT(""));
+    if (hfsb_str_equal(operation, HFSB_LIT("run")))
+        hfsbi_afar_fail(call,
+                        "The Hugging Face Hub did not answer within %lld s, "
+                        "so that it is not known whether the job was "
+                        "started. Look with operation ps before you repeat "
+                        "it.",
+                        seconds);
+    else
+        hfsbi_afar_fail(call,
+                        "The Hugging Face Hub did not answer within %lld s.",
+                        seconds);
+}
+
 /* Shows a result; of a call that was ended early what there is of it. */
 static void hfsbi_afar_show(hfsb_mcp_call *call, hfsb_status st,
                             const hfsb_tool_result *result) {
     long long seconds = (hfsb_clock_ms() - call->began) / 1000;
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
+    else if (st == HFSB_CANCELLED && hfsbi_afar_is(call, "hf_jobs") &&
+             !result->output.len)
+        hfsbi_afar_no_hub(call, seconds);
     else if (st == HFSB_CANCELLED && !result->output.len)
         hfsbi_afar_fail(call,
                         "There was no answer from the sandbox within %lld s. "

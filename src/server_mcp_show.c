@@ -7,9 +7,12 @@ enum {
        of 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
     HFSBI_MCP_NOTES = 64 * 1024, /* ... and of what says that some are not */
-    HFSBI_MCP_ERROR = 4000,      /* characters of why a tool failed */
-    HFSBI_MCP_LEFT = 8,          /* processes that are named */
-    HFSBI_MCP_LINE = 120         /* characters of a line for progress */
+    /* Characters of what failed: some hosts cut a longer text, and with it
+       why it failed. */
+    HFSBI_MCP_FAILURE = 9000,
+    HFSBI_MCP_ERROR = 4000, /* ... of these of the reason */
+    HFSBI_MCP_LEFT = 8,     /* processes that are named */
+    HFSBI_MCP_LINE = 120    /* characters of a line for progress */
 };
 
 /* ---- blocks ---- */
@@ -114,6 +117,16 @@ static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
     if (end == text.len) return text;
     while (at > 0 && text.ptr[at - 1] != '\n') at--;
     return hfsb_str_slice(text, 0, at > 0 ? at : end);
+}
+
+/* As much of the end of it, likewise unless its lines are too long. */
+static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
+    size_t all = hfsb_utf8_count(text), from, at, most;
+    if (all <= chars) return text;
+    from = at = hfsb_utf8_offset(text, all - chars);
+    most = from + (text.len - from) / 2;
+    while (at < most && text.ptr[at - 1] != '\n') at++;
+    return hfsb_str_slice(text, at < most ? at : from, text.len);
 }
 
 /* A line in brackets behind what is there. */
@@ -282,20 +295,45 @@ static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
     hfsbi_mcp_left_footer(sink, extra);
 }
 
-/* As hfsb_tool_result_text() puts it. */
+/* The line in text that tells where the whole output is, if there is one. */
+static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
+    size_t at = hfsb_str_find(text, HFSB_LIT("\nFull output saved to "));
+    if (at == HFSB_NPOS) return HFSB_LIT("");
+    text = hfsb_str_slice(text, at + 1, text.len);
+    return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
+}
+
+/* The beginning and, since it tells most of what failed, more of the end. */
+static void hfsbi_mcp_put_ends(hfsbi_sink *sink, hfsb_str text, size_t chars) {
+    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, saved;
+    if (hfsb_utf8_count(text) <= chars) {
+        hfsbi_put(sink, text);
+        return;
+    }
+    tail = hfsb_str_slice(text, head.len, text.len);
+    tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
+    text = hfsb_str_slice(text, head.len, text.len - tail.len);
+    saved = hfsbi_mcp_saved_line(text);
+    hfsbi_put(sink, head);
+    hfsbi_mcp_put_footer(sink, "[... %zu characters left out here ...]\n",
+                         hfsb_utf8_count(text));
+    hfsbi_put(sink, hfsbi_mcp_cut(saved, chars / 3));
+    if (saved.len) hfsbi_put_byte(sink, '\n');
+    hfsbi_put(sink, tail);
+}
+
+/* As hfsb_tool_result_text() puts it, but not as long. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
                                   const hfsb_json_value  *extra,
                                   hfsbi_sink             *sink) {
     hfsb_str output = hfsb_buf_str(&result->output);
-    hfsb_str error = hfsb_buf_str(&result->error);
-    hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    hfsbi_put(sink, shown);
-    if (shown.len < output.len)
-        hfsbi_mcp_put_footer(sink, "[cut: the first %zu of %zu characters]",
-                             hfsb_utf8_count(shown), hfsb_utf8_count(output));
+    hfsb_str error =
+        hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
+    hfsbi_mcp_put_ends(sink, output,
+                       HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
     if (output.len) hfsbi_put(sink, HFSB_LIT("\n\n"));
     hfsbi_put(sink, HFSB_LIT("ERROR: "));
-    hfsbi_put(sink, hfsbi_mcp_cut(error, HFSBI_MCP_ERROR));
+    hfsbi_put(sink, error);
     hfsbi_mcp_left_footer(sink, extra);
 }
 

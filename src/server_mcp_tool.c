@@ -57,11 +57,32 @@ static bool hfsbi_mcp_own_fill(hfsb_mcp *mcp, const hfsb_mcp_tool *from,
     return ok;
 }
 
+/* A tool that may change something, when none of these is wanted: it is
+   checked as any other, and left out. */
+static hfsb_status hfsbi_mcp_own_leave(hfsb_mcp            *mcp,
+                                       const hfsb_mcp_tool *tool, bool *leave,
+                                       hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      list = HFSB_INIT;
+    hfsb_status   st;
+    *leave = false;
+    if (!mcp->choice.read_only) return HFSB_OK;
+    doc.alloc = list.alloc = mcp->alloc;
+    st = hfsbi_mcp_define(tool, &list, err);
+    if (st == HFSB_OK && tool->annotations)
+        st = hfsb_json_parse(hfsb_cstr(tool->annotations), NULL, &doc, err);
+    *leave = !hfsb_json_bool(hfsb_json_get(doc.root, "readOnlyHint"), false);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&list);
+    return st;
+}
+
 /* Room in the array first: nothing fails once the list has it. */
 hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
                               hfsb_err *err) {
     hfsb_mcp_tool *grown, copy;
     hfsb_status    st;
+    bool           leave;
     if (!tool->name || !tool->fn)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A tool has a name and a function.");
@@ -70,6 +91,8 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "There is a tool of the name %.64s already.",
                           tool->name);
+    st = hfsbi_mcp_own_leave(mcp, tool, &leave, err);
+    if (st != HFSB_OK || leave) return st;
     grown =
         (hfsb_mcp_tool *)hfsbi_array_grow(&mcp->alloc, mcp->own, &mcp->own_cap,
                                           mcp->own_count + 1, sizeof *grown);

@@ -29,6 +29,7 @@ typedef struct hfsbi_grep {
 static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
     hfsb_buf  *out = g->lines.out;
     hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (g->files <= g->finder.offset) return HFSB_OK;
     if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
         g->full = true;
         return HFSB_OK;
@@ -129,6 +130,13 @@ static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
     hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
                hfsbi_plural(g->searched));
     hfsbi_grep_put_rest(g, &sink);
+    if (g->include && !g->searched && !g->binary)
+        hfsbi_putf(&sink, g->include_names
+                              ? "; include matches none: it is a pattern for "
+                                "names"
+                              : "; include matches none: with a slash in it "
+                                "it begins at path, **/ before it is any "
+                                "folder");
     if (g->finder.ignored)
         hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
                           "includes it");
@@ -136,20 +144,23 @@ static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
     return hfsbi_sink_end(&sink);
 }
 
-/* How much there is, when that is not what is shown. */
+/* Which of them are shown. */
 static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
-    const char *more = g->partly || g->finder.late ? "at least " : "";
-    if (!g->full) return HFSB_OK;
+    char what[64];
     if (g->lines.mode != HFSBI_GREP_CONTENT)
-        return hfsbi_finder_note(call,
-                                 "(first %llu of %s%llu files with matches; "
-                                 "narrow pattern, path or include)",
-                                 g->shown, more, g->files);
-    return hfsbi_finder_note(
-        call,
-        "(first %llu of %s%llu matching lines in %llu files; narrow pattern, "
-        "path or include, or use mode=files)",
-        g->lines.printed, more, g->matches, g->files);
+        return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
+                                 g->partly, " files with matches");
+    snprintf(what, sizeof what, " matching lines in %llu file%s", g->files,
+             hfsbi_plural(g->files));
+    return hfsbi_finder_page(call, &g->finder, g->lines.printed, g->matches,
+                             g->partly, what);
+}
+
+/* The offset to read on with; 0: there is no more. */
+static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
+    if (!g->full) return 0;
+    return g->finder.offset +
+           (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
 }
 
 static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
@@ -166,7 +177,7 @@ static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
         st = hfsbi_finder_result(
             call, &g->finder,
             g->lines.mode == HFSBI_GREP_FILES ? g->files : g->matches,
-            g->full);
+            hfsbi_grep_next(g));
     return st;
 }
 
@@ -276,6 +287,7 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
     f->user = g;
     g->lines.folder = hfsb_buf_str(&f->shown);
     g->lines.left = g->limit;
+    g->lines.skip = f->offset;
     g->lines.out = &call->result.output;
     st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
                                      : hfsbi_grep_one(g, err);

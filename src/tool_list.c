@@ -58,7 +58,8 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
-    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS) {
+    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS ||
+        l->found < l->finder.offset) {
         l->found++;
         return HFSB_OK;
     }
@@ -74,21 +75,20 @@ static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
     entry.dir = l->finder.spot.dir;
     entry.name = l->finder.spot.name;
     entry.path = path;
-    l->found++;
+    if (l->found++ < l->finder.offset) return HFSB_OK;
     return hfsbi_list_line(l, &entry, &l->finder.spot.st);
 }
 
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
-    hfsb_status st = HFSB_OK;
-    if (!l->out->len) st = hfsb_buf_printf(l->out, "(the folder is empty)");
-    if (st == HFSB_OK && l->shown < l->found)
-        st = hfsbi_finder_note(call,
-                               "(first %llu of %llu; list a folder further "
-                               "down, with less depth, or use glob)",
-                               l->shown, l->found);
+    unsigned long long next = l->finder.offset + l->shown;
+    hfsb_status        st = HFSB_OK;
+    if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
+    if (st == HFSB_OK)
+        st =
+            hfsbi_finder_page(call, &l->finder, l->shown, l->found, false, "");
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, &l->finder, l->found,
-                                 l->shown < l->found);
+                                 l->shown && next < l->found ? next : 0);
     return st;
 }
 

@@ -5,7 +5,7 @@
 enum {
     HFSBI_NAMED_LIMIT = 200,
     HFSBI_NAMED_MOST = 10000,
-    HFSBI_NAMED_HELD = 4096 /* found ones, or four times the limit */
+    HFSBI_NAMED_HELD = 4096 /* found ones, or four times those wanted */
 };
 
 /* A file that was found. */
@@ -20,12 +20,16 @@ typedef struct hfsbi_named_run {
     hfsbi_finder       finder;
     hfsb_glob         *glob;
     bool               by_name; /* the pattern has no slash */
+    bool               folders; /* some match */
     size_t             limit;
     hfsbi_named_file  *hits;
     size_t             count, cap;
     hfsb_buf           texts; /* their paths, a NUL behind each */
     unsigned long long found;
-    hfsb_buf path, pattern; /* as they are split, when they must be */
+    unsigned long long shown;
+    hfsb_buf           given;         /* the pattern, without empty parts */
+    hfsb_buf           path, pattern; /* as they are split, when they must
+                                         be */
 } hfsbi_named_run;
 
 /* ---- the newest ones ---- */
@@ -46,6 +50,11 @@ static void hfsbi_named_sort(hfsbi_named_run *g) {
         hfsbi_sort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
 }
 
+/* Those that are left out before the ones to show are among the newest. */
+static size_t hfsbi_named_wanted(const hfsbi_named_run *g) {
+    return g->finder.offset + g->limit;
+}
+
 /* Forgets all but the newest: what is held stays in proportion to what is
    shown, however many there are. */
 static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
@@ -54,7 +63,7 @@ static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
     size_t      i;
     texts.alloc = g->finder.alloc;
     hfsbi_named_sort(g);
-    if (g->count > g->limit) g->count = g->limit;
+    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
     for (i = 0; st == HFSB_OK && i < g->count; i++) {
         hfsbi_named_file *hit = &g->hits[i];
         hit->at = texts.len;
@@ -71,7 +80,8 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
     hfsbi_named_file *hits = g->hits;
     hfsb_status       st;
     g->found++;
-    if (g->count >= HFSBI_NAMED_HELD && g->count >= 4 * g->limit) {
+    if (g->count >= HFSBI_NAMED_HELD &&
+        g->count >= 4 * hfsbi_named_wanted(g)) {
         st = hfsbi_named_thin(g);
         if (st != HFSB_OK) return st;
     }
@@ -96,11 +106,12 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
 
 static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
     hfsbi_named_run *g = (hfsbi_named_run *)user;
+    hfsb_str         name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
     if (entry->type == HFSBI_ENTRY_OTHER) return false;
-    if (entry->type == HFSBI_ENTRY_FOLDER)
-        return g->by_name || hfsb_glob_enters(g->glob, entry->path);
-    return hfsb_glob_match(g->glob,
-                           g->by_name ? hfsb_cstr(entry->name) : entry->path);
+    if (entry->type != HFSBI_ENTRY_FOLDER)
+        return hfsb_glob_match(g->glob, name);
+    g->folders = g->folders || hfsb_glob_match(g->glob, name);
+    return g->by_name || hfsb_glob_enters(g->glob, entry->path);
 }
 
 static hfsb_status hfsbi_named_visit(void *user, const hfsbi_entry *entry) {
@@ -155,6 +166,16 @@ static bool hfsbi_named_climbs(hfsb_str pattern) {
     return false;
 }
 
+/* "src//x.c" is what "src/x.c" means. */
+static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < pattern.len; i++)
+        if (i == 0 || pattern.ptr[i] != '/' || pattern.ptr[i - 1] != '/')
+            st = hfsb_buf_append_byte(&g->given, pattern.ptr[i]);
+    return st;
+}
+
 /* What leads elsewhere moves from the pattern to the path. */
 static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
                                      hfsb_str path, hfsb_err *err) {
@@ -192,6 +213,9 @@ static hfsb_status hfsbi_named_none(hfsb_call             *call,
     hfsbi_putf(&sink, "(no files match ");
     hfsbi_put_shown(&sink, hfsb_buf_str(&g->pattern));
     hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
+    if (g->folders)
+        hfsbi_putf(&sink, "; it names a folder: see what is in it with list, "
+                          "or add /**");
     if (g->finder.ignored)
         hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
                           "includes it");
@@ -206,26 +230,25 @@ static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
     size_t      i;
     if (!g->count) return hfsbi_named_none(call, g);
     hfsbi_named_sort(g);
-    if (g->count > g->limit) g->count = g->limit;
-    for (i = 0; i < g->count && sink.status == HFSB_OK; i++) {
-        if (out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
-        if (i) hfsbi_put_byte(&sink, '\n');
+    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
+    for (i = g->finder.offset; i < g->count && sink.status == HFSB_OK; i++) {
+        if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
+        if (out->len) hfsbi_put_byte(&sink, '\n');
+        g->shown++;
         hfsbi_put_shown(&sink, hfsb_buf_str(&g->finder.shown));
         hfsbi_put_shown(&sink, hfsb_str_make(g->hits[i].path, g->hits[i].len));
     }
-    g->count = i;
     st = hfsbi_sink_end(&sink);
-    if (st == HFSB_OK && g->count < g->found)
-        st = hfsbi_finder_note(
-            call, "(first %zu of %llu; narrow the pattern or the path)",
-            g->count, g->found);
-    return st;
+    return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, g->shown,
+                                             g->found, false, "")
+                         : st;
 }
 
 static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
                                        hfsb_err *err) {
-    hfsbi_finder *f = &g->finder;
-    hfsb_status   st;
+    hfsbi_finder      *f = &g->finder;
+    unsigned long long next;
+    hfsb_status        st;
     if (!S_ISDIR(f->spot.st.st_mode)) {
         st = hfsbi_path_say(err, HFSB_REFUSED, "Not a directory",
                             hfsb_buf_str(&g->path));
@@ -238,8 +261,10 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     st = hfsbi_named_show(call, g);
+    next = f->offset + g->shown;
     if (st == HFSB_OK)
-        st = hfsbi_finder_result(call, f, g->found, g->count < g->found);
+        st = hfsbi_finder_result(call, f, g->found,
+                                 g->shown && next < g->found ? next : 0);
     return st;
 }
 
@@ -250,7 +275,10 @@ static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
     st = hfsb_json_arg_str(call->arguments, "pattern", true, &pattern, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
-    if (st == HFSB_OK) st = hfsbi_named_split(g, pattern, path, err);
+    if (st != HFSB_OK) return st;
+    if (hfsbi_named_given(g, pattern) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), path, err);
     if (st != HFSB_OK) return st;
     st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
                         &g->glob, err);
@@ -268,13 +296,15 @@ HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
     hfsb_status     st;
     memset(&g, 0, sizeof g);
     g.limit = HFSBI_NAMED_LIMIT;
-    g.texts.alloc = g.path.alloc = g.pattern.alloc = call->tools->alloc;
+    g.texts.alloc = g.given.alloc = call->tools->alloc;
+    g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
     st = hfsbi_named_begin(call, &g, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.glob);
     hfsb_buf_free(&g.texts);
+    hfsb_buf_free(&g.given);
     hfsb_buf_free(&g.path);
     hfsb_buf_free(&g.pattern);
     hfsbi_array_free(&call->tools->alloc, g.hits, g.cap, sizeof *g.hits);

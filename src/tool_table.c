@@ -156,8 +156,9 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   HFSBI_PLAIN("pattern", "string") ","
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_TYPE("all", "boolean", "Leave out nothing") ","
-                  HFSBI_PLAIN("limit", "integer")),
-     HFSBI_READS, "pattern path all limit", false, hfsbi_tool_glob},
+                  HFSBI_PLAIN("limit", "integer") ","
+                  HFSBI_PLAIN("offset", "integer")),
+     HFSBI_READS, "pattern path all limit offset", false, hfsbi_tool_glob},
 
     {"grep", "Search in files",
      "Search lines of text files for a POSIX extended regular expression "
@@ -176,10 +177,11 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   "\"mode\":{\"type\":\"string\",\"enum\":[\"content\","
                   "\"files\",\"count\"]},"
                   HFSBI_PLAIN("all", "boolean") ","
-                  HFSBI_PLAIN("limit", "integer")),
+                  HFSBI_PLAIN("limit", "integer") ","
+                  HFSBI_PLAIN("offset", "integer")),
      HFSBI_READS,
-     "pattern path include literal ignore_case context mode all limit", false,
-     hfsbi_tool_grep},
+     "pattern path include literal ignore_case context mode all limit offset",
+     false, hfsbi_tool_grep},
 
     {"list", "List a folder",
      "Type, size, time of change and name of what is in a folder.",
@@ -188,8 +190,9 @@ static const hfsbi_tool hfsbi_tool_table[] = {
                   HFSBI_PLAIN("path", "string") ","
                   HFSBI_TYPE("depth", "integer", "1 to 5, default 1") ","
                   HFSBI_TYPE("all", "boolean", "Enter ignored folders") ","
-                  HFSBI_PLAIN("limit", "integer")),
-     HFSBI_READS, "path depth all limit", false, hfsbi_tool_list},
+                  HFSBI_PLAIN("limit", "integer") ","
+                  HFSBI_PLAIN("offset", "integer")),
+     HFSBI_READS, "path depth all limit offset", false, hfsbi_tool_list},
 
     {"exists", "Whether a path exists",
      "true or false: is there a file or directory?",

@@ -90,6 +90,71 @@ HFSBI_UNUSED static bool tf_same_lines(const char *what, hfsb_buf *ours,
     return false;
 }
 
+/* No line of these, which are in order, is there twice. */
+static bool tf_all_differ(const hfsb_buf *all) {
+    hfsb_str rest = hfsb_buf_str(all), last = HFSB_INIT;
+    while (rest.len) {
+        size_t   n = hfsb_str_find_byte(rest, '\n') + 1;
+        hfsb_str line = hfsb_str_slice(rest, 0, n);
+        if (hfsb_str_equal(line, last)) return false;
+        last = line;
+        rest = hfsb_str_slice(rest, n, rest.len);
+    }
+    return true;
+}
+
+/* Adds the lines of a page that are results; gives how many. */
+static long long tf_add_page(hfsb_buf *all, hfsb_buf *page) {
+    long long n = 0;
+    char     *line = page->len ? strtok(page->ptr, "\n") : NULL;
+    for (; line; line = strtok(NULL, "\n")) {
+        if (line[0] == '[' || strcmp(line, "--") == 0 ||
+            strstr(line, "(around)"))
+            continue;
+        n++;
+        if (hfsb_buf_printf(all, "%s\n", line) != HFSB_OK) abort();
+    }
+    return n;
+}
+
+/* Reads page by page, as the last line of each says, `want` results (0: as
+   many as the first page says there are) without any twice; lines that are
+   context are not counted. How many pages it took; 0: something is wrong. */
+HFSBI_UNUSED static int tf_pages(hfsb_tools *tools, const char *tool,
+                                 const char *json, long long want) {
+    hfsb_buf  all = HFSB_INIT, text = HFSB_INIT;
+    long long offset = 0, lines = 0;
+    int       pages = 0;
+    bool      more = true, good = true;
+    while (more && good && pages++ < 1000) {
+        tt_reply    r = HFSB_INIT;
+        const char *at;
+        hfsb_buf_truncate(&text, 0);
+        if (hfsb_buf_printf(&text, "{%s,\"offset\":%lld}", json, offset) !=
+            HFSB_OK)
+            abort();
+        tt_do(&r, tools, tool, hfsb_buf_str(&text), NULL);
+        good = r.res.success && r.res.output.len < 43000;
+        at = r.res.output.len ? strstr(r.res.output.ptr, "read on with") : "";
+        more = at != NULL && *at;
+        if (more != tt_flag(&r, "truncated")) good = false;
+        if (more) offset = strtoll(strchr(at, '=') + 1, NULL, 10);
+        if (more && offset != tt_int(&r, "next_offset")) good = false;
+        if (!want) want = tt_int(&r, "count");
+        lines += tf_add_page(&all, &r.res.output);
+        if (more && offset != lines) good = false;
+        tt_drop(&r);
+    }
+    tf_sort_lines(&all);
+    good = tf_all_differ(&all) && good;
+    if (!good || lines != want)
+        printf("  %s %s: %lld of %lld in %d pages\n", tool, json, lines, want,
+               pages);
+    hfsb_buf_free(&all);
+    hfsb_buf_free(&text);
+    return good && lines == want ? pages : 0;
+}
+
 /* One call with every allocation failing in turn. */
 static const char *tf_tool, *tf_json;
 

@@ -318,10 +318,40 @@ static void closing_the_server_cancels_them(void) {
     tm_end(&c);
 }
 
+static void read_only_leaves_out_what_may_change_things(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    hfsb_mcp_tool bad = tool_of("bad", fails, NULL);
+    tm_client     c;
+    o.read_only = true;
+    start(&c, &o);
+    tm_send(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&c.got), HFSB_LIT("\"greet\"")) !=
+            HFSB_NPOS);
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&c.got), HFSB_LIT("\"fails\"")) ==
+            HFSB_NPOS);
+    tm_call(&c, "2", "greet", "{\"name\":\"you\"}");
+    T_CHECK(tm_wait(&c, "2") && tm_code(&c) == 0);
+    tm_call(&c, "3", "fails", "{}");
+    T_CHECK(tm_wait(&c, "3") && tm_code(&c) == -32602);
+    tm_end(&c);
+    /* it is checked nevertheless */
+    tm_open(&c, &o);
+    bad.schema = "[]";
+    T_CHECK(hfsb_mcp_add_tool(c.mcp, &bad, NULL) == HFSB_ARG);
+    bad.schema = NULL;
+    bad.annotations = "{\"readOnlyHint\":";
+    T_CHECK(hfsb_mcp_add_tool(c.mcp, &bad, NULL) == HFSB_ARG);
+    bad.annotations = "{\"readOnlyHint\":false}";
+    T_CHECK(hfsb_mcp_add_tool(c.mcp, &bad, NULL) == HFSB_OK);
+    tm_end(&c);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(own_tools_are_listed_and_called);
     TT_RUN(names_are_checked);
+    TT_RUN(read_only_leaves_out_what_may_change_things);
     TT_RUN(own_progress_comes_in_order_before_the_result);
     TT_RUN(logs_come_from_their_level_on);
     TT_RUN(a_tool_that_says_nothing_beats);

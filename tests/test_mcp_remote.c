@@ -281,6 +281,26 @@ static void a_sandbox_that_is_made_outlives_the_patience(void) {
     mr_end(&w);
 }
 
+/* A job that may have been started is not to be started again. */
+static void a_hub_that_does_not_answer_is_told_of(void) {
+    fh_fault_spec f = HFSB_INIT;
+    mr_world      w;
+    mr_begin(&w, NULL, 300);
+    T_CHECK(hfsb_session_wait_ready(w.hub.session, NULL, NULL) == HFSB_OK);
+    f.path = "/api/jobs/alice";
+    f.delay_ms = 60000;
+    f.times = 2;
+    fh_fault(w.hub.fh, &f);
+    mr_call(&w, 1, "hf_jobs",
+            "{\"operation\":\"run\",\"namespace\":\"alice\",\"command\":"
+            "[\"true\"]}");
+    mr_says(&w, 1, "Hub did not answer", "operation ps before you repeat");
+    mr_call(&w, 2, "hf_jobs",
+            "{\"operation\":\"ps\",\"namespace\":\"alice\"}");
+    mr_says(&w, 2, "Hub did not answer within 0 s.\"", "\"isError\":true");
+    mr_end(&w);
+}
+
 static void a_cancelled_sandbox_is_deleted(void) {
     mr_world w;
     mr_begin(&w, NULL, 20000);
@@ -382,6 +402,7 @@ int main(void) {
     T_RUN(the_end_of_input_sends_nothing_more_to_the_sandbox);
     T_RUN(calls_say_that_it_is_starting);
     T_RUN(a_sandbox_that_is_made_outlives_the_patience);
+    T_RUN(a_hub_that_does_not_answer_is_told_of);
     T_RUN(a_cancelled_sandbox_is_deleted);
     T_RUN(a_sandbox_that_failed_is_told_of);
     T_RUN(a_local_session_is_refused);

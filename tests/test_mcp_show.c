@@ -194,11 +194,44 @@ static void long_texts_are_cut_at_characters(void) {
     t_repeat(&r.output, "line\n", 10000);
     t_repeat(&r.error, "e", 5000);
     show("glob", &r, &text);
-    T_CHECK(text.len > 49000 && text.len < 49200);
-    T_CHECK(hfsb_str_find(hfsb_buf_str(&text),
-                          HFSB_LIT("line\n[cut: the first 45000 of 50000 "
-                                   "characters]\n\nERROR: eee")) !=
+    T_CHECK(text.len > 8900 && text.len < 9200);
+    hfsb_buf_free(&text);
+}
+
+/* Hosts cut what failed at some 11,000 characters. */
+static void failures_are_cut_in_the_middle(void) {
+    hfsb_tool_result r = made(false, "first\n", "Exit code 1", "");
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_str         all;
+    t_repeat(&r.output, "line\n", 9000);
+    t_repeat(&r.output, "last\n", 1);
+    show("bash", &r, &text);
+    all = hfsb_buf_str(&text);
+    T_CHECK(all.len > 8500 && all.len < 10000);
+    T_CHECK(hfsb_str_starts(all, HFSB_LIT("first\nline\n")));
+    T_CHECK(hfsb_str_find(all, HFSB_LIT("\nline\n[... 36025 characters left "
+                                        "out here ...]\nline\n")) !=
             HFSB_NPOS);
+    T_CHECK(hfsb_str_ends(all, HFSB_LIT("line\nlast\n\n\nERROR: Exit code "
+                                        "1")));
+    /* where the whole of it is stays */
+    r = made(false, "", "Exit code 1", "");
+    t_repeat(&r.output, "\xF0\x9F\x98\x80\n", 3000);
+    t_repeat(&r.output, "\n... (9 chars omitted) ...\nFull output saved to "
+                        "/tmp/x - use read.\n", 1);
+    t_repeat(&r.output, "\xF0\x9F\x98\x80", 9000);
+    show("bash", &r, &text);
+    all = hfsb_buf_str(&text);
+    T_CHECK(hfsb_utf8_count(all) < 10000);
+    T_CHECK(hfsb_str_find(all, HFSB_LIT("left out here ...]\nFull output "
+                                        "saved to /tmp/x - use read.\n"
+                                        "\xF0\x9F")) != HFSB_NPOS);
+    T_CHECK(hfsb_str_ends(all, HFSB_LIT("\x80\n\nERROR: Exit code 1")));
+    /* what just fits is whole */
+    r = made(false, "", "Exit code 1", "");
+    t_repeat(&r.output, "0123456789", 898);
+    show("bash", &r, &text);
+    T_CHECK(text.len == 8980 + 20);
     hfsb_buf_free(&text);
 }
 
@@ -436,6 +469,7 @@ int main(void) {
     T_RUN(bad_bytes_are_repaired);
     T_RUN(long_reads_say_where_to_go_on);
     T_RUN(long_texts_are_cut_at_characters);
+    T_RUN(failures_are_cut_in_the_middle);
     T_RUN(long_output_of_a_job_is_gone_on_with_where_it_was_cut);
     T_RUN(a_line_without_end_is_gone_on_with_too);
     T_RUN(what_still_runs_tells_how_to_go_on);

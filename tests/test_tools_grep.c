@@ -46,16 +46,32 @@ static const struct {
     {"pattern=s include=s", "absent", "*.h", NULL,
      "(no matches; 1 file searched)"},
     {"pattern=s limit=j", "one", "2", NULL,
-     "a.c:1:int one;\nb.h:1:one\n(first 2 of 4 matching lines in 3 files; "
-     "narrow pattern, path or include, or use mode=files)"},
+     "a.c:1:int one;\nb.h:1:one\n[first 2 of 4 matching lines in 3 files; "
+     "read on with offset=2]"},
+    {"pattern=s limit=j offset=j", "one", "1", "1",
+     "b.h:1:one\n[2-2 of 4 matching lines in 3 files; read on with "
+     "offset=2]"},
+    {"pattern=s offset=j", "one", "3", NULL,
+     "lib/c.c:3:one (1)\n[4-4 of 4 matching lines in 3 files]"},
+    {"pattern=s offset=j", "one", "4", NULL,
+     "[past the end: there are 4 matching lines in 3 files]"},
+    {"pattern=s offset=j", "absent", "4", NULL,
+     "(no matches; 4 files searched)"},
+    {"pattern=s offset=j mode=s", "one", "2", "files",
+     "lib/c.c\n[3-3 of 3 files with matches]"},
+    {"pattern=s include=s", "one", "c/*.c", NULL,
+     "(no matches; 0 files searched; include matches none: with a slash in it "
+     "it begins at path, **/ before it is any folder)"},
+    {"pattern=s include=s", "one", "*.py", NULL,
+     "(no matches; 0 files searched; include matches none: it is a pattern "
+     "for names)"},
     {"pattern=s limit=j", "one", "4", NULL,
      "a.c:1:int one;\nb.h:1:one\nlib/c.c:1:none\nlib/c.c:3:one (1)"},
     {"pattern=s limit=j mode=s", "one", "2", "files",
-     "a.c\nb.h\n(first 2 of 3 files with matches; narrow pattern, path or "
-     "include)"},
+     "a.c\nb.h\n[first 2 of 3 files with matches; read on with offset=2]"},
     {"pattern=s limit=j mode=s", "one", "2", "count",
-     "a.c:1\nb.h:1\n(first 2 of 3 files with matches; narrow pattern, path "
-     "or include)"},
+     "a.c:1\nb.h:1\n[first 2 of 3 files with matches; read on with "
+     "offset=2]"},
 };
 
 static void lines_that_match_are_shown(void) {
@@ -70,7 +86,7 @@ static void lines_that_match_are_shown(void) {
                 cases[i].c);
         TT_OK(&r, cases[i].output);
         T_CHECK(tt_flag(&r, "truncated") ==
-                (strstr(cases[i].output, "(first") != NULL));
+                (strstr(cases[i].output, "; read on") != NULL));
     }
     tt_call(&r, tools, "grep", "pattern=s", "one");
     T_CHECK(tt_int(&r, "count") == 4);
@@ -92,6 +108,7 @@ static const struct {
      HFSB_ARG},
     {"pattern=s context=j", "a", "-1", "context must be a number", HFSB_ARG},
     {"pattern=s limit=j", "a", "-1", "limit must be a number", HFSB_ARG},
+    {"pattern=s offset=j", "a", "-1", "offset must be a number", HFSB_ARG},
     {"pattern=s path=s", "a", "none", "File not found: none", HFSB_OK},
     {"pattern=s path=s", "a", "pipe", "Is a FIFO", HFSB_OK},
 };
@@ -152,7 +169,12 @@ static void lines_around_a_match_come_along(void) {
     tt_call(&r, tools, "grep", "pattern=s context=j limit=j path=s", "[25]",
             "1", "1", "f");
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
-                            HFSB_LIT("f-1-1\nf:2:2\nf-3-3\n(first 1 of 2")));
+                            HFSB_LIT("f-1-1\nf:2:2\nf-3-3\n[first 1 of 2")));
+    /* nor is what was left out context of the next */
+    tt_call(&r, tools, "grep", "pattern=s context=j offset=j path=s", "[245]",
+            "2", "1", "f");
+    TT_OK(&r, "f-3-3\nf:4:4\nf:5:5\nf-6-6\nf-7-7\n"
+              "[2-3 of 3 matching lines in 1 file]");
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -288,12 +310,46 @@ static void a_reply_has_an_end(void) {
             2000);
     tt_put("f", hfsb_buf_str(&text));
     tt_call(&r, tools, "grep", "pattern=s", "line");
-    T_CHECK(tt_says(&r.res.output, "(first 200 of 2000 matching lines in 1 "));
+    T_CHECK(tt_says(&r.res.output, "[first 200 of 2000 matching lines in 1 "));
     tt_call(&r, tools, "grep", "pattern=s limit=j", "line", "5000");
-    T_CHECK(r.res.output.len > 40000 && r.res.output.len < 42000);
+    T_CHECK(r.res.output.len > 39900 && r.res.output.len < 42000);
     T_CHECK(tt_says(&r.res.output, " of 2000 matching lines"));
     T_CHECK(tt_int(&r, "count") == 2000 && tt_flag(&r, "truncated"));
     tt_drop(&r);
+    hfsb_buf_free(&text);
+    hfsb_tools_close(tools);
+}
+
+static void pages_have_each_match_once(void) {
+    static const char *const keys[] = {
+        "\"pattern\":\"here\",\"limit\":10000",
+        "\"pattern\":\"here\",\"limit\":10000,\"context\":2",
+        "\"pattern\":\"here\",\"limit\":10000,\"context\":20",
+        "\"pattern\":\"here\",\"limit\":70,\"context\":1",
+        "\"pattern\":\"here\",\"limit\":7,\"mode\":\"files\"",
+        "\"pattern\":\"here\",\"limit\":9,\"mode\":\"count\""};
+    hfsb_tools *tools;
+    hfsb_buf    text = HFSB_INIT;
+    char        name[32];
+    int         i, k, matches = 0;
+    tf_enter("pages");
+    for (i = 0; i < 30; i++) {
+        hfsb_buf_truncate(&text, 0);
+        for (k = 0; k < 40 * i; k++) {
+            bool here = k % 7 == i % 7 || k % 11 == 3;
+            matches += here;
+            tt_fill(&text, here ? "here " : "(around) ", 1);
+            tt_fill(&text, "0123456789", (size_t)(k % 40));
+            tt_fill(&text, "\n", 1);
+        }
+        snprintf(name, sizeof name, "f%02d", i);
+        tt_put(name, hfsb_buf_str(&text));
+    }
+    tools = tt_open(NULL);
+    for (i = 0; i < 4; i++)
+        T_CHECK(tf_pages(tools, "grep", keys[i], matches) > 10);
+    T_CHECK(tf_pages(tools, "grep", keys[4], 29) == 5);
+    T_CHECK(tf_pages(tools, "grep", keys[5], 29) == 4);
     hfsb_buf_free(&text);
     hfsb_tools_close(tools);
 }
@@ -579,6 +635,7 @@ int main(void) {
     TT_RUN(a_long_line_is_cut_around_its_match);
     TT_RUN(a_line_without_end_is_searched_too);
     TT_RUN(a_reply_has_an_end);
+    TT_RUN(pages_have_each_match_once);
     TT_RUN(binary_files_are_skipped_and_bad_bytes_repaired);
     TT_RUN(ignored_files_are_not_searched);
     TT_RUN(nothing_outside_the_root_is_read);

@@ -105,10 +105,22 @@ static void much_is_cut_and_the_rest_is_told(void) {
         tf_put(name, "");
     }
     tt_call(&r, tools, "list", "");
-    T_CHECK(tt_says(&r.res.output, " f499\n(first 500 of 510; "));
+    T_CHECK(tt_says(&r.res.output, " f499\n[first 500 of 510; read on "
+                                   "with offset=500]"));
     T_CHECK(tt_int(&r, "count") == 510 && tt_flag(&r, "truncated"));
     tt_call(&r, tools, "list", "limit=j", "1");
-    T_CHECK(tt_says(&r.res.output, " f000\n(first 1 of 510; "));
+    T_CHECK(tt_says(&r.res.output, " f000\n[first 1 of 510; read on "
+                                   "with offset=1]"));
+    tt_call(&r, tools, "list", "limit=j offset=j", "1", "8");
+    T_CHECK(tt_says(&r.res.output, " f008\n[9-9 of 510; read on with "
+                                   "offset=9]"));
+    tt_call(&r, tools, "list", "offset=j", "509");
+    T_CHECK(tt_says(&r.res.output, " f509\n[510-510 of 510]") &&
+            !tt_flag(&r, "truncated"));
+    tt_call(&r, tools, "list", "offset=j", "510");
+    TT_OK(&r, "[past the end: there are 510]");
+    tt_call(&r, tools, "list", "path=s offset=j", "f000", "1");
+    TT_OK(&r, "[past the end: there are 1]");
     memset(name, 'n', 240);
     for (i = 0; i < 300; i++) {
         snprintf(name + 230, 10, "%03d", i);
@@ -116,6 +128,8 @@ static void much_is_cut_and_the_rest_is_told(void) {
     }
     tt_call(&r, tools, "list", "limit=j", "5000");
     T_CHECK(r.res.output.len < 41000 && tt_flag(&r, "truncated"));
+    T_CHECK(tf_pages(tools, "list", "\"limit\":5000", 810) > 2);
+    T_CHECK(tf_pages(tools, "list", "\"limit\":90", 810) == 9);
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -129,6 +143,7 @@ static void what_makes_no_sense_is_refused(void) {
          HFSB_ARG},
         {"depth=j", "6", "depth must be a number from 1 to 5", HFSB_ARG},
         {"limit=j", "-3", "limit must be a number", HFSB_ARG},
+        {"offset=j", "-3", "offset must be a number", HFSB_ARG},
         {"path=s", "none", "File not found: none", HFSB_OK},
         {"path=s", "f000/x", "File not found: f000/x (a part of", HFSB_OK},
     };

@@ -23,7 +23,14 @@ static const struct {
     {"main.h", NULL, "main.h"},
     {"lib/../main.h", NULL, "lib/../main.h"},
     {"../*.h", "lib", "lib/../main.h"},
-    {"lib", NULL, "(no files match lib; 7 files looked at)"},
+    {"lib//deep///er/x.c", NULL, "lib/deep/er/x.c"},
+    {".//lib//*.c", NULL, "lib/b.c\nlib/a.c"},
+    {"lib", NULL,
+     "(no files match lib; 7 files looked at; it names a folder: see what is "
+     "in it with list, or add /**)"},
+    {"lib/deep", NULL,
+     "(no files match lib/deep; 6 files looked at; it names a folder: see "
+     "what is in it with list, or add /**)"},
     {"lib/*.h", NULL, "(no files match lib/*.h; 6 files looked at)"},
 };
 
@@ -77,6 +84,8 @@ static const struct {
     {"pattern=s path=s", "*", "pipe.c", "Not a directory: pipe.c"},
     {"pattern=s path=s", "*", "~/x", "File not found: ~/x (\"~\" is not exp"},
     {"pattern=s limit=j", "*", "-1", "limit must be a number from 1 to 10000"},
+    {"pattern=s offset=j", "*", "-1", "offset must be a number from 0 to 10"},
+    {"pattern=s offset=j", "*", "1000001", "offset must be a number from 0"},
     {"path=s", "lib", NULL, "Missing"},
 };
 
@@ -122,10 +131,21 @@ static void many_are_cut_and_the_rest_is_told(void) {
     tt_call(&r, tools, "glob", "pattern=s", "*");
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
                             HFSB_LIT("f299\nf298\n")));
-    T_CHECK(tt_says(&r.res.output, "\nf100\n(first 200 of 300; narrow "));
+    T_CHECK(tt_says(&r.res.output, "\nf100\n[first 200 of 300; read on "
+                                   "with offset=200]"));
     T_CHECK(tt_int(&r, "count") == 300 && tt_flag(&r, "truncated"));
+    T_CHECK(tt_int(&r, "next_offset") == 200);
     tt_call(&r, tools, "glob", "pattern=s limit=j", "*", "2");
-    TT_OK(&r, "f299\nf298\n(first 2 of 300; narrow the pattern or the path)");
+    TT_OK(&r, "f299\nf298\n[first 2 of 300; read on with offset=2]");
+    tt_call(&r, tools, "glob", "pattern=s limit=j offset=j", "*", "2", "2");
+    TT_OK(&r, "f297\nf296\n[3-4 of 300; read on with offset=4]");
+    T_CHECK(tt_int(&r, "next_offset") == 4);
+    tt_call(&r, tools, "glob", "pattern=s limit=j offset=j", "*", "2", "298");
+    TT_OK(&r, "f001\nf000\n[299-300 of 300]");
+    T_CHECK(!tt_flag(&r, "truncated"));
+    tt_call(&r, tools, "glob", "pattern=s offset=j", "*", "300");
+    TT_OK(&r, "[past the end: there are 300]");
+    T_CHECK(!tt_flag(&r, "truncated"));
     tt_call(&r, tools, "glob", "pattern=s limit=j", "*", "300");
     T_CHECK(!tt_flag(&r, "truncated"));
     tt_call(&r, tools, "glob", "pattern=s limit=j", "*", "99999999999");
@@ -138,8 +158,17 @@ static void many_are_cut_and_the_rest_is_told(void) {
     }
     tt_call(&r, tools, "glob", "pattern=s", "x*");
     T_CHECK(r.res.output.len < 41000 && tt_flag(&r, "truncated"));
-    T_CHECK(tt_says(&r.res.output, " of 190; narrow"));
+    T_CHECK(tt_says(&r.res.output, " of 190; read on with offset="));
     tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void pages_have_each_file_once(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    T_CHECK(tf_pages(tools, "glob", "\"pattern\":\"x*\"", 190) == 2);
+    T_CHECK(tf_pages(tools, "glob", "\"pattern\":\"*\"", 490) == 3);
+    T_CHECK(tf_pages(tools, "glob", "\"pattern\":\"*\",\"limit\":70", 490) ==
+            7);
     hfsb_tools_close(tools);
 }
 
@@ -532,7 +561,11 @@ static void the_newest_of_many_are_kept(void) {
     tf_age("d5/s100/file10001.h", 2000000000 - 1700000000 + 8);
     tt_call(&r, tools, "glob", "pattern=s limit=j", "*", "3");
     TT_OK(&r, "d9/s199/file19998.txt\nd5/s100/file10001.h\nd0/s3/file302.py\n"
-              "(first 3 of 20000; narrow the pattern or the path)");
+              "[first 3 of 20000; read on with offset=3]");
+    tt_call(&r, tools, "glob", "pattern=s limit=j offset=j", "*", "1", "2");
+    TT_OK(&r, "d0/s3/file302.py\n[3-3 of 20000; read on with offset=3]");
+    T_CHECK(tf_pages(tools, "glob", "\"pattern\":\"*1*.c\",\"limit\":5000",
+                     0) > 1);
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -543,6 +576,7 @@ int main(void) {
     TT_RUN(what_is_no_pattern_or_folder_is_refused);
     TT_RUN(an_absolute_pattern_is_a_path_and_a_pattern);
     TT_RUN(many_are_cut_and_the_rest_is_told);
+    TT_RUN(pages_have_each_file_once);
     TT_RUN(odd_names_stay_on_their_line);
     TT_RUN(gitignore_files_count_also_from_above);
     TT_RUN(rules_from_beyond_are_not_read);
