@@ -1367,8 +1367,8 @@ typedef struct hfsb_proc_opts {
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL: nobody
-       does) */
+    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL:
+       nobody does) */
     bool (*cancelled)(void *user);
     void      *user; /* of both */
     hfsb_alloc alloc;
@@ -1555,8 +1555,8 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* Frees it: kills the commands that run, with their trees. What finished
    commands left behind lives on; a small forked process takes over the pipes
    it may still write to, or with no_keeper they are closed. Files with long
-   output stay, for whoever was told of them, unless drop_spills is set. Calls must be closed before, and
-   no other thread may be in one. */
+   output stay, for whoever was told of them, unless drop_spills is set. Calls
+   must be closed before, and no other thread may be in one. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */

@@ -51,8 +51,8 @@ typedef struct hfsb_proc_opts {
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL: nobody
-       does) */
+    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL:
+       nobody does) */
     bool (*cancelled)(void *user);
     void      *user; /* of both */
     hfsb_alloc alloc;

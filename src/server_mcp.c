@@ -411,8 +411,7 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     if (opts) o = *opts;
     if (!o.alloc.fn) o.alloc = mcp->alloc;
     o.session = true;
-    o.drop_spills =
-        true; /* sessions come and go, and nobody else knows them */
+    o.drop_spills = true; /* nobody but the session knows them */
     st = hfsb_tools_open(&o, &mcp->spare, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_keep_opts(mcp, &o);

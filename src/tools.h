@@ -70,8 +70,8 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* Frees it: kills the commands that run, with their trees. What finished
    commands left behind lives on; a small forked process takes over the pipes
    it may still write to, or with no_keeper they are closed. Files with long
-   output stay, for whoever was told of them, unless drop_spills is set. Calls must be closed before, and
-   no other thread may be in one. */
+   output stay, for whoever was told of them, unless drop_spills is set. Calls
+   must be closed before, and no other thread may be in one. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */
