@@ -47,7 +47,7 @@ object() { # compile $1 with the flags after it
 # uses is among them; gcc's comes with the code.)
 only_for() { # WHAT TOOL LANGUAGE
     case $1:$2:$3 in
-    O2:* | fortified:*) ;;
+    O2:*) ;;
     *:clang:* | modules:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
         echo -fsyntax-only ;;
     implementation:* | *:tcc:*) ;;
@@ -104,9 +104,6 @@ do_job() { # sets cc, link, run, warn, o before
             advice ;;
     no_assert) object $use/implementation.c -DNDEBUG ;;
     O2) object $use/implementation.c -O2 ;;
-    fortified)
-        object $use/implementation.c -O2 -D_FORTIFY_SOURCE=2 \
-            -fstack-protector-strong ;;
     examples) # an example is x.c, or x.c and the folder x/
         for f in examples/*.c examples/*/*.c; do
             object "$f" -I. || return 1
@@ -152,8 +149,8 @@ jobs_for() { # $1: tool
             headers public_part; do
             [ $u = implementation ] || echo "$u:$1:c99"
         done
-        for std in c11 c17 c2x; do echo "implementation:$1:$std"; done
-        echo "fortified:$1:gnu17" ;;
+        # -O2, fortified, is compiled by symbols.sh, with the same warnings
+        for std in c11 c17 c2x; do echo "implementation:$1:$std"; done ;;
     clang)
         for u in declarations implementation static pure portable modules \
             examples O2 headers public_part; do
@@ -167,12 +164,12 @@ jobs_for() { # $1: tool
         done
         echo "implementation:$1:c++20" ;;
     clang++)
-        for u in declarations implementation static pure cxx_caller; do
+        for u in declarations implementation static pure; do
             echo "$u:$1:c++17"
         done
         echo "implementation:$1:c++20" ;;
     *) # m32, s390x, musl, tcc
-        for u in static two_files pure; do
+        for u in two_files pure; do
             echo "$u:$1:c99"
         done ;;
     esac

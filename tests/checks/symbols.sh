@@ -91,7 +91,7 @@ build() { # COMPILER:NUMBER of the flags
     esac
     case $flags in *CURL*) allowed="$allowed $curl" ;; esac
     # shellcheck disable=SC2086
-    if $cc -std=c99 $flags -c tests/compile/implementation.c \
+    if $cc -std=c99 $WARN $WARN_C $flags -c tests/compile/implementation.c \
         -o "$out/$cc$n.o"; then
         audit "$out/$cc$n.o" "$allowed"
     else

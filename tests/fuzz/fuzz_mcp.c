@@ -234,12 +234,10 @@ static void expect(const hfsb_json_value *m, const hfsbi_mcp_head *head) {
 /* Expects the answers to a text; true when it is a batch, which may also be
    refused as a whole. */
 static bool expect_all(hfsb_str text, const hfsbi_mcp_head *head) {
-    hfsb_json_parse_opts how = HFSB_INIT;
-    hfsb_json_doc        doc = HFSB_INIT;
-    hfsb_json_iter       it;
-    bool                 batch = false;
-    how.unique_keys = true; /* as the server */
-    if (hfsb_json_parse(text, &how, &doc, NULL) != HFSB_OK) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    bool           batch = false;
+    if (hfsb_json_parse(text, NULL, &doc, NULL) != HFSB_OK) {
         expect_answer(NULL, false);
     } else if (hfsb_json_type_of(doc.root) == HFSB_JSON_ARRAY) {
         batch = true;
