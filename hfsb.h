@@ -52,9 +52,10 @@
        PATCH   the "*** Begin Patch" format
        HTTP    messages of HTTP/1.1, read strictly, written safely
        URL     addresses of http and https
+       REGEX   patterns for lines and for paths, in linear time
        FILE    read, write whole or not at all, stay beneath a root
        PROC    run a command, lose none of its output, never hang on it
-       TOOLS   bash, read, write, edit ... by name and JSON; their
+       TOOLS   bash, read, write, edit, grep ... by name and JSON; their
                definitions for a model
        NET     requests over HTTP, through a transport: the one built in
                (http), that of hfsb_http_curl.h (https), or your own

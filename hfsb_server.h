@@ -2,8 +2,9 @@
 
    hfsb_server.h - v0.1.0 - the tools of hfsb.h over HTTP: a server on one
                             event loop, with the endpoints of the sandbox,
-                            MCP, and routes of your own. C99 to C23 and C++17; needs
-                            hfsb.h beside it, libc and POSIX threads.
+                            MCP, and routes of your own. C99 to C23 and
+                            C++17; needs hfsb.h beside it, libc and POSIX
+                            threads.
 
    QUICK START
        In exactly ONE .c or .cpp file, before any header of libc (ideally a
