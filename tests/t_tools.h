@@ -149,6 +149,18 @@ HFSBI_UNUSED static void tt_put(const char *path, hfsb_str content) {
         abort();
 }
 
+/* Text, with a line without end behind it: it takes minutes to be read. */
+HFSBI_UNUSED static void tt_put_huge(const char *path) {
+    hfsb_buf text = HFSB_INIT;
+    int      i;
+    for (i = 0; i < 4000; i++)
+        if (hfsb_buf_append(&text, HFSB_LIT("some words\n")) != HFSB_OK)
+            abort();
+    tt_put(path, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    if (truncate(path, (off_t)1 << 38)) abort();
+}
+
 HFSBI_UNUSED static bool tt_file_is(const char *path, hfsb_str want) {
     hfsb_buf b = HFSB_INIT;
     bool ok = t_read_file(path, &b) && hfsb_str_equal(hfsb_buf_str(&b), want);

@@ -364,24 +364,12 @@ static void the_root_is_kept_and_named(void) {
 
 /* ---- long work in threads ---- */
 
-/* Begins as text, and takes minutes to be read. */
-static void put_huge(const char *path) {
-    hfsb_buf text = HFSB_INIT;
-    int      i;
-    for (i = 0; i < 4000; i++)
-        if (hfsb_buf_append(&text, HFSB_LIT("some words\n")) != HFSB_OK)
-            abort();
-    tt_put(path, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    if (truncate(path, (off_t)1 << 38)) abort();
-}
-
 /* There are eight threads: one that went on would be missed. */
 static void what_is_cancelled_in_a_thread_ends(void) {
     tm_client c;
     char      id[8];
     int       i, round;
-    put_huge("huge.txt");
+    tt_put_huge("huge.txt");
     tt_put("small.txt", HFSB_LIT("small\n"));
     tm_start(&c, NULL);
     for (round = 0; round < 2; round++) {

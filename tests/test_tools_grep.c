@@ -540,25 +540,13 @@ static void grep_finds_what_gnu_grep_finds(void) {
 
 /* ---- what takes too long ---- */
 
-/* Text with a line without end behind it. */
-static void put_huge(const char *path) {
-    hfsb_buf text = HFSB_INIT;
-    int      i;
-    for (i = 0; i < 4000; i++)
-        if (hfsb_buf_append(&text, HFSB_LIT("some words\n")) != HFSB_OK)
-            abort();
-    tt_put(path, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    if (truncate(path, (off_t)1 << 38)) abort();
-}
-
 static void one_file_takes_no_longer_than_a_walk(void) {
     hfsbi_finder f;
     hfsbi_hits   lines;
     hfsb_buf     out = HFSB_INIT;
     long long    began = hfsb_clock_ms();
     int          fd;
-    put_huge("huge.txt");
+    tt_put_huge("huge.txt");
     memset(&f, 0, sizeof f);
     memset(&lines, 0, sizeof lines);
     f.until = began + 100;

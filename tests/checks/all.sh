@@ -7,7 +7,7 @@
 # those that only compute, which get the time that the others leave (nice).
 # Each is the same when it is run by itself.
 #   FUZZ_SECONDS=N    seconds for each fuzz target (6)
-#   GROWTH_MAX=N      largest input of the growth check, in bytes (256 KiB,
+#   GROWTH_MAX=N      largest input of the growth check, in bytes (512 KiB,
 #                     with two doublings, for the time it takes; growth.sh by
 #                     itself goes to 16 MiB with four)
 set -u
@@ -74,7 +74,7 @@ computing() { # no test here has less than seconds for anything
     item compile sh tests/checks/compile.sh
     item docs sh tests/checks/docs.sh
     suites no-simd msan s390x aarch64 joined m32 musl
-    item growth env "GROWTH_MAX=${GROWTH_MAX:-262144}" GROWTH_DOUBLINGS=2 \
+    item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
         sh tests/checks/growth.sh
     item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-6}"
 }
