@@ -192,7 +192,7 @@ static void connect_waits_and_gives_up(void) {
     hfsb_buf      want = HFSB_INIT;
     fh_fault_spec ill = HFSB_INIT;
     tc_open_prompt(&w, FH_STUB);
-    w.opts.api_wait_ms = 30;
+    w.opts.api_wait_ms = 500;
     ill.path = "edge:/api/health";
     ill.status = 503;
     ill.shape = FH_HTML;
@@ -201,7 +201,7 @@ static void connect_waits_and_gives_up(void) {
     T_CHECK(no_connection(&w, fh_edge(w.fake), &err) == HFSB_TIMEOUT);
     T_CHECK(hfsb_buf_printf(&want,
                             "Sandbox API at %s/api/ not responding after "
-                            "0.03s. Last status: 503, last error: None",
+                            "0.5s. Last status: 503, last error: None",
                             fh_edge(w.fake)) == HFSB_OK);
     T_CHECK(!strcmp(err.msg, want.ptr));
     T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") > 1);

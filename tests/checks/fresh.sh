@@ -1,8 +1,8 @@
 #!/bin/sh
 # A newcomer's first minutes: the project's files in an empty folder, `make`
 # and `make test`, with nothing in PATH but a compiler, make, the plain POSIX
-# utilities and base64, which every system brings: no git, clang, python, bash. Others' test data is used when
-# HFSB_TEST_DATA says where it is.
+# utilities and base64, which every system brings: no git, clang, python, bash.
+# Others' test data is used when HFSB_TEST_DATA says where it is.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
