@@ -64,14 +64,18 @@ HFSBI_UNUSED static bool tn_say(tn_conn *c, hfsb_str s) {
     return true;
 }
 
+HFSBI_UNUSED static void tn_end(tn_conn *c) {
+    close(c->fd);
+    c->fd = -1;
+}
+
 /* Closes with a reset instead of an end. */
 HFSBI_UNUSED static void tn_reset(tn_conn *c) {
     struct linger hard;
     hard.l_onoff = 1;
     hard.l_linger = 0;
     (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
-    close(c->fd);
-    c->fd = -1;
+    tn_end(c);
 }
 
 /* Takes more bytes; false at the end. */

@@ -178,11 +178,13 @@ static void end_while_kept(tn_conn *c) {
         return;
     }
     usleep(1000);
+    if (what == 0) tn_end(c);
     if (what == 1) tn_reset(c);
-    if (what == 2) {
-        (void)tn_say(c, HFSB_LIT("HTTP/1.1 408 Idle\r\n\r\n"));
-        tn_until_closed(c);
-    }
+    if (what == 2) (void)tn_say(c, HFSB_LIT("HTTP/1.1 408 Idle\r\n\r\n"));
+    pthread_mutex_lock(&c->peer->lock);
+    c->peer->step = 1; /* it has happened */
+    pthread_mutex_unlock(&c->peer->lock);
+    if (what == 2) tn_until_closed(c);
 }
 
 static void net_notices_what_happened_to_a_kept_connection(void) {
@@ -195,6 +197,7 @@ static void net_notices_what_happened_to_a_kept_connection(void) {
         peer.parallel = true;
         tn_open(&peer);
         T_CHECK(tn_once(&net, "POST", peer.url, "/") == HFSB_OK);
+        T_CHECK(tn_becomes(&peer, &peer.step, 1));
         usleep(20000);
         T_CHECK(tn_once(&net, "POST", peer.url, "/") == HFSB_OK);
         T_CHECK(tn_get(&peer, &peer.connections) == 2);
