@@ -92,7 +92,7 @@ static bool tc_has(hfsb_str text, const char *part) {
     return hfsb_str_find(text, hfsb_cstr(part)) != HFSB_NPOS;
 }
 
-static bool tc_logged(const tc_world *w, const char *text) {
+HFSBI_UNUSED static bool tc_logged(const tc_world *w, const char *text) {
     return tc_has(hfsb_buf_str(&w->log), text);
 }
 
@@ -179,7 +179,7 @@ static void tc_close(tc_world *w) {
 }
 
 /* As at the beginning, with another hub (which would remember whoami). */
-static void tc_again(tc_world *w) {
+HFSBI_UNUSED static void tc_again(tc_world *w) {
     fh_no_faults(w->fake);
     fh_forget(w->fake);
     hfsb_cancel_reset(w->cancel);

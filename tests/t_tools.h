@@ -67,7 +67,7 @@ HFSBI_UNUSED static void tt_lap(const char *name) {
     last = hfsb_clock_ms();
 }
 
-static void tt_begin(void) {
+HFSBI_UNUSED static void tt_begin(void) {
     char tmp[80];
     setvbuf(stdout, NULL, _IONBF, 0); /* nothing is printed twice by forks */
     snprintf(tt_dir, sizeof tt_dir, "/tmp/hfsb-tools-XXXXXX");
@@ -123,7 +123,7 @@ HFSBI_UNUSED static size_t tt_entries(const char *path, const char *begin) {
 /* Nothing is left of what the program did: no child, no descriptor, no memory,
    no file but spills, which are for the caller to read and so outlive the
    tools. */
-static int tt_end(const char *file) {
+HFSBI_UNUSED static int tt_end(const char *file) {
     char tmp[80];
     t_name = "at the end";
     errno = 0;

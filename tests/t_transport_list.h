@@ -413,7 +413,7 @@ static void tt_silence_has_its_limit(const hfsb_transport *t) {
     tt_perform(t, peer.port, call, &r);
     tt_stop(&peer);
     T_CHECK(r.st == HFSB_TIMEOUT && r.sent && peer.gone);
-    T_CHECK(r.took >= 140 && r.took < 3000);
+    T_CHECK(r.took >= 140 && r.took < 10000);
     tt_drop(&r);
     hfsb_buf_free(&peer.seen);
 }
@@ -426,13 +426,13 @@ static void tt_the_whole_has_its_limit(const hfsb_transport *t) {
     hfsb_http_call call = tt_call("GET");
     tt_peer        peer;
     tt_result      r = HFSB_INIT;
-    call.idle_ms = 200;
-    call.total_ms = 450;
+    call.idle_ms = 600;
+    call.total_ms = 900;
     tt_start(&peer, script);
     tt_perform(t, peer.port, call, &r);
     tt_stop(&peer);
     T_CHECK(r.st == HFSB_TIMEOUT && r.sent && r.status == 200);
-    T_CHECK(r.took >= 440 && r.took < 3000 && r.body.len > 2);
+    T_CHECK(r.took >= 890 && r.took < 10000 && r.body.len > 2);
     tt_drop(&r);
     hfsb_buf_free(&peer.seen);
 }
@@ -454,7 +454,7 @@ static void tt_callbacks_may_end_it(const hfsb_transport *t) {
         tt_perform(t, peer.port, tt_call("GET"), &r);
         tt_stop(&peer);
         T_CHECK(r.st == HFSB_CANCELLED && r.sent && peer.gone);
-        T_CHECK(r.took < 3000 && r.body.len == 2 * i);
+        T_CHECK(r.took < 10000 && r.body.len == 2 * i);
         tt_drop(&r);
         hfsb_buf_free(&peer.seen);
     }
@@ -475,7 +475,7 @@ static void tt_another_thread_may_end_it(const hfsb_transport *t) {
     (void)pthread_join(thread, NULL);
     tt_stop(&peer);
     T_CHECK(r.st == HFSB_CANCELLED && r.sent && peer.gone);
-    T_CHECK(r.took >= 90 && r.took < 3000);
+    T_CHECK(r.took >= 90 && r.took < 10000);
     tt_drop(&r);
     hfsb_buf_free(&peer.seen);
     tt_perform(t, 1, call, &r); /* set already: nothing is begun */

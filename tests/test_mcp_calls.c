@@ -218,8 +218,8 @@ static void progress_is_told_to_who_asks(void) {
     o.beat_ms = 30;
     tm_start(&c, &o);
     tm_watch(&c, "1", "bash",
-             "{\"command\":\"echo first; echo the last line; sleep 0.4\"}");
-    tm_call(&c, "2", "bash", "{\"command\":\"echo quiet; sleep 0.4\"}");
+             "{\"command\":\"echo first; echo the last line; sleep 1\"}");
+    tm_call(&c, "2", "bash", "{\"command\":\"echo quiet; sleep 1\"}");
     T_CHECK(tm_wait(&c, "1") && tm_wait(&c, "2"));
     T_CHECK(progress_of(&c, "1", &increases, &last) >= 3);
     T_CHECK(increases);
@@ -233,7 +233,7 @@ static void progress_is_told_to_who_asks(void) {
     /* the first revision has no messages */
     tm_start(&c, &o);
     tm_initialize(&c, "2024-11-05");
-    tm_watch(&c, "1", "bash", "{\"command\":\"echo first; sleep 0.2\"}");
+    tm_watch(&c, "1", "bash", "{\"command\":\"echo first; sleep 0.7\"}");
     T_CHECK(tm_wait(&c, "1"));
     T_CHECK(progress_of(&c, "1", &increases, &last) >= 2);
     T_STR(last, "(none)");

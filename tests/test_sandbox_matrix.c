@@ -245,7 +245,7 @@ static void each_step_with_each_fault(void) {
     table(&w, true, 0, TIMEOUT);
     table(&w, false, TIMEOUT + 1, FAULTS);
     table(&w, true, TIMEOUT + 1, FAULTS);
-    w.hub_opts.timeout_ms = w.opts.health_ms = t_quick() ? 500 : 40;
+    w.hub_opts.timeout_ms = w.opts.health_ms = t_quick() ? 500 : 150;
     w.hub_opts.tries = 2;
     table(&w, false, TIMEOUT, TIMEOUT + 1);
     table(&w, true, TIMEOUT, TIMEOUT + 1);

@@ -210,7 +210,7 @@ static void heads_have_their_time_from_the_first_byte(void) {
     c = ts_connect(&s);
     usleep(300000); /* before the first byte it is idle */
     took = dribble(&c, half, 50);
-    T_CHECK(took >= 350 && took < 1500);
+    T_CHECK(took >= 350 && took < 8000);
     T_CHECK(ts_read(&c, &r, false));
     TS_REFUSED(&r, 408, "head");
     T_CHECK(ts_closes(&c, 5000));
@@ -219,7 +219,7 @@ static void heads_have_their_time_from_the_first_byte(void) {
     c = ts_connect(&s);
     T_CHECK(tc_lives(&c));
     took = dribble(&c, half, 50);
-    T_CHECK(took >= 350 && took < 1500);
+    T_CHECK(took >= 350 && took < 8000);
     T_CHECK(ts_read(&c, &r, false) && r.status == 408);
     ts_hang_up(&c);
     /* idle: closed without a word */
@@ -248,7 +248,7 @@ static void half_heads_in_a_row_are_no_slow_head(void) {
     ts_conn           c;
     ts_reply          r = HFSB_INIT;
     size_t            i;
-    o.head_ms = 300;
+    o.head_ms = 700;
     tc_start(&s, &o);
     c = ts_connect(&s);
     T_CHECK(ts_send(&c, hfsb_str_make(get, 10)));
@@ -279,7 +279,7 @@ static void bodies_must_make_progress(void) {
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
     size_t           i, k;
-    o.body_ms = 400;
+    o.body_ms = 1000;
     o.head_ms = 300;
     tc_start(&s, &o);
     for (i = 0; i < TT_COUNT(list); i++) {
@@ -298,7 +298,7 @@ static void bodies_must_make_progress(void) {
         TS_REFUSED(&r, 408, "body");
         T_STR(ts_field(&r, "Connection"), "close");
         began = hfsb_clock_ms() - began;
-        T_CHECK(began >= 300 && began < 1500);
+        T_CHECK(began >= 900 && began < 8000);
         T_CHECK(ts_closes(&c, 5000));
         T_CHECK(tc_get(&tc.gone) == gone + list[i].told);
         ts_hang_up(&c);

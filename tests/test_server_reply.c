@@ -115,7 +115,10 @@ static void a_peer_that_never_reads_is_cut(void) {
             if (hfsb_clock_ms() - began > 2000) break;
         }
         check_serves();
-        while (hfsb_clock_ms() - began < 2600) { /* body_ms is 0.8 s */
+        /* body_ms is 0.8 s */
+        while (hfsb_clock_ms() - began < 2600 ||
+               (live_bytes() > before + 65536 &&
+                hfsb_clock_ms() - began < 20000)) {
             if (live_bytes() > most) most = live_bytes();
             usleep(20000);
         }

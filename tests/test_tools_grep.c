@@ -544,21 +544,22 @@ static void one_file_takes_no_longer_than_a_walk(void) {
     hfsbi_finder f;
     hfsbi_hits   lines;
     hfsb_buf     out = HFSB_INIT;
-    long long    began = hfsb_clock_ms();
+    long long    began;
     int          fd;
     tt_put_huge("huge.txt");
     memset(&f, 0, sizeof f);
     memset(&lines, 0, sizeof lines);
-    f.until = began + 100;
     lines.finder = &f;
     lines.mode = HFSBI_GREP_COUNT;
     lines.out = &out;
     T_CHECK(hfsb_regex_open(HFSB_LIT("some"), NULL, &lines.regex, NULL) ==
             HFSB_OK);
     fd = open("huge.txt", O_RDONLY | O_CLOEXEC);
+    began = hfsb_clock_ms();
+    f.until = began + 300;
     T_CHECK(hfsbi_hits_run(&lines, fd, 1ull << 38) == HFSB_OK);
     T_CHECK(f.late && !f.cancelled && lines.matches == 4000);
-    T_CHECK(hfsb_clock_ms() - began < 5000);
+    T_CHECK(hfsb_clock_ms() - began < 20000);
     close(fd);
     hfsb_regex_close(lines.regex);
     hfsb_buf_free(&lines.window);
@@ -606,7 +607,7 @@ static void a_search_can_be_cancelled(void) {
         T_CHECK(hfsb_str_find(hfsb_buf_str(r.success ? &r.output : &r.error),
                               r.success ? HFSB_LIT("stopped early")
                                         : HFSB_LIT("Cancelled")) != HFSB_NPOS);
-        T_CHECK(hfsb_clock_ms() - began < 5000);
+        T_CHECK(hfsb_clock_ms() - began < 20000);
         hfsb_tool_result_free(&r);
     }
     unlink("huge.txt");

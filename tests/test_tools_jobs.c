@@ -58,14 +58,18 @@ static void output_is_given_from_an_offset(void) {
 static void output_is_waited_for(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
-    const char *id = launch(tools, "sleep 0.6; echo x; sleep 60");
-    long long   begin = hfsb_clock_ms();
+    const char *id = launch(tools, "until [ -e say ]; do sleep 0.01; done; "
+                                   "echo x; sleep 60");
+    long long   begin;
     tt_call(&r, tools, "bash_output", "id=s wait_ms=j", id, "100");
     TT_OK(&r, "");
     T_CHECK(tt_flag(&r, "running"));
+    begin = hfsb_clock_ms();
+    tt_call(&r, tools, "bash", "command=s background=j",
+            "sleep 0.5; : > say", "true");
     tt_call(&r, tools, "bash_output", "id=s wait_ms=j", id, "20000");
     TT_OK(&r, "x\n");
-    T_CHECK(hfsb_clock_ms() - begin >= 500 && hfsb_clock_ms() - begin < 10000);
+    T_CHECK(hfsb_clock_ms() - begin >= 450 && hfsb_clock_ms() - begin < 15000);
     begin = hfsb_clock_ms();
     tt_call(&r, tools, "bash_output", "id=s offset=j wait_ms=j", id, "2",
             "300");
@@ -437,19 +441,24 @@ static void waiting_counts_as_time(void) {
     hfsb_tools     *tools;
     tt_reply        r = HFSB_INIT;
     hfsb_call      *first, *second;
-    long long       begin = hfsb_clock_ms(), took;
+    long long       begin, took = 10000;
+    int             tries; /* a busy machine adds to each */
     opts.max_running = 1;
     opts.grace_ms = 300;
     tools = tt_open(&opts);
-    first = tt_start(tools, "bash", NULL, "command=s", "sleep 1.5");
-    second = tt_start(tools, "bash", NULL, "command=s timeout=j",
-                      "echo ran; exec sleep 60", "2.2");
-    tt_finish(&r, tools, second);
-    took = hfsb_clock_ms() - begin;
-    TT_ENDS(&r, "ran\n", "Timeout after 2.2s");
-    T_CHECK(took >= 2100 && took < 3500);
-    tt_finish(&r, tools, first);
-    TT_OK(&r, "");
+    for (tries = 0; tries < 5 && took >= 3500; tries++) {
+        begin = hfsb_clock_ms();
+        first = tt_start(tools, "bash", NULL, "command=s", "sleep 1.5");
+        second = tt_start(tools, "bash", NULL, "command=s timeout=j",
+                          "echo ran; exec sleep 60", "2.2");
+        tt_finish(&r, tools, second);
+        took = hfsb_clock_ms() - begin;
+        TT_ENDS(&r, "ran\n", "Timeout after 2.2s");
+        T_CHECK(took >= 2100);
+        tt_finish(&r, tools, first);
+        TT_OK(&r, "");
+    }
+    T_CHECK(took < 3500);
     tt_drop(&r);
     hfsb_tools_close(tools);
 }

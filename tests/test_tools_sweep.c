@@ -40,17 +40,18 @@ static bool sweeps_clean(hfsb_tools *tools) {
 /* ---- what a finished command left ---- */
 
 /* Each leaves one process, which writes its number. */
+#define UNTIL_PID "until [ -s pid ]; do sleep 0.01; done"
 static const char *const leavers[] = {
     "sleep @ & echo $! > pid",
     "setsid nohup sleep @ >/dev/null 2>&1 & echo $! > pid",
     "nohup sh -c 'trap \"\" HUP; echo $$ > pid; exec sleep @' "
     ">/dev/null 2>&1 &",
-    "sh -c '(sleep @ & echo $! > pid) &'; sleep 0.05",
-    "(setsid sh -c 'sleep @ & echo $! > pid' &) ; sleep 0.05",
+    "sh -c '(sleep @ & echo $! > pid) &'; " UNTIL_PID,
+    "(setsid sh -c 'sleep @ & echo $! > pid' &) ; " UNTIL_PID,
     "cd / && sleep @ </dev/null >/dev/null 2>&1 & echo $! > pid",
     /* not marked, but in the session that the command began */
     "env -i sleep @ & echo $! > pid",
-    "sh -c '(env -i sleep @ & echo $! > pid) &'; sleep 0.05"};
+    "sh -c '(env -i sleep @ & echo $! > pid) &'; " UNTIL_PID};
 
 static void what_finished_commands_left_is_ended(void) {
     hfsb_tools *tools = tt_open(NULL);
@@ -111,8 +112,11 @@ static void late_children_in_the_session_are_ended(void) {
     hfsb_tools *tools = tt_open(NULL);
     long        first, late;
     unlink("late");
-    first = started(tools, "env -i sleep @ & env -i sh -c 'sleep 0.3; (sleep "
-                           "@ & echo $! > late) &' & echo $! > pid");
+    unlink("go");
+    first = started(tools, "env -i sleep @ & env -i sh -c 'until [ -e go ]; do "
+                           "sleep 0.01; done; (sleep @ & echo $! > late) &' & "
+                           "echo $! > pid");
+    tt_put("go", HFSB_LIT(""));
     late = tt_pid_in("late");
     T_CHECK(tt_gone(first) && tt_alive(late));
     T_CHECK(hfsbi_tools_sweep(tools, true) == 2);
