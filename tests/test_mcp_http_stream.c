@@ -44,7 +44,7 @@ static void signs_of_life_are_sent_while_a_call_takes_long(void) {
     ts_reply      r = HFSB_INIT;
     o.beat_ms = 10; /* and 30 between signs of life */
     mh_start_with(&s, &o, NULL);
-    mh_post(&s, &r, BOTH, CALL(1, "nap", "{\"ms\":150}"));
+    mh_post(&s, &r, BOTH, CALL(1, "nap", "{\"ms\":800}"));
     TS_IS(&r, 200, "rested");
     T_CHECK(mh_is_type(&r, "text/event-stream"));
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT(": \n\n")));

@@ -237,7 +237,7 @@ static void a_tool_that_says_nothing_beats(void) {
     tm_client     c;
     o.beat_ms = 30;
     o.answer_ms = 100; /* of no concern to it */
-    wait_ms = 300;
+    wait_ms = 1000;
     start(&c, &o);
     tm_watch(&c, "1", "waits", "{}");
     tm_ping(&c, "2");

@@ -268,10 +268,11 @@ static void closing_ends_what_runs(void) {
     hfsb_call  *call;
     hfsb_buf    command = HFSB_INIT;
     long long   begin;
+    int         i;
     tt_with_nap("setsid sleep @ & sleep @", &command);
     launch(tools, command.ptr);
     call = tt_start(tools, "bash", NULL, "command=v", hfsb_buf_str(&command));
-    tt_sleep_ms(300);
+    for (i = 0; i < 1000 && tt_running(tt_nap()) < 4; i++) tt_sleep_ms(10);
     T_CHECK(tt_running(tt_nap()) >= 4);
     hfsb_call_close(call); /* the command goes on */
     hfsb_tools_poll(tools, 0);

@@ -53,9 +53,9 @@ x = json.load(sys.stdin)
 print($2)"
 }
 
-until_true() { # COMMAND...: for ten seconds at most
+until_true() { # COMMAND...: for half a minute at most
     tries=0
-    until "$@" 2>/dev/null || [ $tries -ge 200 ]; do
+    until "$@" 2>/dev/null || [ $tries -ge 600 ]; do
         sleep 0.05
         tries=$((tries + 1))
     done
@@ -304,7 +304,7 @@ daemon="(setsid env -i sleep 1005.$mark > /dev/null 2>&1 &)"
 least=9999 # milliseconds that an end took; others use the machine, too
 left() { # WHAT: how it ended
     same "$1: exit status" $status 0
-    below "$1: milliseconds" $took 3000
+    below "$1: milliseconds" $took 10000
     [ $took -ge $least ] || least=$took
     same "$1: nothing is left" "$(running "100[0-9][.]$mark")" 0
     same "$1: not messages" "$(not_messages)" 0
@@ -375,7 +375,7 @@ PATH=$path
 began=$(now_ms)
 "$hfsb" mcp < .in > .out 2> .err
 took=$(($(now_ms) - began))
-below 'end behind a call: milliseconds' $took 3000
+below 'end behind a call: milliseconds' $took 10000
 
 # ---- in a sandbox
 mkdir -p place "${config%/*}"
@@ -449,7 +449,7 @@ same 'sandbox_create: used' "$(of 10 't')" again
 same 'sandbox: stderr' "$(cat .err)" ''
 finish
 same 'sandbox, EOF: exit status' $status 0
-below 'sandbox, EOF: milliseconds' $took 2000
+below 'sandbox, EOF: milliseconds' $took 10000
 until_true spaces_are 0
 same 'sandbox, EOF: no Space is left' "$(spaces)" 0
 same 'sandbox: not messages' "$(not_messages)" 0
@@ -467,7 +467,7 @@ for how in TERM HUP KILL ${default:+INT}; do
     KILL) same "sandbox, $how: exit status" $status 137 ;;
     *) same "sandbox, $how: exit status" $status 0 ;;
     esac
-    below "sandbox, $how: milliseconds" $took 2000
+    below "sandbox, $how: milliseconds" $took 10000
     until_true spaces_are 0 # the input is open yet
     same "sandbox, $how: no Space is left" "$(spaces)" 0
     exec 8>&-
@@ -499,7 +499,7 @@ answered 2
 has 'starting: sandbox_create' "$(of 2 't')" 'still being made'
 finish
 same 'starting, EOF: exit status' $status 0
-below 'starting, EOF: milliseconds' $took 2000
+below 'starting, EOF: milliseconds' $took 10000
 until_true spaces_are 0
 same 'starting, EOF: no Space is left' "$(spaces)" 0
 hub POST stages '{"stages":"RUNNING"}' > /dev/null
