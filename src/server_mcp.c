@@ -148,7 +148,9 @@ static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
         return 0;
     case HFSBI_MCP_FAULT:
         out.alloc = channel->mcp->alloc;
-        hfsbi_mcp_send(channel, m.status, hfsbi_mcp_put_fault(&m, &out), &out);
+        /* of a batch the others are answered all the same */
+        hfsbi_mcp_send(channel, in_batch ? 200 : m.status,
+                       hfsbi_mcp_put_fault(&m, &out), &out);
         return 1;
     case HFSBI_MCP_REQUEST: break;
     }
@@ -162,13 +164,15 @@ static size_t hfsbi_mcp_batch(hfsbi_mcp_channel    *channel,
                               hfsbi_mcp_input      *input) {
     hfsb_json_iter it = hfsb_json_begin(input->doc.root);
     size_t         count = hfsb_json_count(input->doc.root), n = 0;
-    bool           modern = false;
-    hfsb_err       err;
-    if (!hfsbi_mcp_version_known(head->version, &modern)) modern = false;
-    if (modern || count == 0 || count > HFSBI_MCP_BATCH) {
+    bool           modern;
+    bool known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
+                 !head->version.ptr;
+    hfsb_err err;
+    if (!known || modern || count == 0 || count > HFSBI_MCP_BATCH) {
         (void)hfsbi_fail(&err, HFSB_ARG, 0,
-                         "A batch must hold 1 to %d messages, and is unknown "
-                         "to the newest revision of the protocol.",
+                         "A batch must hold 1 to %d messages, and its "
+                         "MCP-Protocol-Version, if any, must be one of those "
+                         "from 2024-11-05 to " HFSBI_MCP_LATEST ".",
                          HFSBI_MCP_BATCH);
         hfsbi_mcp_send_error(channel, 400, HFSB_LIT("null"), HFSBI_MCP_INVALID,
                              hfsb_cstr(err.msg));

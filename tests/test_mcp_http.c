@@ -336,6 +336,31 @@ static void batches_are_answered_as_one(void) {
     ts_end(&s, false);
 }
 
+/* What is wrong with one message is told among the answers to the others. */
+static void batches_tell_what_is_wrong_with_each(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    mh_start(&s);
+    mh_post(&s, &r, EVENTS, "[7," PING(1) "]");
+    TS_IS(&r, 200, "-32600");
+    T_CHECK(ts_says(&r, "\"id\":1"));
+    T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 2);
+    mh_post(&s, &r, BOTH, "[7," PING(1) "]");
+    TS_IS(&r, 200, "-32600");
+    T_CHECK(hfsb_json_count(r.json.root) == 2 && ts_says(&r, "\"id\":1"));
+    mh_post(&s, &r, BOTH, "[7]");
+    TS_IS(&r, 200, "-32600");
+    T_CHECK(r.body.ptr && r.body.ptr[0] == '[');
+    mh_post(&s, &r, BOTH "MCP-Protocol-Version: 1999-01-01\r\n",
+            "[" PING(1) "," PING(2) "]");
+    TS_IS(&r, 400, "-32600");
+    mh_post(&s, &r, BOTH "MCP-Protocol-Version: 2025-03-26\r\n",
+            "[" PING(1) "," PING(2) "]");
+    TS_IS(&r, 200, "\"id\":2");
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* ---- memory ---- */
 
 /* Client and server take turns in one thread. */
@@ -443,6 +468,7 @@ int main(void) {
     TT_RUN(sessions_know_what_was_read_in_them);
     TT_RUN(any_number_of_sessions_may_come);
     TT_RUN(batches_are_answered_as_one);
+    TT_RUN(batches_tell_what_is_wrong_with_each);
     TT_RUN(messages_survive_failing_allocations);
     return TT_END();
 }
