@@ -275,17 +275,38 @@ static hfsb_str hfsbi_mcp_short_path(hfsb_str path) {
                           : path;
 }
 
-/* Where the tools of this machine work, in a few words. */
+static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
+    return hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools), hfsb_cstr(tool));
+}
+
+/* What becomes of a command that takes long, and the tools for that. */
+static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsbi_sink *sink) {
+    static const char *const names[] = {"bash_output", "bash_input", "kill"};
+    const char              *before = ": see ";
+    size_t                   i;
+    hfsbi_putf(sink, " A command that runs for over %lld s goes on as a job",
+               mcp->answer_ms / 1000);
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!hfsbi_mcp_offers(mcp, names[i])) continue;
+        hfsbi_putf(sink, "%s%s", before, names[i]);
+        before = ", ";
+    }
+    hfsbi_put_byte(sink, '.');
+}
+
+/* Where the tools of this machine work, in a few words; of those that are
+   offered. */
 static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
     hfsb_str    root = hfsb_place_root(mcp->spare->place);
     hfsb_str    work = hfsb_place_work_dir(mcp->spare->place);
+    bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
     hfsbi_sink  sink;
     hfsb_status st;
     text.alloc = mcp->alloc;
     sink = hfsbi_sink_begin(&text);
-    hfsbi_put(&sink, HFSB_LIT("Tools on this machine. Relative paths and "
-                              "commands start in "));
+    hfsbi_putf(&sink, "Tools on this machine. Relative paths%s start in ",
+               bash ? " and commands" : "");
     if (work.len) hfsbi_put(&sink, hfsbi_mcp_short_path(work));
     else hfsbi_put(&sink, HFSB_LIT("the server's current directory"));
     if (root.len) {
@@ -293,12 +314,12 @@ static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
         hfsbi_put(&sink, hfsb_str_equal(root, work)
                              ? HFSB_LIT("directory")
                              : hfsbi_mcp_short_path(root));
-        hfsbi_put(&sink, HFSB_LIT("; bash is not confined to it"));
+        if (bash) hfsbi_put(&sink, HFSB_LIT("; bash is not confined to it"));
     }
-    hfsbi_putf(&sink,
-               ". A command that runs for over %lld s goes on as a job: see "
-               "bash_output, bash_input and kill. read shows pictures, too.",
-               mcp->answer_ms / 1000);
+    hfsbi_put_byte(&sink, '.');
+    if (bash) hfsbi_mcp_put_jobs(mcp, &sink);
+    if (hfsbi_mcp_offers(mcp, "read"))
+        hfsbi_put(&sink, HFSB_LIT(" read shows pictures, too."));
     st = hfsbi_sink_end(&sink);
     if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
@@ -419,14 +440,15 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     st = hfsb_tools_open(&o, &mcp->spare, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_keep_opts(mcp, &o);
-    if (st == HFSB_OK) st = hfsbi_mcp_introduce(mcp);
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     all.alloc = mcp->alloc;
     st = hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP, &all,
                             err);
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
-    return st;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_introduce(mcp);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
 }
 
 static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,

@@ -319,6 +319,37 @@ static void only_what_was_chosen_is_offered(void) {
     tm_end(&c);
 }
 
+/* Nobody is sent to a tool that is not there. */
+static void instructions_name_only_what_is_offered(void) {
+    static const struct {
+        const char *only, *says, *not_says;
+    } rows[] = {
+        {"", ": see bash_output, bash_input, kill. read shows", "no such"},
+        {"bash", "goes on as a job.", "see"},
+        {"bash,kill", "goes on as a job: see kill.", "bash_output"},
+        {"read", "Relative paths start in", "bash"},
+        {"read", "read shows pictures", "command"},
+        {"grep,list", "Relative paths start in", "read"},
+    };
+    size_t i;
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        hfsb_mcp_opts   o = HFSB_INIT;
+        hfsb_tools_opts to = HFSB_INIT;
+        tm_client       c;
+        hfsb_str        text;
+        to.root = HFSB_LIT("/");
+        o.tools = &to;
+        o.only = hfsb_cstr(rows[i].only);
+        tm_start(&c, &o);
+        tm_initialize(&c, "2025-11-25");
+        T_CHECK(tm_wait(&c, "\"init\""));
+        text = hfsb_json_str(tm_result(&c, "instructions"), HFSB_LIT(""));
+        T_CHECK(hfsb_str_find(text, hfsb_cstr(rows[i].says)) != HFSB_NPOS);
+        T_CHECK(hfsb_str_find(text, hfsb_cstr(rows[i].not_says)) == HFSB_NPOS);
+        tm_end(&c);
+    }
+}
+
 static void the_root_is_kept_and_named(void) {
     static const char *const env[] = {"WORD=of the environment",
                                       "PATH=/bin:"
@@ -420,6 +451,7 @@ int main(void) {
     TT_RUN(progress_is_told_to_who_asks);
     TT_RUN(a_long_command_becomes_a_job);
     TT_RUN(only_what_was_chosen_is_offered);
+    TT_RUN(instructions_name_only_what_is_offered);
     TT_RUN(the_root_is_kept_and_named);
     TT_RUN(what_is_cancelled_in_a_thread_ends);
     TT_RUN(patience_ends_a_search);
