@@ -188,6 +188,33 @@ def cancelled(client):
     check("and is not answered", number not in client.answers)
 
 
+def zombies(client):
+    """How many children of the server have ended and wait for it."""
+    count = 0
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, "rb") as f:
+                state, parent = f.read().rsplit(b")", 1)[1].split()[:2]
+            count += state == b"Z" and int(parent) == client.server.pid
+        except OSError:
+            pass
+    return count
+
+
+def leave_daemons(client):
+    """Sixty that end soon, and for which nobody waits but the server."""
+    client.tool("bash", {"command": "i=0; while [ $i -lt 60 ]; do i=$((i + 1))"
+                         "; setsid sleep 0.2 & done"})
+
+
+def daemons_are_reaped(client):
+    begin = time.monotonic()
+    while zombies(client) and time.monotonic() < begin + 20:
+        time.sleep(0.1)
+    check("daemons that have ended are waited for: %d" % zombies(client),
+          zombies(client) == 0)
+
+
 def end_of_input(client):
     client.tool("bash", {"command": "setsid nohup sleep %s >/dev/null 2>&1 &"
                          % NAP})
@@ -210,6 +237,7 @@ def end_of_input(client):
 
 def main():
     client = Client()
+    leave_daemons(client)
     parts = [threading.Thread(target=three_minutes, args=(client,)),
              threading.Thread(target=ten_at_once, args=(Client(),)),
              threading.Thread(target=cancelled, args=(Client(),))]
@@ -217,6 +245,7 @@ def main():
         part.start()
     for part in parts:
         part.join()
+    daemons_are_reaped(client)
     took = end_of_input(client)
     for _ in range(4):  # others use the machine, too
         if took >= 1:

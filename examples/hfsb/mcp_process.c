@@ -100,7 +100,7 @@ void end_within(long ms) {
 
 /* ---- orphans: what commands started and did not wait for ---- */
 
-enum { STALE_S = 2, ROUNDS = 20, ROUND_NS = 5 * 1000 * 1000 };
+enum { STALE_S = 3, ROUNDS = 20, ROUND_NS = 5 * 1000 * 1000, MOST = 1024 };
 
 void adopt_orphans(void) {
     /* whoever started us may have let us ignore the end of children */
@@ -110,34 +110,9 @@ void adopt_orphans(void) {
 #endif
 }
 
-/* The library waits for its own children, and must be the one who does: each
-   is the leader of a session, or in ours until it is one. Such a process that
-   nobody has waited for in seconds is a daemon that came to us. */
-static bool is_orphan(pid_t pid) {
-    static pid_t  last;
-    static time_t since;
-    pid_t         session = getsid(pid);
-    if (session != pid && session != getsid(0)) return true;
-    if (pid == last) return time(NULL) - since >= STALE_S;
-    last = pid;
-    since = time(NULL);
-    return false;
-}
-
-bool reap_orphans(void) {
-    siginfo_t info;
-    for (;;) {
-        memset(&info, 0, sizeof info);
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-            return errno != ECHILD;
-        if (!info.si_pid || !is_orphan(info.si_pid)) return true;
-        (void)waitpid(info.si_pid, NULL, WNOHANG);
-    }
-}
-
-/* The parent of a process, or -1: the second field behind the name, which may
-   have any character in it. */
-static long parent_of(const char *pid) {
+/* The parent of a process and its state ('Z': it has ended), or -1: the fields
+   behind the name, which may have any character in it. */
+static long parent_of(const char *pid, char *state) {
     char   path[64], text[512], *behind;
     FILE  *file;
     size_t n;
@@ -148,19 +123,68 @@ static long parent_of(const char *pid) {
     fclose(file);
     text[n] = '\0';
     behind = strrchr(text, ')');
-    return behind && strlen(behind) > 4 ? strtol(behind + 4, NULL, 10) : -1;
+    if (!behind || strlen(behind) <= 4) return -1;
+    *state = behind[2];
+    return strtol(behind + 4, NULL, 10);
+}
+
+/* The children of this process that have ended, or those that have not; how
+   many there are, at most MOST. */
+static size_t find_children(bool ended, pid_t *list) {
+    DIR           *dir = opendir("/proc");
+    struct dirent *entry;
+    size_t         n = 0;
+    while (dir && n < MOST && (entry = readdir(dir)) != NULL) {
+        long pid = strtol(entry->d_name, NULL, 10);
+        char state = 0;
+        if (pid > 1 && parent_of(entry->d_name, &state) == (long)getpid() &&
+            (state == 'Z') == ended)
+            list[n++] = (pid_t)pid;
+    }
+    if (dir) closedir(dir);
+    return n;
+}
+
+/* The library waits for its own children, and must be the one who does: each
+   is the leader of a session, or in ours until it is one. Such processes that
+   nobody has waited for in seconds are daemons that came to us. */
+static bool is_orphan(pid_t pid) {
+    pid_t session = getsid(pid);
+    return session != pid && session != getsid(0);
+}
+
+/* All that were there seconds ago: one by one they would go more slowly than
+   a command can leave them. first is one of them, or 0: there are none. */
+static void reap_stale(pid_t first) {
+    static pid_t  list[MOST];
+    static size_t count;
+    static time_t since;
+    if (!first) count = 0; /* the numbers may be others' by the next time */
+    if (!first || (count && time(NULL) - since < STALE_S)) return;
+    while (count) (void)waitpid(list[--count], NULL, WNOHANG);
+    count = find_children(true, list);
+    if (!count) list[count++] = first; /* there is no /proc */
+    since = time(NULL);
+}
+
+bool reap_orphans(void) {
+    siginfo_t info;
+    bool      any;
+    for (;;) {
+        memset(&info, 0, sizeof info);
+        any = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 ||
+              errno != ECHILD;
+        if (!info.si_pid || !is_orphan(info.si_pid)) break;
+        (void)waitpid(info.si_pid, NULL, WNOHANG);
+    }
+    reap_stale(info.si_pid);
+    return any;
 }
 
 static void kill_children(void) {
-    DIR           *dir = opendir("/proc");
-    struct dirent *entry;
-    long           pid;
-    while (dir && (entry = readdir(dir)) != NULL) {
-        pid = strtol(entry->d_name, NULL, 10);
-        if (pid > 1 && parent_of(entry->d_name) == (long)getpid())
-            (void)kill((pid_t)pid, SIGKILL);
-    }
-    if (dir) closedir(dir);
+    pid_t  list[MOST];
+    size_t n = find_children(false, list);
+    while (n) (void)kill(list[--n], SIGKILL);
 }
 
 void kill_orphans(void) {
