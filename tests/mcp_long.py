@@ -143,8 +143,8 @@ def three_minutes(client):
     took = time.monotonic() - begin
     say("three minutes: answered after %.2f s, %d progress messages" %
         (took, client.beats.get(number, 0)))
-    check("it is answered when patience ends",
-          PATIENCE <= took < PATIENCE + SLACK)
+    check("it is answered when patience ends",  # which is whole milliseconds
+          PATIENCE - 0.01 <= took < PATIENCE + SLACK)
     if SCALE == 1:
         check("it shows that it lives", client.beats.get(number, 0) >= 8)
     text = text_of(answer)
