@@ -218,6 +218,7 @@ void set_space_files(hfsb_sandbox_spec *spec);
 /* ---- client.c: the Hub, and sandboxes by name ---- */
 
 typedef struct client {
+    bool           quiet; /* no word on stderr of what is tried again */
     hfsb_hub_env   env;
     config         set; /* what config.json says */
     hfsb_transport transport;
@@ -227,8 +228,8 @@ typedef struct client {
 
 /* All that a call to the Hub or to a sandbox needs; from here to
    close_client() signals only set c->cancel. HFSB_AUTH with what to do when a
-   token is needed and there is none. *c is all zero before; close it in any
-   case. */
+   token is needed and there is none. *c is all zero before, but for quiet;
+   close it in any case. */
 hfsb_status open_client(client *c, bool needs_token, hfsb_err *err);
 void        close_client(client *c);
 

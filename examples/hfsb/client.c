@@ -21,7 +21,7 @@ static hfsb_status open_hub(client *c, hfsb_err *err) {
     opts.user_agent = hfsb_buf_str(&c->env.origin);
     opts.offline = c->env.offline;
     opts.tries = TRIES;
-    opts.log = print_log;
+    if (!c->quiet) opts.log = print_log;
     return hfsb_hub_open(&opts, &c->hub, err);
 }
 

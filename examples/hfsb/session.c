@@ -35,7 +35,9 @@ hfsb_status open_session(sandbox_session *s, const char *work_dir,
     hfsb_session_opts opts;
     hfsb_sandbox_opts sandbox = HFSB_INIT;
     hfsb_sandbox_spec spec = HFSB_INIT;
-    hfsb_status       st = open_client(&s->c, true, err);
+    hfsb_status       st;
+    s->c.quiet = s->quiet;
+    st = open_client(&s->c, true, err);
     memset(&opts, 0, sizeof opts);
     sandbox.transport = &s->c.transport;
     sandbox.work_dir = work_dir ? hfsb_cstr(work_dir) : s->c.set.work_dir;

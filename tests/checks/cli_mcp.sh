@@ -486,6 +486,16 @@ until_true spaces_are 0
 same 'slow delete: no Space is left' "$(spaces)" 0
 hub DELETE fault > /dev/null
 
+# a host shows stderr as a failure: what is tried again is no news for it
+hub POST fault '{"path":"/api/jobs/alice","times":1,"status":500}' > /dev/null
+begin --sandbox-tools
+say "$(call 1 hf_jobs '{"operation":"ps"}')"
+answered 1
+same 'tried again' "$(of 1 't')" 'There are no jobs.'
+finish
+same 'tried again: stderr' "$(cat .err)" ''
+until_true spaces_are 0
+
 # an end while it is being made; and patience while it starts
 hub POST stages '{"stages":"BUILDING"}' > /dev/null
 begin --sandbox-tools --patience 0.3
