@@ -132,6 +132,8 @@ static int run_mcp(args *a) {
                               {NULL, OPTION_FLAG, NULL}};
     memset(&o, 0, sizeof o);
     if (!take_all(a, options, NULL)) return a->status;
+    if (o.tools && !o.tools[strspn(o.tools, ", \t")]) /* all is too many */
+        return usage(a, "--tools names no tool%s", "");
     if (find_runtime(o.sandbox, &runtime, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         return REFUSED;

@@ -165,7 +165,8 @@ running() { # how many processes have it in their command line
 same 'help' $? 0
 has help "$(cat .out)" 'hfsb mcp [OPTIONS]'
 same 'help is not too wide' "$(awk 'length > 78' .out)" ''
-for words in --nonsense word '--patience x' '--root . --sandbox-tools'; do
+for words in --nonsense word '--patience x' '--root . --sandbox-tools' \
+    '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
     same "mcp $words" $? 2
