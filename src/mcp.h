@@ -25,10 +25,12 @@ typedef struct hfsb_mcp_opts {
                                  the program's own those whose annotations
                                  say readOnlyHint true */
     hfsb_str only; /* names of the tools to offer, commas between (empty: all
-                      but exists); an unknown one is HFSB_ARG */
+                      but exists); an unknown one is HFSB_ARG. Those that are
+                      added are offered besides, and not named here */
     const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with what
-                            there is, and a job to ask later (0: 50,000) */
+                            there is, and a job to ask later (0: 50,000); one
+                            of the program's own tools is waited for */
     long long   beat_ms;     /* between progress notifications (0: 5,000) */
     long long   grace_ms;    /* at the end of stdio, between TERM and KILL
                             (0: 500) */
@@ -58,7 +60,8 @@ HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,
 
 /* ---- tools of the program's own ---- */
 
-/* One call of such a tool, for its function alone. */
+/* One call of such a tool, for its function alone, in the thread that it runs
+   in. */
 typedef struct hfsb_mcp_call hfsb_mcp_call;
 
 typedef struct hfsb_mcp_tool {
@@ -66,13 +69,16 @@ typedef struct hfsb_mcp_tool {
     const char *title;       /* for people (NULL: none) */
     const char *description; /* for the model */
     const char *schema;      /* of its arguments, a JSON object (NULL: it
-                                takes none) */
+                                takes none): what the model is told. It is
+                                fn that checks them, hfsb_json_arg_int() and
+                                the others help */
     const char *annotations; /* a JSON object, {"readOnlyHint":true} (NULL: it
                                 may change anything) */
     /* Does the work and says what came of it with the functions below. It runs
-       in a thread of the server, may block, and may run several times at once;
-       arguments is an object, and gone when it returns. Saying nothing is
-       "(no output)". */
+       in a thread of the server, may block, and may run several times at once:
+       max_threads of hfsb_server_opts, which tools for files share. Many hosts
+       give up after a minute. arguments is an object, and gone when it
+       returns. Saying nothing is "(no output)". */
     void (*fn)(void *user, hfsb_mcp_call *call,
                const hfsb_json_value *arguments);
     void *user;
