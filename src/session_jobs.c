@@ -97,13 +97,19 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
 }
 
 HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job) {
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_buf url = HFSB_INIT;
     hfsb_status      st;
     hfsb_json_writer w;
+    if (!id.len || !stage.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub took the request, but what it answered "
+                          "tells of no job.");
     url.alloc = c->session->alloc;
     st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
                          endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
@@ -112,7 +118,7 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
         hfsb_json_writer_init(&w, &c->result->extra, NULL);
         hfsb_json_put_object(&w);
         hfsbi_put_member_str(&w, "id", id);
-        hfsbi_put_member_str(&w, "stage", hfsbi_hf_jobs_stage(job));
+        hfsbi_put_member_str(&w, "stage", stage);
         hfsbi_put_member_str(&w, "url", hfsb_buf_str(&url));
         hfsb_json_put_end(&w);
         st = hfsb_json_writer_finish(&w, NULL);
@@ -121,37 +127,64 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
     return st;
 }
 
-/* The words of its command, on one line. */
-static void hfsbi_hf_jobs_put_command(hfsbi_sink            *sink,
-                                      const hfsb_json_value *job, size_t max) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
-    hfsb_err       line = HFSB_INIT;
-    while (hfsb_json_next(&it)) {
-        if (line.msg[0]) hfsbi_err_add(&line, " ");
-        hfsbi_err_quote(&line, hfsb_json_str(it.value, HFSB_LIT("")), max);
-    }
-    line.msg[hfsb_utf8_offset(hfsb_cstr(line.msg), max)] = '\0';
-    hfsbi_put(sink, hfsb_cstr(line.msg));
-}
-
-/* What goes to the model: without what the session keeps secret, whoever
-   printed it. */
-static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
+/* Appends a text without what the session keeps secret, whoever printed it.
+   What is to be cut is masked before that: no part of a secret is shown. */
+static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
+                                      hfsb_str text, hfsb_buf *out) {
     hfsbi_hub_request mask;
     memset(&mask, 0, sizeof mask);
     mask.secrets = c->session->secrets;
     mask.secret_count = c->session->spec.secret_count;
+    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+}
+
+/* At most max characters of a text, on one line. */
+static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
+                                     hfsbi_sink *sink, hfsb_str text,
+                                     size_t max) {
+    hfsb_buf    masked = HFSB_INIT;
+    hfsb_err    line = HFSB_INIT;
+    hfsb_status st;
+    masked.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_mask(c, text, &masked);
+    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
+    hfsb_buf_free(&masked);
+    if (st == HFSB_OK) hfsbi_put(sink, hfsb_cstr(line.msg));
+    else if (sink->status == HFSB_OK) sink->status = st;
+}
+
+/* The words of its command. */
+static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
+                                      hfsbi_sink               *sink,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_buf       line = HFSB_INIT;
+    hfsbi_sink     words;
+    line.alloc = c->session->alloc;
+    words = hfsbi_sink_begin(&line);
+    while (hfsb_json_next(&it)) {
+        if (line.len) hfsbi_put_byte(&words, ' ');
+        hfsbi_put(&words, hfsb_json_str(it.value, HFSB_LIT("")));
+    }
+    if (hfsbi_sink_end(&words) == HFSB_OK)
+        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
+    else sink->status = HFSB_NOMEM;
+    hfsb_buf_free(&line);
+}
+
+/* What goes to the model. */
+static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
     c->result->success = true;
-    return hfsbi_hub_redact(c->session->opts.hub, &mask, text,
-                            &c->result->output);
+    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
 }
 
 /* ---- ps ---- */
 
 typedef struct hfsbi_hf_jobs_list {
-    hfsb_buf    text;
-    size_t      count;
-    hfsb_status status;
+    const hfsbi_hf_jobs_call *call;
+    hfsb_buf                  text;
+    size_t                    count;
+    hfsb_status               status;
 } hfsbi_hf_jobs_list;
 
 static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
@@ -169,7 +202,7 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
     hfsbi_putf(&sink, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len, id.ptr,
                (int)stage.len, stage.ptr, (int)flavor.len, flavor.ptr,
                made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(&sink, job, 60);
+    hfsbi_hf_jobs_put_command(l->call, &sink, job, 60);
     hfsbi_put_byte(&sink, '\n');
     l->status = hfsbi_sink_end(&sink);
     return l->status == HFSB_OK;
@@ -178,6 +211,7 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsbi_hf_jobs_list l = HFSB_INIT;
     hfsb_status        st;
+    l.call = c;
     l.text.alloc = c->session->alloc;
     st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
@@ -193,16 +227,18 @@ static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 /* ---- inspect, cancel ---- */
 
-static void hfsbi_hf_jobs_put_line(hfsbi_sink *sink, const char *name,
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c,
+                                   hfsbi_sink *sink, const char *name,
                                    hfsb_str text) {
-    hfsb_err line = HFSB_INIT;
     if (!text.len) return;
-    hfsbi_err_quote(&line, text, HFSBI_HF_JOBS_COMMAND);
-    hfsbi_putf(sink, "%s: %s\n", name, line.msg);
+    hfsbi_putf(sink, "%s: ", name);
+    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
+    hfsbi_put_byte(sink, '\n');
 }
 
 /* The names of its secrets or variables. */
-static void hfsbi_hf_jobs_put_names(hfsbi_sink *sink, const char *name,
+static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
+                                    hfsbi_sink *sink, const char *name,
                                     const hfsb_json_value *list) {
     hfsb_json_iter it = hfsb_json_begin(list);
     hfsb_err       line = HFSB_INIT;
@@ -212,31 +248,33 @@ static void hfsbi_hf_jobs_put_names(hfsbi_sink *sink, const char *name,
             &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
             HFSBI_HF_JOBS_TEXT);
     }
-    hfsbi_hf_jobs_put_line(sink, name, hfsb_cstr(line.msg));
+    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
 }
 
-static hfsb_status hfsbi_hf_jobs_describe(const hfsb_json_value *job,
-                                          hfsb_buf              *out) {
+static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
+                                          const hfsb_json_value    *job,
+                                          hfsb_buf                 *out) {
     static const char *const keys[][2] = {
         {"createdAt", "created"},   {"startedAt", "started"},
         {"finishedAt", "finished"}, {"flavor", "hardware"},
         {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
     hfsbi_sink sink = hfsbi_sink_begin(out);
     size_t     i;
-    hfsbi_hf_jobs_put_line(&sink, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(&sink, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(c, &sink, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, &sink, "stage", hfsbi_hf_jobs_stage(job));
     hfsbi_hf_jobs_put_line(
-        &sink, "message",
+        c, &sink, "message",
         hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
                       HFSB_LIT("")));
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(&sink, keys[i][1],
+        hfsbi_hf_jobs_put_line(c, &sink, keys[i][1],
                                hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(&sink, "variables",
+    hfsbi_hf_jobs_put_names(c, &sink, "variables",
                             hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(&sink, "secrets", hfsb_json_get(job, "secrets"));
+    hfsbi_hf_jobs_put_names(c, &sink, "secrets",
+                            hfsb_json_get(job, "secrets"));
     hfsbi_put(&sink, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(&sink, job, HFSBI_HF_JOBS_COMMAND);
+    hfsbi_hf_jobs_put_command(c, &sink, job, HFSBI_HF_JOBS_COMMAND);
     return hfsbi_sink_end(&sink);
 }
 
@@ -248,8 +286,8 @@ static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
     doc.alloc = text.alloc = c->session->alloc;
     st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
                       err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
@@ -265,7 +303,7 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
                              &doc, err);
     if (st != HFSB_OK) return st;
     stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_extra(c, doc.root);
+    st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK)
         st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
                              (int)c->id.len, c->id.ptr, (int)stage.len,
@@ -277,11 +315,12 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 /* ---- logs ---- */
 
 typedef struct hfsbi_hf_jobs_log {
-    hfsb_text_filter *filter;
-    hfsb_text_window *window;
-    hfsb_buf          clean;
-    long long         until;
-    hfsb_status       status;
+    const hfsbi_hf_jobs_call *call;
+    hfsb_text_filter         *filter;
+    hfsb_text_window         *window;
+    hfsb_buf                  clean, masked;
+    long long                 until;
+    hfsb_status               status;
 } hfsbi_hf_jobs_log;
 
 static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
@@ -292,8 +331,13 @@ static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
         l->status =
             hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
     if (l->status == HFSB_OK)
-        l->status = hfsb_text_window_write(l->window, hfsb_buf_str(&l->clean));
+        l->status =
+            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
     hfsb_buf_truncate(&l->clean, 0);
+    hfsb_buf_truncate(&l->masked, 0);
     return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
 }
 
@@ -309,7 +353,8 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
     opts.tail = HFSBI_HF_JOBS_LINES;
     opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
     opts.cancel = c->cancel;
-    l.clean.alloc = c->session->alloc;
+    l.call = c;
+    l.clean.alloc = l.masked.alloc = c->session->alloc;
     l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
     l.filter = hfsb_text_filter_open(&c->session->alloc);
     l.window = hfsb_text_window_open(&limit, &c->session->alloc);
@@ -321,6 +366,7 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
     hfsb_text_filter_close(l.filter);
     hfsb_text_window_close(l.window);
     hfsb_buf_free(&l.clean);
+    hfsb_buf_free(&l.masked);
     return st;
 }
 
@@ -350,7 +396,7 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
         st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
                           &doc, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);

@@ -285,6 +285,13 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
 
 /* ---- script or command ---- */
 
+/* Nothing to run: such a job would cost money all the same. */
+static bool hfsbi_wanted_is_blank(hfsb_str text) {
+    size_t i = 0;
+    while (i < text.len && text.ptr[i] && strchr(" \t\r\n", text.ptr[i])) i++;
+    return i == text.len;
+}
+
 /* The words of a command, also as the text of a JSON array; false: it is no
    such list. */
 static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
@@ -332,14 +339,14 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
                                          &wanted->script, err);
     if (st != HFSB_OK) {
         if (hfsbi_wanted_is_of_host(script))
-            hfsbi_err_add(err, " It looks like a path of the host, which no "
+            hfsbi_err_add(err, " (It looks like a path of the host, which no "
                                "sandbox and no job can see: write the file "
-                               "into the sandbox first, or give its text.");
+                               "into the sandbox first, or give its text.)");
         return st;
     }
     wanted->spec.script = hfsb_buf_str(&wanted->script);
     wanted->spec.is_source = kind == HFSB_SCRIPT_INLINE;
-    if (!wanted->spec.script.len)
+    if (hfsbi_wanted_is_blank(wanted->spec.script))
         return hfsbi_fail(err, HFSB_ARG, 0, "The script is empty.");
     return HFSB_OK;
 }
@@ -355,7 +362,7 @@ static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
     if (st != HFSB_OK) return st;
     is_command = hfsb_json_type_of(command) != HFSB_JSON_NULL &&
                  (hfsb_json_type_of(command) != HFSB_JSON_STRING ||
-                  hfsb_json_str(command, script).len);
+                  !hfsbi_wanted_is_blank(hfsb_json_str(command, script)));
     if (is_command && script.len)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "\"script\" and \"command\" are both given: "
@@ -411,20 +418,25 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
 }
 
 static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
-                                     const hfsb_json_value *job) {
+                                     const hfsb_json_value *job,
+                                     hfsb_err              *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_extra(c, job);
+    hfsb_status         st = hfsbi_hf_jobs_extra(c, job, err);
+    if (st == HFSB_REMOTE)
+        hfsbi_err_add(err, " It may run all the same: look with ps before "
+                           "you run it again.");
+    if (st != HFSB_OK) return st;
     hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
                       id.ptr, (int)flavor.len, flavor.ptr);
-    if (st != HFSB_OK) return st;
-    return hfsbi_result_ok(c->result,
-                           "Job %.*s was started on %.*s (%.*s). Its logs and "
-                           "inspect take this job_id.",
-                           (int)id.len, id.ptr, (int)flavor.len, flavor.ptr,
-                           (int)stage.len, stage.ptr);
+    return hfsbi_result_ok(
+        c->result,
+        "Job %.*s was started on %.*s (%.*s). Its logs and inspect take this "
+        "job_id%s.",
+        (int)id.len, id.ptr, (int)flavor.len, flavor.ptr, (int)stage.len,
+        stage.ptr, c->space.len ? " and namespace" : "");
 }
 
 HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
@@ -440,7 +452,7 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root);
+    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root, err);
     hfsb_json_free(&job);
     hfsbi_wanted_free(&wanted);
     return st;

@@ -130,9 +130,11 @@ typedef struct hfsbi_hf_jobs_call {
 HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                      const char            *key);
 HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
-/* The added keys id, stage and url. */
+/* The added keys id, stage and url; HFSB_REMOTE when id or stage is
+   missing: nothing may be said of such a job. */
 HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job);
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err);
 
 /* ---- session_jobs_run.c ---- */
 

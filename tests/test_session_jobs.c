@@ -252,6 +252,9 @@ static const struct {
      "\"start\""},
     {"{\"operation\":\"run\"}", "\"script\" is missing"},
     {"{\"operation\":\"run\",\"script\":\"\"}", "\"script\" is missing"},
+    {"{\"operation\":\"run\",\"script\":\" \\n\"}", "The script is empty."},
+    {"{\"operation\":\"run\",\"command\":\" \\t\"}",
+     "\"script\" is missing"},
     {"{\"operation\":\"run\",\"script\":\"x.py\",\"command\":\"ls\"}",
      "\"script\" and \"command\" are both given"},
     {"{\"operation\":\"run\",\"command\":[]}", "\"command\" has no words"},
@@ -300,7 +303,7 @@ static void what_is_wrong_is_said_before_anything_is_run(void) {
     }
     call(&r, "{\"operation\":\"run\",\"script\":\"/fsx/me/train.py\"}");
     TT_FAIL(&r, "The script /fsx/me/train.py cannot be read");
-    T_CHECK(tt_says(&r.res.error, "It looks like a path of the host"));
+    T_CHECK(tt_says(&r.res.error, "train.py (It looks like a path of the "));
     call(&r, "{\"operation\":\"inspect\",\"job_id\":\"nope\"}");
     T_CHECK(r.st == HFSB_NOT_FOUND && tt_says(&r.res.error, "nope"));
     T_CHECK(fh_count(here.world.fh, "POST", JOBS) == 0);
@@ -328,6 +331,31 @@ static void a_refusal_names_the_hardware_there_is(void) {
     call(&r, "{\"operation\":\"run\",\"command\":\"ls\",\"hardware_flavor\":"
              "\"t4-small\"}");
     T_CHECK(!r.res.success && !tt_says(&r.res.error, "known are"));
+    tt_drop(&r);
+    end();
+}
+
+static void what_tells_of_no_job_is_an_error(void) {
+    static const char *const cases[][2] = {
+        {JOBS, "{\"operation\":\"run\",\"command\":\"ls\"}"},
+        {JOBS "/" JOB, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}"},
+        {JOBS "/" JOB "/cancel",
+         "{\"operation\":\"cancel\",\"job_id\":\"" JOB "\"}"}};
+    tt_reply r = HFSB_INIT;
+    size_t   i;
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        fh_fault_spec odd = HFSB_INIT;
+        odd.path = cases[i][0];
+        odd.status = 200;
+        odd.shape = FH_RAW;
+        odd.message = "{\"id\":\"x\",\"status\":{}}";
+        fh_fault(here.world.fh, &odd);
+        call(&r, cases[i][1]);
+        TT_FAIL(&r, "The Hub took the request, but what it answered tells ");
+        T_CHECK(tt_says(&r.res.error, "before you run it again") == (i == 0));
+    }
     tt_drop(&r);
     end();
 }
@@ -366,6 +394,25 @@ static void jobs_are_listed_shown_and_cancelled(void) {
     end();
 }
 
+/* Not where a text is cut in the middle of one either. */
+static void no_part_of_a_secret_is_shown(void) {
+    tt_reply r = HFSB_INIT;
+    char     json[400]; /* what it shows ends in the middle of the token */
+    snprintf(json, sizeof json, "{\"operation\":\"run\",\"command\":[\"%054d"
+             FH_TOKEN "\",\"%0227d" FH_TOKEN "\"]}", 0, 0);
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    call(&r, json);
+    call(&r, "{\"operation\":\"ps\"}");
+    T_CHECK(tt_says(&r.res.output, "0[secr") &&
+            !tt_says(&r.res.output, "hf_g"));
+    call(&r, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}");
+    T_CHECK(tt_says(&r.res.output, "0[secret] 0") &&
+            !tt_says(&r.res.output, "hf_g"));
+    tt_drop(&r);
+    end();
+}
+
 static void a_list_of_jobs_ends(void) {
     tt_reply r = HFSB_INIT;
     int      i;
@@ -373,6 +420,9 @@ static void a_list_of_jobs_ends(void) {
     sh_open(&here.world);
     for (i = 0; i < 52; i++)
         call(&r, "{\"operation\":\"run\",\"command\":[\"ls\"]}");
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\",\"namespace\":"
+             "\"alice\"}"); /* whose job it is must be said again */
+    T_CHECK(tt_says(&r.res.output, "take this job_id and namespace."));
     call(&r, "{\"operation\":\"ps\",\"namespace\":\"alice\"}");
     T_CHECK(hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\n') == 50);
     T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.res.output),
@@ -406,6 +456,7 @@ static void a_long_log_is_cut(void) {
     tt_reply r = HFSB_INIT;
     hfsb_buf log = HFSB_INIT;
     size_t   i;
+    if (hfsb_buf_printf(&log, "first %0984d" FH_TOKEN "\n", 0)) abort();
     for (i = 0; i < 1500; i++)
         if (hfsb_buf_printf(&log, "line %05zu with a good deal of text that "
                                   "fills it\n", i))
@@ -417,7 +468,8 @@ static void a_long_log_is_cut(void) {
     T_CHECK(r.res.success && r.res.output.len > 39000);
     T_CHECK(r.res.output.len < 40300);
     T_CHECK(tt_says(&r.res.output, "chars omitted"));
-    T_CHECK(tt_says(&r.res.output, "line 00000 ") &&
+    T_CHECK(tt_says(&r.res.output, "first 0") &&
+            !tt_says(&r.res.output, "hf_g") &&
             tt_says(&r.res.output, "line 01499 ") &&
             !tt_says(&r.res.output, "line 00500 "));
     hfsb_buf_free(&log);
@@ -534,7 +586,9 @@ int main(void) {
     TT_RUN(run_sends_what_the_hubs_own_client_does);
     TT_RUN(what_is_wrong_is_said_before_anything_is_run);
     TT_RUN(a_refusal_names_the_hardware_there_is);
+    TT_RUN(what_tells_of_no_job_is_an_error);
     TT_RUN(jobs_are_listed_shown_and_cancelled);
+    TT_RUN(no_part_of_a_secret_is_shown);
     TT_RUN(a_list_of_jobs_ends);
     TT_RUN(logs_are_clean_and_say_what_follows);
     TT_RUN(a_long_log_is_cut);
