@@ -9,8 +9,9 @@ static const hfsbi_tool hfsbi_create_row =
     {"sandbox_create", "Make a sandbox with other hardware",
      "Replace the sandbox by one with other hardware, such as a GPU. A "
      "sandbox on cpu-basic is there from the start: call this only when the "
-     "work needs more. Files of the old one are lost, so do it first. Takes "
-     "minutes, and costs money by the hour; it sleeps when it is not used.",
+     "work needs more, and choose well: what you get is not replaced again. "
+     "Files of the old one are lost, so do it first. Takes minutes, and costs "
+     "money by the hour; it sleeps when it is not used.",
      NULL,
      HFSBI_OBJECT(
          "",

@@ -530,6 +530,8 @@ static void its_words_say_what_a_model_must_know(void) {
     T_CHECK(hfsb_session_define(here.world.session, HFSB_TOOLS_MCP, &out,
                                 NULL) == HFSB_OK);
     own = hfsb_buf_str(&out);
+    T_CHECK(hfsb_str_find(own, HFSB_LIT("is not replaced again")) !=
+            HFSB_NPOS); /* of sandbox_create */
     i = hfsb_str_find(own, HFSB_LIT("{\"name\":\"hf_jobs\""));
     T_CHECK(i != HFSB_NPOS);
     own = hfsb_str_slice(own, i, own.len);
