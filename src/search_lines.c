@@ -146,16 +146,27 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 
 /* ---- the window ---- */
 
+/* What is left of a line of which a part has matched is no line of its own:
+   it is neither counted nor shown. */
+static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
+    size_t next = hfsbi_hits_next(l, l->searched, end);
+    if (l->searched == end) return;
+    l->told = l->parted && next == end;
+    l->searched = l->shown = next;
+}
+
 /* Searches the lines up to `end`; *done when no more of the file matters. */
 static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
+    if (l->told) hfsbi_hits_pass(l, end);
     while (st == HFSB_OK && l->searched < end &&
            hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
         size_t next = hfsbi_hits_next(l, last, end);
         l->matches++;
         l->searched = next;
+        l->told = l->parted && next == end;
         if (l->mode == HFSBI_GREP_FILES) {
             *done = true;
             return HFSB_OK;
@@ -221,7 +232,7 @@ static void hfsbi_hits_begin(hfsbi_hits *l) {
     l->searched = l->shown = l->after = l->counted = 0;
     l->line = 1;
     l->matches = 0;
-    l->any = l->gap = l->binary = false;
+    l->any = l->gap = l->binary = l->parted = l->told = false;
 }
 
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
@@ -229,7 +240,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
     unsigned long long got = 0;
     bool               eof = false, done = false, first = true;
     hfsb_status        st = HFSB_OK;
-    size_t             from;
+    size_t             from, end;
     hfsbi_hits_begin(l);
     while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
         from = l->window.len;
@@ -242,7 +253,9 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
             if (l->binary) break;
             first = false;
         }
-        st = hfsbi_hits_search(l, hfsbi_hits_whole(l, from, eof), &done);
+        end = hfsbi_hits_whole(l, from, eof);
+        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
+        st = hfsbi_hits_search(l, end, &done);
         if (!eof && !done) hfsbi_hits_slide(l);
     }
     return st;

@@ -34,6 +34,8 @@ typedef struct hfsbi_hits {
     hfsb_buf           window;
 
     size_t             searched; /* lines up to here are done */
+    bool               parted;   /* the text to search ends within a line */
+    bool               told;     /* a part of that line has matched */
     size_t             shown;    /* behind the last line that was shown */
     bool               any;      /* one of this file was */
     bool               gap;      /* more lies between it and the window */

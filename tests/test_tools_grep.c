@@ -276,7 +276,8 @@ static void a_long_line_is_cut_around_its_match(void) {
     hfsb_tools_close(tools);
 }
 
-/* One of 20 MB: memory stays bounded, what is near its end is found. */
+/* One of 20 MB: memory stays bounded, what is near its end is found, and it
+   is one line however often it matches. */
 static void a_line_without_end_is_searched_too(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -293,6 +294,16 @@ static void a_line_without_end_is_searched_too(void) {
                             HFSB_LIT("endless:1:...")));
     tt_call(&r, tools, "grep", "pattern=s path=s", "next", "endless");
     TT_OK(&r, "endless:2:next");
+    tt_call(&r, tools, "grep", "pattern=s path=s mode=s", "z|next", "endless",
+            "count");
+    TT_OK(&r, "endless:2");
+    tt_call(&r, tools, "grep", "pattern=s path=s limit=j context=j", "z",
+            "endless", "1", "1");
+    T_CHECK(tt_int(&r, "count") == 1 && !tt_flag(&r, "truncated"));
+    T_CHECK(tt_says(&r.res.output, "characters)\nendless-2-next"));
+    tt_call(&r, tools, "grep", "pattern=s path=s offset=j", "z|n", "endless",
+            "1");
+    T_CHECK(tt_says(&r.res.output, "endless:2:next\n[2-2 of 2"));
     unlink("endless");
     tt_drop(&r);
     hfsb_tools_close(tools);
