@@ -116,6 +116,9 @@ static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
     hfsbi_rule  rule;
     hfsb_status st;
     void       *grown;
+    /* at the beginning of a file, of which there may be two in the text */
+    if (hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
+        line = hfsb_str_slice(line, 3, line.len);
     if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
     if (hfsb_str_starts(line, HFSB_LIT("#"))) return HFSB_OK;
     line = hfsbi_rule_trim(line);
@@ -138,7 +141,6 @@ HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                          ignore->folder_count + 1, sizeof *ignore->folders);
     if (!grown) return HFSB_NOMEM;
     ignore->folders = (hfsbi_ignore_folder *)grown;
-    if (hfsb_str_starts(text, HFSB_LIT("\xEF\xBB\xBF"))) at = 3;
     while (at < text.len) {
         hfsb_str rest = hfsb_str_slice(text, at, text.len);
         size_t   end = hfsb_str_find_byte(rest, '\n');

@@ -105,9 +105,10 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
 /* ---- search_rules.c ---- */
 
-/* A .gitignore in the folder adds its rules, and takes them away again at the
-   pop. folder is its path from the top of the rules. *pushed tells whether
-   there is something to pop. HFSB_OK or HFSB_NOMEM. */
+/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
+   takes them away again at the pop. folder is its path from the top of the
+   rules. *pushed tells whether there is something to pop. HFSB_OK or
+   HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
                                        hfsb_str folder, bool has_rules,
                                        bool *pushed);

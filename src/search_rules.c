@@ -4,10 +4,10 @@
 
 /* ---- one folder ---- */
 
-/* Appends the .gitignore of a folder; nothing when it is none to be read. */
-static hfsb_status hfsbi_rules_read(int dir, hfsb_buf *out) {
+/* Appends a file of rules; nothing when it is none to be read. */
+static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
     struct stat at;
-    int         fd = hfsbi_entry_open(dir, ".gitignore", &at);
+    int         fd = hfsbi_entry_open(dir, name, &at);
     hfsb_status st = HFSB_OK;
     ssize_t     n = 1;
     if (fd < 0) return HFSB_OK;
@@ -21,6 +21,20 @@ static hfsb_status hfsbi_rules_read(int dir, hfsb_buf *out) {
     return st;
 }
 
+/* Appends the rules of a folder: those that a repository keeps to itself come
+   first, so that a .gitignore has the last word, as in git. */
+static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
+    const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
+    int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
+    hfsb_status st = HFSB_OK;
+    if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
+    if (info >= 0) st = hfsbi_rules_read(info, "exclude", out);
+    hfsbi_close(&info);
+    hfsbi_close(&git);
+    if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
+    return st == HFSB_OK ? hfsbi_rules_read(dir, ".gitignore", out) : st;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
                                        hfsb_str folder, bool has_rules,
                                        bool *pushed) {
@@ -28,7 +42,7 @@ HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
     hfsb_status st = HFSB_OK;
     *pushed = false;
     text.alloc = f->alloc;
-    if (has_rules) st = hfsbi_rules_read(dir, &text);
+    if (has_rules) st = hfsbi_rules_of(dir, &text);
     if (st == HFSB_OK && text.len && !f->ignore)
         st = hfsbi_ignore_open(&f->alloc, &f->ignore);
     if (st == HFSB_OK && f->ignore) {

@@ -86,7 +86,8 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
     return HFSB_OK;
 }
 
-/* Takes the names of the folder; *rules tells of a .gitignore. */
+/* Takes the names of the folder; *rules tells of a .gitignore, or a .git that
+   may have rules too. */
 static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
                                     bool *rules) {
     hfsb_status    st = HFSB_OK;
@@ -104,7 +105,8 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
             errno = 0;
             break;
         }
-        if (e->d_name[0] == '.' && strcmp(e->d_name, ".gitignore") == 0)
+        if (strcmp(e->d_name, ".gitignore") == 0 ||
+            strcmp(e->d_name, ".git") == 0)
             *rules = true;
         st = hfsbi_level_add(f, level, e);
     }

@@ -193,7 +193,9 @@ static void odd_names_stay_on_their_line(void) {
 
 static void make_repository(void) {
     tf_put("repo/.git/HEAD", "ref\n");
-    tf_put("repo/.gitignore", "*.log\n/build/\n");
+    tf_put("repo/.git/info/exclude", "/own.*\n!*.log");
+    tf_put("repo/own.c", "");
+    tf_put("repo/.gitignore", "\xEF\xBB\xBF*.log\n/build/\n");
     tf_put("repo/build/out.c", "");
     tf_put("repo/src/.gitignore", "gen.c\n!keep.log\n");
     tf_put("repo/src/gen.c", "");
