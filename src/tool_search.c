@@ -21,6 +21,7 @@ typedef struct hfsbi_named_run {
     hfsb_glob         *glob;
     bool               by_name; /* the pattern has no slash */
     bool               folders; /* some match */
+    bool               linked;  /* one that the pattern names is a link */
     size_t             limit;
     hfsbi_named_file  *hits;
     size_t             count, cap;
@@ -104,10 +105,19 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
 
 /* ---- the walk ---- */
 
+/* True when the pattern names it as a folder that all matches are in. */
+static bool hfsbi_named_leads(const hfsbi_named_run *g, hfsb_str path) {
+    hfsb_str base = hfsb_glob_base(g->glob);
+    return hfsb_str_starts(base, path) &&
+           (base.len == path.len || base.ptr[path.len] == '/');
+}
+
 static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
     hfsbi_named_run *g = (hfsbi_named_run *)user;
     hfsb_str         name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
     if (entry->type == HFSBI_ENTRY_OTHER) return false;
+    if (entry->type == HFSBI_ENTRY_LINK && hfsbi_named_leads(g, entry->path))
+        g->linked = true;
     if (entry->type != HFSBI_ENTRY_FOLDER)
         return hfsb_glob_match(g->glob, name);
     g->folders = g->folders || hfsb_glob_match(g->glob, name);
@@ -210,12 +220,18 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
 static hfsb_status hfsbi_named_none(hfsb_call             *call,
                                     const hfsbi_named_run *g) {
     hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
+    hfsb_str   pattern = hfsb_buf_str(&g->pattern);
     hfsbi_putf(&sink, "(no files match ");
-    hfsbi_put_shown(&sink, hfsb_buf_str(&g->pattern));
+    hfsbi_put_shown(&sink, pattern);
     hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
     if (g->folders)
         hfsbi_putf(&sink, "; it names a folder: see what is in it with list, "
                           "or add /**");
+    if (g->linked)
+        hfsbi_putf(&sink, "; a folder in it is a link, which is not "
+                          "followed: give the folder as path");
+    if (hfsb_str_starts(pattern, HFSB_LIT("~")))
+        hfsbi_putf(&sink, "; \"~\" is not expanded: give the full path");
     if (g->finder.ignored)
         hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
                           "includes it");

@@ -255,6 +255,31 @@ static void gitignore_files_count_also_from_above(void) {
     what_gitignore_names_is_left_out(true);
 }
 
+/* What is not done with a pattern is said when nothing is found. */
+static void links_and_homes_in_a_pattern_are_told(void) {
+    static const struct {
+        const char *pattern, *words;
+    } cases[] = {
+        {"link/*.c", "; a folder in it is a link, which is not followed: "
+                     "give the folder as path)"},
+        {"link/build/b.c", "is a link"},
+        {"~/*.c", "; \"~\" is not expanded: give the full path)"},
+    };
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    size_t      i;
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        tt_call(&r, tools, "glob", "pattern=s", cases[i].pattern);
+        T_CHECK(r.res.success && tt_says(&r.res.output, cases[i].words));
+    }
+    tt_call(&r, tools, "glob", "pattern=s", "lin/*.c");
+    T_CHECK(!tt_says(&r.res.output, "is a link"));
+    tt_call(&r, tools, "glob", "pattern=s", "link");
+    TT_OK(&r, "link");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* Rules above the root are not read, nor above the repository. */
 static void rules_from_beyond_are_not_read(void) {
     hfsb_tools *tools = tf_rooted("repo/src");
@@ -581,6 +606,7 @@ int main(void) {
     TT_RUN(pages_have_each_file_once);
     TT_RUN(odd_names_stay_on_their_line);
     TT_RUN(gitignore_files_count_also_from_above);
+    TT_RUN(links_and_homes_in_a_pattern_are_told);
     TT_RUN(rules_from_beyond_are_not_read);
     TT_RUN(nothing_outside_the_root_is_seen);
     TT_RUN(folders_that_lie_too_deep_are_told);
