@@ -210,8 +210,9 @@ static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
         l->window.len += (size_t)n;
         want -= (size_t)n;
         *got += (unsigned long long)n;
-        /* a file of /proc says that it has no size */
-        *eof = n == 0 || (size && *got == size);
+        /* a file of /proc says that it has no size; one that grows as fast
+           as it is read would have no end */
+        *eof = n == 0 || (size && *got >= size);
     }
     return HFSB_OK;
 }

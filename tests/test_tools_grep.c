@@ -551,6 +551,32 @@ static void grep_finds_what_gnu_grep_finds(void) {
 
 /* ---- what takes too long ---- */
 
+/* It has twice the size that it had: the rest is for the next search, or one
+   that grows as fast as it is read would have no end. */
+static void a_file_that_grows_has_an_end(void) {
+    hfsbi_finder f = HFSB_INIT;
+    hfsbi_hits   lines = HFSB_INIT;
+    hfsb_buf     out = HFSB_INIT;
+    char         block[65536];
+    int          fd = open("grows", O_CREAT | O_RDWR | O_CLOEXEC, 0600), i;
+    memset(block, '\n', sizeof block);
+    for (i = 0; i < 32; i++)
+        if (write(fd, block, sizeof block) != (ssize_t)sizeof block) abort();
+    if (lseek(fd, 0, SEEK_SET)) abort();
+    f.until = hfsb_clock_ms() + 60000;
+    lines.finder = &f;
+    lines.mode = HFSBI_GREP_COUNT;
+    lines.out = &out;
+    T_CHECK(hfsb_regex_open(HFSB_LIT("^$"), NULL, &lines.regex, NULL) ==
+            HFSB_OK);
+    T_CHECK(hfsbi_hits_run(&lines, fd, 16 * sizeof block - 1) == HFSB_OK);
+    T_CHECK(lines.matches == 16 * sizeof block);
+    close(fd);
+    unlink("grows");
+    hfsb_regex_close(lines.regex);
+    hfsb_buf_free(&lines.window);
+}
+
 static void one_file_takes_no_longer_than_a_walk(void) {
     hfsbi_finder f;
     hfsbi_hits   lines;
@@ -640,6 +666,7 @@ int main(void) {
     TT_RUN(ignored_files_are_not_searched);
     TT_RUN(nothing_outside_the_root_is_read);
     TT_RUN(long_output_is_searched_where_it_was_saved);
+    TT_RUN(a_file_that_grows_has_an_end);
     TT_RUN(one_file_takes_no_longer_than_a_walk);
     TT_RUN(a_search_can_be_cancelled);
     TT_RUN(each_allocation_fails_cleanly);
