@@ -8,6 +8,7 @@ typedef struct hfsbi_glob_reader {
     hfsbi_reader r;
     bool         git;
     bool         name_start; /* a name begins here */
+    bool         special;    /* something other than plain text came */
     uint32_t     inside; /* class plus one: bytes that stay within a name */
 } hfsbi_glob_reader;
 
@@ -35,20 +36,22 @@ static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
 }
 
 /* "**" with what stands behind it: any number of names, each with a slash;
-   or at the end of the pattern one name and any number more. */
-static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
+   or at the end of the pattern one name and any number more. A name has at
+   least `min` bytes. */
+static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
+                                 uint32_t min) {
     hfsbi_syntax *tree = g->r.tree;
     uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), all, more;
     if (!last) {
-        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
         hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
         return hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
     }
     hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
     more = hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
     all = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
-    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, min));
     hfsbi_syntax_append(tree, all, more);
     return all;
 }
@@ -56,18 +59,24 @@ static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
 static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
     size_t stars = 1;
     char   c;
-    bool   last;
+    bool   last, names;
     while (hfsbi_glob_peek(g, stars) == '*') stars++;
     g->r.at += stars;
     c = hfsbi_glob_peek(g, 0);
     last =
         g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
-    if (stars < 2 || !g->name_start || (!last && c != '/')) {
+    /* git compares plain text first, and reads what follows as if a pattern
+       began there: "a**" is also what lies beneath */
+    names = g->name_start || (g->git && !g->special);
+    g->special = true;
+    if (stars < 2 || !names || (!last && c != '/')) {
         g->name_start = false;
         return hfsbi_glob_inside(g, 0);
     }
     if (!last) g->r.at++;
-    return hfsbi_glob_names(g, last);
+    names = g->name_start;
+    g->name_start = true;
+    return hfsbi_glob_names(g, last, names ? 1 : 0);
 }
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
@@ -115,6 +124,7 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
         return hfsbi_glob_braces(g);
     }
     g->name_start = c == '/';
+    if (c == '?' || c == '[' || c == '\\') g->special = true;
     if (c == '{' && !g->git) { /* {} is a text, as in a shell */
         uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));

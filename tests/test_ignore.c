@@ -32,6 +32,14 @@ static const rule_case cases[] = {
     {"a/**/b", "a/b", true},
     {"a/**/b", "a/x/y/b", true},
     {"a**b", "axb", true},
+    {"*\n!/src**", "src/x/y", false}, /* plain text comes first in git */
+    {"*\n!/src**", "sr/x", true},
+    {"/a**/b", "ab", true},
+    {"/a**/b", "a/b", true},
+    {"/a**/b", "ax/y/b", true},
+    {"/a**/**/b", "a/x/b", true},
+    {"/?**/b", "ax/y/b", false},
+    {"/a**b", "ax/yb", false},
     {"*\n!keep", "keep", false},
     {"*\n!keep", "other", true},
     {"!keep\n*", "keep", true}, /* the last that fits decides */
