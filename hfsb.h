@@ -16788,6 +16788,7 @@ typedef struct hfsbi_glob_reader {
     hfsbi_reader r;
     bool         git;
     bool         name_start; /* a name begins here */
+    bool         special;    /* something other than plain text came */
     uint32_t     inside; /* class plus one: bytes that stay within a name */
 } hfsbi_glob_reader;
 
@@ -16815,20 +16816,22 @@ static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
 }
 
 /* "**" with what stands behind it: any number of names, each with a slash;
-   or at the end of the pattern one name and any number more. */
-static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
+   or at the end of the pattern one name and any number more. A name has at
+   least `min` bytes. */
+static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
+                                 uint32_t min) {
     hfsbi_syntax *tree = g->r.tree;
     uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), all, more;
     if (!last) {
-        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
         hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
         return hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
     }
     hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, 1));
+    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
     more = hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
     all = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
-    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, 1));
+    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, min));
     hfsbi_syntax_append(tree, all, more);
     return all;
 }
@@ -16836,18 +16839,24 @@ static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last) {
 static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
     size_t stars = 1;
     char   c;
-    bool   last;
+    bool   last, names;
     while (hfsbi_glob_peek(g, stars) == '*') stars++;
     g->r.at += stars;
     c = hfsbi_glob_peek(g, 0);
     last =
         g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
-    if (stars < 2 || !g->name_start || (!last && c != '/')) {
+    /* git compares plain text first, and reads what follows as if a pattern
+       began there: "a**" is also what lies beneath */
+    names = g->name_start || (g->git && !g->special);
+    g->special = true;
+    if (stars < 2 || !names || (!last && c != '/')) {
         g->name_start = false;
         return hfsbi_glob_inside(g, 0);
     }
     if (!last) g->r.at++;
-    return hfsbi_glob_names(g, last);
+    names = g->name_start;
+    g->name_start = true;
+    return hfsbi_glob_names(g, last, names ? 1 : 0);
 }
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
@@ -16895,6 +16904,7 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
         return hfsbi_glob_braces(g);
     }
     g->name_start = c == '/';
+    if (c == '?' || c == '[' || c == '\\') g->special = true;
     if (c == '{' && !g->git) { /* {} is a text, as in a shell */
         uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
@@ -17183,6 +17193,9 @@ static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
     hfsbi_rule  rule;
     hfsb_status st;
     void       *grown;
+    /* at the beginning of a file, of which there may be two in the text */
+    if (hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
+        line = hfsb_str_slice(line, 3, line.len);
     if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
     if (hfsb_str_starts(line, HFSB_LIT("#"))) return HFSB_OK;
     line = hfsbi_rule_trim(line);
@@ -17205,7 +17218,6 @@ HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                          ignore->folder_count + 1, sizeof *ignore->folders);
     if (!grown) return HFSB_NOMEM;
     ignore->folders = (hfsbi_ignore_folder *)grown;
-    if (hfsb_str_starts(text, HFSB_LIT("\xEF\xBB\xBF"))) at = 3;
     while (at < text.len) {
         hfsb_str rest = hfsb_str_slice(text, at, text.len);
         size_t   end = hfsb_str_find_byte(rest, '\n');
@@ -26225,9 +26237,10 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
 /* ---- search_rules.c ---- */
 
-/* A .gitignore in the folder adds its rules, and takes them away again at the
-   pop. folder is its path from the top of the rules. *pushed tells whether
-   there is something to pop. HFSB_OK or HFSB_NOMEM. */
+/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
+   takes them away again at the pop. folder is its path from the top of the
+   rules. *pushed tells whether there is something to pop. HFSB_OK or
+   HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
                                        hfsb_str folder, bool has_rules,
                                        bool *pushed);
@@ -26277,10 +26290,10 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
    Depends on: base, os, file_place, ignore. */
 /* ---- one folder ---- */
 
-/* Appends the .gitignore of a folder; nothing when it is none to be read. */
-static hfsb_status hfsbi_rules_read(int dir, hfsb_buf *out) {
+/* Appends a file of rules; nothing when it is none to be read. */
+static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
     struct stat at;
-    int         fd = hfsbi_entry_open(dir, ".gitignore", &at);
+    int         fd = hfsbi_entry_open(dir, name, &at);
     hfsb_status st = HFSB_OK;
     ssize_t     n = 1;
     if (fd < 0) return HFSB_OK;
@@ -26294,6 +26307,20 @@ static hfsb_status hfsbi_rules_read(int dir, hfsb_buf *out) {
     return st;
 }
 
+/* Appends the rules of a folder: those that a repository keeps to itself come
+   first, so that a .gitignore has the last word, as in git. */
+static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
+    const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
+    int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
+    hfsb_status st = HFSB_OK;
+    if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
+    if (info >= 0) st = hfsbi_rules_read(info, "exclude", out);
+    hfsbi_close(&info);
+    hfsbi_close(&git);
+    if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
+    return st == HFSB_OK ? hfsbi_rules_read(dir, ".gitignore", out) : st;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
                                        hfsb_str folder, bool has_rules,
                                        bool *pushed) {
@@ -26301,7 +26328,7 @@ HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
     hfsb_status st = HFSB_OK;
     *pushed = false;
     text.alloc = f->alloc;
-    if (has_rules) st = hfsbi_rules_read(dir, &text);
+    if (has_rules) st = hfsbi_rules_of(dir, &text);
     if (st == HFSB_OK && text.len && !f->ignore)
         st = hfsbi_ignore_open(&f->alloc, &f->ignore);
     if (st == HFSB_OK && f->ignore) {
@@ -26528,7 +26555,8 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
     return HFSB_OK;
 }
 
-/* Takes the names of the folder; *rules tells of a .gitignore. */
+/* Takes the names of the folder; *rules tells of a .gitignore, or a .git that
+   may have rules too. */
 static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
                                     bool *rules) {
     hfsb_status    st = HFSB_OK;
@@ -26546,7 +26574,8 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
             errno = 0;
             break;
         }
-        if (e->d_name[0] == '.' && strcmp(e->d_name, ".gitignore") == 0)
+        if (strcmp(e->d_name, ".gitignore") == 0 ||
+            strcmp(e->d_name, ".git") == 0)
             *rules = true;
         st = hfsbi_level_add(f, level, e);
     }
@@ -26959,6 +26988,8 @@ typedef struct hfsbi_hits {
     hfsb_buf           window;
 
     size_t             searched; /* lines up to here are done */
+    bool               parted;   /* the text to search ends within a line */
+    bool               told;     /* a part of that line has matched */
     size_t             shown;    /* behind the last line that was shown */
     bool               any;      /* one of this file was */
     bool               gap;      /* more lies between it and the window */
@@ -27125,16 +27156,27 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 
 /* ---- the window ---- */
 
+/* What is left of a line of which a part has matched is no line of its own:
+   it is neither counted nor shown. */
+static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
+    size_t next = hfsbi_hits_next(l, l->searched, end);
+    if (l->searched == end) return;
+    l->told = l->parted && next == end;
+    l->searched = l->shown = next;
+}
+
 /* Searches the lines up to `end`; *done when no more of the file matters. */
 static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
+    if (l->told) hfsbi_hits_pass(l, end);
     while (st == HFSB_OK && l->searched < end &&
            hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
         size_t next = hfsbi_hits_next(l, last, end);
         l->matches++;
         l->searched = next;
+        l->told = l->parted && next == end;
         if (l->mode == HFSBI_GREP_FILES) {
             *done = true;
             return HFSB_OK;
@@ -27178,8 +27220,9 @@ static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
         l->window.len += (size_t)n;
         want -= (size_t)n;
         *got += (unsigned long long)n;
-        /* a file of /proc says that it has no size */
-        *eof = n == 0 || (size && *got == size);
+        /* a file of /proc says that it has no size; one that grows as fast
+           as it is read would have no end */
+        *eof = n == 0 || (size && *got >= size);
     }
     return HFSB_OK;
 }
@@ -27200,7 +27243,7 @@ static void hfsbi_hits_begin(hfsbi_hits *l) {
     l->searched = l->shown = l->after = l->counted = 0;
     l->line = 1;
     l->matches = 0;
-    l->any = l->gap = l->binary = false;
+    l->any = l->gap = l->binary = l->parted = l->told = false;
 }
 
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
@@ -27208,7 +27251,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
     unsigned long long got = 0;
     bool               eof = false, done = false, first = true;
     hfsb_status        st = HFSB_OK;
-    size_t             from;
+    size_t             from, end;
     hfsbi_hits_begin(l);
     while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
         from = l->window.len;
@@ -27221,7 +27264,9 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
             if (l->binary) break;
             first = false;
         }
-        st = hfsbi_hits_search(l, hfsbi_hits_whole(l, from, eof), &done);
+        end = hfsbi_hits_whole(l, from, eof);
+        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
+        st = hfsbi_hits_search(l, end, &done);
         if (!eof && !done) hfsbi_hits_slide(l);
     }
     return st;
@@ -27249,6 +27294,7 @@ typedef struct hfsbi_named_run {
     hfsb_glob         *glob;
     bool               by_name; /* the pattern has no slash */
     bool               folders; /* some match */
+    bool               linked;  /* one that the pattern names is a link */
     size_t             limit;
     hfsbi_named_file  *hits;
     size_t             count, cap;
@@ -27332,10 +27378,19 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
 
 /* ---- the walk ---- */
 
+/* True when the pattern names it as a folder that all matches are in. */
+static bool hfsbi_named_leads(const hfsbi_named_run *g, hfsb_str path) {
+    hfsb_str base = hfsb_glob_base(g->glob);
+    return hfsb_str_starts(base, path) &&
+           (base.len == path.len || base.ptr[path.len] == '/');
+}
+
 static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
     hfsbi_named_run *g = (hfsbi_named_run *)user;
     hfsb_str         name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
     if (entry->type == HFSBI_ENTRY_OTHER) return false;
+    if (entry->type == HFSBI_ENTRY_LINK && hfsbi_named_leads(g, entry->path))
+        g->linked = true;
     if (entry->type != HFSBI_ENTRY_FOLDER)
         return hfsb_glob_match(g->glob, name);
     g->folders = g->folders || hfsb_glob_match(g->glob, name);
@@ -27438,12 +27493,18 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
 static hfsb_status hfsbi_named_none(hfsb_call             *call,
                                     const hfsbi_named_run *g) {
     hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
+    hfsb_str   pattern = hfsb_buf_str(&g->pattern);
     hfsbi_putf(&sink, "(no files match ");
-    hfsbi_put_shown(&sink, hfsb_buf_str(&g->pattern));
+    hfsbi_put_shown(&sink, pattern);
     hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
     if (g->folders)
         hfsbi_putf(&sink, "; it names a folder: see what is in it with list, "
                           "or add /**");
+    if (g->linked)
+        hfsbi_putf(&sink, "; a folder in it is a link, which is not "
+                          "followed: give the folder as path");
+    if (hfsb_str_starts(pattern, HFSB_LIT("~")))
+        hfsbi_putf(&sink, "; \"~\" is not expanded: give the full path");
     if (g->finder.ignored)
         hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
                           "includes it");
@@ -37089,9 +37150,11 @@ typedef struct hfsbi_hf_jobs_call {
 HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                      const char            *key);
 HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
-/* The added keys id, stage and url. */
+/* The added keys id, stage and url; HFSB_REMOTE when id or stage is
+   missing: nothing may be said of such a job. */
 HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job);
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err);
 
 /* ---- session_jobs_run.c ---- */
 
@@ -37710,6 +37773,13 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
 
 /* ---- script or command ---- */
 
+/* Nothing to run: such a job would cost money all the same. */
+static bool hfsbi_wanted_is_blank(hfsb_str text) {
+    size_t i = 0;
+    while (i < text.len && text.ptr[i] && strchr(" \t\r\n", text.ptr[i])) i++;
+    return i == text.len;
+}
+
 /* The words of a command, also as the text of a JSON array; false: it is no
    such list. */
 static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
@@ -37757,14 +37827,14 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
                                          &wanted->script, err);
     if (st != HFSB_OK) {
         if (hfsbi_wanted_is_of_host(script))
-            hfsbi_err_add(err, " It looks like a path of the host, which no "
+            hfsbi_err_add(err, " (It looks like a path of the host, which no "
                                "sandbox and no job can see: write the file "
-                               "into the sandbox first, or give its text.");
+                               "into the sandbox first, or give its text.)");
         return st;
     }
     wanted->spec.script = hfsb_buf_str(&wanted->script);
     wanted->spec.is_source = kind == HFSB_SCRIPT_INLINE;
-    if (!wanted->spec.script.len)
+    if (hfsbi_wanted_is_blank(wanted->spec.script))
         return hfsbi_fail(err, HFSB_ARG, 0, "The script is empty.");
     return HFSB_OK;
 }
@@ -37780,7 +37850,7 @@ static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
     if (st != HFSB_OK) return st;
     is_command = hfsb_json_type_of(command) != HFSB_JSON_NULL &&
                  (hfsb_json_type_of(command) != HFSB_JSON_STRING ||
-                  hfsb_json_str(command, script).len);
+                  !hfsbi_wanted_is_blank(hfsb_json_str(command, script)));
     if (is_command && script.len)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "\"script\" and \"command\" are both given: "
@@ -37836,20 +37906,25 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
 }
 
 static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
-                                     const hfsb_json_value *job) {
+                                     const hfsb_json_value *job,
+                                     hfsb_err              *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_extra(c, job);
+    hfsb_status         st = hfsbi_hf_jobs_extra(c, job, err);
+    if (st == HFSB_REMOTE)
+        hfsbi_err_add(err, " It may run all the same: look with ps before "
+                           "you run it again.");
+    if (st != HFSB_OK) return st;
     hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
                       id.ptr, (int)flavor.len, flavor.ptr);
-    if (st != HFSB_OK) return st;
-    return hfsbi_result_ok(c->result,
-                           "Job %.*s was started on %.*s (%.*s). Its logs and "
-                           "inspect take this job_id.",
-                           (int)id.len, id.ptr, (int)flavor.len, flavor.ptr,
-                           (int)stage.len, stage.ptr);
+    return hfsbi_result_ok(
+        c->result,
+        "Job %.*s was started on %.*s (%.*s). Its logs and inspect take this "
+        "job_id%s.",
+        (int)id.len, id.ptr, (int)flavor.len, flavor.ptr, (int)stage.len,
+        stage.ptr, c->space.len ? " and namespace" : "");
 }
 
 HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
@@ -37865,7 +37940,7 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root);
+    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root, err);
     hfsb_json_free(&job);
     hfsbi_wanted_free(&wanted);
     return st;
@@ -37968,13 +38043,19 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
 }
 
 HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job) {
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_buf url = HFSB_INIT;
     hfsb_status      st;
     hfsb_json_writer w;
+    if (!id.len || !stage.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub took the request, but what it answered "
+                          "tells of no job.");
     url.alloc = c->session->alloc;
     st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
                          endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
@@ -37983,7 +38064,7 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
         hfsb_json_writer_init(&w, &c->result->extra, NULL);
         hfsb_json_put_object(&w);
         hfsbi_put_member_str(&w, "id", id);
-        hfsbi_put_member_str(&w, "stage", hfsbi_hf_jobs_stage(job));
+        hfsbi_put_member_str(&w, "stage", stage);
         hfsbi_put_member_str(&w, "url", hfsb_buf_str(&url));
         hfsb_json_put_end(&w);
         st = hfsb_json_writer_finish(&w, NULL);
@@ -37992,37 +38073,64 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
     return st;
 }
 
-/* The words of its command, on one line. */
-static void hfsbi_hf_jobs_put_command(hfsbi_sink            *sink,
-                                      const hfsb_json_value *job, size_t max) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
-    hfsb_err       line = HFSB_INIT;
-    while (hfsb_json_next(&it)) {
-        if (line.msg[0]) hfsbi_err_add(&line, " ");
-        hfsbi_err_quote(&line, hfsb_json_str(it.value, HFSB_LIT("")), max);
-    }
-    line.msg[hfsb_utf8_offset(hfsb_cstr(line.msg), max)] = '\0';
-    hfsbi_put(sink, hfsb_cstr(line.msg));
-}
-
-/* What goes to the model: without what the session keeps secret, whoever
-   printed it. */
-static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
+/* Appends a text without what the session keeps secret, whoever printed it.
+   What is to be cut is masked before that: no part of a secret is shown. */
+static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
+                                      hfsb_str text, hfsb_buf *out) {
     hfsbi_hub_request mask;
     memset(&mask, 0, sizeof mask);
     mask.secrets = c->session->secrets;
     mask.secret_count = c->session->spec.secret_count;
+    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+}
+
+/* At most max characters of a text, on one line. */
+static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
+                                     hfsbi_sink *sink, hfsb_str text,
+                                     size_t max) {
+    hfsb_buf    masked = HFSB_INIT;
+    hfsb_err    line = HFSB_INIT;
+    hfsb_status st;
+    masked.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_mask(c, text, &masked);
+    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
+    hfsb_buf_free(&masked);
+    if (st == HFSB_OK) hfsbi_put(sink, hfsb_cstr(line.msg));
+    else if (sink->status == HFSB_OK) sink->status = st;
+}
+
+/* The words of its command. */
+static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
+                                      hfsbi_sink               *sink,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_buf       line = HFSB_INIT;
+    hfsbi_sink     words;
+    line.alloc = c->session->alloc;
+    words = hfsbi_sink_begin(&line);
+    while (hfsb_json_next(&it)) {
+        if (line.len) hfsbi_put_byte(&words, ' ');
+        hfsbi_put(&words, hfsb_json_str(it.value, HFSB_LIT("")));
+    }
+    if (hfsbi_sink_end(&words) == HFSB_OK)
+        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
+    else sink->status = HFSB_NOMEM;
+    hfsb_buf_free(&line);
+}
+
+/* What goes to the model. */
+static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
     c->result->success = true;
-    return hfsbi_hub_redact(c->session->opts.hub, &mask, text,
-                            &c->result->output);
+    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
 }
 
 /* ---- ps ---- */
 
 typedef struct hfsbi_hf_jobs_list {
-    hfsb_buf    text;
-    size_t      count;
-    hfsb_status status;
+    const hfsbi_hf_jobs_call *call;
+    hfsb_buf                  text;
+    size_t                    count;
+    hfsb_status               status;
 } hfsbi_hf_jobs_list;
 
 static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
@@ -38040,7 +38148,7 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
     hfsbi_putf(&sink, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len, id.ptr,
                (int)stage.len, stage.ptr, (int)flavor.len, flavor.ptr,
                made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(&sink, job, 60);
+    hfsbi_hf_jobs_put_command(l->call, &sink, job, 60);
     hfsbi_put_byte(&sink, '\n');
     l->status = hfsbi_sink_end(&sink);
     return l->status == HFSB_OK;
@@ -38049,6 +38157,7 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsbi_hf_jobs_list l = HFSB_INIT;
     hfsb_status        st;
+    l.call = c;
     l.text.alloc = c->session->alloc;
     st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
@@ -38064,16 +38173,18 @@ static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 /* ---- inspect, cancel ---- */
 
-static void hfsbi_hf_jobs_put_line(hfsbi_sink *sink, const char *name,
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c,
+                                   hfsbi_sink *sink, const char *name,
                                    hfsb_str text) {
-    hfsb_err line = HFSB_INIT;
     if (!text.len) return;
-    hfsbi_err_quote(&line, text, HFSBI_HF_JOBS_COMMAND);
-    hfsbi_putf(sink, "%s: %s\n", name, line.msg);
+    hfsbi_putf(sink, "%s: ", name);
+    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
+    hfsbi_put_byte(sink, '\n');
 }
 
 /* The names of its secrets or variables. */
-static void hfsbi_hf_jobs_put_names(hfsbi_sink *sink, const char *name,
+static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
+                                    hfsbi_sink *sink, const char *name,
                                     const hfsb_json_value *list) {
     hfsb_json_iter it = hfsb_json_begin(list);
     hfsb_err       line = HFSB_INIT;
@@ -38083,31 +38194,33 @@ static void hfsbi_hf_jobs_put_names(hfsbi_sink *sink, const char *name,
             &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
             HFSBI_HF_JOBS_TEXT);
     }
-    hfsbi_hf_jobs_put_line(sink, name, hfsb_cstr(line.msg));
+    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
 }
 
-static hfsb_status hfsbi_hf_jobs_describe(const hfsb_json_value *job,
-                                          hfsb_buf              *out) {
+static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
+                                          const hfsb_json_value    *job,
+                                          hfsb_buf                 *out) {
     static const char *const keys[][2] = {
         {"createdAt", "created"},   {"startedAt", "started"},
         {"finishedAt", "finished"}, {"flavor", "hardware"},
         {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
     hfsbi_sink sink = hfsbi_sink_begin(out);
     size_t     i;
-    hfsbi_hf_jobs_put_line(&sink, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(&sink, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(c, &sink, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, &sink, "stage", hfsbi_hf_jobs_stage(job));
     hfsbi_hf_jobs_put_line(
-        &sink, "message",
+        c, &sink, "message",
         hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
                       HFSB_LIT("")));
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(&sink, keys[i][1],
+        hfsbi_hf_jobs_put_line(c, &sink, keys[i][1],
                                hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(&sink, "variables",
+    hfsbi_hf_jobs_put_names(c, &sink, "variables",
                             hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(&sink, "secrets", hfsb_json_get(job, "secrets"));
+    hfsbi_hf_jobs_put_names(c, &sink, "secrets",
+                            hfsb_json_get(job, "secrets"));
     hfsbi_put(&sink, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(&sink, job, HFSBI_HF_JOBS_COMMAND);
+    hfsbi_hf_jobs_put_command(c, &sink, job, HFSBI_HF_JOBS_COMMAND);
     return hfsbi_sink_end(&sink);
 }
 
@@ -38119,8 +38232,8 @@ static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
     doc.alloc = text.alloc = c->session->alloc;
     st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
                       err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
@@ -38136,7 +38249,7 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
                              &doc, err);
     if (st != HFSB_OK) return st;
     stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_extra(c, doc.root);
+    st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK)
         st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
                              (int)c->id.len, c->id.ptr, (int)stage.len,
@@ -38148,11 +38261,12 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 /* ---- logs ---- */
 
 typedef struct hfsbi_hf_jobs_log {
-    hfsb_text_filter *filter;
-    hfsb_text_window *window;
-    hfsb_buf          clean;
-    long long         until;
-    hfsb_status       status;
+    const hfsbi_hf_jobs_call *call;
+    hfsb_text_filter         *filter;
+    hfsb_text_window         *window;
+    hfsb_buf                  clean, masked;
+    long long                 until;
+    hfsb_status               status;
 } hfsbi_hf_jobs_log;
 
 static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
@@ -38163,8 +38277,13 @@ static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
         l->status =
             hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
     if (l->status == HFSB_OK)
-        l->status = hfsb_text_window_write(l->window, hfsb_buf_str(&l->clean));
+        l->status =
+            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
     hfsb_buf_truncate(&l->clean, 0);
+    hfsb_buf_truncate(&l->masked, 0);
     return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
 }
 
@@ -38180,7 +38299,8 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
     opts.tail = HFSBI_HF_JOBS_LINES;
     opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
     opts.cancel = c->cancel;
-    l.clean.alloc = c->session->alloc;
+    l.call = c;
+    l.clean.alloc = l.masked.alloc = c->session->alloc;
     l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
     l.filter = hfsb_text_filter_open(&c->session->alloc);
     l.window = hfsb_text_window_open(&limit, &c->session->alloc);
@@ -38192,6 +38312,7 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
     hfsb_text_filter_close(l.filter);
     hfsb_text_window_close(l.window);
     hfsb_buf_free(&l.clean);
+    hfsb_buf_free(&l.masked);
     return st;
 }
 
@@ -38221,7 +38342,7 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
         st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
                           &doc, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
@@ -38308,8 +38429,9 @@ static const hfsbi_tool hfsbi_create_row =
     {"sandbox_create", "Make a sandbox with other hardware",
      "Replace the sandbox by one with other hardware, such as a GPU. A "
      "sandbox on cpu-basic is there from the start: call this only when the "
-     "work needs more. Files of the old one are lost, so do it first. Takes "
-     "minutes, and costs money by the hour; it sleeps when it is not used.",
+     "work needs more, and choose well: what you get is not replaced again. "
+     "Files of the old one are lost, so do it first. Takes minutes, and costs "
+     "money by the hour; it sleeps when it is not used.",
      NULL,
      HFSBI_OBJECT(
          "",

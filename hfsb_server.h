@@ -302,10 +302,12 @@ typedef struct hfsb_mcp_opts {
                                  the program's own those whose annotations
                                  say readOnlyHint true */
     hfsb_str only; /* names of the tools to offer, commas between (empty: all
-                      but exists); an unknown one is HFSB_ARG */
+                      but exists); an unknown one is HFSB_ARG. Those that are
+                      added are offered besides, and not named here */
     const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with what
-                            there is, and a job to ask later (0: 50,000) */
+                            there is, and a job to ask later (0: 50,000); one
+                            of the program's own tools is waited for */
     long long   beat_ms;     /* between progress notifications (0: 5,000) */
     long long   grace_ms;    /* at the end of stdio, between TERM and KILL
                             (0: 500) */
@@ -335,7 +337,8 @@ HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,
 
 /* ---- tools of the program's own ---- */
 
-/* One call of such a tool, for its function alone. */
+/* One call of such a tool, for its function alone, in the thread that it runs
+   in. */
 typedef struct hfsb_mcp_call hfsb_mcp_call;
 
 typedef struct hfsb_mcp_tool {
@@ -343,13 +346,16 @@ typedef struct hfsb_mcp_tool {
     const char *title;       /* for people (NULL: none) */
     const char *description; /* for the model */
     const char *schema;      /* of its arguments, a JSON object (NULL: it
-                                takes none) */
+                                takes none): what the model is told. It is
+                                fn that checks them, hfsb_json_arg_int() and
+                                the others help */
     const char *annotations; /* a JSON object, {"readOnlyHint":true} (NULL: it
                                 may change anything) */
     /* Does the work and says what came of it with the functions below. It runs
-       in a thread of the server, may block, and may run several times at once;
-       arguments is an object, and gone when it returns. Saying nothing is
-       "(no output)". */
+       in a thread of the server, may block, and may run several times at once:
+       max_threads of hfsb_server_opts, which tools for files share. Many hosts
+       give up after a minute. arguments is an object, and gone when it
+       returns. Saying nothing is "(no output)". */
     void (*fn)(void *user, hfsb_mcp_call *call,
                const hfsb_json_value *arguments);
     void *user;
@@ -9552,7 +9558,9 @@ static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
         return 0;
     case HFSBI_MCP_FAULT:
         out.alloc = channel->mcp->alloc;
-        hfsbi_mcp_send(channel, m.status, hfsbi_mcp_put_fault(&m, &out), &out);
+        /* of a batch the others are answered all the same */
+        hfsbi_mcp_send(channel, in_batch ? 200 : m.status,
+                       hfsbi_mcp_put_fault(&m, &out), &out);
         return 1;
     case HFSBI_MCP_REQUEST: break;
     }
@@ -9566,13 +9574,15 @@ static size_t hfsbi_mcp_batch(hfsbi_mcp_channel    *channel,
                               hfsbi_mcp_input      *input) {
     hfsb_json_iter it = hfsb_json_begin(input->doc.root);
     size_t         count = hfsb_json_count(input->doc.root), n = 0;
-    bool           modern = false;
-    hfsb_err       err;
-    if (!hfsbi_mcp_version_known(head->version, &modern)) modern = false;
-    if (modern || count == 0 || count > HFSBI_MCP_BATCH) {
+    bool           modern;
+    bool known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
+                 !head->version.ptr;
+    hfsb_err err;
+    if (!known || modern || count == 0 || count > HFSBI_MCP_BATCH) {
         (void)hfsbi_fail(&err, HFSB_ARG, 0,
-                         "A batch must hold 1 to %d messages, and is unknown "
-                         "to the newest revision of the protocol.",
+                         "A batch must hold 1 to %d messages, and its "
+                         "MCP-Protocol-Version, if any, must be one of those "
+                         "from 2024-11-05 to " HFSBI_MCP_LATEST ".",
                          HFSBI_MCP_BATCH);
         hfsbi_mcp_send_error(channel, 400, HFSB_LIT("null"), HFSBI_MCP_INVALID,
                              hfsb_cstr(err.msg));
@@ -9675,17 +9685,38 @@ static hfsb_str hfsbi_mcp_short_path(hfsb_str path) {
                           : path;
 }
 
-/* Where the tools of this machine work, in a few words. */
+static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
+    return hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools), hfsb_cstr(tool));
+}
+
+/* What becomes of a command that takes long, and the tools for that. */
+static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsbi_sink *sink) {
+    static const char *const names[] = {"bash_output", "bash_input", "kill"};
+    const char              *before = ": see ";
+    size_t                   i;
+    hfsbi_putf(sink, " A command that runs for over %lld s goes on as a job",
+               mcp->answer_ms / 1000);
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!hfsbi_mcp_offers(mcp, names[i])) continue;
+        hfsbi_putf(sink, "%s%s", before, names[i]);
+        before = ", ";
+    }
+    hfsbi_put_byte(sink, '.');
+}
+
+/* Where the tools of this machine work, in a few words; of those that are
+   offered. */
 static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
     hfsb_str    root = hfsb_place_root(mcp->spare->place);
     hfsb_str    work = hfsb_place_work_dir(mcp->spare->place);
+    bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
     hfsbi_sink  sink;
     hfsb_status st;
     text.alloc = mcp->alloc;
     sink = hfsbi_sink_begin(&text);
-    hfsbi_put(&sink, HFSB_LIT("Tools on this machine. Relative paths and "
-                              "commands start in "));
+    hfsbi_putf(&sink, "Tools on this machine. Relative paths%s start in ",
+               bash ? " and commands" : "");
     if (work.len) hfsbi_put(&sink, hfsbi_mcp_short_path(work));
     else hfsbi_put(&sink, HFSB_LIT("the server's current directory"));
     if (root.len) {
@@ -9693,12 +9724,12 @@ static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
         hfsbi_put(&sink, hfsb_str_equal(root, work)
                              ? HFSB_LIT("directory")
                              : hfsbi_mcp_short_path(root));
-        hfsbi_put(&sink, HFSB_LIT("; bash is not confined to it"));
+        if (bash) hfsbi_put(&sink, HFSB_LIT("; bash is not confined to it"));
     }
-    hfsbi_putf(&sink,
-               ". A command that runs for over %lld s goes on as a job: see "
-               "bash_output, bash_input and kill. read shows pictures, too.",
-               mcp->answer_ms / 1000);
+    hfsbi_put_byte(&sink, '.');
+    if (bash) hfsbi_mcp_put_jobs(mcp, &sink);
+    if (hfsbi_mcp_offers(mcp, "read"))
+        hfsbi_put(&sink, HFSB_LIT(" read shows pictures, too."));
     st = hfsbi_sink_end(&sink);
     if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
@@ -9819,14 +9850,15 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     st = hfsb_tools_open(&o, &mcp->spare, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_keep_opts(mcp, &o);
-    if (st == HFSB_OK) st = hfsbi_mcp_introduce(mcp);
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     all.alloc = mcp->alloc;
     st = hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP, &all,
                             err);
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
-    return st;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_introduce(mcp);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
 }
 
 static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,

@@ -189,16 +189,19 @@ def cancelled(client):
 
 
 def zombies(client):
-    """How many children of the server have ended and wait for it."""
-    count = 0
+    """How many children of the server have ended and wait for it: of the
+    process that works, which is a child of the one that stands for it."""
+    states = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
             with open(path, "rb") as f:
                 state, parent = f.read().rsplit(b")", 1)[1].split()[:2]
-            count += state == b"Z" and int(parent) == client.server.pid
+            states[int(path.split("/")[2])] = (state, int(parent))
         except OSError:
             pass
-    return count
+    return sum(state == b"Z" and
+               client.server.pid in (parent, states.get(parent, (0, 0))[1])
+               for state, parent in states.values())
 
 
 def leave_daemons(client):

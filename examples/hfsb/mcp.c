@@ -99,6 +99,20 @@ static int serve(const mcp_words *o, hfsb_session *session, keeper *k) {
     return st == HFSB_OK ? DONE : REFUSED;
 }
 
+/* In two processes, which share their end: whichever is killed, the other ends
+   what commands have left running. */
+static int serve_here(const mcp_words *o) {
+    keeper k, none = {-1}; /* the parent waits for the end */
+    int    code = REFUSED;
+    adopt_orphans();
+    if (!split_process(&k, &code)) {
+        kill_orphans();
+        return code;
+    }
+    adopt_orphans(); /* a child does not inherit that */
+    return serve(o, NULL, &none);
+}
+
 static int serve_sandbox(const mcp_words *o) {
     sandbox_session s = HFSB_INIT;
     keeper          k;
@@ -121,7 +135,6 @@ static int run_mcp(args *a) {
     mcp_words    o;
     hfsb_runtime runtime;
     hfsb_err     err = HFSB_INIT;
-    keeper       none = {-1};
     const option options[] = {{"--root", OPTION_TEXT, &o.root},
                               {"--work-dir", OPTION_TEXT, &o.work_dir},
                               {"--read-only", OPTION_FLAG, &o.read_only},
@@ -143,9 +156,8 @@ static int run_mcp(args *a) {
                      o.sandbox ? ""
                                : ", and config.json says that the tools "
                                  "work in a sandbox");
-    if (runtime == HFSB_RUNTIME_SANDBOX) return serve_sandbox(&o);
-    adopt_orphans();
-    return serve(&o, NULL, &none);
+    return runtime == HFSB_RUNTIME_SANDBOX ? serve_sandbox(&o)
+                                           : serve_here(&o);
 }
 
 const cli_command command_mcp = {
@@ -162,7 +174,8 @@ const cli_command command_mcp = {
     "                       begin there; commands may leave it\n"
     "    --work-dir DIR     where relative paths and commands begin\n"
     "    --read-only        only the tools that change nothing\n"
-    "    --tools LIST       only these, with commas between: bash,read,grep\n"
+    "    --tools LIST       only these, with commas between: read,grep,edit;\n"
+    "                       bash wants bash_output and kill beside it\n"
     "    --patience SECONDS a call that takes longer is answered with its\n"
     "                       output so far, and goes on (50)\n"
     "    --sandbox-tools    the tools of a Space that is made at once (needs\n"

@@ -35,7 +35,7 @@ bool reap_orphans(void);
 /* Kills all children, and what becomes one by that. */
 void kill_orphans(void);
 
-/* ---- mcp_keeper.c: a process that outlives what its host waits for ---- */
+/* ---- mcp_keeper.c: a process that outlives what its host knows ---- */
 
 typedef struct keeper {
     int tell; /* -1: there is no parent to be told */

@@ -1,14 +1,15 @@
-/* mcp_keeper.c - a process that outlives what its host waits for.
+/* mcp_keeper.c - a process that outlives what its host knows.
 
    A host gives a server two seconds after the end of input, then SIGTERM, and
    two seconds later SIGKILL. To delete a Space may take longer, and what is
-   not deleted costs money. So the work is done by a child, which no signal of
-   the host reaches, and the process that the host knows ends early:
+   not deleted costs money; commands that are left running cost memory. So the
+   work is done by a child, which no signal of the host reaches. It ends in
+   order also when the parent is killed, and the parent may end early:
 
        host --- parent (waits, hands on signals)
            \      | told: "done but for the deleting"   | life: never written
             \     |                                     | to; its end is that
-             --- child (stdin, stdout, the session)       of the parent */
+             --- child (stdin, stdout, the tools)         of the parent */
 #define _XOPEN_SOURCE 700 /* sigaction; before any include */
 #include "mcp.h"
 

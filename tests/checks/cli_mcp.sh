@@ -135,7 +135,7 @@ answered() { until_true grep -q "^{.*\"id\":$1[,}]" .out; }
 
 # Waits for its end, whatever the input does: $status, and $took milliseconds.
 gone() {
-    (sleep 10 && kill -KILL "$server") 8>&- 9>&- > /dev/null 2>&1 &
+    (sleep 30 && kill -KILL "$server") 8>&- 9>&- > /dev/null 2>&1 &
     killer=$!
     wait "$server"
     status=$?
@@ -314,7 +314,7 @@ left() { # WHAT: how it ended
 there() { # N: so many of the marked processes
     until_true sh -c "[ \$(grep -l -a -e '^sleep.100[0-9][.]$mark' /proc/[0-9]*/cmdline 2>/dev/null | grep -c .) -ge $1 ]"
 }
-for how in EOF TERM HUP ${default:+INT}; do
+begin_busy() { # WHAT
     begin
     say "$(call 1 bash "{\"command\":\"$busy\"}")"
     say "$(call 2 bash "{\"command\":\"sleep 1006.$mark\",\"background\":true}")"
@@ -322,7 +322,10 @@ for how in EOF TERM HUP ${default:+INT}; do
     answered 2
     answered 3
     there 6
-    same "$how: all run" "$(running "100[0-9][.]$mark" | sed 's/^[6-9]$/yes/')" yes
+    same "$1: all run" "$(running "100[0-9][.]$mark" | sed 's/^[6-9]$/yes/')" yes
+}
+for how in EOF TERM HUP ${default:+INT}; do
+    begin_busy "$how"
     if [ "$how" = EOF ]; then
         finish
     else
@@ -333,6 +336,24 @@ for how in EOF TERM HUP ${default:+INT}; do
     left "$how"
 done
 below 'the quickest end: milliseconds' $least 1000
+# ... also when it is killed, or the process behind it
+child_of() { # PID
+    grep -l "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status 2>/dev/null |
+        tr -cd '0-9\n'
+}
+none_left() { [ "$(running "100[0-9][.]$mark")" = 0 ]; }
+for whom in itself behind; do
+    begin_busy "killed, $whom"
+    victim=$server
+    [ $whom = itself ] || victim=$(child_of "$server")
+    began=$(now_ms)
+    kill -KILL "$victim"
+    gone
+    same "killed, $whom: exit status" $status 137
+    until_true none_left
+    same "killed, $whom: nothing is left" "$(running "100[0-9][.]$mark")" 0
+    exec 8>&-
+done
 # ... also while a thread has much to do
 i=0
 while [ $i -lt 2000 ]; do
