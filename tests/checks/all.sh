@@ -7,6 +7,8 @@
 # those that only compute, which get the time that the others leave (nice).
 # Each is the same when it is run by itself.
 #   FUZZ_SECONDS=N    seconds for each fuzz target (6)
+#   FUZZ_SEED=N       the way it takes (1: the same each time, so that a failure
+#                     tells of a change; fuzz.sh by itself takes others)
 #   GROWTH_MAX=N      largest input of the growth check, in bytes (512 KiB,
 #                     with two doublings, for the time it takes; growth.sh by
 #                     itself goes to 16 MiB with four)
@@ -76,7 +78,8 @@ computing() { # no test here has less than seconds for anything
     suites no-simd msan s390x aarch64 joined m32 musl
     item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
         sh tests/checks/growth.sh
-    item fuzz sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-6}"
+    item fuzz env "FUZZ_SEED=${FUZZ_SEED:-1}" \
+        sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-6}"
 }
 
 waiting() {

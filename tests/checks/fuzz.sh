@@ -2,6 +2,7 @@
 # Runs the fuzz targets, tests/fuzz/fuzz_NAME.c, under libFuzzer with ASan
 # and UBSan.
 #   tests/checks/fuzz.sh [SECONDS [NAME...]]    default: 60 seconds each, all
+#   FUZZ_SEED=N    the same way each time (another one each time)
 # Seeds are in tests/fuzz/corpus/NAME, the dictionary in tests/fuzz/NAME.dict.
 # What a run finds goes to build/fuzz/NAME: inputs that reach new code to
 # corpus/, and an input that breaks something to crash-*, to be replayed with
@@ -45,8 +46,8 @@ target() { # $1: NAME
     name=$1
     shift
     limited $((time + 120)) "$dir/fuzz_$name" "-max_total_time=$time" \
-        -max_len=4096 -timeout=20 -rss_limit_mb=3000 -print_final_stats=1 \
-        "$@" > "$dir/log" 2>&1
+        "-seed=${FUZZ_SEED:-0}" -max_len=4096 -timeout=20 -rss_limit_mb=3000 \
+        -print_final_stats=1 "$@" > "$dir/log" 2>&1
     rc=$?
     if [ $rc = 0 ]; then
         awk -v name="$name" '

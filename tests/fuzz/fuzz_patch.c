@@ -50,6 +50,9 @@ static size_t count_lines(hfsb_str text, char mark) {
 static void check_length(hfsb_str before, hfsb_str patch,
                          const hfsb_patch_change *c) {
     hfsb_str after = hfsb_buf_str(&c->content);
+    /* a line of a shell, cat <<'EOF', may stand before it, and begin so */
+    patch = hfsb_str_slice(
+        patch, hfsb_str_find(patch, HFSB_LIT("*** Begin Patch")), patch.len);
     if (c->kind != HFSB_PATCH_UPDATE ||
         hfsb_str_find_byte(before, '\r') != HFSB_NPOS)
         return;

@@ -327,7 +327,8 @@ static void fuzz_glob(hfsb_str pattern, hfsb_str path, unsigned flags) {
              (folder.ptr[i - 1] == '/'
                   ? hfsb_glob_enters(glob, folder)
                   : hfsbi_nfa_whole(&glob->runner, folder, true)));
-        MUST(!match || hfsb_glob_enters(glob, folder));
+        if (match && i + 1 < path.len) /* something beneath it */
+            MUST(hfsb_glob_enters(glob, folder));
     }
     if (match) MUST(hfsb_str_starts(path, hfsb_glob_base(glob)));
     hfsb_glob_close(glob);
