@@ -16,34 +16,45 @@ static bool is_listed(const tt_reply *r, long pid, const char *command) {
     return false;
 }
 
+/* One command; true when what it left is named with its words. In the moment in
+   which a process becomes another program the system tells only its name. */
+static bool lives_on(hfsb_tools *tools, const char *words) {
+    tt_reply  r = HFSB_INIT;
+    hfsb_buf  command = HFSB_INIT;
+    long long begin = hfsb_clock_ms();
+    long      pid;
+    bool      named;
+    tt_with_nap(words, &command);
+    tt_call(&r, tools, "bash", "command=v", hfsb_buf_str(&command));
+    T_CHECK(hfsb_clock_ms() - begin < 20000);
+    T_CHECK(r.res.success && tt_says(&r.res.output, "\nx\n"));
+    pid = tt_number(hfsb_buf_str(&r.res.output), 0);
+    T_CHECK(pid > 1 && tt_alive(pid));
+    named = is_listed(&r, pid, tt_nap());
+    T_CHECK(hfsb_tools_busy(tools) == 0);
+    tt_call(&r, tools, "kill", "");
+    T_STR(r.res.output, "Killed 0 process(es): []");
+    T_CHECK(tt_alive(pid));
+    tt_end_process(pid);
+    hfsb_buf_free(&command);
+    tt_drop(&r);
+    return named;
+}
+
 static void children_live_on_and_are_named(void) {
     static const char *const commands[] = {
         "sleep @ & echo $!; echo x", "setsid sleep @ & echo $!; echo x",
         "nohup sleep @ >/dev/null 2>&1 & echo $!; echo x",
         "sh -c 'sleep @ & echo $!'; echo x",
-        "sh -c '(sleep @ & echo $!) &'; sleep 0.05; echo x"};
+        "sh -c '(sleep @ & echo $!) &'; sleep 0.2; echo x"};
     hfsb_tools *tools = tt_open(NULL);
-    tt_reply    r = HFSB_INIT;
-    hfsb_buf    command = HFSB_INIT;
     size_t      i;
+    int         tries;
     for (i = 0; i < TT_COUNT(commands); i++) {
-        long long begin = hfsb_clock_ms();
-        long      pid;
-        tt_with_nap(commands[i], &command);
-        tt_call(&r, tools, "bash", "command=v", hfsb_buf_str(&command));
-        T_CHECK(hfsb_clock_ms() - begin < 5000);
-        T_CHECK(r.res.success && tt_says(&r.res.output, "\nx\n"));
-        pid = tt_number(hfsb_buf_str(&r.res.output), 0);
-        T_CHECK(pid > 1 && tt_alive(pid));
-        T_CHECK(!TT_PROC || is_listed(&r, pid, tt_nap()));
-        T_CHECK(hfsb_tools_busy(tools) == 0);
-        tt_call(&r, tools, "kill", "");
-        T_STR(r.res.output, "Killed 0 process(es): []");
-        T_CHECK(tt_alive(pid));
-        tt_end_process(pid);
+        for (tries = 0; tries < 10 && !lives_on(tools, commands[i]); tries++)
+            continue;
+        T_CHECK(!TT_PROC || tries < 10);
     }
-    hfsb_buf_free(&command);
-    tt_drop(&r);
     hfsb_tools_close(tools);
 }
 
