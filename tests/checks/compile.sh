@@ -47,6 +47,7 @@ object() { # compile $1 with the flags after it
 # uses is among them; gcc's comes with the code.)
 only_for() { # WHAT TOOL LANGUAGE
     case $1:$2:$3 in
+    O2:*) ;;
     *:clang:* | modules:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
         echo -fsyntax-only ;;
     implementation:* | *:tcc:*) ;;
@@ -102,6 +103,7 @@ do_job() { # sets cc, link, run, warn, o before
         object $use/late.c -DHFSB_PURE && object $use/late.c -D_GNU_SOURCE &&
             advice ;;
     no_assert) object $use/implementation.c -DNDEBUG ;;
+    O2) object $use/implementation.c -O2 ;;
     examples) # an example is x.c, or x.c and the folder x/
         for f in examples/*.c examples/*/*.c; do
             object "$f" -I. || return 1
@@ -147,11 +149,11 @@ jobs_for() { # $1: tool
             headers public_part; do
             [ $u = implementation ] || echo "$u:$1:c99"
         done
-        # optimised code is compiled by symbols.sh, with the same warnings
+        # -O2, fortified, is compiled by symbols.sh, with the same warnings
         for std in c11 c17 c2x; do echo "implementation:$1:$std"; done ;;
     clang)
         for u in declarations implementation static pure portable modules \
-            examples headers public_part; do
+            examples O2 headers public_part; do
             echo "$u:$1:c99"
         done
         for std in c17 c2x; do echo "implementation:$1:$std"; done ;;

@@ -80,7 +80,7 @@ build() { # COMPILER:NUMBER of the flags
     4) flags="-O0 -DTEST_WITHOUT_SERVER" ;;
     5) flags=-O0 ;;
     6) flags="-O2 -fPIC $hard" ;;
-    7) flags="-O0 -fPIC -DTEST_WITH_CURL" ;;
+    7) flags="-O1 -fPIC -DTEST_WITH_CURL" ;;
     esac
     allowed="$libc $made"
     case $flags in -O0*) allowed="$libc _GLOBAL_OFFSET_TABLE_" ;; esac
