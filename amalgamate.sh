@@ -31,7 +31,7 @@ SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
          regex.c glob.c ignore.h ignore.c image.h image.c"
 # What touches the OS; HFSB_PURE leaves it out.
 OS_HEADERS="file.h proc.h tools.h net.h hub.h sandbox.h session.h"
-OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file.c
+OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file_lock.c file.c
             file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
             proc_spawn.c proc.c proc_run.c record.h record.c check.h
             check_python.c check_shell.c check.c tool.h job.c job_sweep.c

@@ -72,6 +72,27 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
     return n == 0;
 }
 
+HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot) {
+    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       fd = hfsbi_openat(spot->dir, spot->name, flags | O_RDONLY, 0);
+    if (fd >= 0) return fd;
+    return hfsbi_openat(spot->dir, spot->name, flags | O_WRONLY, 0);
+}
+
+HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
+                                             hfsb_str path, hfsbi_spot *spot,
+                                             const char *hex, hfsb_err *err) {
+    char        now[HFSB_SHA256_HEX];
+    int         fd;
+    hfsb_status st = hfsbi_spot_open(place, path, spot, &fd, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_fd_sha256(fd, now))
+        st = hfsbi_path_fail(place, path, errno, "read", err);
+    else if (strcmp(now, hex) != 0) st = hfsbi_path_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
+}
+
 /* ---- looking ---- */
 
 hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
@@ -197,20 +218,43 @@ hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
 
 /* ---- removing ---- */
 
-hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
-                             hfsb_err *err) {
+/* Removes what is at the spot, which is locked. A symbolic link has no content
+   to compare. */
+static hfsb_status hfsbi_spot_remove(const hfsb_place *place, hfsb_str path,
+                                     hfsbi_spot *spot, const char *sha256,
+                                     hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    int         code = hfsbi_spot_look(spot);
+    if (code == 0 && !spot->exists) code = ENOENT;
+    if (code != 0) return hfsbi_path_fail(place, path, code, "remove", err);
+    if (!S_ISLNK(spot->st.st_mode)) {
+        st = hfsbi_path_regular(path, spot->st.st_mode, err);
+        if (st == HFSB_OK && sha256)
+            st = hfsbi_spot_check_sha256(place, path, spot, sha256, err);
+    }
+    if (st != HFSB_OK) return st;
+    if (hfsbi_unlinkat(spot->dir, spot->name) == 0) return hfsbi_ok(err);
+    return hfsbi_path_fail(place, path, errno, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+                                          hfsb_str path, const char *sha256,
+                                          hfsb_err *err) {
     hfsbi_spot  spot;
-    int         code = 0;
+    hfsbi_lock  lock = {-1, -1};
+    int         code;
     hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_NO_FOLLOW,
                                      "remove", &spot, err);
     if (st != HFSB_OK) return st;
-    if (!spot.exists) code = ENOENT;
-    else if (!S_ISLNK(spot.st.st_mode))
-        st = hfsbi_path_regular(path, spot.st.st_mode, err);
-    if (st == HFSB_OK && code == 0 &&
-        hfsbi_unlinkat(spot.dir, spot.name) != 0)
-        code = errno;
-    if (code != 0) st = hfsbi_path_fail(place, path, code, "remove", err);
+    code = hfsbi_spot_lock(&spot, false, &lock);
+    st = code == 0 ? hfsbi_spot_remove(place, path, &spot, sha256, err)
+                   : hfsbi_lock_fail(place, path, code, "remove", err);
+    hfsbi_unlock(&lock);
     hfsbi_spot_close(&spot);
     return st;
+}
+
+hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
+                             hfsb_err *err) {
+    return hfsbi_file_remove_if(place, path, NULL, err);
 }

@@ -104,11 +104,14 @@ HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
 /* ---- writing ---- */
 
 typedef struct hfsb_file_write_opts {
-    hfsb_str if_sha256; /* refuse unless the file has this sha256 (hex; empty:
+    hfsb_str if_sha256; /* fail unless the file has this sha256 (hex; empty:
                            no matter) */
-    const hfsb_file_info *if_same; /* refuse when the file is not this one any
+    const hfsb_file_info *if_same; /* fail when the file is not this one any
                                       more: another inode, size or time of
-                                      change (NULL: no matter) */
+                                      change (NULL: no matter). A change
+                                      within one tick of the file system's
+                                      clock may go unnoticed; if_sha256 is
+                                      exact */
     unsigned mode;       /* permission bits of the file (0: those it had; a
                             new file 0666 less the umask) */
     bool     create;     /* refuse when there is a file already */
@@ -141,9 +144,16 @@ typedef struct hfsb_file_written {
    are removed from that directory. Directories that were made stay, also on
    failure; none is made for a path that begins with "~".
 
-   HFSB_REFUSED also: if_sha256, if_same or create said no; HFSB_ARG when
-   if_sha256 is none. opts and written may be NULL. On failure the file is as
-   it was, or the message says that it could not be put back. */
+   The conditions are checked, and the file replaced, under an exclusive
+   flock() of its directory (of the file too when it is rewritten in place), so
+   no other write of any thread or process gets in between.
+
+   HFSB_STALE      the file is not as if_sha256 or if_same want it
+   HFSB_BUSY       another program held that lock for about 2 s
+   HFSB_REFUSED    there is a file already, and `create` was set
+   HFSB_ARG        if_sha256 is not a sha256
+   opts and written may be NULL. On failure the file is as it was, or the
+   message says that it could not be put back. */
 HFSB_API hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
                                      hfsb_str                    content,
                                      const hfsb_file_write_opts *opts,
@@ -168,6 +178,7 @@ HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                              hfsb_err          *err);
 HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
-/* Removes a regular file, or a symbolic link itself; nothing else. */
+/* Removes a regular file, or a symbolic link itself; nothing else. Takes the
+   same lock as a write. */
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                       hfsb_err *err);

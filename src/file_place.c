@@ -14,6 +14,13 @@ HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
     return code;
 }
 
+HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
+                   path);
+    hfsbi_err_add(err, " (read it again)");
+    return HFSB_STALE;
+}
+
 HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
                                         hfsb_err *err) {
     const char *what = "Is a device, not a regular file";

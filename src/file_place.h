@@ -53,6 +53,15 @@ HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
 HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
                                      hfsbi_spot *spot, int *fd, hfsb_err *err);
 
+/* Opens the file at spot for reading, or when that is not allowed for writing;
+   -1 with errno. Only for its attributes and locks. */
+HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot);
+
+/* HFSB_STALE unless the regular file at spot has this sha256. */
+HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
+                                             hfsb_str path, hfsbi_spot *spot,
+                                             const char *hex, hfsb_err *err);
+
 /* The words for errno `code` on the way to or at path. */
 HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
                                      int code, const char *verb,
@@ -61,6 +70,9 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
 /* "{what}: {path}" */
 HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
                                     const char *what, hfsb_str path);
+
+/* HFSB_STALE: the file has changed since it was read. */
+HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err);
 
 /* HFSB_OK for a regular file; else the refusal. */
 HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
@@ -89,6 +101,35 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 
 /* sha256 of what can still be read from fd; false with errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+
+/* ---- locks ---- */
+
+/* Locks that a writer holds, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+/* Keeps other writers of the file at spot out, in this process or another,
+   until hfsbi_unlock(): locks the directory, and with `file`, or when the
+   directory cannot be read, the file. Locks already held are kept. May look at
+   the spot again. 0, EWOULDBLOCK after 2 s, or another errno; the caller
+   unlocks in any case. File systems without locks count as locked. */
+HFSBI_FN int  hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock);
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
+
+/* hfsbi_path_fail() for an errno of hfsbi_spot_lock(). */
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* One try: false when another descriptor holds the lock on the file of fd. */
+HFSBI_FN bool hfsbi_try_lock(int fd);
+
+/* hfsb_file_remove(); HFSB_STALE unless the file has this sha256 (NULL: no
+   matter). */
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+                                          hfsb_str path, const char *sha256,
+                                          hfsb_err *err);
 
 /* ---- temporary files ---- */
 

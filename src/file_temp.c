@@ -21,11 +21,7 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
 /* True when fd is ours: locked, or not lockable at all, and still there. */
 static bool hfsbi_temp_claim(int fd) {
     struct stat st;
-    int         rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    if (rc != 0 && errno == EWOULDBLOCK) return false;
-    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+    return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
 HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,

@@ -14,6 +14,7 @@ struct hfsb_file_writer {
     char                 sha256[HFSB_SHA256_HEX]; /* "": no matter */
     int                  fd;                      /* the new bytes */
     char                 temp[HFSBI_NAME_SIZE];   /* its name; "": none */
+    hfsbi_lock           lock;
     bool                 in_place;
     bool                 done;
     unsigned long long   bytes;
@@ -37,25 +38,6 @@ static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
            a->changed_nanos == b->changed_nanos;
 }
 
-static hfsb_status hfsbi_writer_changed(hfsb_file_writer *w) {
-    hfsbi_path_say(&w->err, HFSB_REFUSED, "File has changed since it was read",
-                   hfsbi_writer_path(w));
-    hfsbi_err_add(&w->err, " (read it again)");
-    return HFSB_REFUSED;
-}
-
-static hfsb_status hfsbi_writer_check_sha256(hfsb_file_writer *w) {
-    char        hex[HFSB_SHA256_HEX];
-    int         fd;
-    hfsb_status st = hfsbi_spot_open(w->place, hfsbi_writer_path(w), &w->spot,
-                                     &fd, &w->err);
-    if (st != HFSB_OK) return st;
-    if (!hfsbi_fd_sha256(fd, hex)) st = hfsbi_writer_os(w, errno);
-    else if (strcmp(hex, w->sha256) != 0) st = hfsbi_writer_changed(w);
-    hfsbi_close(&fd);
-    return st;
-}
-
 /* What the caller asked for, of the spot as it was looked at last. */
 static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
     hfsb_file_info now;
@@ -69,8 +51,10 @@ static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
                               hfsbi_writer_path(w));
     hfsbi_file_info_fill(&now, &w->spot.st);
     if (w->opts.if_same && !hfsbi_same_info(&now, &w->same))
-        return hfsbi_writer_changed(w);
-    return w->sha256[0] ? hfsbi_writer_check_sha256(w) : HFSB_OK;
+        return hfsbi_path_changed(hfsbi_writer_path(w), &w->err);
+    if (!w->sha256[0]) return HFSB_OK;
+    return hfsbi_spot_check_sha256(w->place, hfsbi_writer_path(w), &w->spot,
+                                   w->sha256, &w->err);
 }
 
 /* ---- opening ---- */
@@ -162,12 +146,9 @@ static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
 }
 
 static int hfsbi_writer_attributes(hfsb_file_writer *w) {
-    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    int       code, fd;
+    int code, fd;
     if (!w->spot.exists) return 0;
-    fd = hfsbi_openat(w->spot.dir, w->spot.name, flags | O_RDONLY, 0);
-    if (fd < 0) /* either will do */
-        fd = hfsbi_openat(w->spot.dir, w->spot.name, flags | O_WRONLY, 0);
+    fd = hfsbi_spot_open_any(&w->spot);
     if (fd < 0) return errno;
     code = hfsbi_copy_attributes(fd, w->fd, &w->alloc);
     hfsbi_close(&fd);
@@ -210,14 +191,15 @@ static int hfsbi_rename_new(int dir, const char *from, const char *to) {
 }
 
 /* Puts the new file where the old one is, or says that this must be done in
-   place. */
+   place. The temporary's own lock would keep out writers that lock the file
+   itself. */
 static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
     int code, dir = w->spot.dir;
     if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->spot.name);
     else code = renameat(dir, w->temp, dir, w->spot.name) == 0 ? 0 : errno;
     if (code == 0) {
         w->temp[0] = '\0';
-        if (!w->opts.no_sync) hfsbi_sync_dir(dir);
+        (void)flock(w->fd, LOCK_UN);
         return HFSB_OK;
     }
     if (code == EEXIST && w->opts.create)
@@ -263,6 +245,26 @@ static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
     return HFSB_OK;
 }
 
+/* Keeps other writers out, then looks whether the conditions hold. */
+static hfsb_status hfsbi_writer_hold(hfsb_file_writer *w, bool file) {
+    int         code = hfsbi_spot_lock(&w->spot, file, &w->lock);
+    hfsb_status st;
+    if (code != 0)
+        return hfsbi_lock_fail(w->place, hfsbi_writer_path(w), code, "write",
+                               &w->err);
+    st = hfsbi_writer_look(w);
+    return st == HFSB_OK ? hfsbi_writer_check(w) : st;
+}
+
+static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
+    hfsb_status st = hfsbi_writer_hold(w, false);
+    if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
+    if (st == HFSB_OK && w->in_place) st = hfsbi_writer_hold(w, true);
+    if (st != HFSB_OK || !w->in_place) return st;
+    return w->spot.exists ? hfsbi_writer_rewrite(w)
+                          : hfsbi_writer_os(w, ENOENT);
+}
+
 static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
     hfsb_status st = hfsbi_writer_look(w);
     int         code = 0;
@@ -273,12 +275,11 @@ static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
     if (code != 0) w->in_place = true;
     if (!w->opts.no_sync && !hfsbi_sync(w->fd))
         return hfsbi_writer_os(w, errno);
-    st = hfsbi_writer_look(w);
-    if (st == HFSB_OK) st = hfsbi_writer_check(w);
-    if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
-    if (st != HFSB_OK || !w->in_place) return st;
-    return w->spot.exists ? hfsbi_writer_rewrite(w)
-                          : hfsbi_writer_os(w, ENOENT);
+    st = hfsbi_writer_replace(w);
+    hfsbi_unlock(&w->lock);
+    if (st == HFSB_OK && !w->in_place && !w->opts.no_sync)
+        hfsbi_sync_dir(w->spot.dir);
+    return st;
 }
 
 /* ---- public ---- */
@@ -307,7 +308,7 @@ hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
     memset(w, 0, sizeof *w);
     w->place = place;
     w->alloc = w->path.alloc = alloc;
-    w->fd = w->spot.dir = -1;
+    w->fd = w->spot.dir = w->lock.dir = w->lock.file = -1;
     st = hfsbi_writer_start(w, path, opts);
     if (st != HFSB_OK) {
         if (err) *err = w->err;

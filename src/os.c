@@ -251,6 +251,10 @@ HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
         (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
 }
 
+HFSBI_FN void hfsbi_pause(unsigned tries) {
+    (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
+}
+
 HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }

@@ -113,6 +113,11 @@ HFSBI_FN void hfsbi_random(void *out, size_t n);
 #define HFSBI_RANDOM_NAME 17 /* with the NUL */
 HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
 
+/* Sleeps before the next try for something that another thread or process
+   holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these pauses take about 2 s. */
+#define HFSBI_TRIES 110
+HFSBI_FN void hfsbi_pause(unsigned tries);
+
 /* The sooner of two times; one below 0 is never. */
 HFSBI_FN long long hfsbi_sooner(long long a, long long b);
 

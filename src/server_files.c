@@ -40,6 +40,7 @@ static int hfsbi_files_http(hfsb_status st) {
     case HFSB_NOT_FOUND: return 404;
     case HFSB_ARG:
     case HFSB_REFUSED: return 400;
+    case HFSB_STALE: return 412;
     case HFSB_DENIED:
     case HFSB_LIMIT: return 403;
     case HFSB_FULL: return 507;

@@ -188,6 +188,68 @@ static const char *sticky(void) {
     return NULL;
 }
 
+enum { COUNT_TO = 20 };
+
+/* Counts a file up, each time only when nobody else did. */
+static void *count_up(void *failed) {
+    int n = 0;
+    while (n < COUNT_TO) {
+        hfsb_file_write_opts opts = HFSB_INIT;
+        hfsb_buf             text = HFSB_INIT;
+        char                 hex[HFSB_SHA256_HEX], next[16];
+        hfsb_status          st = hfsb_file_read(
+            NULL, HFSB_LIT("blind/count"), 0, &text, NULL, NULL);
+        hfsb_sha256_hex(hfsb_buf_str(&text), hex);
+        (void)snprintf(next, sizeof next, "%d",
+                       text.ptr ? atoi(text.ptr) + 1 : 0);
+        opts.if_sha256 = hfsb_cstr(hex);
+        opts.no_sync = true;
+        if (st == HFSB_OK)
+            st = hfsb_file_write(NULL, HFSB_LIT("blind/count"),
+                                 hfsb_cstr(next), &opts, NULL, NULL);
+        hfsb_buf_free(&text);
+        if (st == HFSB_OK) n++;
+        else if (st != HFSB_STALE) break;
+    }
+    if (n < COUNT_TO) *(bool *)failed = true;
+    return NULL;
+}
+
+/* A directory that can be written but not read cannot be locked: its files
+   are. */
+static const char *unreadable_directory(void) {
+    hfsb_file_written w;
+    pthread_t         thread[4];
+    bool              failed[4] = HFSB_INIT;
+    int               i, fd;
+    (void)mkdir("blind", 0300);
+    if (t_root_user()) {
+        T_CHECK(chown("blind", 65534, 65534) == 0);
+        if (setgid(65534) != 0 || setuid(65534) != 0) return "no other user";
+    }
+    T_CHECK(open("blind", O_RDONLY | O_CLOEXEC) < 0);
+    T_CHECK(put("blind/count", "old", &w) == HFSB_OK && w.created);
+    T_CHECK(put("blind/count", "0", &w) == HFSB_OK && !w.in_place);
+    for (i = 0; i < 4; i++)
+        T_CHECK(pthread_create(&thread[i], NULL, count_up, &failed[i]) == 0);
+    for (i = 0; i < 4; i++)
+        T_CHECK(pthread_join(thread[i], NULL) == 0 && !failed[i]);
+    T_FILE("blind/count", "80");
+    fd = open("blind/count", O_RDONLY | O_CLOEXEC);
+    T_CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    T_CHECK(put("blind/count", "x", &w) == HFSB_BUSY);
+    T_FILE("blind/count", "80");
+    close(fd);
+    T_CHECK(link("blind/count", "blind/count2") == 0);
+    T_CHECK(put("blind/count", "new", &w) == HFSB_OK && w.in_place);
+    T_FILE("blind/count2", "new");
+    T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("blind/count"), &err) ==
+            HFSB_OK);
+    T_CHECK(chmod("blind", 0700) == 0);
+    T_CLEAN("blind");
+    return NULL;
+}
+
 /* ---- file systems ---- */
 
 #ifdef __linux__
@@ -334,6 +396,7 @@ int main(void) {
                {"descriptor_limit", descriptor_limit},
                {"forbidden", forbidden},
                {"sticky", sticky},
+               {"unreadable_directory", unreadable_directory},
 #ifdef __linux__
                {"full_disk", full_disk},
                {"mount_point", mount_point},

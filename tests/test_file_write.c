@@ -297,8 +297,8 @@ static void if_sha256_refuses_another_content(void) {
     for (i = 0; hex[i]; i++) /* capitals count as well */
         if (hex[i] >= 'a') hex[i] = (char)(hex[i] - 'a' + 'A');
     put("sha", "new", &opts);
-    T_CHECK(t_write_fails("sha", &opts, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED,
+    T_CHECK(t_write_fails("sha", &opts, &err) == HFSB_STALE);
+    T_ERR(HFSB_STALE,
           "File has changed since it was read: sha (read it again)");
     T_CHECK(t_write_fails("no/such", &opts, &err) == HFSB_NOT_FOUND);
     T_ERR(HFSB_NOT_FOUND, "File not found: no/such");
@@ -307,7 +307,7 @@ static void if_sha256_refuses_another_content(void) {
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("sha"), &opts, &w, &err) ==
             HFSB_OK);
     t_put("sha", "OLD\n");
-    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_REFUSED);
+    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_STALE);
     hfsb_file_writer_close(w);
     T_FILE("sha", "OLD\n");
     opts.if_sha256 = HFSB_LIT("12ab");
@@ -330,27 +330,27 @@ static void if_same_refuses_another_file(void) {
     opts.if_same = &info;
     done = put("same", "new\n", &opts);
     /* another inode */
-    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED,
+    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
+    T_ERR(HFSB_STALE,
           "File has changed since it was read: same (read it again)");
     info = done.info; /* that of the file that is there now */
     done = put("same", "newer\n", &opts);
     other = done.info;
     opts.if_same = &other;
     other.size++;
-    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_REFUSED);
+    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
     other.size--;
     other.changed--;
-    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_REFUSED);
+    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
     other.changed++;
     other.changed_nanos ^= 1;
-    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_REFUSED);
+    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
     other.changed_nanos ^= 1;
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("same"), &opts, &w, &err) ==
             HFSB_OK);
     memset(&other, 0, sizeof other); /* not needed any more */
     t_put("same", "theirs");
-    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_REFUSED);
+    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_STALE);
     hfsb_file_writer_close(w);
     T_FILE("same", "theirs");
     T_CHECK(unlink("same") == 0);
@@ -527,6 +527,122 @@ static void readers_see_whole_contents(void) {
     T_CHECK(t_entries(".", ".read.hfsb-") == 0);
 }
 
+/* ---- several writers ---- */
+
+typedef struct tw_writer {
+    const char *path;
+    hfsb_str    content;
+    bool        remove; /* the file instead */
+    hfsb_status st;
+    hfsb_err    err;
+    pthread_t   thread;
+} tw_writer;
+
+static void *tw_write(void *user) {
+    tw_writer *w = (tw_writer *)user;
+    w->st = w->remove ? hfsb_file_remove(NULL, hfsb_cstr(w->path), &w->err)
+                      : hfsb_file_write(NULL, hfsb_cstr(w->path), w->content,
+                                        NULL, NULL, &w->err);
+    return NULL;
+}
+
+/* All of them at once. */
+static void tw_run(tw_writer *w, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        T_CHECK(pthread_create(&w[i].thread, NULL, tw_write, &w[i]) == 0);
+    for (i = 0; i < n; i++) T_CHECK(pthread_join(w[i].thread, NULL) == 0);
+}
+
+/* Two names of one file, in two directories. */
+static void parallel_writes_in_place_never_mix(void) {
+    enum { WRITERS = 4, SIZE = 1 << 20 };
+    tw_writer w[WRITERS];
+    char     *text = (char *)malloc((size_t)WRITERS * SIZE);
+    int       i, round, rounds = t_quick() ? 5 : 20;
+    T_CHECK(text && mkdir("mix", 0755) == 0);
+    if (!text) return;
+    t_put("mixed", "");
+    T_CHECK(link("mixed", "mix/other") == 0);
+    memset(w, 0, sizeof w);
+    for (i = 0; i < WRITERS; i++) {
+        memset(text + (size_t)i * SIZE, 'a' + i, SIZE);
+        w[i].path = i % 2 ? "mixed" : "mix/other";
+        w[i].content = hfsb_str_make(text + (size_t)i * SIZE, SIZE);
+    }
+    for (round = 0; round < rounds; round++) {
+        hfsb_buf got = HFSB_INIT;
+        tw_run(w, WRITERS);
+        for (i = 0; i < WRITERS; i++) T_CHECK(w[i].st == HFSB_OK);
+        T_CHECK(t_read_file("mixed", &got) && got.len == SIZE &&
+                hfsb_str_count_byte(hfsb_buf_str(&got), got.ptr[0]) == SIZE);
+        hfsb_buf_free(&got);
+    }
+    free(text);
+}
+
+/* The lock of another program is waited for, but not for long. */
+static void a_lock_held_by_others_makes_a_write_busy(void) {
+    static const char says[] =
+        " (it or its directory was locked with flock for 2 seconds: wait for "
+        "that program, or end it, and try again)";
+    tw_writer w[4];
+    char      want[256];
+    int       dir, file, i;
+    memset(w, 0, sizeof w);
+    T_CHECK(mkdir("held", 0755) == 0);
+    t_put("held/f", old_text);
+    t_put("two", old_text);
+    T_CHECK(link("two", "two2") == 0);
+    dir = open("held", O_RDONLY | O_CLOEXEC);
+    file = open("two", O_RDONLY | O_CLOEXEC);
+    T_CHECK(dir >= 0 && flock(dir, LOCK_SH) == 0);
+    T_CHECK(file >= 0 && flock(file, LOCK_SH) == 0);
+    w[0].path = "held/f";
+    w[1].path = "held/new";
+    w[2].path = "held/f";
+    w[2].remove = true;
+    w[3].path = "two2"; /* in place: its own lock counts */
+    for (i = 0; i < 4; i++) w[i].content = HFSB_LIT("new");
+    tw_run(w, 4);
+    for (i = 0; i < 4; i++) {
+        (void)snprintf(want, sizeof want,
+                       "File is locked by another program: %s%s", w[i].path,
+                       says);
+        T_CHECK(w[i].st == HFSB_BUSY && w[i].err.code == HFSB_BUSY);
+        T_CHECK(strcmp(w[i].err.msg, want) == 0);
+    }
+    T_FILE("held/f", old_text);
+    T_FILE("two", old_text);
+    T_CHECK(!t_exists("held/new"));
+    T_CLEAN("held");
+    T_CLEAN(".");
+    close(dir);
+    close(file);
+    tw_run(w, 2);
+    T_CHECK(w[0].st == HFSB_OK && w[1].st == HFSB_OK);
+    T_FILE("held/f", "new");
+}
+
+static void *release_soon(void *fd) {
+    (void)poll(NULL, 0, 100);
+    (void)flock(*(int *)fd, LOCK_UN);
+    return NULL;
+}
+
+static void a_lock_that_is_released_is_waited_for(void) {
+    int       dir;
+    pthread_t thread;
+    T_CHECK(mkdir("soon", 0755) == 0);
+    dir = open("soon", O_RDONLY | O_CLOEXEC);
+    T_CHECK(dir >= 0 && flock(dir, LOCK_EX) == 0);
+    T_CHECK(pthread_create(&thread, NULL, release_soon, &dir) == 0);
+    put("soon/f", "new", NULL);
+    T_CHECK(pthread_join(thread, NULL) == 0);
+    T_FILE("soon/f", "new");
+    close(dir);
+}
+
 /* The longest name still has a temporary, cut between characters. */
 static void the_longest_names_can_be_written(void) {
     char              name[300];
@@ -591,6 +707,9 @@ int main(void) {
     T_RUN(a_living_writer_keeps_its_temporary);
     T_RUN(planted_temporaries_are_passed_by);
     T_RUN(readers_see_whole_contents);
+    T_RUN(parallel_writes_in_place_never_mix);
+    T_RUN(a_lock_held_by_others_makes_a_write_busy);
+    T_RUN(a_lock_that_is_released_is_waited_for);
     T_RUN(the_longest_names_can_be_written);
     T_CHECK(t_descriptors() == fds);
     return t_end_files(__FILE__);
