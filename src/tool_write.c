@@ -130,18 +130,21 @@ static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
     return hfsb_json_writer_finish(&w, NULL);
 }
 
-/* The edits were found good: the file is written and the result. */
+/* The edits were found good: the file is written and the result. HFSB_STALE
+   with *err, and no result, when the file is no longer `before`. */
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
-                                    const hfsb_file_info   *was,
-                                    hfsb_str                content,
+                                    hfsb_str before, hfsb_str content,
                                     const hfsb_edit_result *r, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
+    char                 hex[HFSB_SHA256_HEX];
     hfsb_status          st;
-    opts.if_same = was;
-    if (hfsb_file_write(call->tools->place, path, content, &opts, &written,
-                        err) != HFSB_OK)
-        return hfsbi_result_err(&call->result, err);
+    hfsb_sha256_hex(before, hex);
+    opts.if_sha256 = hfsb_cstr(hex);
+    st = hfsb_file_write(call->tools->place, path, content, &opts, &written,
+                         err);
+    if (st == HFSB_STALE) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
@@ -150,30 +153,44 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
+/* Reads, edits and writes the file; HFSB_STALE as above. */
+static hfsb_status hfsbi_edit_once(hfsb_call *call, hfsb_str path,
                                    const hfsb_edit *edits, size_t count,
                                    hfsb_err *err) {
     hfsb_tools      *tools = call->tools;
     hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
     hfsb_edit_opts   opts = HFSB_INIT;
     hfsb_edit_result r;
-    hfsb_file_info   was;
     hfsb_status      st;
-    if (!hfsbi_may_change(call, path, true, &st)) return st;
     memset(&r, 0, sizeof r);
     before.alloc = after.alloc = tools->alloc;
     opts.path = path;
-    st = hfsb_file_read(tools->place, path, 0, &before, &was, err);
+    st = hfsb_file_read(tools->place, path, 0, &before, NULL, err);
     if (st == HFSB_OK)
         st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, &opts,
                              &after, &r, err);
-    hfsb_buf_free(&before);
-    st = st == HFSB_OK ? hfsbi_edit_store(call, path, &was,
+    st = st == HFSB_OK ? hfsbi_edit_store(call, path, hfsb_buf_str(&before),
                                           hfsb_buf_str(&after), &r, err)
                        : hfsbi_result_err(&call->result, err);
+    hfsb_buf_free(&before);
     hfsb_buf_free(&after);
     hfsb_edit_result_free(&r);
     return st;
+}
+
+/* Parallel calls may edit one file: when another call was quicker, the edits
+   are applied to what it wrote. */
+static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
+                                   const hfsb_edit *edits, size_t count,
+                                   hfsb_err *err) {
+    unsigned    tries = 0;
+    hfsb_status st;
+    if (!hfsbi_may_change(call, path, true, &st)) return st;
+    while ((st = hfsbi_edit_once(call, path, edits, count, err)) ==
+               HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
 /* The keys of one edit. A mode that does not exist is an answer of the tool,

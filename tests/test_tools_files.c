@@ -423,6 +423,230 @@ static void patches_change_several_files(void) {
     hfsb_tools_close(tools);
 }
 
+static void patches_change_one_file_more_than_once(void) {
+    static const struct {
+        const char *patch, *want; /* of the file "many", which was a b c */
+    } cases[] = {
+        {"*** Update File: many\n@@\n-a\n+A\n*** Update File: many\n@@\n-c\n"
+         "+C\n",
+         "A\nb\nC\n"},
+        {"*** Delete File: many\n*** Add File: many\n+new\n", "new\n"},
+        {"*** Update File: many\n@@\n-a\n+A\n*** Delete File: many\n"
+         "*** Add File: many\n+new\n*** Update File: many\n@@\n-new\n+newer\n",
+         "newer\n"},
+        {"*** Update File: many\n@@\n-a\n+A\n*** Update File: many\n"
+         "*** Move to: many2\n@@\n-c\n+C\n*** Update File: many2\n"
+         "*** Move to: many\n@@\n-b\n+B\n",
+         "A\nB\nC\n"}};
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    size_t      i;
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        char patch[512];
+        snprintf(patch, sizeof patch, "*** Begin Patch\n%s*** End Patch\n",
+                 cases[i].patch);
+        tt_put("many", HFSB_LIT("a\nb\nc\n"));
+        tt_call(&r, tools, "apply_patch", "patch=s", patch);
+        TT_OK(&r, NULL);
+        T_CHECK(tt_file_is("many", hfsb_cstr(cases[i].want)));
+        T_CHECK(access("many2", F_OK) != 0);
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* ---- several calls at once ---- */
+
+enum { TP_THREADS = 8, TP_ROUNDS = 12 };
+
+typedef struct tp_worker {
+    hfsb_tools *tools;
+    const char *tool; /* what counts the worker's own line up */
+    int         line;
+    int         counted; /* calls that succeeded */
+    char        error[200]; /* of the last one that did not */
+} tp_worker;
+
+/* Arguments that turn "line {line}: {n}" into n + 1. */
+static void tp_arguments(const tp_worker *w, int n, char *out, size_t size) {
+    if (!strcmp(w->tool, "edit"))
+        snprintf(out, size,
+                 "{\"path\":\"shared\",\"old_str\":\"line %d: %d\","
+                 "\"new_str\":\"line %d: %d\"}",
+                 w->line, n, w->line, n + 1);
+    else if (!strcmp(w->tool, "multi_edit"))
+        snprintf(out, size,
+                 "{\"path\":\"shared\",\"edits\":[{\"old_str\":"
+                 "\"line %d: %d\",\"new_str\":\"line %d: %d\"}]}",
+                 w->line, n, w->line, n + 1);
+    else
+        snprintf(out, size,
+                 "{\"patch\":\"*** Begin Patch\\n*** Update File: shared\\n@@"
+                 "\\n-line %d: %d\\n+line %d: %d\\n*** End Patch\"}",
+                 w->line, n, w->line, n + 1);
+}
+
+static void *tp_edit(void *user) {
+    tp_worker *w = (tp_worker *)user;
+    tt_reply   r = HFSB_INIT;
+    char       json[256];
+    int        i;
+    for (i = 0; i < TP_ROUNDS; i++) {
+        tp_arguments(w, w->counted, json, sizeof json);
+        tt_do(&r, w->tools, w->tool, hfsb_cstr(json), NULL);
+        if (r.sane && r.res.success) w->counted++;
+        else if (r.res.error.ptr)
+            snprintf(w->error, sizeof w->error, "%s", r.res.error.ptr);
+    }
+    tt_drop(&r);
+    return NULL;
+}
+
+/* The content with the digits of one line counted up, as arguments of write
+   for just this content. */
+static void tp_count_up(const char *content, int line, hfsb_buf *json) {
+    char  after[1024], hex[HFSB_SHA256_HEX], mark[32];
+    char *at;
+    hfsb_sha256_hex(hfsb_cstr(content), hex);
+    snprintf(after, sizeof after, "%s", content);
+    snprintf(mark, sizeof mark, "line %d: ", line);
+    at = strstr(after, mark);
+    if (!at) abort();
+    at += strlen(mark);
+    snprintf(mark, sizeof mark, "%03d", atoi(at) + 1);
+    memcpy(at, mark, 3);
+    hfsb_buf_truncate(json, 0);
+    if (hfsb_buf_printf(json, "{\"path\":\"shared\",\"if_sha256\":\"%s\","
+                              "\"content\":\"",
+                        hex) != HFSB_OK)
+        abort();
+    for (at = after; *at; at++)
+        if ((*at == '\n' ? hfsb_buf_append(json, HFSB_LIT("\\n"))
+                         : hfsb_buf_append_byte(json, *at)) != HFSB_OK)
+            abort();
+    if (hfsb_buf_append(json, HFSB_LIT("\"}")) != HFSB_OK) abort();
+}
+
+/* Reads and writes until it has counted all rounds: here a refusal is right,
+   since the caller named the content. */
+static void *tp_write(void *user) {
+    tp_worker *w = (tp_worker *)user;
+    tt_reply   r = HFSB_INIT;
+    hfsb_buf   content = HFSB_INIT, json = HFSB_INIT;
+    long long  end = hfsb_clock_ms() + 20000;
+    while (w->counted < TP_ROUNDS / 2 && hfsb_clock_ms() < end) {
+        hfsb_buf_truncate(&content, 0);
+        if (hfsb_file_read(NULL, HFSB_LIT("shared"), 0, &content, NULL,
+                           NULL) != HFSB_OK)
+            break;
+        tp_count_up(content.ptr, w->line, &json);
+        tt_do(&r, w->tools, w->tool, hfsb_buf_str(&json), NULL);
+        if (r.sane && r.res.success) w->counted++;
+        else if (!tt_says(&r.res.error, "File has changed since it was read"))
+            break;
+    }
+    hfsb_buf_free(&content);
+    hfsb_buf_free(&json);
+    tt_drop(&r);
+    return NULL;
+}
+
+/* All workers at once; every line has then counted what was acknowledged, and
+   that is `want`. */
+static void tp_run(const char *tool, void *(*fn)(void *), const char *first,
+                   int want) {
+    hfsb_tools *tools = tt_open(NULL);
+    tp_worker   w[TP_THREADS];
+    pthread_t   thread[TP_THREADS];
+    hfsb_buf    text = HFSB_INIT;
+    char        line[64];
+    int         i;
+    memset(w, 0, sizeof w);
+    for (i = 0; i < TP_THREADS; i++)
+        if (hfsb_buf_printf(&text, "line %d: %s\n", i, first) != HFSB_OK)
+            abort();
+    tt_put("shared", hfsb_buf_str(&text));
+    for (i = 0; i < TP_THREADS; i++) {
+        w[i].tools = tools;
+        w[i].tool = tool;
+        w[i].line = i;
+        T_CHECK(!pthread_create(&thread[i], NULL, fn, &w[i]));
+    }
+    for (i = 0; i < TP_THREADS; i++) T_CHECK(!pthread_join(thread[i], NULL));
+    hfsb_buf_truncate(&text, 0);
+    T_CHECK(t_read_file("shared", &text));
+    for (i = 0; i < TP_THREADS; i++) {
+        const char *at;
+        snprintf(line, sizeof line, "line %d: ", i);
+        at = text.ptr ? strstr(text.ptr, line) : NULL;
+        T_CHECK(w[i].counted == want);
+        T_CHECK(at && atoi(at + strlen(line)) == w[i].counted);
+        if (w[i].error[0]) printf("  %s: %s\n", tool, w[i].error);
+    }
+    hfsb_buf_free(&text);
+    hfsb_tools_close(tools);
+}
+
+static void parallel_edits_of_one_file_all_succeed(void) {
+    tp_run("edit", tp_edit, "0", TP_ROUNDS);
+}
+
+static void parallel_multi_edits_of_one_file_all_succeed(void) {
+    tp_run("multi_edit", tp_edit, "0", TP_ROUNDS);
+}
+
+static void parallel_patches_of_one_file_all_succeed(void) {
+    tp_run("apply_patch", tp_edit, "0", TP_ROUNDS);
+}
+
+static void parallel_writes_with_if_sha256_lose_nothing(void) {
+    tp_run("write", tp_write, "000", TP_ROUNDS / 2);
+}
+
+static void *tp_edit_moved(void *user) {
+    tp_worker *w = (tp_worker *)user;
+    tt_reply   r = HFSB_INIT;
+    tt_do(&r, w->tools, "edit",
+          HFSB_LIT("{\"path\":\"leaves\",\"old_str\":\"b: 0\","
+                   "\"new_str\":\"b: 1\"}"),
+          NULL);
+    w->counted = r.sane && r.res.success;
+    tt_drop(&r);
+    return NULL;
+}
+
+/* An edit of the file that moves is in the new file, or was refused. */
+static void a_patch_that_moves_a_file_loses_no_edit(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    int         i, rounds = t_quick() ? 10 : 40;
+    for (i = 0; i < rounds; i++) {
+        tp_worker w = HFSB_INIT;
+        pthread_t thread;
+        tt_reply  r = HFSB_INIT;
+        w.tools = tools;
+        tt_put("leaves", HFSB_LIT("a: 0\nb: 0\n"));
+        T_CHECK(!pthread_create(&thread, NULL, tp_edit_moved, &w));
+        if (i % 2) (void)poll(NULL, 0, 1 + i % 4);
+        tt_call(&r, tools, "apply_patch", "patch=s",
+                "*** Begin Patch\n*** Update File: leaves\n"
+                "*** Move to: comes\n@@\n-a: 0\n+a: 1\n*** End Patch\n");
+        T_CHECK(!pthread_join(thread, NULL));
+        TT_OK(&r, NULL);
+        if (w.counted) TT_FILE("comes", "a: 1\nb: 1\n");
+        else TT_FILE("comes", "a: 1\nb: 0\n");
+        T_CHECK(access("leaves", F_OK) != 0 && !unlink("comes"));
+        tt_drop(&r);
+    }
+    hfsb_tools_close(tools);
+}
+
+static void parallel_edits_in_place_all_succeed(void) {
+    tt_put("shared", HFSB_LIT(""));
+    T_CHECK(!link("shared", "shared2"));
+    tp_run("edit", tp_edit, "0", TP_ROUNDS);
+    T_CHECK(!unlink("shared2"));
+}
+
 static void exists_says_true_or_false(void) {
     static const struct {
         const char *path;
@@ -457,6 +681,13 @@ int main(void) {
     TT_RUN(the_diff_is_bounded);
     TT_RUN(many_edits_are_all_or_none);
     TT_RUN(patches_change_several_files);
+    TT_RUN(patches_change_one_file_more_than_once);
+    TT_RUN(parallel_edits_of_one_file_all_succeed);
+    TT_RUN(parallel_multi_edits_of_one_file_all_succeed);
+    TT_RUN(parallel_patches_of_one_file_all_succeed);
+    TT_RUN(parallel_writes_with_if_sha256_lose_nothing);
+    TT_RUN(parallel_edits_in_place_all_succeed);
+    TT_RUN(a_patch_that_moves_a_file_loses_no_edit);
     TT_RUN(exists_says_true_or_false);
     return TT_END();
 }
