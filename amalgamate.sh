@@ -34,8 +34,8 @@ OS_HEADERS="file.h proc.h tools.h net.h hub.h sandbox.h session.h"
 OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file_lock.c file.c
             file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
             proc_spawn.c proc.c proc_run.c record.h record.c check.h
-            check_python.c check_shell.c check.c tool.h job.c job_sweep.c
-            job_list.c
+            check_program.c check_python.c check_shell.c check.c tool.h job.c
+            job_sweep.c job_list.c
             tools.c call.c tool_bash.c tool_read.c tool_write.c tool_patch.c
             search.h search_rules.c search_walk.c search_show.c
             search_lines.h search_lines.c tool_search.c tool_grep.c

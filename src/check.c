@@ -3,7 +3,6 @@
 #include "check.h"
 
 #define HFSBI_CHECK_TIMEOUT_MS 10000
-#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)
 #define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
 #define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
 #define HFSBI_CHECK_LINE       400 /* characters of a warning */
@@ -18,57 +17,6 @@ HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
     hfsbi_put(&sink, hfsb_cstr(line.msg));
     hfsbi_put_byte(&sink, '\n');
     return hfsbi_sink_end(&sink) == HFSB_OK;
-}
-
-/* The start of one stream of a program. */
-typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* what comes now does not follow what there is */
-    const hfsb_call_opts *how;
-} hfsbi_check_output;
-
-static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
-                             hfsb_str bytes) {
-    hfsbi_check_output *output = (hfsbi_check_output *)user;
-    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
-    if (stream != output->stream || output->cut) return;
-    output->cut = bytes.len > room;
-    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
-        HFSB_OK)
-        output->cut = true;
-}
-
-static bool hfsbi_check_cancelled(void *user) {
-    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
-    return how && how->cancelled && how->cancelled(how->user);
-}
-
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsb_call_opts *how,
-                                  const char *const *argv, hfsb_str content,
-                                  hfsb_proc_stream stream, hfsb_buf *out) {
-    hfsb_proc_opts     opts = HFSB_INIT;
-    hfsb_proc_result   result;
-    hfsbi_check_output output = HFSB_INIT;
-    output.buf = out;
-    output.stream = stream;
-    output.how = how;
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not where the files lie that are written */
-    opts.env = checker->env;
-    opts.input = content;
-    opts.timeout_ms = checker->timeout_ms;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.on_output = hfsbi_check_take;
-    opts.cancelled = hfsbi_check_cancelled;
-    opts.user = &output;
-    opts.alloc = out->alloc;
-    if (hfsbi_check_cancelled(&output)) return false;
-    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
-        return false;
-    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
 }
 
 /* ---- what was found before ---- */

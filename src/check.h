@@ -26,6 +26,9 @@ typedef struct hfsbi_checker {
     hfsb_buf           suffixes; /* theirs, each ended by NUL */
     const char *const *env; /* of the programs it runs; not copied (NULL: that
                                of this process) */
+    const hfsb_place  *place; /* where the tools write; not copied (NULL: the
+                                 current directory) */
+    bool               no_imports; /* Python modules are not imported */
     long long          timeout_ms; /* for one program */
     hfsb_alloc         alloc;
     pthread_mutex_t    lock; /* for what is below; never held for long */
@@ -55,13 +58,26 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
    without memory. */
 HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
+/* The directory that the tools write to, as it was given and as it resolves:
+   no program or module from there is run. */
+typedef struct hfsbi_fence {
+    char        given[PATH_MAX], real[PATH_MAX];
+    const char *dirs[3]; /* both, then NULL; none when nothing is fenced */
+} hfsbi_fence;
+
+/* Of a place (NULL: the current directory). False when it cannot be
+   resolved. *fence points into itself: not to be copied. */
+HFSBI_FN bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place);
+
 /* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. True when it exited by itself
-   and that is all; else *out holds the start of it. */
+   one of its streams, the first 64 KiB, to *out. argv[0] is a name, searched
+   for in PATH outside the fence, and not kept. True when the program exited by
+   itself and that is all; else *out holds the start of it. */
 HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsb_call_opts *how,
-                                  const char *const *argv, hfsb_str content,
-                                  hfsb_proc_stream stream, hfsb_buf *out);
+                                  const hfsbi_fence    *fence,
+                                  const hfsb_call_opts *how, const char **argv,
+                                  hfsb_str content, hfsb_proc_stream stream,
+                                  hfsb_buf *out);
 
 /* Appends to *lines what python3, or the shell called name, says of content.
    True when that is all there is to say, and can be remembered. */

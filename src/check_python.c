@@ -12,13 +12,31 @@
    of this process does not go on; and at the end all of its group is killed,
    so that nothing which was started stays, and no thread or exit handler is
    waited for. Only modules of names that are called with keywords are
-   imported. */
+   imported.
+
+   No module that lies inside the fence is imported (see check_program.c).
+   Python starts with -S, without the module `site`, which would run the .pth
+   files and the sitecustomize of every package directory. The helper adds
+   those directories by itself, for the imports alone, and without .pth files.
+   Each file is looked at again when it is found: a package directory outside
+   the fence may hold a symlink into it, or the fence itself. */
 #define HFSBI_PYTHON_END "."
 
 static const char hfsbi_python_helper[] =
     "import os, sys\n"
-    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
-    "import ast, functools, importlib, inspect, io, tokenize\n"
+    "mode, *fence = sys.argv[1:]\n"
+    "del sys.argv[1:]\n"
+    "\n"
+    "def fenced(path):\n"
+    "    return any((p + '/').startswith(d + '/')\n"
+    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
+    "\n"
+    "def usable(paths):\n"
+    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
+    "\n"
+    "sys.path[:] = usable(sys.path)\n"
+    "import ast, functools, importlib, inspect, io, site, tokenize\n"
+    "from importlib.machinery import PathFinder\n"
     "\n"
     "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
     "source = sys.stdin.buffer.read()\n"
@@ -75,6 +93,31 @@ static const char hfsbi_python_helper[] =
     "                    None if node.level else (node.module, a.name))\n"
     "    return names\n"
     "\n"
+    /* Finds no module whose file lies inside the fence. */
+    "class Finder(PathFinder):\n"
+    "    @classmethod\n"
+    "    def find_spec(cls, name, path=None, target=None):\n"
+    "        spec = super().find_spec(name, path, target)\n"
+    "        return None if spec and fenced(spec.origin or '') else spec\n"
+    "\n"
+    /* What `site` would do, but for .pth files. Below 3.14 it is `site` that
+       sets the prefix of a virtual environment. */
+    "def add_packages():\n"
+    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
+    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
+    "    try:\n"
+    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
+    "            config = b''.join(f.read().lower().split())\n"
+    "        if b'include-system-site-packages=true' not in config:\n"
+    "            prefixes = []\n"
+    "        prefixes.insert(0, home)\n"
+    "        sys.prefix = sys.exec_prefix = home\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "    sys.path += usable(site.getsitepackages(prefixes))\n"
+    "    sys.meta_path.remove(PathFinder)\n"
+    "    sys.meta_path.append(Finder)\n"
+    "\n"
     /* The names of the parameters; None when any keyword may be right. */
     "@functools.lru_cache(None)\n"
     "def parameters(module, name):\n"
@@ -110,7 +153,8 @@ static const char hfsbi_python_helper[] =
     "\n"
     "try:\n"
     "    tree = parse()\n"
-    "    if tree:\n"
+    "    if tree and mode == 'imports':\n"
+    "        add_packages()\n"
     "        check(tree)\n"
     "    tell('" HFSBI_PYTHON_END "')\n"
     "finally:\n"
@@ -125,19 +169,23 @@ static bool hfsbi_python_tells(hfsb_str line) {
 HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
                                  const hfsb_call_opts *how, hfsb_str content,
                                  hfsb_buf *lines) {
-    const char *argv[5];
+    const char *argv[9];
+    hfsbi_fence fence;
     hfsb_buf    out = HFSB_INIT;
     hfsb_str    text, line;
     bool        whole = false, kept = true;
+    if (!hfsbi_fence_init(&fence, checker->place)) return false;
     argv[0] = "python3";
     argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
-    argv[2] = "-c";
-    argv[3] = hfsbi_python_helper;
-    argv[4] = NULL;
+    argv[2] = "-S";
+    argv[3] = "-c";
+    argv[4] = hfsbi_python_helper;
+    argv[5] = checker->no_imports ? "syntax" : "imports";
+    memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
     out.alloc = lines->alloc;
     /* However it ended, what was told before is true. */
-    (void)hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDOUT,
-                              &out);
+    (void)hfsbi_check_program(checker, &fence, how, argv, content,
+                              HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
            hfsb_text_line(&text, &line, NULL)) {

@@ -91,10 +91,12 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
                                 const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
+    hfsbi_fence fence;
     hfsb_buf    said = HFSB_INIT;
     hfsb_str    text, line, number, message;
     size_t      n = 0;
     bool        ended, found = false;
+    if (!hfsbi_fence_init(&fence, checker->place)) return false;
     argv[n++] = name;
     if (strcmp(name, "bash") == 0 &&
         hfsb_str_find(content, HFSB_LIT("extglob")) != HFSB_NPOS) {
@@ -105,8 +107,8 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
     said.alloc = lines->alloc;
-    ended = hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDERR,
-                                &said);
+    ended = hfsbi_check_program(checker, &fence, how, argv, content,
+                                HFSB_PROC_STDERR, &said);
     text = hfsb_buf_str(&said);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);

@@ -127,6 +127,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
+    if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
     if (st == HFSB_OK &&
         (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
         st = hfsbi_fail_os(err, errno, "The tools cannot be opened");

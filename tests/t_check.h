@@ -13,8 +13,8 @@
 static char home[] = "/tmp/hfsb-check-XXXXXX"; /* this run's directory */
 static char path_fake[4200];  /* "PATH=": programs of ours, then the real */
 static char path_empty[4200]; /* "PATH=": a directory with nothing in it */
-static const char *fake_env[] = {path_fake, NULL};
-static const char *empty_env[] = {path_empty, NULL};
+HFSBI_UNUSED static const char *fake_env[] = {path_fake, NULL};
+HFSBI_UNUSED static const char *empty_env[] = {path_empty, NULL};
 
 HFSBI_UNUSED static const char *in_home(char out[256], const char *name) {
     T_CHECK(snprintf(out, 256, "%s/%s", home, name) < 256);

@@ -169,11 +169,14 @@ static void put_wrapper(void) {
     hfsb_buf script = HFSB_INIT;
     T_CHECK(hfsb_buf_printf(&script,
                             "#!/bin/sh\n"
-                            "[ \"$1 $2\" = '-I -c' ] || exit 9\n"
+                            "[ \"$1 $2 $3\" = '-I -S -c' ] || exit 9\n"
                             "PATH=${PATH#*:}\n"
                             "[ \"$(pwd)\" = / ] || exit 8\n"
-                            "cd '%s/work' && exec python3 -I -c \"import sys\n"
-                            "sys.path[:0] = ['', '.', '%s/lib']\n$3\"\n",
+                            "code=\"import sys\n"
+                            "sys.path[:0] = ['', '.', '%s/lib']\n$4\"\n"
+                            "shift 4\n"
+                            "cd '%s/work' && "
+                            "exec python3 -I -S -c \"$code\" \"$@\"\n",
                             home, home) == HFSB_OK);
     put_program("python3", script.ptr);
     hfsb_buf_free(&script);
