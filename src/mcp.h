@@ -19,7 +19,8 @@ typedef struct hfsb_mcp_opts {
     const hfsb_tools_opts *tools; /* of this machine's (NULL: the defaults);
                                  each session of a client has its own, in
                                  which a file must be read before it is
-                                 changed */
+                                 changed; no_imports is set when bash is not
+                                 offered */
     bool                   no_tools;  /* none but those that are added */
     bool                   read_only; /* only those that change nothing; of
                                  the program's own those whose annotations

@@ -433,20 +433,21 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     hfsb_tools_opts o = HFSB_INIT;
     hfsb_buf        all = HFSB_INIT;
     hfsb_status     st;
-    if (opts) o = *opts;
-    if (!o.alloc.fn) o.alloc = mcp->alloc;
-    o.session = true;
-    o.drop_spills = true; /* nobody but the session knows them */
-    st = hfsb_tools_open(&o, &mcp->spare, err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_keep_opts(mcp, &o);
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     all.alloc = mcp->alloc;
     st = hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP, &all,
                             err);
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
+    if (opts) o = *opts;
+    if (!o.alloc.fn) o.alloc = mcp->alloc;
+    o.session = true;
+    o.drop_spills = true; /* nobody but the session knows them */
+    if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
+    st = hfsb_tools_open(&o, &mcp->spare, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_keep_opts(mcp, &o);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     st = hfsbi_mcp_introduce(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
 }

@@ -81,6 +81,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env;
+    tools->checker->no_imports = o->no_imports;
     return HFSB_OK;
 }
 

@@ -57,7 +57,10 @@ typedef struct hfsb_tools_opts {
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* none after writing */
-    bool                    no_keeper; /* see hfsb_tools_close() */
+    bool no_imports; /* the check of a Python file looks at its syntax only and
+                        imports no module, which would run the module's code:
+                        where bash is not offered */
+    bool no_keeper;  /* see hfsb_tools_close() */
     hfsb_alloc alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 

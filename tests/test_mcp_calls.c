@@ -393,6 +393,44 @@ static void the_root_is_kept_and_named(void) {
     tm_end(&c);
 }
 
+/* Importing runs a module's code, as bash would. The python3 in the root is
+   not the one that is asked. */
+static void python_modules_are_imported_only_beside_bash(void) {
+    static const char fake[] = "#!/bin/sh\necho \"Invalid kwarg: $5\"\n";
+    static const struct {
+        const char *only, *says;
+    } rows[] = {{"", "Invalid kwarg: imports"},
+                {"bash,write", "Invalid kwarg: imports"},
+                {"read,write,edit", "Invalid kwarg: syntax"}};
+    const char *env[2];
+    char        root[100], path[300];
+    size_t      i;
+    mkdir("fenced", 0755);
+    mkdir("programs", 0755);
+    tt_put("fenced/python3", HFSB_LIT("#!/bin/sh\necho Invalid kwarg: x\n"));
+    tt_put("programs/python3", hfsb_cstr(fake));
+    T_CHECK(chmod("fenced/python3", 0755) == 0);
+    T_CHECK(chmod("programs/python3", 0755) == 0);
+    snprintf(root, sizeof root, "%s/work/fenced", tt_dir);
+    snprintf(path, sizeof path, "PATH=%s:%s/work/programs", root, tt_dir);
+    env[0] = path;
+    env[1] = NULL;
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        hfsb_mcp_opts   o = HFSB_INIT;
+        hfsb_tools_opts to = HFSB_INIT;
+        tm_client       c;
+        to.root = hfsb_cstr(root);
+        to.env = env;
+        o.tools = &to;
+        o.only = hfsb_cstr(rows[i].only);
+        tm_start(&c, &o);
+        tm_call(&c, "1", "write", "{\"path\":\"a.py\",\"content\":\"x\"}");
+        T_CHECK(tm_wait(&c, "1") && tm_says(&c, rows[i].says));
+        tm_end(&c);
+        T_CHECK(unlink("fenced/a.py") == 0);
+    }
+}
+
 /* ---- long work in threads ---- */
 
 /* There are eight threads: one that went on would be missed. */
@@ -453,6 +491,7 @@ int main(void) {
     TT_RUN(only_what_was_chosen_is_offered);
     TT_RUN(instructions_name_only_what_is_offered);
     TT_RUN(the_root_is_kept_and_named);
+    TT_RUN(python_modules_are_imported_only_beside_bash);
     TT_RUN(what_is_cancelled_in_a_thread_ends);
     TT_RUN(patience_ends_a_search);
     return TT_END();
