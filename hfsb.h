@@ -1250,11 +1250,14 @@ HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
 /* ---- writing ---- */
 
 typedef struct hfsb_file_write_opts {
-    hfsb_str if_sha256; /* refuse unless the file has this sha256 (hex; empty:
+    hfsb_str if_sha256; /* fail unless the file has this sha256 (hex; empty:
                            no matter) */
-    const hfsb_file_info *if_same; /* refuse when the file is not this one any
+    const hfsb_file_info *if_same; /* fail when the file is not this one any
                                       more: another inode, size or time of
-                                      change (NULL: no matter) */
+                                      change (NULL: no matter). A change
+                                      within one tick of the file system's
+                                      clock may go unnoticed; if_sha256 is
+                                      exact */
     unsigned mode;       /* permission bits of the file (0: those it had; a
                             new file 0666 less the umask) */
     bool     create;     /* refuse when there is a file already */
@@ -1287,9 +1290,16 @@ typedef struct hfsb_file_written {
    are removed from that directory. Directories that were made stay, also on
    failure; none is made for a path that begins with "~".
 
-   HFSB_REFUSED also: if_sha256, if_same or create said no; HFSB_ARG when
-   if_sha256 is none. opts and written may be NULL. On failure the file is as
-   it was, or the message says that it could not be put back. */
+   The conditions are checked, and the file replaced, under an exclusive
+   flock() of its directory (of the file too when it is rewritten in place), so
+   no other write of any thread or process gets in between.
+
+   HFSB_STALE      the file is not as if_sha256 or if_same want it
+   HFSB_BUSY       another program held that lock for about 2 s
+   HFSB_REFUSED    there is a file already, and `create` was set
+   HFSB_ARG        if_sha256 is not a sha256
+   opts and written may be NULL. On failure the file is as it was, or the
+   message says that it could not be put back. */
 HFSB_API hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
                                      hfsb_str                    content,
                                      const hfsb_file_write_opts *opts,
@@ -1314,7 +1324,8 @@ HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                              hfsb_err          *err);
 HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
-/* Removes a regular file, or a symbolic link itself; nothing else. */
+/* Removes a regular file, or a symbolic link itself; nothing else. Takes the
+   same lock as a write. */
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                       hfsb_err *err);
 
@@ -1543,7 +1554,10 @@ typedef struct hfsb_tools_opts {
     const hfsb_tools_check *checks; /* looked at before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* none after writing */
-    bool                    no_keeper; /* see hfsb_tools_close() */
+    bool no_imports; /* the check of a Python file looks at its syntax only and
+                        imports no module, which would run the module's code:
+                        where bash is not offered */
+    bool no_keeper;  /* see hfsb_tools_close() */
     hfsb_alloc alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
@@ -17500,6 +17514,11 @@ HFSBI_FN void hfsbi_random(void *out, size_t n);
 #define HFSBI_RANDOM_NAME 17 /* with the NUL */
 HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
 
+/* Sleeps before the next try for something that another thread or process
+   holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these pauses take about 2 s. */
+#define HFSBI_TRIES 110
+HFSBI_FN void hfsbi_pause(unsigned tries);
+
 /* The sooner of two times; one below 0 is never. */
 HFSBI_FN long long hfsbi_sooner(long long a, long long b);
 
@@ -17787,6 +17806,10 @@ HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
         (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
 }
 
+HFSBI_FN void hfsbi_pause(unsigned tries) {
+    (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
+}
+
 HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
@@ -17958,6 +17981,15 @@ HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
 HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
                                      hfsbi_spot *spot, int *fd, hfsb_err *err);
 
+/* Opens the file at spot for reading, or when that is not allowed for writing;
+   -1 with errno. Only for its attributes and locks. */
+HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot);
+
+/* HFSB_STALE unless the regular file at spot has this sha256. */
+HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
+                                             hfsb_str path, hfsbi_spot *spot,
+                                             const char *hex, hfsb_err *err);
+
 /* The words for errno `code` on the way to or at path. */
 HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
                                      int code, const char *verb,
@@ -17966,6 +17998,9 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
 /* "{what}: {path}" */
 HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
                                     const char *what, hfsb_str path);
+
+/* HFSB_STALE: the file has changed since it was read. */
+HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err);
 
 /* HFSB_OK for a regular file; else the refusal. */
 HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
@@ -17994,6 +18029,35 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 
 /* sha256 of what can still be read from fd; false with errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+
+/* ---- locks ---- */
+
+/* Locks that a writer holds, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+/* Keeps other writers of the file at spot out, in this process or another,
+   until hfsbi_unlock(): locks the directory, and with `file`, or when the
+   directory cannot be read, the file. Locks already held are kept. May look at
+   the spot again. 0, EWOULDBLOCK after 2 s, or another errno; the caller
+   unlocks in any case. File systems without locks count as locked. */
+HFSBI_FN int  hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock);
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
+
+/* hfsbi_path_fail() for an errno of hfsbi_spot_lock(). */
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* One try: false when another descriptor holds the lock on the file of fd. */
+HFSBI_FN bool hfsbi_try_lock(int fd);
+
+/* hfsb_file_remove(); HFSB_STALE unless the file has this sha256 (NULL: no
+   matter). */
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+                                          hfsb_str path, const char *sha256,
+                                          hfsb_err *err);
 
 /* ---- temporary files ---- */
 
@@ -18246,6 +18310,13 @@ HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
     hfsbi_fail(err, code, 0, "%s: ", what);
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
+                   path);
+    hfsbi_err_add(err, " (read it again)");
+    return HFSB_STALE;
 }
 
 HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
@@ -18665,6 +18736,101 @@ hfsb_str hfsb_place_root(const hfsb_place *place) {
     return place ? hfsb_buf_str(&place->root) : hfsb_str_make("", 0);
 }
 
+/* ---- src/file_lock.c ---- */
+/* file_lock.c - keep other writers out while a file is checked and replaced.
+
+   A write compares the file with what the caller expects and then renames the
+   new file over it. No other writer may get in between, so both steps happen
+   under an exclusive flock() of the directory. Separately opened descriptors
+   exclude each other within one process too, so threads need no lock of their
+   own; the kernel drops the lock of a process that dies.
+
+   Two cases need a lock on the file itself:
+   - a directory that can be written but not read cannot be opened to lock it;
+   - a file that is rewritten in place may have names in other directories.
+   The directory is always locked before the file.
+
+   flock() has no timeout, and any program may hold the lock for hours: we
+   poll, and give up after about 2 s. */
+HFSBI_FN bool hfsbi_try_lock(int fd) {
+    int rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno != EWOULDBLOCK;
+}
+
+/* An errno. */
+static int hfsbi_lock_dir(const hfsbi_spot *spot, int *fd) {
+    unsigned tries;
+    *fd = hfsbi_openat(spot->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (*fd < 0) return errno;
+    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+/* An errno. A lock is worth something only while the name still leads to the
+   locked file; a missing file needs none. */
+static int hfsbi_lock_file(hfsbi_spot *spot, int *fd) {
+    struct stat st;
+    unsigned    tries;
+    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
+        int  code = 0;
+        bool locked;
+        if (tries > 0) hfsbi_pause(tries - 1);
+        *fd = hfsbi_spot_open_any(spot);
+        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
+        locked = hfsbi_try_lock(*fd);
+        if (fstat(*fd, &st) != 0) code = errno;
+        if (code == 0) code = hfsbi_spot_look(spot);
+        if (code != 0) return code;
+        if (locked && spot->exists && spot->st.st_dev == st.st_dev &&
+            spot->st.st_ino == st.st_ino)
+            return 0;
+        hfsbi_close(fd);
+    }
+    return EWOULDBLOCK;
+}
+
+HFSBI_FN int hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock) {
+    int code = lock->dir < 0 ? hfsbi_lock_dir(spot, &lock->dir) : 0;
+    if (code == EACCES || code == EPERM) {
+        file = true;
+        code = 0;
+    }
+    if (code == 0 && file && lock->file < 0)
+        code = hfsbi_lock_file(spot, &lock->file);
+    return code;
+}
+
+/* A child between fork() and exec() still has the descriptor: closing it
+   alone would leave the lock held. */
+static void hfsbi_unlock_fd(int *fd) {
+    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
+    hfsbi_close(fd);
+}
+
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
+    int keep = errno;
+    hfsbi_unlock_fd(&lock->file);
+    hfsbi_unlock_fd(&lock->dir);
+    errno = keep;
+}
+
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err) {
+    if (code != EWOULDBLOCK)
+        return hfsbi_path_fail(place, path, code, verb, err);
+    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
+    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
+                       "seconds: wait for that program, or end it, and try "
+                       "again)");
+    return HFSB_BUSY;
+}
+
 /* ---- src/file.c ---- */
 /* file.c - look at, read and remove files. Depends on: base, hash, path, os,
    file_place. */
@@ -18736,6 +18902,27 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
         hfsb_sha256_write(&sha, hfsb_str_make(piece, (size_t)n));
     hfsbi_sha256_finish_hex(&sha, hex);
     return n == 0;
+}
+
+HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot) {
+    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       fd = hfsbi_openat(spot->dir, spot->name, flags | O_RDONLY, 0);
+    if (fd >= 0) return fd;
+    return hfsbi_openat(spot->dir, spot->name, flags | O_WRONLY, 0);
+}
+
+HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
+                                             hfsb_str path, hfsbi_spot *spot,
+                                             const char *hex, hfsb_err *err) {
+    char        now[HFSB_SHA256_HEX];
+    int         fd;
+    hfsb_status st = hfsbi_spot_open(place, path, spot, &fd, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_fd_sha256(fd, now))
+        st = hfsbi_path_fail(place, path, errno, "read", err);
+    else if (strcmp(now, hex) != 0) st = hfsbi_path_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
 }
 
 /* ---- looking ---- */
@@ -18863,22 +19050,45 @@ hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
 
 /* ---- removing ---- */
 
-hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
-                             hfsb_err *err) {
+/* Removes what is at the spot, which is locked. A symbolic link has no content
+   to compare. */
+static hfsb_status hfsbi_spot_remove(const hfsb_place *place, hfsb_str path,
+                                     hfsbi_spot *spot, const char *sha256,
+                                     hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    int         code = hfsbi_spot_look(spot);
+    if (code == 0 && !spot->exists) code = ENOENT;
+    if (code != 0) return hfsbi_path_fail(place, path, code, "remove", err);
+    if (!S_ISLNK(spot->st.st_mode)) {
+        st = hfsbi_path_regular(path, spot->st.st_mode, err);
+        if (st == HFSB_OK && sha256)
+            st = hfsbi_spot_check_sha256(place, path, spot, sha256, err);
+    }
+    if (st != HFSB_OK) return st;
+    if (hfsbi_unlinkat(spot->dir, spot->name) == 0) return hfsbi_ok(err);
+    return hfsbi_path_fail(place, path, errno, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+                                          hfsb_str path, const char *sha256,
+                                          hfsb_err *err) {
     hfsbi_spot  spot;
-    int         code = 0;
+    hfsbi_lock  lock = {-1, -1};
+    int         code;
     hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_NO_FOLLOW,
                                      "remove", &spot, err);
     if (st != HFSB_OK) return st;
-    if (!spot.exists) code = ENOENT;
-    else if (!S_ISLNK(spot.st.st_mode))
-        st = hfsbi_path_regular(path, spot.st.st_mode, err);
-    if (st == HFSB_OK && code == 0 &&
-        hfsbi_unlinkat(spot.dir, spot.name) != 0)
-        code = errno;
-    if (code != 0) st = hfsbi_path_fail(place, path, code, "remove", err);
+    code = hfsbi_spot_lock(&spot, false, &lock);
+    st = code == 0 ? hfsbi_spot_remove(place, path, &spot, sha256, err)
+                   : hfsbi_lock_fail(place, path, code, "remove", err);
+    hfsbi_unlock(&lock);
     hfsbi_spot_close(&spot);
     return st;
+}
+
+hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
+                             hfsb_err *err) {
+    return hfsbi_file_remove_if(place, path, NULL, err);
 }
 
 /* ---- src/file_temp.c ---- */
@@ -18903,11 +19113,7 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
 /* True when fd is ours: locked, or not lockable at all, and still there. */
 static bool hfsbi_temp_claim(int fd) {
     struct stat st;
-    int         rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    if (rc != 0 && errno == EWOULDBLOCK) return false;
-    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+    return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
 HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
@@ -19202,6 +19408,7 @@ struct hfsb_file_writer {
     char                 sha256[HFSB_SHA256_HEX]; /* "": no matter */
     int                  fd;                      /* the new bytes */
     char                 temp[HFSBI_NAME_SIZE];   /* its name; "": none */
+    hfsbi_lock           lock;
     bool                 in_place;
     bool                 done;
     unsigned long long   bytes;
@@ -19225,25 +19432,6 @@ static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
            a->changed_nanos == b->changed_nanos;
 }
 
-static hfsb_status hfsbi_writer_changed(hfsb_file_writer *w) {
-    hfsbi_path_say(&w->err, HFSB_REFUSED, "File has changed since it was read",
-                   hfsbi_writer_path(w));
-    hfsbi_err_add(&w->err, " (read it again)");
-    return HFSB_REFUSED;
-}
-
-static hfsb_status hfsbi_writer_check_sha256(hfsb_file_writer *w) {
-    char        hex[HFSB_SHA256_HEX];
-    int         fd;
-    hfsb_status st = hfsbi_spot_open(w->place, hfsbi_writer_path(w), &w->spot,
-                                     &fd, &w->err);
-    if (st != HFSB_OK) return st;
-    if (!hfsbi_fd_sha256(fd, hex)) st = hfsbi_writer_os(w, errno);
-    else if (strcmp(hex, w->sha256) != 0) st = hfsbi_writer_changed(w);
-    hfsbi_close(&fd);
-    return st;
-}
-
 /* What the caller asked for, of the spot as it was looked at last. */
 static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
     hfsb_file_info now;
@@ -19257,8 +19445,10 @@ static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
                               hfsbi_writer_path(w));
     hfsbi_file_info_fill(&now, &w->spot.st);
     if (w->opts.if_same && !hfsbi_same_info(&now, &w->same))
-        return hfsbi_writer_changed(w);
-    return w->sha256[0] ? hfsbi_writer_check_sha256(w) : HFSB_OK;
+        return hfsbi_path_changed(hfsbi_writer_path(w), &w->err);
+    if (!w->sha256[0]) return HFSB_OK;
+    return hfsbi_spot_check_sha256(w->place, hfsbi_writer_path(w), &w->spot,
+                                   w->sha256, &w->err);
 }
 
 /* ---- opening ---- */
@@ -19350,12 +19540,9 @@ static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
 }
 
 static int hfsbi_writer_attributes(hfsb_file_writer *w) {
-    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    int       code, fd;
+    int code, fd;
     if (!w->spot.exists) return 0;
-    fd = hfsbi_openat(w->spot.dir, w->spot.name, flags | O_RDONLY, 0);
-    if (fd < 0) /* either will do */
-        fd = hfsbi_openat(w->spot.dir, w->spot.name, flags | O_WRONLY, 0);
+    fd = hfsbi_spot_open_any(&w->spot);
     if (fd < 0) return errno;
     code = hfsbi_copy_attributes(fd, w->fd, &w->alloc);
     hfsbi_close(&fd);
@@ -19398,14 +19585,15 @@ static int hfsbi_rename_new(int dir, const char *from, const char *to) {
 }
 
 /* Puts the new file where the old one is, or says that this must be done in
-   place. */
+   place. The temporary's own lock would keep out writers that lock the file
+   itself. */
 static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
     int code, dir = w->spot.dir;
     if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->spot.name);
     else code = renameat(dir, w->temp, dir, w->spot.name) == 0 ? 0 : errno;
     if (code == 0) {
         w->temp[0] = '\0';
-        if (!w->opts.no_sync) hfsbi_sync_dir(dir);
+        (void)flock(w->fd, LOCK_UN);
         return HFSB_OK;
     }
     if (code == EEXIST && w->opts.create)
@@ -19451,6 +19639,26 @@ static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
     return HFSB_OK;
 }
 
+/* Keeps other writers out, then looks whether the conditions hold. */
+static hfsb_status hfsbi_writer_hold(hfsb_file_writer *w, bool file) {
+    int         code = hfsbi_spot_lock(&w->spot, file, &w->lock);
+    hfsb_status st;
+    if (code != 0)
+        return hfsbi_lock_fail(w->place, hfsbi_writer_path(w), code, "write",
+                               &w->err);
+    st = hfsbi_writer_look(w);
+    return st == HFSB_OK ? hfsbi_writer_check(w) : st;
+}
+
+static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
+    hfsb_status st = hfsbi_writer_hold(w, false);
+    if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
+    if (st == HFSB_OK && w->in_place) st = hfsbi_writer_hold(w, true);
+    if (st != HFSB_OK || !w->in_place) return st;
+    return w->spot.exists ? hfsbi_writer_rewrite(w)
+                          : hfsbi_writer_os(w, ENOENT);
+}
+
 static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
     hfsb_status st = hfsbi_writer_look(w);
     int         code = 0;
@@ -19461,12 +19669,11 @@ static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
     if (code != 0) w->in_place = true;
     if (!w->opts.no_sync && !hfsbi_sync(w->fd))
         return hfsbi_writer_os(w, errno);
-    st = hfsbi_writer_look(w);
-    if (st == HFSB_OK) st = hfsbi_writer_check(w);
-    if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
-    if (st != HFSB_OK || !w->in_place) return st;
-    return w->spot.exists ? hfsbi_writer_rewrite(w)
-                          : hfsbi_writer_os(w, ENOENT);
+    st = hfsbi_writer_replace(w);
+    hfsbi_unlock(&w->lock);
+    if (st == HFSB_OK && !w->in_place && !w->opts.no_sync)
+        hfsbi_sync_dir(w->spot.dir);
+    return st;
 }
 
 /* ---- public ---- */
@@ -19495,7 +19702,7 @@ hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
     memset(w, 0, sizeof *w);
     w->place = place;
     w->alloc = w->path.alloc = alloc;
-    w->fd = w->spot.dir = -1;
+    w->fd = w->spot.dir = w->lock.dir = w->lock.file = -1;
     st = hfsbi_writer_start(w, path, opts);
     if (st != HFSB_OK) {
         if (err) *err = w->err;
@@ -22066,6 +22273,9 @@ typedef struct hfsbi_checker {
     hfsb_buf           suffixes; /* theirs, each ended by NUL */
     const char *const *env; /* of the programs it runs; not copied (NULL: that
                                of this process) */
+    const hfsb_place  *place; /* where the tools write; not copied (NULL: the
+                                 current directory) */
+    bool               no_imports; /* Python modules are not imported */
     long long          timeout_ms; /* for one program */
     hfsb_alloc         alloc;
     pthread_mutex_t    lock; /* for what is below; never held for long */
@@ -22095,13 +22305,26 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
    without memory. */
 HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
+/* The directory that the tools write to, as it was given and as it resolves:
+   no program or module from there is run. */
+typedef struct hfsbi_fence {
+    char        given[PATH_MAX], real[PATH_MAX];
+    const char *dirs[3]; /* both, then NULL; none when nothing is fenced */
+} hfsbi_fence;
+
+/* Of a place (NULL: the current directory). False when it cannot be
+   resolved. *fence points into itself: not to be copied. */
+HFSBI_FN bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place);
+
 /* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. True when it exited by itself
-   and that is all; else *out holds the start of it. */
+   one of its streams, the first 64 KiB, to *out. argv[0] is a name, searched
+   for in PATH outside the fence, and not kept. True when the program exited by
+   itself and that is all; else *out holds the start of it. */
 HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsb_call_opts *how,
-                                  const char *const *argv, hfsb_str content,
-                                  hfsb_proc_stream stream, hfsb_buf *out);
+                                  const hfsbi_fence    *fence,
+                                  const hfsb_call_opts *how, const char **argv,
+                                  hfsb_str content, hfsb_proc_stream stream,
+                                  hfsb_buf *out);
 
 /* Appends to *lines what python3, or the shell called name, says of content.
    True when that is all there is to say, and can be remembered. */
@@ -22116,6 +22339,226 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
    script for that shell, else NULL. */
 HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
 
+/* ---- src/check_program.c ---- */
+/* check_program.c - finds and runs the programs that checks need.
+
+   A check runs after every write, also where no commands are offered, so it
+   must not run a file that a write could have put there. The fence is the
+   directory that the tools write to: the root, or without a root the working
+   directory. A working directory beneath the root lies inside the fence
+   anyway.
+
+   A program is taken from the first directory of PATH that lies outside the
+   fence, before and after resolving symlinks. The bin/python3 of a virtual
+   environment is often a symlink to /usr/bin, but Python loads the packages
+   next to the link, so the unresolved path counts as well. The directory is
+   resolved before the program runs; the last component is not, since busybox
+   and the shims of version managers are known by the name they are called by.
+   The program's environment mentions nothing inside the fence either: a shim
+   searches PATH again, the loader looks at LD_LIBRARY_PATH. */
+#define HFSBI_CHECK_OUTPUT ((size_t)64 * 1024)
+
+/* ---- the fence ---- */
+
+HFSBI_FN bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place) {
+    hfsb_str none = HFSB_INIT;
+    hfsb_str root = place ? hfsb_place_root(place) : none;
+    hfsb_str dir = root.len || !place ? root : hfsb_place_work_dir(place);
+    memset(fence, 0, sizeof *fence);
+    if (dir.len >= sizeof fence->given) return false;
+    if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
+    else if (!getcwd(fence->given, sizeof fence->given)) return false;
+    if (!realpath(fence->given, fence->real)) return false;
+    /* A server that starts in "/" has no project there, and without a root
+       its tools write anywhere. */
+    if (root.len == 0 && strcmp(fence->real, "/") == 0) return true;
+    fence->dirs[0] = fence->given;
+    fence->dirs[1] = fence->real;
+    return true;
+}
+
+static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
+    const char *const *dir;
+    for (dir = fence->dirs; *dir; dir++) {
+        size_t n = strlen(*dir);
+        if (n > 0 && (*dir)[n - 1] == '/') n--;
+        if (strncmp(path, *dir, n) == 0 && (!path[n] || path[n] == '/'))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the fence lies among the libraries of a program, in /usr/lib or
+   /usr/lib64 for /usr/bin/python3: Python loads some of them before any code
+   of ours can look at its path. */
+static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
+                                     const char        *program) {
+    const char *const *dir;
+    const char        *end = strrchr(program, '/');
+    size_t             n = end ? (size_t)(end - program) : 0;
+    while (n > 0 && program[n - 1] != '/') n--; /* behind the prefix */
+    for (dir = fence->dirs; *dir; dir++)
+        if (strncmp(*dir, program, n) == 0 && strncmp(*dir + n, "lib", 3) == 0)
+            return true;
+    return false;
+}
+
+/* ---- finding a program ---- */
+
+/* Resolves a directory of PATH; false when it lies inside the fence, is
+   relative, or cannot be named in PATH. */
+static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
+                            char real[PATH_MAX]) {
+    char text[PATH_MAX];
+    if (dir.len == 0 || dir.ptr[0] != '/' || dir.len >= sizeof text)
+        return false;
+    memcpy(text, dir.ptr, dir.len);
+    text[dir.len] = '\0';
+    return realpath(text, real) && !strchr(real, ':') &&
+           !hfsbi_fence_holds(fence, text) && !hfsbi_fence_holds(fence, real);
+}
+
+static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
+                                const char *name, char program[PATH_MAX]) {
+    char        real[PATH_MAX];
+    struct stat st;
+    int         n = snprintf(program, PATH_MAX, "%s/%s", dir, name);
+    return n > 0 && n < PATH_MAX && realpath(program, real) &&
+           stat(real, &st) == 0 && S_ISREG(st.st_mode) &&
+           access(real, X_OK) == 0 && !hfsbi_fence_holds(fence, real) &&
+           !hfsbi_fence_in_libraries(fence, real);
+}
+
+/* Finds the program called name, and appends to *path "PATH=" with the
+   directories that lie outside the fence. */
+static bool hfsbi_fence_search(const hfsbi_fence *fence,
+                               const char *const *env, const char *name,
+                               hfsb_buf *path, char program[PATH_MAX]) {
+    hfsb_str   rest = HFSB_LIT("/bin:/usr/bin");
+    hfsbi_sink sink = hfsbi_sink_begin(path);
+    bool       found = false, more = true, any = false;
+    char       real[PATH_MAX];
+    while (env && *env && strncmp(*env, "PATH=", 5) != 0) env++;
+    if (env && *env) rest = hfsb_cstr(*env + 5);
+    hfsbi_put(&sink, HFSB_LIT("PATH="));
+    while (more) {
+        size_t   end = hfsb_str_find_byte(rest, ':');
+        hfsb_str dir = hfsb_str_slice(rest, 0, end);
+        more = end != HFSB_NPOS;
+        if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
+        if (!hfsbi_fence_dir(fence, dir, real)) continue;
+        if (any) hfsbi_put_byte(&sink, ':');
+        hfsbi_put(&sink, hfsb_cstr(real));
+        any = true;
+        found = found || hfsbi_fence_program(fence, real, name, program);
+    }
+    return hfsbi_sink_end(&sink) == HFSB_OK && found;
+}
+
+/* ---- its environment ---- */
+
+/* Whether a variable mentions a path inside the fence. */
+static bool hfsbi_fence_mentioned(const hfsbi_fence *fence, const char *text) {
+    const char *const *dir;
+    const char        *at;
+    for (dir = fence->dirs; *dir; dir++)
+        for (at = strstr(text, *dir); at; at = strstr(at + 1, *dir))
+            if (strchr("/:", at[strlen(*dir)])) return true; /* or its end */
+    return false;
+}
+
+/* Fills list with the variables of env, of which path takes the place of
+   PATH. */
+static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
+                            const char *path, const char **list) {
+    *list++ = path;
+    for (; env && *env; env++)
+        if (strncmp(*env, "PATH=", 5) != 0 &&
+            !hfsbi_fence_mentioned(fence, *env))
+            *list++ = *env;
+    *list = NULL;
+}
+
+/* ---- running it ---- */
+
+/* The start of one stream of a program. */
+typedef struct hfsbi_check_output {
+    hfsb_buf        *buf;
+    hfsb_proc_stream stream;
+    bool             cut; /* what comes now does not follow what there is */
+    const hfsb_call_opts *how;
+} hfsbi_check_output;
+
+static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
+                             hfsb_str bytes) {
+    hfsbi_check_output *output = (hfsbi_check_output *)user;
+    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
+    if (stream != output->stream || output->cut) return;
+    output->cut = bytes.len > room;
+    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
+        HFSB_OK)
+        output->cut = true;
+}
+
+static bool hfsbi_check_cancelled(void *user) {
+    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
+    return how && how->cancelled && how->cancelled(how->user);
+}
+
+static bool hfsbi_check_run(const hfsbi_checker  *checker,
+                            const hfsb_call_opts *how, const char *const *argv,
+                            const char *const *env, hfsb_str content,
+                            hfsb_proc_stream stream, hfsb_buf *out) {
+    hfsb_proc_opts     opts = HFSB_INIT;
+    hfsb_proc_result   result;
+    hfsbi_check_output output = HFSB_INIT;
+    output.buf = out;
+    output.stream = stream;
+    output.how = how;
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not where the files lie that are written */
+    opts.env = env;
+    opts.input = content;
+    opts.timeout_ms = checker->timeout_ms;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.on_output = hfsbi_check_take;
+    opts.cancelled = hfsbi_check_cancelled;
+    opts.user = &output;
+    opts.alloc = out->alloc;
+    if (hfsbi_check_cancelled(&output)) return false;
+    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
+        return false;
+    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
+}
+
+HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
+                                  const hfsbi_fence    *fence,
+                                  const hfsb_call_opts *how, const char **argv,
+                                  hfsb_str content, hfsb_proc_stream stream,
+                                  hfsb_buf *out) {
+    const char *const *env =
+        checker->env ? checker->env : (const char *const *)environ;
+    const char **list;
+    hfsb_buf     path = HFSB_INIT;
+    char         program[PATH_MAX];
+    size_t       count = 2; /* PATH and the end */
+    bool         whole = false;
+    path.alloc = out->alloc;
+    while (env && env[count - 2]) count++;
+    list = (const char **)hfsbi_array(&out->alloc, count, sizeof *list);
+    if (list && hfsbi_fence_search(fence, env, argv[0], &path, program)) {
+        hfsbi_fence_env(fence, env, path.ptr, list);
+        argv[0] = program;
+        whole =
+            hfsbi_check_run(checker, how, argv, list, content, stream, out);
+        argv[0] = NULL;
+    }
+    hfsbi_array_free(&out->alloc, (void *)list, count, sizeof *list);
+    hfsb_buf_free(&path);
+    return whole;
+}
+
 /* ---- src/check_python.c ---- */
 /* check_python.c - what python3 says of a Python file. Depends on: base, proc,
    check. */
@@ -22129,13 +22572,31 @@ HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
    of this process does not go on; and at the end all of its group is killed,
    so that nothing which was started stays, and no thread or exit handler is
    waited for. Only modules of names that are called with keywords are
-   imported. */
+   imported.
+
+   No module that lies inside the fence is imported (see check_program.c).
+   Python starts with -S, without the module `site`, which would run the .pth
+   files and the sitecustomize of every package directory. The helper adds
+   those directories by itself, for the imports alone, and without .pth files.
+   Each file is looked at again when it is found: a package directory outside
+   the fence may hold a symlink into it, or the fence itself. */
 #define HFSBI_PYTHON_END "."
 
 static const char hfsbi_python_helper[] =
     "import os, sys\n"
-    "sys.path[:] = [p for p in sys.path if os.path.isabs(p)]\n"
-    "import ast, functools, importlib, inspect, io, tokenize\n"
+    "mode, *fence = sys.argv[1:]\n"
+    "del sys.argv[1:]\n"
+    "\n"
+    "def fenced(path):\n"
+    "    return any((p + '/').startswith(d + '/')\n"
+    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
+    "\n"
+    "def usable(paths):\n"
+    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
+    "\n"
+    "sys.path[:] = usable(sys.path)\n"
+    "import ast, functools, importlib, inspect, io, site, tokenize\n"
+    "from importlib.machinery import PathFinder\n"
     "\n"
     "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
     "source = sys.stdin.buffer.read()\n"
@@ -22192,6 +22653,31 @@ static const char hfsbi_python_helper[] =
     "                    None if node.level else (node.module, a.name))\n"
     "    return names\n"
     "\n"
+    /* Finds no module whose file lies inside the fence. */
+    "class Finder(PathFinder):\n"
+    "    @classmethod\n"
+    "    def find_spec(cls, name, path=None, target=None):\n"
+    "        spec = super().find_spec(name, path, target)\n"
+    "        return None if spec and fenced(spec.origin or '') else spec\n"
+    "\n"
+    /* What `site` would do, but for .pth files. Below 3.14 it is `site` that
+       sets the prefix of a virtual environment. */
+    "def add_packages():\n"
+    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
+    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
+    "    try:\n"
+    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
+    "            config = b''.join(f.read().lower().split())\n"
+    "        if b'include-system-site-packages=true' not in config:\n"
+    "            prefixes = []\n"
+    "        prefixes.insert(0, home)\n"
+    "        sys.prefix = sys.exec_prefix = home\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "    sys.path += usable(site.getsitepackages(prefixes))\n"
+    "    sys.meta_path.remove(PathFinder)\n"
+    "    sys.meta_path.append(Finder)\n"
+    "\n"
     /* The names of the parameters; None when any keyword may be right. */
     "@functools.lru_cache(None)\n"
     "def parameters(module, name):\n"
@@ -22227,7 +22713,8 @@ static const char hfsbi_python_helper[] =
     "\n"
     "try:\n"
     "    tree = parse()\n"
-    "    if tree:\n"
+    "    if tree and mode == 'imports':\n"
+    "        add_packages()\n"
     "        check(tree)\n"
     "    tell('" HFSBI_PYTHON_END "')\n"
     "finally:\n"
@@ -22242,19 +22729,23 @@ static bool hfsbi_python_tells(hfsb_str line) {
 HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
                                  const hfsb_call_opts *how, hfsb_str content,
                                  hfsb_buf *lines) {
-    const char *argv[5];
+    const char *argv[9];
+    hfsbi_fence fence;
     hfsb_buf    out = HFSB_INIT;
     hfsb_str    text, line;
     bool        whole = false, kept = true;
+    if (!hfsbi_fence_init(&fence, checker->place)) return false;
     argv[0] = "python3";
     argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
-    argv[2] = "-c";
-    argv[3] = hfsbi_python_helper;
-    argv[4] = NULL;
+    argv[2] = "-S";
+    argv[3] = "-c";
+    argv[4] = hfsbi_python_helper;
+    argv[5] = checker->no_imports ? "syntax" : "imports";
+    memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
     out.alloc = lines->alloc;
     /* However it ended, what was told before is true. */
-    (void)hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDOUT,
-                              &out);
+    (void)hfsbi_check_program(checker, &fence, how, argv, content,
+                              HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
            hfsb_text_line(&text, &line, NULL)) {
@@ -22358,10 +22849,12 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
                                 const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
+    hfsbi_fence fence;
     hfsb_buf    said = HFSB_INIT;
     hfsb_str    text, line, number, message;
     size_t      n = 0;
     bool        ended, found = false;
+    if (!hfsbi_fence_init(&fence, checker->place)) return false;
     argv[n++] = name;
     if (strcmp(name, "bash") == 0 &&
         hfsb_str_find(content, HFSB_LIT("extglob")) != HFSB_NPOS) {
@@ -22372,8 +22865,8 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
     said.alloc = lines->alloc;
-    ended = hfsbi_check_program(checker, how, argv, content, HFSB_PROC_STDERR,
-                                &said);
+    ended = hfsbi_check_program(checker, &fence, how, argv, content,
+                                HFSB_PROC_STDERR, &said);
     text = hfsb_buf_str(&said);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
@@ -22386,7 +22879,6 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
 /* check.c - what to tell about a file that was just written. Depends on: base,
    utf8, json, hash, path, proc. */
 #define HFSBI_CHECK_TIMEOUT_MS 10000
-#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)
 #define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
 #define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
 #define HFSBI_CHECK_LINE       400 /* characters of a warning */
@@ -22401,57 +22893,6 @@ HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
     hfsbi_put(&sink, hfsb_cstr(line.msg));
     hfsbi_put_byte(&sink, '\n');
     return hfsbi_sink_end(&sink) == HFSB_OK;
-}
-
-/* The start of one stream of a program. */
-typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* what comes now does not follow what there is */
-    const hfsb_call_opts *how;
-} hfsbi_check_output;
-
-static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
-                             hfsb_str bytes) {
-    hfsbi_check_output *output = (hfsbi_check_output *)user;
-    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
-    if (stream != output->stream || output->cut) return;
-    output->cut = bytes.len > room;
-    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
-        HFSB_OK)
-        output->cut = true;
-}
-
-static bool hfsbi_check_cancelled(void *user) {
-    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
-    return how && how->cancelled && how->cancelled(how->user);
-}
-
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsb_call_opts *how,
-                                  const char *const *argv, hfsb_str content,
-                                  hfsb_proc_stream stream, hfsb_buf *out) {
-    hfsb_proc_opts     opts = HFSB_INIT;
-    hfsb_proc_result   result;
-    hfsbi_check_output output = HFSB_INIT;
-    output.buf = out;
-    output.stream = stream;
-    output.how = how;
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not where the files lie that are written */
-    opts.env = checker->env;
-    opts.input = content;
-    opts.timeout_ms = checker->timeout_ms;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.on_output = hfsbi_check_take;
-    opts.cancelled = hfsbi_check_cancelled;
-    opts.user = &output;
-    opts.alloc = out->alloc;
-    if (hfsbi_check_cancelled(&output)) return false;
-    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
-        return false;
-    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
 }
 
 /* ---- what was found before ---- */
@@ -23754,6 +24195,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env;
+    tools->checker->no_imports = o->no_imports;
     return HFSB_OK;
 }
 
@@ -23800,6 +24242,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
+    if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
     if (st == HFSB_OK &&
         (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
         st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
@@ -25783,18 +26226,21 @@ static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
     return hfsb_json_writer_finish(&w, NULL);
 }
 
-/* The edits were found good: the file is written and the result. */
+/* The edits were found good: the file is written and the result. HFSB_STALE
+   with *err, and no result, when the file is no longer `before`. */
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
-                                    const hfsb_file_info   *was,
-                                    hfsb_str                content,
+                                    hfsb_str before, hfsb_str content,
                                     const hfsb_edit_result *r, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
+    char                 hex[HFSB_SHA256_HEX];
     hfsb_status          st;
-    opts.if_same = was;
-    if (hfsb_file_write(call->tools->place, path, content, &opts, &written,
-                        err) != HFSB_OK)
-        return hfsbi_result_err(&call->result, err);
+    hfsb_sha256_hex(before, hex);
+    opts.if_sha256 = hfsb_cstr(hex);
+    st = hfsb_file_write(call->tools->place, path, content, &opts, &written,
+                         err);
+    if (st == HFSB_STALE) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
@@ -25803,30 +26249,44 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
+/* Reads, edits and writes the file; HFSB_STALE as above. */
+static hfsb_status hfsbi_edit_once(hfsb_call *call, hfsb_str path,
                                    const hfsb_edit *edits, size_t count,
                                    hfsb_err *err) {
     hfsb_tools      *tools = call->tools;
     hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
     hfsb_edit_opts   opts = HFSB_INIT;
     hfsb_edit_result r;
-    hfsb_file_info   was;
     hfsb_status      st;
-    if (!hfsbi_may_change(call, path, true, &st)) return st;
     memset(&r, 0, sizeof r);
     before.alloc = after.alloc = tools->alloc;
     opts.path = path;
-    st = hfsb_file_read(tools->place, path, 0, &before, &was, err);
+    st = hfsb_file_read(tools->place, path, 0, &before, NULL, err);
     if (st == HFSB_OK)
         st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, &opts,
                              &after, &r, err);
-    hfsb_buf_free(&before);
-    st = st == HFSB_OK ? hfsbi_edit_store(call, path, &was,
+    st = st == HFSB_OK ? hfsbi_edit_store(call, path, hfsb_buf_str(&before),
                                           hfsb_buf_str(&after), &r, err)
                        : hfsbi_result_err(&call->result, err);
+    hfsb_buf_free(&before);
     hfsb_buf_free(&after);
     hfsb_edit_result_free(&r);
     return st;
+}
+
+/* Parallel calls may edit one file: when another call was quicker, the edits
+   are applied to what it wrote. */
+static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
+                                   const hfsb_edit *edits, size_t count,
+                                   hfsb_err *err) {
+    unsigned    tries = 0;
+    hfsb_status st;
+    if (!hfsbi_may_change(call, path, true, &st)) return st;
+    while ((st = hfsbi_edit_once(call, path, edits, count, err)) ==
+               HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
 /* The keys of one edit. A mode that does not exist is an answer of the tool,
@@ -25932,16 +26392,23 @@ HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err) {
 typedef struct hfsbi_patch_seen {
     hfsb_str       path; /* shows the patch's bytes, or those of a change */
     hfsb_file_info info;
+    char           sha256[HFSB_SHA256_HEX];
     bool           used;
 } hfsbi_patch_seen;
 
+/* What carries one change out. */
+typedef struct hfsbi_patch_step {
+    hfsb_file_writer *writer; /* NULL: nothing to write */
+    const char       *sha256; /* of the file it updates; NULL: not known */
+} hfsbi_patch_step;
+
 typedef struct hfsbi_patch_call {
-    hfsb_call         *call;
-    hfsb_patch_result  result;
-    hfsb_file_writer **writers; /* one for each change; NULL for a deletion */
-    hfsbi_patch_seen  *seen;
-    size_t             seen_count, seen_cap;
-    bool               refused; /* the result says why */
+    hfsb_call        *call;
+    hfsb_patch_result result;
+    hfsbi_patch_step *steps; /* one for each change */
+    hfsbi_patch_seen *seen;
+    size_t            seen_count, seen_cap;
+    bool              refused; /* the result says why */
 } hfsbi_patch_call;
 
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
@@ -25949,6 +26416,7 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
     hfsb_tools       *tools = p->call->tools;
     hfsbi_patch_seen  one, *grown = p->seen;
+    size_t            mark = out->len;
     hfsb_status       st;
     if (!hfsbi_may_change(p->call, path, true, &st)) {
         p->refused = true;
@@ -25959,6 +26427,8 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     one.path = path;
     st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
     if (st != HFSB_OK) return st;
+    hfsb_sha256_hex(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
+                    one.sha256);
     if (p->seen_count == p->seen_cap)
         grown = (hfsbi_patch_seen *)hfsbi_array_grow(
             &tools->alloc, p->seen, &p->seen_cap, p->seen_count + 1,
@@ -25979,41 +26449,71 @@ static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
     return NULL;
 }
 
+/* True for an update of a file that the patch updates or deletes again later:
+   only the last of these changes is carried out, so that no other writer gets
+   in between. */
+static bool hfsbi_patch_skips(const hfsbi_patch_call  *p,
+                              const hfsb_patch_change *c) {
+    const hfsb_patch_change *next = c + 1;
+    const hfsb_patch_change *end = p->result.changes + p->result.count;
+    if (c->kind != HFSB_PATCH_UPDATE || c->new_path.len) return false;
+    while (next < end && !hfsb_str_equal(next->path, c->path)) next++;
+    return next < end;
+}
+
 /* Writes the new content of one change beside its place. A file that moves
    keeps its mode. */
 static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                        const hfsb_patch_change *c,
-                                       hfsb_file_writer       **writer,
-                                       hfsb_err                *err) {
+                                       hfsbi_patch_step *step, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
-    hfsbi_patch_seen    *was;
+    hfsbi_patch_seen    *was = NULL;
     hfsb_str             path = c->new_path.len ? c->new_path : c->path;
     hfsb_status          st;
-    if (c->kind == HFSB_PATCH_DELETE || *writer) return HFSB_OK;
-    was = hfsbi_patch_was(p, c->path);
+    if (step->writer || hfsbi_patch_skips(p, c)) return HFSB_OK;
+    if (c->kind != HFSB_PATCH_ADD) was = hfsbi_patch_was(p, c->path);
     if (was && c->new_path.len) opts.mode = was->info.mode;
-    else if (was) opts.if_same = &was->info;
-    st =
-        hfsb_file_writer_open(p->call->tools->place, path, &opts, writer, err);
-    if (st != HFSB_OK) return st;
-    if (was) was->used = true;
-    return hfsb_file_writer_append(*writer, hfsb_buf_str(&c->content), err);
+    else if (was) opts.if_sha256 = hfsb_cstr(was->sha256);
+    st = c->kind == HFSB_PATCH_DELETE
+             ? HFSB_OK
+             : hfsb_file_writer_open(p->call->tools->place, path, &opts,
+                                     &step->writer, err);
+    if (st == HFSB_OK && was) {
+        was->used = true;
+        step->sha256 = was->sha256;
+    }
+    if (st != HFSB_OK || !step->writer) return st;
+    return hfsb_file_writer_append(step->writer, hfsb_buf_str(&c->content),
+                                   err);
+}
+
+/* Ends a move, whose new file is there: removes the old one, or when that has
+   changed or cannot be removed, the new one. */
+static hfsb_status hfsbi_patch_moved(const hfsb_place        *place,
+                                     const hfsb_patch_change *c,
+                                     const char *sha256, hfsb_err *err) {
+    char        hex[HFSB_SHA256_HEX];
+    hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, err);
+    if (st == HFSB_OK) return st;
+    hfsb_sha256_hex(hfsb_buf_str(&c->content), hex);
+    (void)hfsbi_file_remove_if(place, c->new_path, hex, NULL);
+    return st;
 }
 
 /* Carries one change out. */
 static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
-                                      hfsb_file_writer       **writer,
-                                      hfsb_err                *err) {
+                                      hfsbi_patch_step *step, hfsb_err *err) {
     hfsb_tools *tools = p->call->tools;
-    hfsb_status st = hfsbi_patch_prepare(p, c, writer, err);
-    if (st == HFSB_OK && *writer) {
-        st = hfsb_file_writer_commit(*writer, NULL, err);
-        if (st == HFSB_OK)
-            hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
-    }
-    if (st == HFSB_OK && (!*writer || c->new_path.len))
-        st = hfsb_file_remove(tools->place, c->path, err);
+    hfsb_status st = hfsbi_patch_prepare(p, c, step, err);
+    if (st == HFSB_OK && c->kind == HFSB_PATCH_DELETE)
+        return hfsb_file_remove(tools->place, c->path, err);
+    if (st != HFSB_OK || !step->writer) return st;
+    st = hfsb_file_writer_commit(step->writer, NULL, err);
+    if (st == HFSB_OK && c->new_path.len)
+        st = hfsbi_patch_moved(tools->place, c, step->sha256, err);
+    if (st == HFSB_OK)
+        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
     return st;
 }
 
@@ -26028,13 +26528,14 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
     bool                     room = false;
     size_t                   i;
     for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
-        st = hfsbi_patch_prepare(p, c + i, p->writers + i, err);
-        if (st != HFSB_OK && st != HFSB_NOMEM && room) st = HFSB_OK;
+        st = hfsbi_patch_prepare(p, c + i, p->steps + i, err);
+        if (st != HFSB_OK && st != HFSB_NOMEM && st != HFSB_STALE && room)
+            st = HFSB_OK;
         if (c[i].kind == HFSB_PATCH_DELETE || c[i].new_path.len) room = true;
     }
-    for (*done = 0; st == HFSB_OK && *done < p->result.count;) {
-        st = hfsbi_patch_commit(p, c + *done, p->writers + *done, err);
-        if (st == HFSB_OK) ++*done;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        st = hfsbi_patch_commit(p, c + i, p->steps + i, err);
+        if (st == HFSB_OK && !hfsbi_patch_skips(p, c + i)) ++*done;
     }
     return st;
 }
@@ -26089,6 +26590,8 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
     return st;
 }
 
+/* HFSB_STALE with *err, and no result, when a file has changed since it was
+   read and nothing was carried out. */
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
     hfsb_tool_result *r = &p->call->result;
@@ -26100,11 +26603,12 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     st = hfsb_patch_apply(text, &files, &p->result, err);
     if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
-    p->writers = (hfsb_file_writer **)hfsbi_array(
-        &p->call->tools->alloc, p->result.count, sizeof *p->writers);
-    if (!p->writers) return HFSB_NOMEM;
-    memset((void *)p->writers, 0, p->result.count * sizeof *p->writers);
+    p->steps = (hfsbi_patch_step *)hfsbi_array(
+        &p->call->tools->alloc, p->result.count, sizeof *p->steps);
+    if (!p->steps) return HFSB_NOMEM;
+    memset(p->steps, 0, p->result.count * sizeof *p->steps);
     st = hfsbi_patch_store(p, &done, err);
+    if (st == HFSB_STALE && done == 0) return st;
     if (st != HFSB_OK && done > 0)
         hfsbi_err_add(err, " (%zu of %zu changes were carried out before.)",
                       done, p->result.count);
@@ -26114,25 +26618,35 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
+static hfsb_status hfsbi_patch_once(hfsb_call *call, hfsb_str text,
+                                    hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
     hfsbi_patch_call  p;
-    hfsb_str          text = HFSB_LIT("");
     size_t            i;
-    hfsb_status       st =
-        hfsb_json_arg_str(call->arguments, "patch", true, &text, err);
-    if (st != HFSB_OK) return st;
+    hfsb_status       st;
     memset(&p, 0, sizeof p);
     p.call = call;
     p.result.alloc = *alloc;
     st = hfsbi_patch_call_run(&p, text, err);
-    for (i = 0; p.writers && i < p.result.count; i++)
-        hfsb_file_writer_close(p.writers[i]);
-    hfsbi_array_free(alloc, (void *)p.writers, p.result.count,
-                     sizeof *p.writers);
+    for (i = 0; p.steps && i < p.result.count; i++)
+        hfsb_file_writer_close(p.steps[i].writer);
+    hfsbi_array_free(alloc, p.steps, p.result.count, sizeof *p.steps);
     hfsbi_array_free(alloc, p.seen, p.seen_cap, sizeof *p.seen);
     hfsb_patch_free(&p.result);
     return st;
+}
+
+/* Reads again and tries again when another call was quicker, as edit does. */
+HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
+    hfsb_str    text = HFSB_LIT("");
+    unsigned    tries = 0;
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "patch", true, &text, err);
+    if (st != HFSB_OK) return st;
+    while ((st = hfsbi_patch_once(call, text, err)) == HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
 /* ---- src/search.h ---- */

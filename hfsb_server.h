@@ -296,7 +296,8 @@ typedef struct hfsb_mcp_opts {
     const hfsb_tools_opts *tools; /* of this machine's (NULL: the defaults);
                                  each session of a client has its own, in
                                  which a file must be read before it is
-                                 changed */
+                                 changed; no_imports is set when bash is not
+                                 offered */
     bool                   no_tools;  /* none but those that are added */
     bool                   read_only; /* only those that change nothing; of
                                  the program's own those whose annotations
@@ -5667,6 +5668,7 @@ static int hfsbi_files_http(hfsb_status st) {
     case HFSB_NOT_FOUND: return 404;
     case HFSB_ARG:
     case HFSB_REFUSED: return 400;
+    case HFSB_STALE: return 412;
     case HFSB_DENIED:
     case HFSB_LIMIT: return 403;
     case HFSB_FULL: return 507;
@@ -9843,20 +9845,21 @@ static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
     hfsb_tools_opts o = HFSB_INIT;
     hfsb_buf        all = HFSB_INIT;
     hfsb_status     st;
-    if (opts) o = *opts;
-    if (!o.alloc.fn) o.alloc = mcp->alloc;
-    o.session = true;
-    o.drop_spills = true; /* nobody but the session knows them */
-    st = hfsb_tools_open(&o, &mcp->spare, err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_keep_opts(mcp, &o);
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     all.alloc = mcp->alloc;
     st = hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP, &all,
                             err);
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
+    if (opts) o = *opts;
+    if (!o.alloc.fn) o.alloc = mcp->alloc;
+    o.session = true;
+    o.drop_spills = true; /* nobody but the session knows them */
+    if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
+    st = hfsb_tools_open(&o, &mcp->spare, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_keep_opts(mcp, &o);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     st = hfsbi_mcp_introduce(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
 }
