@@ -17,39 +17,82 @@ CC           ?= cc
 CFLAGS       ?= -O2
 FUZZ_SECONDS ?= 60
 CURL         ?= $$(pkg-config --cflags --libs 'libcurl >= 7.80' 2>/dev/null)
-PROGRAMS     ?= examples/*.c
 
-# An example is one file, x.c, or x.c and the folder x/. Those that can use
-# libcurl (HFSB_WITH_CURL) are built with the flags in build/with-curl; those
-# that make Spaces include build/hfsb_space.h. Two are compiled at a time.
-all: build/hfsb_space.h build/with-curl
-	@rm -f build/failed; n=0; \
-	for f in $(PROGRAMS); do \
-	    ( out=build/$$(basename "$$f" .c); \
-	    dir=$${f%.c}; [ -d "$$dir" ] || dir=; \
-	    tls=; ! grep -rq HFSB_WITH_CURL "$$f" $$dir || tls=build/with-curl; \
-	    [ ! -f "$$out" ] || \
-	    [ -n "$$(find "$$f" $$dir *.h build/*.h $$tls -newer "$$out")" ] || \
-	    exit 0; \
-	    curl=; [ -z "$$tls" ] || curl=$$(cat $$tls); \
-	    if $(CC) $(CFLAGS) -I. -o "$$out" "$$f" $${dir:+$$dir/*.c} \
-	        $$curl -pthread; then \
-	        echo "built $$out$${curl:+ with libcurl}"; \
-	    else echo "$$f" >> build/failed; fi ) & \
-	    n=$$((n + 1)); [ $$((n % 2)) = 1 ] || wait; \
-	done; wait; [ ! -f build/failed ]
+PROGRAMS = build/hfsb build/hfsb-server build/agent build/edit_file \
+           build/embed_server build/mcp_tool build/remote_edit \
+           build/run_command
 
-# What it takes to use libcurl, tried out; nothing where that fails. Written
-# only when it changes: then it is newer than what was built with it.
+all: $(PROGRAMS)
+
+# The implementation is compiled once, into build/hfsb.o, and linked into
+# every program. An example brings it along by itself (HFSB_IMPLEMENTATION),
+# as a program of yours would; the guards of the headers turn that off here.
+# Functions that a program does not use are left out of it, where the linker
+# can: then only those that use libcurl need it.
+DONE    = -DHFSB_IMPLEMENTATION_DONE -DHFSB_SERVER_IMPLEMENTATION_DONE \
+          -DHFSB_HTTP_CURL_IMPLEMENTATION_DONE
+SECTION = -ffunction-sections -fdata-sections
+PROGRAM = $(CC) $(CFLAGS) $(DONE) -I. -o $@
+LIBRARY = build/hfsb.o $$(cat build/link) -pthread
+
+build/hfsb.o: hfsb.h hfsb_server.h hfsb_http_curl.h build/with-curl
+	@printf '%s\n' '#include "hfsb_server.h"' '#ifdef HFSB_WITH_CURL' \
+	    '#include "hfsb_http_curl.h"' '#endif' > build/hfsb_all.c
+	@$(CC) $(CFLAGS) $(SECTION) -DHFSB_IMPLEMENTATION -I. \
+	    $$(sed 's/-l[^ ]*//g' build/with-curl) -c -o $@ build/hfsb_all.c
+	@with=$$(cat build/with-curl); echo "built $@$${with:+ with libcurl}"
+
+build/hfsb: examples/hfsb.c examples/hfsb/*.[ch] build/hfsb.o \
+            build/hfsb_space.h
+	@$(PROGRAM) examples/hfsb.c examples/hfsb/*.c $(LIBRARY) \
+	    $$(cat build/with-curl)
+	@echo "built $@"
+
+build/hfsb-server: examples/hfsb-server.c examples/hfsb-server/*.[ch] \
+                   build/hfsb.o
+	@$(PROGRAM) examples/hfsb-server.c examples/hfsb-server/*.c $(LIBRARY)
+	@echo "built $@"
+
+build/agent: examples/agent.c build/hfsb.o
+	@$(PROGRAM) examples/agent.c $(LIBRARY) $$(cat build/with-curl)
+	@echo "built $@"
+
+build/edit_file: examples/edit_file.c build/hfsb.o
+	@$(PROGRAM) examples/edit_file.c $(LIBRARY)
+	@echo "built $@"
+
+build/embed_server: examples/embed_server.c build/hfsb.o
+	@$(PROGRAM) examples/embed_server.c $(LIBRARY)
+	@echo "built $@"
+
+build/mcp_tool: examples/mcp_tool.c build/hfsb.o
+	@$(PROGRAM) examples/mcp_tool.c $(LIBRARY)
+	@echo "built $@"
+
+build/remote_edit: examples/remote_edit.c build/hfsb.o
+	@$(PROGRAM) examples/remote_edit.c $(LIBRARY) $$(cat build/with-curl)
+	@echo "built $@"
+
+build/run_command: examples/run_command.c build/hfsb.o
+	@$(PROGRAM) examples/run_command.c $(LIBRARY)
+	@echo "built $@"
+
+# Two probes. build/with-curl: what it takes to use libcurl, or nothing.
+# build/link: how to leave unused functions out, or else libcurl for all.
+# Both are written only when they change, so that nothing is built again.
 build/with-curl: always
-	@mkdir -p build; flags="$(CURL)"; \
+	@mkdir -p build; flags="$(CURL)"; gc=-Wl,--gc-sections; \
 	printf '%s\n' '#include <curl/curl.h>' \
 	    'int main(void) { return (int)curl_global_init(0L); }' > build/try.c; \
 	if [ -n "$$flags" ] && \
 	    $(CC) -o build/try build/try.c $$flags 2>/dev/null; then \
 	    flags="-DHFSB_WITH_CURL $$flags"; else flags=; fi; \
+	echo 'int main(void) { return 0; }' > build/try.c; \
+	$(CC) $(SECTION) $$gc -o build/try build/try.c 2>/dev/null || gc=$$flags; \
 	rm -f build/try build/try.c; \
-	[ -f $@ ] && [ "$$(cat $@)" = "$$flags" ] || echo "$$flags" > $@
+	[ -f $@ ] && [ "$$(cat $@)" = "$$flags" ] || echo "$$flags" > $@; \
+	[ -f build/link ] && [ "$$(cat build/link)" = "$$gc" ] || \
+	    echo "$$gc" > build/link
 
 # The server's sources, for the Spaces that hfsb makes; quick when nothing
 # has changed.
@@ -58,8 +101,7 @@ build/hfsb_space.h: hfsb.h hfsb_server.h Makefile amalgamate.sh \
                     examples/space/Dockerfile
 	@mkdir -p build && sh amalgamate.sh --space $@
 
-serve:
-	@$(MAKE) -s all PROGRAMS=examples/hfsb-server.c
+serve: build/hfsb-server
 	@exec build/hfsb-server
 
 # With musl where its compiler is installed; a program for a container.

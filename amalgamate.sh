@@ -1,7 +1,9 @@
 #!/bin/sh
 # Joins src/ into the committed single-file headers.
 #   ./amalgamate.sh            rewrite the headers that changed
-#   ./amalgamate.sh --check    exit 1 if a committed header is stale
+#   ./amalgamate.sh --check    exit 1 if a committed header is stale, or if a
+#                              room uses a room below it (proved with nm)
+#   ./amalgamate.sh --sources [ROOM...]   list the .c files of these rooms
 #   ./amalgamate.sh --space FILE   write hfsb_space.h: the server's source and
 #                              its Dockerfile as bytes, for creating a Space
 # The same bytes everywhere: explicit lists, LC_ALL=C, LF only, no dates.
@@ -17,75 +19,99 @@ if [ "${1:-}" = --space ]; then
 fi
 cd "$(dirname "$0")"
 
-PUBLIC="config.h"                    # before extern "C"
-HEADERS="base.h utf8.h json.h text.h hash.h path.h diff.h edit.h patch.h
-         http.h url.h regex.h"
-SOURCES="internal.h base.c find.c utf8.c number.h number.c number_write.c
-         json_tree.h json_string.c json_error.c json_keys.c json_parse.c
-         json_read.c json_write.c text.c text_filter.c text_window.c hash.c
-         path.c match.h diff.c view.c lines.c match.c indent.c compose.c
-         screen.c hint.c edit_plan.c edit.c patch_parse.c patch_update.c patch.c
-         http_parts.h http_field.c http_target.c http_head.c http_chunk.c
-         http_parse.c http_date.c http_write.c url.c regex_parts.h
-         regex_class.c regex_program.c regex_parse.c regex_nfa.c regex_dfa.c
-         regex.c glob.c ignore.h ignore.c image.h image.c"
-# What touches the OS; HFSB_PURE leaves it out.
-OS_HEADERS="file.h proc.h tools.h net.h hub.h sandbox.h session.h"
-OS_SOURCES="os.h os.c file_place.h file_beneath.c file_place.c file_lock.c file.c
-            file_temp.c file_rewrite.c file_write.c proc_parts.h proc_tree.c
-            proc_spawn.c proc.c proc_run.c record.h record.c check.h
-            check_program.c check_python.c check_shell.c check.c tool.h job.c
-            job_sweep.c job_list.c
-            tools.c call.c tool_bash.c tool_read.c tool_write.c tool_patch.c
-            search.h search_rules.c search_walk.c search_show.c
-            search_lines.h search_lines.c tool_search.c tool_grep.c
-            tool_list.c tool_table.c plan.h plan.c net_os.h net_parts.h net_cancel.c net_proxy.c
-            net_socket.c net_pool.c net.c fetch.c sse.c sha1.h sha1.c
-            hub_parts.h hub_env.c hub_error.c hub_request.c hub.c hub_space.c
-            hub_commit.c hub_logs.c hub_jobs.c sandbox_parts.h sandbox_call.h
-            sandbox_request.c sandbox_arguments.c sandbox_seen.c
-            sandbox_stream.c sandbox_try.c sandbox_call.c sandbox_files.c
-            sandbox_handle.c sandbox_start.c sandbox_create.c sandbox_sweep.c
-            session_parts.h session_script.c session_preload.c
-            session_jobs_run.c session_jobs.c session_tools.c session.c"
-# What hfsb_server.h adds to hfsb.h.
-SERVER_HEADERS="server.h mcp.h"
-SERVER_SOURCES="server_os.h server_loop.h server_loop_parts.h server_poller.c
-                server_pool.c server_loop.c server_http.h server_conn.h
-                server_guard.c server_request.c server_reply.c server_conn.c
-                server_listen.c server.c server_sandbox.h server_fields.c
-                server_arguments.c server_stream.c server_call.c server_jobs.c
-                server_metrics.c server_files.h server_files.c
-                server_download.c server_upload.c server_sandbox.c
-                server_mcp.h server_mcp_message.c server_mcp_reply.c
-                server_mcp_show.c server_mcp_list.c server_mcp_session.c
-                server_mcp_call.c server_mcp_tool.c server_mcp.c
-                server_mcp_stdio.c server_mcp_http.c server_mcp_remote.c"
-# What hfsb_http_curl.h adds: in a folder of its own, since only this part of
-# src/ needs libcurl to be compiled.
-CURL_HEADERS="curl/http_curl.h"
-CURL_SOURCES="curl/http_curl_parts.h curl/http_curl_error.c
-              curl/http_curl_slot.c curl/http_curl_call.c curl/http_curl.c"
+# The rooms of src/, in order: each uses only those above it. A file that is
+# not listed is an error.
+ROOMS="core edit pattern http os tools net remote server api mcp"
+PURE="core edit pattern http"          # touch no OS: all of HFSB_PURE
+SERVER="server api mcp"                # in hfsb_server.h, not in hfsb.h
+
+headers_of() { # the public headers of a room
+    case $1 in
+    core) echo base.h utf8.h json.h text.h hash.h path.h ;;
+    edit) echo diff.h edit.h patch.h ;;
+    pattern) echo regex.h ;;
+    http) echo http.h url.h ;;
+    os) echo cancel.h file.h proc.h ;;
+    tools) echo tools.h ;;
+    net) echo net.h ;;
+    remote) echo hub.h sandbox.h session.h ;;
+    server) echo server.h ;;
+    mcp) echo mcp.h ;;
+    esac
+}
+
+sources_of() { # the sources of a room; its private header comes before them
+    case $1 in
+    core) echo base.c utf8.c number.c json_parse.c json_read.c json_write.c \
+        text.c hash.c date.c path.c ;;
+    edit) echo diff.c fold.c match.c rewrite.c explain.c edit.c \
+        patch_parse.c patch.c ;;
+    pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
+    http) echo head.c parse.c write.c url.c sse.c ;;
+    os) echo os.c loop.c file.c file_write.c tree.c spawn.c proc.c ;;
+    tools) echo record.c check.c job.c tools.c call.c bash.c read.c write.c \
+        patch.c walk.c glob.c grep.c list.c table.c ;;
+    net) echo proxy.c net.c fetch.c ;;
+    remote) echo hub_request.c hub.c hub_space.c hub_commit.c hub_jobs.c \
+        seen.c sandbox_call.c sandbox_files.c sandbox.c sandbox_create.c \
+        plan.c preload.c jobs.c session.c ;;
+    server) echo request.c reply.c conn.c server.c ;;
+    api) echo fields.c call.c files.c api.c ;;
+    mcp) echo message.c show.c list.c call.c mcp.c stdio.c http.c remote.c ;;
+    esac
+}
+
+listed() { # headers_of or sources_of, ROOM...: the paths below src/
+    what=$1
+    shift
+    for room; do
+        for f in $($what $room); do echo "$room/$f"; done
+    done
+}
+
+implementation() { # ROOM...: private header, then sources, of each
+    for room; do
+        echo "$room/${room}_private.h"
+        listed sources_of $room
+    done
+}
+
+rooms_but() { # the rooms that are not in the list $1
+    for room in $ROOMS; do
+        case " $1 " in *" $room "*) ;; *) echo $room ;; esac
+    done
+}
+
+CONFIG="core/config.h"                 # before extern "C"
+OS=$(rooms_but "$PURE $SERVER")        # what HFSB_PURE leaves out
+# What hfsb_http_curl.h adds; only this part of src/ needs libcurl.
+CURL_HEADERS="net/curl/http_curl.h"
+CURL_SOURCES="net/curl/http_curl.c"
 # only these may include <system> headers
-SYSTEM="config.h internal.h os.h net_os.h server_os.h curl/http_curl_parts.h"
+SYSTEM="core/config.h core/core_private.h os/os_private.h net/net_private.h
+        server/server_private.h net/curl/http_curl.c"
 ALL="hfsb.h hfsb_server.h hfsb_http_curl.h"
 
 case "${1:-}" in
+--sources) # the .c files of the rooms named (all), for scripts
+    shift
+    listed sources_of ${*:-$ROOMS} | sed 's|^|src/|'
+    exit ;;
 '' | --check | --space) ;;
-*) echo "amalgamate: unknown argument $1 (there are --check and --space)" >&2
+*) echo "amalgamate: unknown argument $1 (--check, --space, --sources)" >&2
    exit 2 ;;
 esac
 
 die() { echo "amalgamate: $*" >&2; exit 1; }
 
 lint() { # every source file is listed, LF-terminated and tab-free
-    listed=" $(echo $PUBLIC $HEADERS $SOURCES $OS_HEADERS $OS_SOURCES \
-        $SERVER_HEADERS $SERVER_SOURCES $CURL_HEADERS $CURL_SOURCES) "
-    for f in src/*.h src/*.c src/*/*.h src/*/*.c; do
-        case "$listed" in *" ${f#src/} "*) ;; *) die "$f is not listed" ;; esac
+    all=" $(echo $CONFIG $(listed headers_of $ROOMS) \
+        $(implementation $ROOMS) $CURL_HEADERS $CURL_SOURCES) "
+    for f in $(find src -name '*.[ch]' | sort); do
+        case "$all" in *" ${f#src/} "*) ;; *) die "$f is not listed" ;; esac
         [ -z "$(tail -c1 "$f")" ] || die "$f: no newline at end of file"
         ! grep -q "$(printf '[\r\t]')" "$f" || die "$f: CR or TAB"
-        case " $SYSTEM " in *" ${f#src/} "*) ;; *)
+        case " $(echo $SYSTEM) " in *" ${f#src/} "*) ;; *)
             ! grep -nE '^[ ]*#[ ]*include[ ]*<' "$f" >&2 ||
                 die "$f: system include" ;;
         esac
@@ -102,19 +128,19 @@ emit_hfsb_h() {
     printf '/* GENERATED by amalgamate.sh from src/: edit there, not here.\n\n'
     cat src/hfsb.doc.txt
     printf '*/\n#ifndef HFSB_H\n#define HFSB_H\n'
-    for f in $PUBLIC; do body "$f"; done
+    for f in $CONFIG; do body "$f"; done
     printf '\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
-    for f in $HEADERS; do body "$f"; done
+    for f in $(listed headers_of $PURE); do body "$f"; done
     printf '\n#ifndef HFSB_PURE\n'
-    for f in $OS_HEADERS; do body "$f"; done
+    for f in $(listed headers_of $OS); do body "$f"; done
     printf '\n#endif /* HFSB_PURE */\n'
     printf '\n#ifdef __cplusplus\n}\n#endif\n#endif /* HFSB_H */\n'
     printf '\n#if defined(HFSB_IMPLEMENTATION) && '
     printf '!defined(HFSB_IMPLEMENTATION_DONE)\n'
     printf '#define HFSB_IMPLEMENTATION_DONE\n'
-    for f in $SOURCES; do body "$f"; done
+    for f in $(implementation $PURE); do body "$f"; done
     printf '\n#ifndef HFSB_PURE\n'
-    for f in $OS_SOURCES; do body "$f"; done
+    for f in $(implementation $OS); do body "$f"; done
     printf '\n#endif /* HFSB_PURE */\n'
     printf '\n#endif /* HFSB_IMPLEMENTATION */\n'
     license
@@ -192,14 +218,57 @@ if [ -n "$space" ]; then
 fi
 lint
 emit_hfsb_h > "$tmp/hfsb.h"
-emit_on_top hfsb_server HFSB_SERVER "$SERVER_HEADERS" "$SERVER_SOURCES" \
-    > "$tmp/hfsb_server.h"
+emit_on_top hfsb_server HFSB_SERVER "$(listed headers_of $SERVER)" \
+    "$(implementation $SERVER)" > "$tmp/hfsb_server.h"
 emit_on_top hfsb_http_curl HFSB_HTTP_CURL "$CURL_HEADERS" "$CURL_SOURCES" \
     > "$tmp/hfsb_http_curl.h"
 for f in $ALL; do
     ! grep -n '^[ ]*#[ ]*include "' "$tmp/$f" |
         grep -v '#include "hfsb[_a-z]*\.h"$' >&2 || die "local include left in $f"
 done
+
+# Compiles each source by itself (again only after a change) and compares the
+# symbols it needs with the rooms that define them.
+object_of() { echo "build/rooms/$(echo "${1#src/}" | tr / -).o"; }
+
+compile_stale() { # every source whose object is missing or older
+    for f in $(listed sources_of $ROOMS | sed 's|^|src/|'); do
+        o=$(object_of "$f")
+        [ ! -f "$o" ] || [ -n "$(find "$f" $newest -newer "$o")" ] || continue
+        n=$((n + 1))
+        ${CC:-cc} -O0 -w -DHFSBI_SPLIT -c "$f" -o "$o" &
+        [ $((n % 4)) != 0 ] || wait
+    done
+    wait
+}
+
+prove_rooms() {
+    command -v nm >/dev/null && command -v "${CC:-cc}" >/dev/null ||
+        { echo "amalgamate: no nm or cc, the order of rooms is not proved" >&2
+          return; }
+    mkdir -p build/rooms
+    n=0 newest=$(find src -name '*.h')
+    compile_stale
+    for f in $(listed sources_of $ROOMS | sed 's|^|src/|'); do
+        [ -f "$(object_of "$f")" ] || die "$f does not compile"
+        room=${f#src/}
+        nm -P "$(object_of "$f")" | sed "s|^|$f ${room%%/*} |"
+    done > "$tmp/symbols"
+    awk -v rooms="$ROOMS" '
+        BEGIN { n = split(rooms, r, " "); for (i = 1; i <= n; i++) at[r[i]] = i }
+        $3 !~ /^hfsbi?_/ { next }
+        $4 == "U" { file[++uses] = $1; room[uses] = $2; name[uses] = $3; next }
+        $4 ~ /^[A-Z]$/ { home[$3] = $2 }
+        END {
+            for (i = 1; i <= uses; i++) {
+                h = home[name[i]]
+                if (h == "" || at[h] <= at[room[i]]) continue
+                printf "%s uses %s of %s\n", file[i], name[i], h
+                bad = 1
+            }
+            exit bad
+        }' "$tmp/symbols" >&2 || die "a room uses one below it"
+}
 
 stale=0
 for f in $ALL; do
@@ -213,3 +282,4 @@ for f in $ALL; do
 done
 [ "${1:-}" != --check ] || [ $stale = 0 ] ||
     die "a header at the top is stale: run ./amalgamate.sh and commit it"
+[ "${1:-}" != --check ] || prove_rooms

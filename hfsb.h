@@ -99,7 +99,7 @@
 #ifndef HFSB_H
 #define HFSB_H
 
-/* ---- src/config.h ---- */
+/* ---- src/core/config.h ---- */
 /* ==== CONFIG: version, linkage, compiler differences ==================== */
 
 #include <stdarg.h>
@@ -144,7 +144,7 @@
 extern "C" {
 #endif
 
-/* ---- src/base.h ---- */
+/* ---- src/core/base.h ---- */
 /* ==== BASE: views, buffers, status and error, the allocator hook ======== */
 
 /* A view of bytes owned by someone else. Not NUL-terminated in general; ptr
@@ -266,7 +266,7 @@ HFSB_API void hfsb_buf_truncate(hfsb_buf *b, size_t len);
 /* Give the memory back. *b is empty and may be used again. */
 HFSB_API void hfsb_buf_free(hfsb_buf *b);
 
-/* ---- src/utf8.h ---- */
+/* ---- src/core/utf8.h ---- */
 /* ==== UTF8: step, validate, count, repair =============================== */
 
 /* Decodes the character at byte pos of s (pos < s.len) into *code and gives
@@ -311,7 +311,7 @@ HFSB_API hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream,
                                             hfsb_str piece, bool last,
                                             hfsb_buf *out) HFSBI_CHECKED;
 
-/* ---- src/json.h ---- */
+/* ---- src/core/json.h ---- */
 /* ==== JSON: parse to a tree, read it leniently, write it strictly ======= */
 
 typedef enum hfsb_json_type {
@@ -515,7 +515,7 @@ HFSB_API void hfsb_json_put_end(hfsb_json_writer *w);
 HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
                                              hfsb_err         *err);
 
-/* ---- src/text.h ---- */
+/* ---- src/core/text.h ---- */
 /* ==== TEXT: lines, clean command output, truncation ===================== */
 
 /* ---- lines ---- */
@@ -614,7 +614,7 @@ HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                            hfsb_str  spill_path,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
-/* ---- src/hash.h ---- */
+/* ---- src/core/hash.h ---- */
 /* ==== HASH: sha256, base64, the FNV that lines are hashed with ========== */
 
 #define HFSB_SHA256_SIZE 32
@@ -654,7 +654,7 @@ HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
 HFSB_API unsigned long long hfsb_fnv(hfsb_str s);
 HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);
 
-/* ---- src/path.h ---- */
+/* ---- src/core/path.h ---- */
 /* ==== PATH: what a string is; paths, Space ids and host names =========== */
 
 /* What a job's "script" is:
@@ -707,7 +707,7 @@ HFSB_API hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err);
 HFSB_API hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err);
 
-/* ---- src/diff.h ---- */
+/* ---- src/edit/diff.h ---- */
 /* ==== DIFF: what changed, as a unified diff ============================= */
 
 /* A place where two texts differ: bytes [old_start, old_start + old_len) of
@@ -736,7 +736,7 @@ HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_diff_opts *opts,
                                        hfsb_buf *out, bool *cut);
 
-/* ---- src/edit.h ---- */
+/* ---- src/edit/edit.h ---- */
 /* ==== EDIT: replace text in a file the way a careful engineer would ===== */
 
 typedef enum hfsb_edit_mode {
@@ -817,7 +817,7 @@ HFSB_API hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
 
 HFSB_API void hfsb_edit_result_free(hfsb_edit_result *result);
 
-/* ---- src/patch.h ---- */
+/* ---- src/edit/patch.h ---- */
 /* ==== PATCH: parse and apply the "*** Begin Patch" format =============== */
 
 /*     *** Begin Patch
@@ -887,7 +887,73 @@ HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
 
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 
-/* ---- src/http.h ---- */
+/* ---- src/pattern/regex.h ---- */
+/* ==== REGEX: patterns for lines and for paths, in linear time =========== */
+
+/* POSIX extended regular expressions over UTF-8, matched by an automaton: the
+   time is proportional to the text, whatever the pattern. `.` and brackets
+   stand for whole characters; a byte that is not UTF-8 is matched by none of
+   them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
+   \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
+   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets a
+   backslash is an escape as well: [\w\]] is a letter, digit, _ or ]. Letters
+   beyond ASCII count as such, by blocks of scripts. Back-references and
+   look-around are refused. */
+typedef struct hfsb_regex hfsb_regex;
+
+typedef struct hfsb_regex_opts {
+    bool   literal;     /* the pattern is a text to be found as it is */
+    bool   ignore_case; /* of ASCII letters, and of others as far as they have
+                         one simple counterpart in Latin-1, Greek, Cyrillic */
+    size_t max_states;  /* of the automaton (0: 20,000) */
+    /* Asked every few milliseconds of a slow search: true ends it, and from
+       then on nothing is found. (NULL: nobody does) */
+    bool (*cancelled)(void *user);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsb_regex_opts;
+
+/* HFSB_OK; HFSB_ARG with what is wrong and where (err->pos); HFSB_LIMIT when
+   the pattern is too large once its {n,m} are written out; HFSB_NOMEM. opts
+   may be NULL. The pattern is copied. A pattern with line feeds never matches
+   them: lines are what is searched. */
+HFSB_API hfsb_status hfsb_regex_open(hfsb_str               pattern,
+                                     const hfsb_regex_opts *opts,
+                                     hfsb_regex **out, hfsb_err *err);
+HFSB_API void        hfsb_regex_close(hfsb_regex *regex);
+
+/* The leftmost-longest match in text, which is one line, from `from` on
+   (`^` is only at 0). False when there is none. One thread at a time. */
+HFSB_API bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
+                              size_t *begin, size_t *end);
+
+/* The first line of text, from `from` (the beginning of a line) on, in which
+   the pattern occurs: [*begin, *end) without its line feed and without a CR
+   before it. False when there is none. */
+HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
+                              size_t *begin, size_t *end);
+
+/* Patterns for paths with "/" between names: `*` and `?` stay within a name,
+   `**` as a whole name stands for any number of names, also none (at the end
+   of the pattern for one at least); [a-z], [!a] and {one,two} as in a shell,
+   nested; `\` takes the next one as it is. A leading dot needs no dot in the
+   pattern; `*` takes bytes that are not UTF-8, `?` and brackets do not. Never
+   backtracks. */
+typedef struct hfsb_glob hfsb_glob;
+
+/* As hfsb_regex_open(). */
+HFSB_API hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                    hfsb_glob **out, hfsb_err *err);
+HFSB_API void        hfsb_glob_close(hfsb_glob *glob);
+/* The whole of path must match. One thread at a time. */
+HFSB_API bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path);
+/* The folders that every match lies in: "src/main" of "src/main/" "*.c"; ""
+   when there is none. Good until close. */
+HFSB_API hfsb_str hfsb_glob_base(const hfsb_glob *glob);
+/* False when nothing beneath the folder at that path can match. */
+HFSB_API bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder);
+
+/* ---- src/http/http.h ---- */
 /* ==== HTTP: messages of HTTP/1.1, read strictly, written safely ========= */
 
 /* Reads what RFC 9112 allows in exactly one way and refuses the rest: only
@@ -1048,7 +1114,26 @@ HFSB_API hfsb_status hfsb_http_put_head_end(hfsb_buf *out);
 /* A chunk; an empty one ends the body. */
 HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 
-/* ---- src/url.h ---- */
+/* ---- server-sent events, as they arrive ---- */
+
+/* Splits a text/event-stream into events. All-zero but for alloc is ready. */
+typedef struct hfsb_sse { /* private, but for the compiler */
+    hfsb_buf line, event, data;
+    bool     after_cr, has_data, started;
+    size_t   max; /* bytes of one event (0: 1 MiB) */
+} hfsb_sse;
+
+/* Calls fn for each event that `piece` completes: its name ("" when it has
+   none) and its data, lines joined by LF. fn's false ends it: HFSB_CANCELLED.
+   HFSB_LIMIT for an event beyond max; HFSB_NOMEM. Comments, ids and retry are
+   left out. */
+HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
+                                   bool (*fn)(void *user, hfsb_str event,
+                                              hfsb_str data),
+                                   void *user);
+HFSB_API void        hfsb_sse_free(hfsb_sse *sse);
+
+/* ---- src/http/url.h ---- */
 /* ==== URL: addresses of http and https ================================== */
 
 /* The parts of a URL; views of the text it was parsed from. */
@@ -1080,75 +1165,30 @@ HFSB_API hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference,
 /* True when both have the same scheme, host (in any case) and port. */
 HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 
-/* ---- src/regex.h ---- */
-/* ==== REGEX: patterns for lines and for paths, in linear time =========== */
-
-/* POSIX extended regular expressions over UTF-8, matched by an automaton: the
-   time is proportional to the text, whatever the pattern. `.` and brackets
-   stand for whole characters; a byte that is not UTF-8 is matched by none of
-   them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
-   \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
-   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets a
-   backslash is an escape as well: [\w\]] is a letter, digit, _ or ]. Letters
-   beyond ASCII count as such, by blocks of scripts. Back-references and
-   look-around are refused. */
-typedef struct hfsb_regex hfsb_regex;
-
-typedef struct hfsb_regex_opts {
-    bool   literal;     /* the pattern is a text to be found as it is */
-    bool   ignore_case; /* of ASCII letters, and of others as far as they have
-                         one simple counterpart in Latin-1, Greek, Cyrillic */
-    size_t max_states;  /* of the automaton (0: 20,000) */
-    /* Asked every few milliseconds of a slow search: true ends it, and from
-       then on nothing is found. (NULL: nobody does) */
-    bool (*cancelled)(void *user);
-    void      *user;
-    hfsb_alloc alloc;
-} hfsb_regex_opts;
-
-/* HFSB_OK; HFSB_ARG with what is wrong and where (err->pos); HFSB_LIMIT when
-   the pattern is too large once its {n,m} are written out; HFSB_NOMEM. opts
-   may be NULL. The pattern is copied. A pattern with line feeds never matches
-   them: lines are what is searched. */
-HFSB_API hfsb_status hfsb_regex_open(hfsb_str               pattern,
-                                     const hfsb_regex_opts *opts,
-                                     hfsb_regex **out, hfsb_err *err);
-HFSB_API void        hfsb_regex_close(hfsb_regex *regex);
-
-/* The leftmost-longest match in text, which is one line, from `from` on
-   (`^` is only at 0). False when there is none. One thread at a time. */
-HFSB_API bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
-                              size_t *begin, size_t *end);
-
-/* The first line of text, from `from` (the beginning of a line) on, in which
-   the pattern occurs: [*begin, *end) without its line feed and without a CR
-   before it. False when there is none. */
-HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
-                              size_t *begin, size_t *end);
-
-/* Patterns for paths with "/" between names: `*` and `?` stay within a name,
-   `**` as a whole name stands for any number of names, also none (at the end
-   of the pattern for one at least); [a-z], [!a] and {one,two} as in a shell,
-   nested; `\` takes the next one as it is. A leading dot needs no dot in the
-   pattern; `*` takes bytes that are not UTF-8, `?` and brackets do not. Never
-   backtracks. */
-typedef struct hfsb_glob hfsb_glob;
-
-/* As hfsb_regex_open(). */
-HFSB_API hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
-                                    hfsb_glob **out, hfsb_err *err);
-HFSB_API void        hfsb_glob_close(hfsb_glob *glob);
-/* The whole of path must match. One thread at a time. */
-HFSB_API bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path);
-/* The folders that every match lies in: "src/main" of "src/main/" "*.c"; ""
-   when there is none. Good until close. */
-HFSB_API hfsb_str hfsb_glob_base(const hfsb_glob *glob);
-/* False when nothing beneath the folder at that path can match. */
-HFSB_API bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder);
-
 #ifndef HFSB_PURE
 
-/* ---- src/file.h ---- */
+/* ---- src/os/cancel.h ---- */
+/* ==== CANCEL: end a call early, from another thread ===================== */
+
+/* A flag that also wakes whoever waits on the network. */
+typedef struct hfsb_cancel hfsb_cancel;
+
+HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
+                                      hfsb_cancel **out, hfsb_err *err);
+/* From any thread, and from a signal handler. Stays set until reset. */
+HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
+HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
+/* NULL is never set. */
+HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
+/* A descriptor that is readable once it is set, for a transport's own poll(),
+   which must not read from it; -1 for NULL. */
+HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
+HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
+
+/* Waits ms milliseconds; false when it was cancelled before. */
+HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
+
+/* ---- src/os/file.h ---- */
 /* ==== FILE: read, write whole or not at all, stay beneath a root ======== */
 
 /* ---- where paths lead ---- */
@@ -1329,7 +1369,7 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
                                       hfsb_err *err);
 
-/* ---- src/proc.h ---- */
+/* ---- src/os/proc.h ---- */
 /* ==== PROC: run a command, lose none of its output, never hang on it ==== */
 
 /* A command that runs in a session and process group of its own, with the
@@ -1501,7 +1541,7 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
 
-/* ---- src/tools.h ---- */
+/* ---- src/tools/tools.h ---- */
 /* ==== TOOLS: what an agent does on this machine, by name and JSON ======= */
 
 /* bash, bash_output, bash_input, kill, read, write, edit, multi_edit,
@@ -1706,28 +1746,8 @@ HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 /* True when there is a tool of that name. */
 HFSB_API bool hfsb_tools_has(hfsb_str name);
 
-/* ---- src/net.h ---- */
+/* ---- src/net/net.h ---- */
 /* ==== NET: requests over HTTP, through a transport ====================== */
-
-/* ---- to end what waits, from another thread ---- */
-
-/* A flag that also wakes whoever waits on the network. */
-typedef struct hfsb_cancel hfsb_cancel;
-
-HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
-                                      hfsb_cancel **out, hfsb_err *err);
-/* From any thread, and from a signal handler. Stays set until reset. */
-HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
-HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
-/* NULL is never set. */
-HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
-/* A descriptor that is readable once it is set, for a transport's own poll(),
-   which must not read from it; -1 for NULL. */
-HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
-HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
-
-/* Waits ms milliseconds; false when it was cancelled before. */
-HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
 
 /* ---- the transport interface ---- */
 
@@ -1838,26 +1858,7 @@ HFSB_API hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply,
                                         const char *name, size_t n);
 HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
 
-/* ---- server-sent events, as they arrive ---- */
-
-/* Splits a text/event-stream into events. All-zero but for alloc is ready. */
-typedef struct hfsb_sse { /* private, but for the compiler */
-    hfsb_buf line, event, data;
-    bool     after_cr, has_data, started;
-    size_t   max; /* bytes of one event (0: 1 MiB) */
-} hfsb_sse;
-
-/* Calls fn for each event that `piece` completes: its name ("" when it has
-   none) and its data, lines joined by LF. fn's false ends it: HFSB_CANCELLED.
-   HFSB_LIMIT for an event beyond max; HFSB_NOMEM. Comments, ids and retry are
-   left out. */
-HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
-                                   bool (*fn)(void *user, hfsb_str event,
-                                              hfsb_str data),
-                                   void *user);
-HFSB_API void        hfsb_sse_free(hfsb_sse *sse);
-
-/* ---- src/hub.h ---- */
+/* ---- src/remote/hub.h ---- */
 /* ==== HUB: the Hugging Face Hub: Spaces, commits, logs, jobs ============ */
 
 /* A line for a log; never holds a token or a secret. */
@@ -2165,7 +2166,7 @@ HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
 /* "30m" in seconds; 0 when it is no time above 0. */
 HFSB_API long long hfsb_hub_seconds(hfsb_str text);
 
-/* ---- src/sandbox.h ---- */
+/* ---- src/remote/sandbox.h ---- */
 /* ==== SANDBOX: tools on another machine ================================= */
 
 /* A sandbox: a Space on the Hub that runs hfsb-server (or the server of the
@@ -2355,7 +2356,7 @@ hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),
                    void *user, hfsb_err *err);
 
-/* ---- src/session.h ---- */
+/* ---- src/remote/session.h ---- */
 /* ==== SESSION: what an agent holds ====================================== */
 
 /* ---- where the tools work ---- */
@@ -2502,7 +2503,7 @@ HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
 #if defined(HFSB_IMPLEMENTATION) && !defined(HFSB_IMPLEMENTATION_DONE)
 #define HFSB_IMPLEMENTATION_DONE
 
-/* ---- src/internal.h ---- */
+/* ---- src/core/core_private.h ---- */
 /* Shared by the .c files, never part of the public header. Functions that
    cross module borders are HFSBI_FN: static once joined, extern when the
    modules are compiled one by one (the tests do both). */
@@ -2625,7 +2626,7 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
-/* ---- http_date: the calendar, without libc's time zones ---- */
+/* ---- date: the calendar, without libc's time zones ---- */
 
 typedef struct hfsbi_date {
     unsigned year, month, day, hour, minute, second;
@@ -2675,8 +2676,195 @@ HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);
 
-/* ---- src/base.c ---- */
-/* base.c - views, buffers, errors, memory. Depends on: nothing. */
+/* Private: numbers from text and back, exactly. number.c, number_write.c. */
+
+/* Number of zero bits below the lowest one; x is not 0. */
+HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
+#if defined(__GNUC__) || defined(__clang__)
+    return (unsigned)__builtin_ctzll(x);
+#else
+    unsigned n = 0;
+    for (; !(x & 1); x >>= 1) n++;
+    return n;
+#endif
+}
+
+/* Eight bytes, the first one lowest, on every machine. */
+HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
+           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
+           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+}
+
+typedef enum hfsbi_number_type {
+    HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
+    HFSBI_NUMBER_RANGE,  /* larger than any double */
+    HFSBI_NUMBER_INT,
+    HFSBI_NUMBER_UINT,   /* above the largest INT */
+    HFSBI_NUMBER_DOUBLE  /* correctly rounded; also integers beyond UINT */
+} hfsbi_number_type;
+
+typedef struct hfsbi_number {
+    hfsbi_number_type type;
+    const char       *expected; /* BAD: what should have stood there */
+    union {
+        int64_t  i;
+        uint64_t u;
+        double   d;
+    } as;
+} hfsbi_number;
+
+/* Reads the JSON number at p, as long as it goes, and gives the place behind
+   it; BAD: the place of the fault. A byte that cannot be part of a number
+   must follow it; beside that one nothing from `end` on is looked at. */
+HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
+                                        hfsbi_number *out);
+
+/* Write value into out and give the length: at most 20, 20 and 25 bytes, no
+   NUL. A double gets the fewest digits that read back as the same double,
+   and always a point or an exponent; 0 bytes for NaN and infinities. */
+HFSBI_FN size_t hfsbi_number_write_int(int64_t value, char *out);
+HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out);
+HFSBI_FN size_t hfsbi_number_write_double(double value, char *out);
+
+/* Private to the json_*.c files: the tree, the parser and the look at a
+   string, block by block. */
+
+/* A document is its values in the order of the text, an object's members as
+   key, value, key, value ... Containers know how many nodes they span:
+
+       tag:  0..2 type   3 plain   4 escaped   8..63 count, length or truth
+       as:   the number, the string's bytes, or the nodes spanned (1 for a
+             container without content); while a container is being read the
+             way back to the one around it                                  */
+struct hfsb_json_value {
+    uint64_t tag;
+    union {
+        int64_t     i;
+        uint64_t    u;
+        double      d;
+        const char *str;
+        size_t      span;
+    } as;
+};
+
+#define HFSBI_JSON_TYPE    7u
+#define HFSBI_JSON_PLAIN   8u  /* string: can be written without escapes */
+#define HFSBI_JSON_ESCAPED 16u /* string: in place and not yet decoded */
+#define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
+
+/* The node behind value and all it holds. */
+HFSBI_UNUSED static const hfsb_json_value *hfsbi_json_after(
+    const hfsb_json_value *value) {
+    unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
+    return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
+}
+
+/* A block of a string is looked at in one go. The mask has HFSBI_JSON_LANE
+   bits for each byte that is a quote, a backslash or a control character, or,
+   when `high`, above 0x7F. */
+#if defined(HFSBI_SSE2)
+#define HFSBI_JSON_BLOCK 16
+#define HFSBI_JSON_LANE  1
+#elif defined(HFSBI_NEON)
+#define HFSBI_JSON_BLOCK 16
+#define HFSBI_JSON_LANE  4
+#else
+#define HFSBI_JSON_BLOCK 8
+#define HFSBI_JSON_LANE  8
+#endif
+
+HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
+                                                    bool        high) {
+#if defined(HFSBI_SSE2)
+    const void *from = at;
+    __m128i     x = _mm_loadu_si128((const __m128i *)from);
+    __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+                                   _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+    /* with a sign, bytes above 0x7F are below 32 too */
+    hit = _mm_or_si128(
+        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
+                  : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
+    return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
+#elif defined(HFSBI_NEON)
+    uint8x16_t x = vld1q_u8((const uint8_t *)at);
+    uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')),
+                                       vceqq_u8(x, vdupq_n_u8('\\'))),
+                              vcltq_u8(x, vdupq_n_u8(32)));
+    if (high) hit = vorrq_u8(hit, vcgeq_u8(x, vdupq_n_u8(128)));
+    return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
+                             vreinterpretq_u16_u8(hit), 4)), 0);
+#else
+    /* No carry crosses a byte, so each byte's answer is exact. */
+    const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
+    uint64_t x = hfsbi_load64(at);
+    uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
+    uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
+    uint64_t control = (x & low7) + 0x60 * ones;
+    uint64_t hit = ~((quote & slash & control) | x);
+    if (high) hit |= x;
+    return hit & ~low7;
+#endif
+}
+
+/* Index of the first byte marked in a mask that is not 0. */
+HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
+    return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
+}
+
+/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
+HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
+    unsigned char u = (unsigned char)c;
+    return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
+}
+
+/* The place of the first byte from `at` on that is not plain, or `end`; all
+   before it are copied to out. Whole blocks are stored, up to as many bytes as
+   there are before `end`: what is too much the caller overwrites. 64 bytes are
+   looked at in one go where there are so many: that costs less than a wrong
+   guess about where a line ends. */
+HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
+                                                           const char *end,
+                                                           char       *out,
+                                                           bool high) {
+    uint64_t mask;
+#ifdef HFSBI_SSE2
+    while (end - at >= 64) {
+        mask = hfsbi_json_mask(at, high) |
+               hfsbi_json_mask(at + 16, high) << 16 |
+               hfsbi_json_mask(at + 32, high) << 32 |
+               hfsbi_json_mask(at + 48, high) << 48;
+        memcpy(out, at, 64);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += 64;
+        out += 64;
+    }
+#endif
+    while (end - at >= HFSBI_JSON_BLOCK) {
+        mask = hfsbi_json_mask(at, high);
+        memcpy(out, at, HFSBI_JSON_BLOCK);
+        if (mask) return at + hfsbi_json_first(mask);
+        at += HFSBI_JSON_BLOCK;
+        out += HFSBI_JSON_BLOCK;
+    }
+    while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
+    return at;
+}
+
+/* Private: sha1, by which git names what it holds. Good for nothing else:
+   collisions can be made. */
+
+#define HFSBI_SHA1_HEX 41 /* with the NUL */
+
+/* sha1 of a followed by b, in lower-case hexadecimal. */
+HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
+
+/* The name git gives to a file with that content. */
+HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]);
+
+/* ---- src/core/base.c ---- */
+/* base.c - views, buffers, errors, memory. */
 /* ---- errors ---- */
 
 const char *hfsb_status_text(hfsb_status code) {
@@ -3021,13 +3209,15 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
     }
 }
 
-/* ---- src/find.c ---- */
-/* find.c - substring search in linear time. Depends on: base.
+/* ==== find ==== */
+
+/* substring search in linear time.
 
    Two bytes of the needle that are rare in text are looked for, sixteen places
    at a time, and what passes is compared. A budget watches those comparisons:
    when an input makes them expensive, the two-way algorithm of Crochemore and
    Perrin takes over, which is linear on everything and needs no memory. */
+
 /* ---- two-way ---- */
 
 /* Start of the maximal suffix of n by the byte order (or its reverse), and the
@@ -3212,8 +3402,8 @@ size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     return a == HFSB_NPOS ? HFSB_NPOS : a + i;
 }
 
-/* ---- src/utf8.c ---- */
-/* utf8.c - decoding, checking and repair of UTF-8. Depends on: base. */
+/* ---- src/core/utf8.c ---- */
+/* utf8.c - decoding, checking and repair of UTF-8. */
 #define HFSBI_UTF8_BAD HFSB_LIT("\xEF\xBF\xBD") /* U+FFFD */
 
 /* Length of the character that lead byte c (above 0x7F) starts, and the range
@@ -3442,83 +3632,23 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
     if (pos < text.len) hfsbi_err_add(err, "...");
 }
 
-/* ---- src/number.h ---- */
-/* Private: numbers from text and back, exactly. number.c, number_write.c. */
+/* ---- src/core/number.c ---- */
+/* number.c - numbers from text, exactly.
 
-/* Number of zero bits below the lowest one; x is not 0. */
-HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
-#if defined(__GNUC__) || defined(__clang__)
-    return (unsigned)__builtin_ctzll(x);
-#else
-    unsigned n = 0;
-    for (; !(x & 1); x >>= 1) n++;
-    return n;
-#endif
-}
-
-/* Eight bytes, the first one lowest, on every machine. */
-HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
-    const unsigned char *b = (const unsigned char *)at;
-    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
-           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
-           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
-}
-
-/* The upper half of a * b; *low gets the lower. */
-HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low);
-
-/* floor(log2(10^q)), |q| < 400. */
-HFSBI_FN int hfsbi_log2_pow10(int q);
-
+   Clinger's fast path, then the method of Eisel and Lemire (the product with
+   a 128-bit power of ten, taken as an interval), then, when the interval holds
+   a border between two doubles, integers of any length. No floating point
+   arithmetic beside the fast path, no locale, no libc. */
 /* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
    set, rounded down (exact for 0 to 55), times 2^(log2(10^q) - 127). */
 typedef struct hfsbi_pow10 {
     uint64_t hi, lo;
 } hfsbi_pow10;
 
-HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q);
-
-typedef enum hfsbi_number_type {
-    HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
-    HFSBI_NUMBER_RANGE,  /* larger than any double */
-    HFSBI_NUMBER_INT,
-    HFSBI_NUMBER_UINT,   /* above the largest INT */
-    HFSBI_NUMBER_DOUBLE  /* correctly rounded; also integers beyond UINT */
-} hfsbi_number_type;
-
-typedef struct hfsbi_number {
-    hfsbi_number_type type;
-    const char       *expected; /* BAD: what should have stood there */
-    union {
-        int64_t  i;
-        uint64_t u;
-        double   d;
-    } as;
-} hfsbi_number;
-
-/* Reads the JSON number at p, as long as it goes, and gives the place behind
-   it; BAD: the place of the fault. A byte that cannot be part of a number
-   must follow it; beside that one nothing from `end` on is looked at. */
-HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
-                                        hfsbi_number *out);
-
-/* Write value into out and give the length: at most 20, 20 and 25 bytes, no
-   NUL. A double gets the fewest digits that read back as the same double,
-   and always a point or an exponent; 0 bytes for NaN and infinities. */
-HFSBI_FN size_t hfsbi_number_write_int(int64_t value, char *out);
-HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out);
-HFSBI_FN size_t hfsbi_number_write_double(double value, char *out);
-
-/* ---- src/number.c ---- */
-/* number.c - numbers from text, exactly. Depends on: base.
-
-   Clinger's fast path, then the method of Eisel and Lemire (the product with
-   a 128-bit power of ten, taken as an interval), then, when the interval holds
-   a border between two doubles, integers of any length. No floating point
-   arithmetic beside the fast path, no locale, no libc. */
 /* ---- 64-bit helpers ---- */
 
-HFSBI_FN uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low) {
+/* The upper half of a * b; *low gets the lower. */
+static uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low) {
 #ifdef __SIZEOF_INT128__
     __extension__ typedef unsigned __int128 hfsbi_u128;
     hfsbi_u128 product = (hfsbi_u128)a * b;
@@ -3611,11 +3741,12 @@ static const uint32_t hfsbi_pow10_missing[] = {
     0x44155004u, 0x11055501u, 0x55500510u, 0x00510411u,
 };
 
-HFSBI_FN int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
+/* floor(log2(10^q)), |q| < 400. */
+static int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
     return ((q * 217706 + (4096 << 16)) >> 16) - 4096;
 }
 
-HFSBI_FN hfsbi_pow10 hfsbi_pow10_of(int q) {
+static hfsbi_pow10 hfsbi_pow10_of(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
     uint64_t    c0 = hfsbi_pow10_coarse[i / 28 * 2 + 1];
@@ -3984,11 +4115,13 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
     return p;
 }
 
-/* ---- src/number_write.c ---- */
-/* number_write.c - numbers to text. Depends on: base, number.
+/* ==== number write ==== */
+
+/* numbers to text.
 
    Giulietti's Schubfach: the shortest digits that read back as the same double
    and, of those, the nearest. Integers only, no locale, no libc. */
+
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =
         "00010203040506070809101112131415161718192021222324"
@@ -4136,33 +4269,14 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
     return (size_t)(p - out);
 }
 
-/* ---- src/json_tree.h ---- */
-/* Private to the json_*.c files: the tree, the parser and the look at a
-   string, block by block. */
+/* ---- src/core/json_parse.c ---- */
+/* json_parse.c - JSON text to a tree in one block.
 
-/* A document is its values in the order of the text, an object's members as
-   key, value, key, value ... Containers know how many nodes they span:
-
-       tag:  0..2 type   3 plain   4 escaped   8..63 count, length or truth
-       as:   the number, the string's bytes, or the nodes spanned (1 for a
-             container without content); while a container is being read the
-             way back to the one around it                                  */
-struct hfsb_json_value {
-    uint64_t tag;
-    union {
-        int64_t     i;
-        uint64_t    u;
-        double      d;
-        const char *str;
-        size_t      span;
-    } as;
-};
-
-#define HFSBI_JSON_TYPE    7u
-#define HFSBI_JSON_PLAIN   8u  /* string: can be written without escapes */
-#define HFSBI_JSON_ESCAPED 16u /* string: in place and not yet decoded */
-#define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
-
+   The text is read once, without recursion. A text that begins and ends with
+   a bracket, as nearly all do, needs no test for its end: every scan outside
+   a string stops at a bracket at the latest, so only a closing bracket can be
+   the last byte. Any other text (a lone number or word, or one that must fail
+   because its end is missing) is read from a copy with a NUL behind it. */
 /* What was wrong; json_error.c has the words. */
 typedef enum hfsbi_json_fault {
     HFSBI_JSON_OK,
@@ -4205,131 +4319,14 @@ typedef struct hfsbi_json_parser {
     const char      *expected; /* NO_NUMBER: what should have been there */
 } hfsbi_json_parser;
 
-/* Notes the fault; NULL. */
-HFSBI_FN const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
+static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
                                      hfsbi_json_fault fault);
 
-/* Reads the string whose first byte, behind the quote, is at `at`, into node;
-   gives the place behind the closing quote, or NULL. */
-HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                       hfsb_json_value *node);
+/* ==== json string ==== */
 
-/* Decodes a string in place that was read and found good. */
-HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node);
+/* the strings of a JSON text: checked, decoded and copied in
+   one pass. */
 
-/* Index of a key node that repeats an earlier key of its object, the first
-   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
-HFSBI_FN size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
-                                        bool                    *nomem);
-
-/* Where in the text (valid up to there) node number `index` begins. */
-HFSBI_FN const char *hfsbi_json_locate(hfsb_str text, size_t index);
-
-/* Fills *err with place and words for the parser's fault. */
-HFSBI_FN hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
-                                       hfsb_str text, hfsb_err *err);
-
-/* The node behind value and all it holds. */
-HFSBI_UNUSED static const hfsb_json_value *hfsbi_json_after(
-    const hfsb_json_value *value) {
-    unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
-    return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
-}
-
-/* A block of a string is looked at in one go. The mask has HFSBI_JSON_LANE
-   bits for each byte that is a quote, a backslash or a control character, or,
-   when `high`, above 0x7F. */
-#if defined(HFSBI_SSE2)
-#define HFSBI_JSON_BLOCK 16
-#define HFSBI_JSON_LANE  1
-#elif defined(HFSBI_NEON)
-#define HFSBI_JSON_BLOCK 16
-#define HFSBI_JSON_LANE  4
-#else
-#define HFSBI_JSON_BLOCK 8
-#define HFSBI_JSON_LANE  8
-#endif
-
-HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
-                                                    bool        high) {
-#if defined(HFSBI_SSE2)
-    const void *from = at;
-    __m128i     x = _mm_loadu_si128((const __m128i *)from);
-    __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
-                                   _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-    /* with a sign, bytes above 0x7F are below 32 too */
-    hit = _mm_or_si128(
-        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
-                  : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
-    return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
-#elif defined(HFSBI_NEON)
-    uint8x16_t x = vld1q_u8((const uint8_t *)at);
-    uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')),
-                                       vceqq_u8(x, vdupq_n_u8('\\'))),
-                              vcltq_u8(x, vdupq_n_u8(32)));
-    if (high) hit = vorrq_u8(hit, vcgeq_u8(x, vdupq_n_u8(128)));
-    return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
-                             vreinterpretq_u16_u8(hit), 4)), 0);
-#else
-    /* No carry crosses a byte, so each byte's answer is exact. */
-    const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
-    uint64_t x = hfsbi_load64(at);
-    uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
-    uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
-    uint64_t control = (x & low7) + 0x60 * ones;
-    uint64_t hit = ~((quote & slash & control) | x);
-    if (high) hit |= x;
-    return hit & ~low7;
-#endif
-}
-
-/* Index of the first byte marked in a mask that is not 0. */
-HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
-    return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
-}
-
-/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
-HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
-    unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
-}
-
-/* The place of the first byte from `at` on that is not plain, or `end`; all
-   before it are copied to out. Whole blocks are stored, up to as many bytes as
-   there are before `end`: what is too much the caller overwrites. 64 bytes are
-   looked at in one go where there are so many: that costs less than a wrong
-   guess about where a line ends. */
-HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
-                                                           const char *end,
-                                                           char       *out,
-                                                           bool high) {
-    uint64_t mask;
-#ifdef HFSBI_SSE2
-    while (end - at >= 64) {
-        mask = hfsbi_json_mask(at, high) |
-               hfsbi_json_mask(at + 16, high) << 16 |
-               hfsbi_json_mask(at + 32, high) << 32 |
-               hfsbi_json_mask(at + 48, high) << 48;
-        memcpy(out, at, 64);
-        if (mask) return at + hfsbi_json_first(mask);
-        at += 64;
-        out += 64;
-    }
-#endif
-    while (end - at >= HFSBI_JSON_BLOCK) {
-        mask = hfsbi_json_mask(at, high);
-        memcpy(out, at, HFSBI_JSON_BLOCK);
-        if (mask) return at + hfsbi_json_first(mask);
-        at += HFSBI_JSON_BLOCK;
-        out += HFSBI_JSON_BLOCK;
-    }
-    while (at < end && hfsbi_json_is_plain(*at, high)) *out++ = *at++;
-    return at;
-}
-
-/* ---- src/json_string.c ---- */
-/* json_string.c - the strings of a JSON text: checked, decoded and copied in
-   one pass. Depends on: base, utf8. */
 /* What a letter behind a backslash stands for; 0: nothing, or \u. */
 static const unsigned char hfsbi_json_escapes[256] = {
     0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
@@ -4530,7 +4527,7 @@ static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
 }
 
 /* Most strings are short and plain: one block with a quote in it. */
-HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
+static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
                                        hfsb_json_value *node) {
     char    *out = p->out;
     uint64_t mask;
@@ -4549,7 +4546,8 @@ HFSBI_FN const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
     return at + n + 1;
 }
 
-HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node) {
+/* Decodes a string in place that was read and found good. */
+static void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
     char             *text = (char *)(uintptr_t)node->as.str, *out = text;
@@ -4573,9 +4571,10 @@ HFSBI_FN void hfsbi_json_unescape(hfsb_json_value *node) {
     text[len] = '\0';
 }
 
-/* ---- src/json_error.c ---- */
-/* json_error.c - says what is wrong with a JSON text, where, and what to do.
-   Depends on: base, utf8. */
+/* ==== json error ==== */
+
+/* says what is wrong with a JSON text, where, and what to do. */
+
 static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
     switch (p->fault) {
     case HFSBI_JSON_NO_VALUE: return "expected a value";
@@ -4709,7 +4708,8 @@ static void hfsbi_json_place(hfsb_str text, size_t pos, hfsb_err *err) {
     err->column = hfsb_utf8_count(hfsb_str_slice(text, start, pos)) + 1;
 }
 
-HFSBI_FN hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
+/* Fills *err with place and words for the parser's fault. */
+static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
                                        hfsb_str text, hfsb_err *err) {
     hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT
                                                     : HFSB_SYNTAX;
@@ -4727,8 +4727,10 @@ HFSBI_FN hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
     return code;
 }
 
-/* ---- src/json_keys.c ---- */
-/* json_keys.c - finds a key that an object holds twice. Depends on: base. */
+/* ==== json keys ==== */
+
+/* finds a key that an object holds twice. */
+
 /* Objects with more keys than this are sorted, not compared pair by pair. */
 #define HFSBI_JSON_FEW 16
 
@@ -4783,7 +4785,9 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
                : 0;
 }
 
-HFSBI_FN size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
+/* Index of a key node that repeats an earlier key of its object, the first
+   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
+static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
                                         bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
     hfsbi_json_key    few[HFSBI_JSON_FEW], *many = NULL, found = NULL;
@@ -4818,7 +4822,8 @@ static const char *hfsbi_json_pass_string(const char *at) {
     return at + 1;
 }
 
-HFSBI_FN const char *hfsbi_json_locate(hfsb_str text, size_t index) {
+/* Where in the text (valid up to there) node number `index` begins. */
+static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
     const char *at = text.ptr;
     for (;;) {
         while (strchr(" \n\r\t,:]}", *at)) at++;
@@ -4833,19 +4838,11 @@ HFSBI_FN const char *hfsbi_json_locate(hfsb_str text, size_t index) {
     }
 }
 
-/* ---- src/json_parse.c ---- */
-/* json_parse.c - JSON text to a tree in one block. Depends on: base, number,
-   json_string, json_keys, json_error.
-
-   The text is read once, without recursion. A text that begins and ends with
-   a bracket, as nearly all do, needs no test for its end: every scan outside
-   a string stops at a bracket at the latest, so only a closing bracket can be
-   the last byte. Any other text (a lone number or word, or one that must fail
-   because its end is missing) is read from a copy with a NUL behind it. */
 #define HFSBI_JSON_DEPTH_DEFAULT 512
 #define HFSBI_JSON_BYTES_DEFAULT ((size_t)1 << 30)
 
-HFSBI_FN const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
+/* Notes the fault; NULL. */
+static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
                                      hfsbi_json_fault fault) {
     p->at = at;
     p->fault = fault;
@@ -5226,9 +5223,9 @@ void hfsb_json_free(hfsb_json_doc *doc) {
     doc->size = 0;
 }
 
-/* ---- src/json_read.c ---- */
+/* ---- src/core/json_read.c ---- */
 /* json_read.c - what a JSON value holds, and the lenient reading of a tool's
-   arguments. Depends on: base, utf8, number. */
+   arguments. */
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {
     return (size_t)(value->tag >> HFSBI_JSON_COUNT);
 }
@@ -5546,9 +5543,8 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
     return HFSB_ARG;
 }
 
-/* ---- src/json_write.c ---- */
-/* json_write.c - JSON text from a tree or call by call. Depends on: base,
-   utf8, number. */
+/* ---- src/core/json_write.c ---- */
+/* json_write.c - JSON text from a tree or call by call. */
 /* ---- pieces ---- */
 
 /* Bytes that the buffer can hold as it is, the NUL included. */
@@ -5960,8 +5956,8 @@ hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
     return hfsbi_fail_status(err, w->status, "writing JSON");
 }
 
-/* ---- src/text.c ---- */
-/* text.c - lines of a text. Depends on: base. */
+/* ---- src/core/text.c ---- */
+/* text.c - lines of a text. */
 bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending) {
     hfsb_str s = *rest;
     size_t   lf = hfsb_str_find_byte(s, '\n');
@@ -5979,8 +5975,9 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
     return 1 + hfsb_str_count_byte(hfsb_str_slice(text, 0, pos), '\n');
 }
 
-/* ---- src/text_filter.c ---- */
-/* text_filter.c - command output made readable. Depends on: base, utf8.
+/* ==== text filter ==== */
+
+/* command output made readable.
 
    What a terminal would show, for one line at a time. A line is a row of
    cells, a cell is one code point (a wide or combining character too: no
@@ -6011,6 +6008,7 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
 
    The cells of a line are kept, up to HFSBI_LINE_MAX; when one more is
    printed at the end of a full row, the first half is given out for good. */
+
 #ifndef HFSBI_LINE_MAX /* the fuzz target makes it small */
 #define HFSBI_LINE_MAX 16384u
 #endif
@@ -6409,8 +6407,10 @@ hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
     return hfsbi_sink_end(&sink);
 }
 
-/* ---- src/text_window.c ---- */
-/* text_window.c - head and tail of long texts. Depends on: base, utf8. */
+/* ==== text window ==== */
+
+/* head and tail of long texts. */
+
 /* ---- what both forms share ---- */
 
 /* The limit with its defaults filled in; false when head is above chars. */
@@ -6732,9 +6732,8 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     return hfsbi_sink_end(&sink);
 }
 
-/* ---- src/hash.c ---- */
-/* hash.c - sha256 (FIPS 180-4), base64 (RFC 4648), FNV-1a. Depends on:
-   base. */
+/* ---- src/core/hash.c ---- */
+/* hash.c - sha256 (FIPS 180-4), base64 (RFC 4648), FNV-1a. */
 /* ---- sha256 ---- */
 
 static const uint32_t hfsbi_sha_k[64] = {
@@ -7059,8 +7058,131 @@ unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s) {
     return h;
 }
 
-/* ---- src/path.c ---- */
-/* path.c - kinds of scripts; paths; Space ids. Depends on: base, utf8. */
+/* ==== sha1 ==== */
+
+/* sha1 (RFC 3174) and git's names of files. */
+
+typedef struct hfsbi_sha1 {
+    uint32_t      state[5];
+    unsigned char block[64];
+    size_t        used; /* of block */
+    uint64_t      total;
+} hfsbi_sha1;
+
+static uint32_t hfsbi_sha1_rol(uint32_t x, unsigned n) {
+    return x << n | x >> (32 - n);
+}
+
+static uint32_t hfsbi_sha1_mix(size_t round, uint32_t b, uint32_t c,
+                               uint32_t d) {
+    if (round < 20) return ((b & c) | (~b & d)) + 0x5A827999u;
+    if (round < 40) return (b ^ c ^ d) + 0x6ED9EBA1u;
+    if (round < 60) return ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDCu;
+    return (b ^ c ^ d) + 0xCA62C1D6u;
+}
+
+static void hfsbi_sha1_block(hfsbi_sha1 *sha) {
+    const unsigned char *p = sha->block;
+    uint32_t             w[80], s[5], t;
+    size_t               i;
+    for (i = 0; i < 16; i++, p += 4)
+        w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+               (uint32_t)p[2] << 8 | p[3];
+    for (; i < 80; i++)
+        w[i] = hfsbi_sha1_rol(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+    memcpy(s, sha->state, sizeof s);
+    for (i = 0; i < 80; i++) {
+        t = hfsbi_sha1_rol(s[0], 5) + hfsbi_sha1_mix(i, s[1], s[2], s[3]) +
+            s[4] + w[i];
+        s[4] = s[3];
+        s[3] = s[2];
+        s[2] = hfsbi_sha1_rol(s[1], 30);
+        s[1] = s[0];
+        s[0] = t;
+    }
+    for (i = 0; i < 5; i++) sha->state[i] += s[i];
+    sha->used = 0;
+}
+
+static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
+    sha->total += s.len;
+    while (s.len) {
+        size_t n = sizeof sha->block - sha->used;
+        if (n > s.len) n = s.len;
+        memcpy(sha->block + sha->used, s.ptr, n);
+        sha->used += n;
+        s = hfsb_str_slice(s, n, s.len);
+        if (sha->used == sizeof sha->block) hfsbi_sha1_block(sha);
+    }
+}
+
+static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
+    uint64_t bits = sha->total * 8;
+    size_t   i;
+    sha->block[sha->used++] = 0x80;
+    if (sha->used > 56) {
+        memset(sha->block + sha->used, 0, sizeof sha->block - sha->used);
+        hfsbi_sha1_block(sha);
+    }
+    memset(sha->block + sha->used, 0, 56 - sha->used);
+    for (i = 0; i < 8; i++)
+        sha->block[56 + i] = (unsigned char)(bits >> (56 - 8 * i));
+    hfsbi_sha1_block(sha);
+    for (i = 0; i < 5; i++)
+        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha->state[i]);
+}
+
+HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
+                             char hex[HFSBI_SHA1_HEX]) {
+    static const uint32_t start[5] = {0x67452301u, 0xEFCDAB89u, 0x98BADCFEu,
+                                      0x10325476u, 0xC3D2E1F0u};
+    hfsbi_sha1            sha;
+    memset(&sha, 0, sizeof sha);
+    memcpy(sha.state, start, sizeof start);
+    hfsbi_sha1_write(&sha, a);
+    hfsbi_sha1_write(&sha, b);
+    hfsbi_sha1_finish(&sha, hex);
+}
+
+HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
+    char head[32];
+    int  n = snprintf(head, sizeof head, "blob %zu", content.len);
+    hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
+}
+
+/* ---- src/core/date.c ---- */
+/* date.c - the calendar, without libc's time zones. */
+/* Days since 1970 of the first of March of a year: with the leap day at the
+   end of a year, its length and that of the months before follow a rule. */
+static long long hfsbi_date_march(long long year) {
+    return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
+}
+
+HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
+    hfsbi_date d;
+    long long  day, year, month, rest;
+    if (seconds < 0) seconds = 0;
+    if (seconds > 253402300799) seconds = 253402300799; /* the end of 9999 */
+    day = seconds / 86400;
+    rest = seconds % 86400;
+    d.weekday = (unsigned)(day % 7);
+    year = (day + 719468) * 400 / 146097 + 1; /* at most one too many */
+    while (hfsbi_date_march(year) > day) year--;
+    day -= hfsbi_date_march(year);
+    month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */
+    day -= (153 * month + 2) / 5;
+    if (month >= 10) year++;
+    d.year = (unsigned)year % 10000;
+    d.month = (unsigned)((month + 2) % 12 + 1);
+    d.day = (unsigned)(day + 1) % 100;
+    d.hour = (unsigned)(rest / 3600) % 100;
+    d.minute = (unsigned)(rest / 60 % 60) % 100;
+    d.second = (unsigned)(rest % 60) % 100;
+    return d;
+}
+
+/* ---- src/core/path.c ---- */
+/* path.c - kinds of scripts; paths; Space ids. */
 /* ---- what a script is ---- */
 
 /* White space as Python's str.strip() and str.isspace() see it. */
@@ -7424,7 +7546,7 @@ hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
     return hfsbi_ok(err);
 }
 
-/* ---- src/match.h ---- */
+/* ---- src/edit/edit_private.h ---- */
 /* Private to the edit engine: folded views, line diffs, the search for a
    place, indentation, hints. For the files from diff.c to patch.c. */
 
@@ -7644,33 +7766,6 @@ HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found);
 
 #define HFSBI_INDENT_DISTINCT 64
 
-typedef struct hfsbi_indent {
-    const hfsb_str *old_indents; /* by line; ptr NULL for a blank line */
-    const hfsb_str *file_indents;
-    size_t          count;
-    int             kind;      /* private from here on */
-    hfsb_str        prefix;
-    size_t          old_unit, file_unit; /* 0: tab, else spaces */
-    long            shift;
-    bool            may_derive;
-    size_t          distinct[HFSBI_INDENT_DISTINCT]; /* lines that show them */
-    size_t          distinct_count;
-} hfsbi_indent;
-
-/* Finds the one rule behind all pairs. least_new is the smallest indentation
-   of the new text's lines. */
-HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
-                                        const hfsb_str *file_indents,
-                                        size_t count, hfsb_str least_new);
-
-/* True when one rule explains all pairs. */
-HFSBI_FN bool hfsbi_indent_is_regular(const hfsbi_indent *map);
-
-/* Appends the file's indentation for `indent`; false, and nothing written,
-   when it cannot be told. */
-HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
-                               hfsbi_sink *sink);
-
 /* ---- compose: what is put in the place of a match ---- */
 
 /* An old and a new text, LF only, line by line; made once for all places. */
@@ -7751,33 +7846,6 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                                    const hfsbi_found *found, hfsb_err *err);
 
-/* ---- plan: what goes where ---- */
-
-typedef struct hfsbi_place {
-    size_t start, end;          /* in the content */
-    size_t text_pos, text_len;  /* in plan->texts */
-    size_t order;               /* as found: breaks ties */
-    bool   appended;            /* put behind a match */
-    size_t edit;
-} hfsbi_place;
-
-typedef struct hfsbi_edit_plan {
-    hfsb_str              content;
-    const hfsb_edit      *edits;
-    size_t                count;
-    const hfsb_edit_opts *opts;
-    hfsb_alloc            alloc;
-    hfsb_buf              texts; /* replacements, one behind the other */
-    hfsbi_place          *places;
-    size_t                place_count, place_cap;
-    unsigned              rungs; /* bit of each rung used */
-    bool                  stripped, reindented;
-    hfsb_err             *err;
-} hfsbi_edit_plan;
-
-/* Adds the places of one edit, or says in plan->err why there are none. */
-HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index);
-
 /* ---- patch: its sections and hunks ---- */
 
 /* The lines of a patch without their ends, CR included. */
@@ -7815,34 +7883,8 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err);
 
-/* The update of one file. */
-typedef struct hfsbi_update {
-    const hfsb_alloc       *alloc;
-    const hfsbi_patch_text *patch;
-    const hfsbi_section    *section;
-    hfsb_str                content;
-    hfsbi_file              file;
-    bool                    split_cr; /* a lone CR ends a line, beside LF */
-    hfsbi_rows              rows;     /* the file's lines */
-    hfsbi_rows              olds;     /* lines of the hunk under way */
-    hfsbi_row_search        search;
-    size_t                  cursor;   /* first row not yet behind us */
-    hfsb_span              *spans;
-    size_t                  span_count, span_cap;
-    hfsb_buf                texts; /* what the spans put in, in order */
-    hfsb_buf                tail;  /* what goes behind the last line */
-    bool                    fuzzy;
-    hfsb_err               *err;
-} hfsbi_update;
-
-/* Finds every hunk of the section in u->file; then join() appends the new
-   content and completes the spans. */
-HFSBI_FN hfsb_status hfsbi_update_apply(hfsbi_update *u);
-HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out);
-HFSBI_FN void        hfsbi_update_free(hfsbi_update *u);
-
-/* ---- src/diff.c ---- */
-/* diff.c - line diffs and unified diffs. Depends on: base, hash. */
+/* ---- src/edit/diff.c ---- */
+/* diff.c - line diffs and unified diffs. */
 #define HFSBI_DIFF_CELLS     4000000u
 #define HFSBI_DIFF_CONTEXT   3
 #define HFSBI_DIFF_MAX_BYTES (64u * 1024u)
@@ -8247,9 +8289,14 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     return hfsbi_sink_end(&sink);
 }
 
-/* ---- src/view.c ---- */
-/* view.c - a text as a rung of the ladder sees it, with the way back to the
-   bytes. Depends on: base, utf8, hash. */
+/* ---- src/edit/fold.c ---- */
+/* fold.c - the lines of a file: where they end, their hashes, and where a
+   sequence of them stands. */
+/* ==== view ==== */
+
+/* a text as a rung of the ladder sees it, with the way back to the
+   bytes. */
+
 /* ---- single characters ---- */
 
 /* What a look-alike stands for: one of - ' " space, '.' for the ellipsis,
@@ -8619,9 +8666,6 @@ HFSBI_FN bool hfsbi_view_end(const hfsbi_view *v, size_t view_pos,
                           text_pos);
 }
 
-/* ---- src/lines.c ---- */
-/* lines.c - the lines of a file: where they end, their hashes, and where a
-   sequence of them stands. Depends on: base, view. */
 /* ---- the file ---- */
 
 HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
@@ -8745,9 +8789,8 @@ HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
     memset(search, 0, sizeof *search);
 }
 
-/* ---- src/match.c ---- */
-/* match.c - the ladder: where in a file the old text stands. Depends on: base,
-   utf8, view, lines.
+/* ---- src/edit/match.c ---- */
+/* match.c - the ladder: where in a file the old text stands.
 
    Rungs 1 to 6 search a folded view of the file for the folded old text;
    rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
@@ -9263,8 +9306,26 @@ HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found) {
     memset(found, 0, sizeof *found);
 }
 
-/* ---- src/indent.c ---- */
-/* indent.c - from the caller's indentation to the file's. Depends on: base. */
+/* ---- src/edit/rewrite.c ---- */
+/* rewrite.c - what is put in the place of a match: lines that did not change
+   keep the file's bytes, the others take its line ends and indentation. */
+typedef struct hfsbi_indent {
+    const hfsb_str *old_indents; /* by line; ptr NULL for a blank line */
+    const hfsb_str *file_indents;
+    size_t          count;
+    int             kind;      /* private from here on */
+    hfsb_str        prefix;
+    size_t          old_unit, file_unit; /* 0: tab, else spaces */
+    long            shift;
+    bool            may_derive;
+    size_t          distinct[HFSBI_INDENT_DISTINCT]; /* lines that show them */
+    size_t          distinct_count;
+} hfsbi_indent;
+
+/* ==== indent ==== */
+
+/* from the caller's indentation to the file's. */
+
 enum {
     HFSBI_INDENT_IRREGULAR,
     HFSBI_INDENT_ADD,    /* the file has a prefix more, everywhere */
@@ -9400,7 +9461,9 @@ static bool hfsbi_find_table(const hfsbi_indent *map) {
     return map->distinct_count > 0;
 }
 
-HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
+/* Finds the one rule behind all pairs. least_new is the smallest indentation
+   of the new text's lines. */
+static hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
                                         const hfsb_str *file_indents,
                                         size_t          count,
                                         hfsb_str        least_new) {
@@ -9423,7 +9486,8 @@ HFSBI_FN hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
     return map;
 }
 
-HFSBI_FN bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
+/* True when one rule explains all pairs. */
+static bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
     return map->kind != HFSBI_INDENT_IRREGULAR;
 }
 
@@ -9439,7 +9503,9 @@ static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
             hfsbi_has_byte(b, '\t') && !hfsbi_has_byte(b, ' '));
 }
 
-HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
+/* Appends the file's indentation for `indent`; false, and nothing written,
+   when it cannot be told. */
+static bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
                                hfsbi_sink *sink) {
     long   level;
     size_t seen = hfsbi_indent_seen(map, indent);
@@ -9472,10 +9538,6 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
     }
 }
 
-/* ---- src/compose.c ---- */
-/* compose.c - what is put in the place of a match: lines that did not change
-   keep the file's bytes, the others take its line ends and indentation.
-   Depends on: base, diff, view, lines, indent. */
 /* ---- scripts ---- */
 
 HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
@@ -9984,9 +10046,17 @@ HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
     return st;
 }
 
-/* ---- src/screen.c ---- */
-/* screen.c - an edit before the search: line ends, copied line numbers, code
-   left out. Depends on: base, utf8, text, view. */
+/* ---- src/edit/explain.c ---- */
+/* explain.c - what a refusal says: where the text probably is, what differs, what
+   to do.
+
+   Nothing here is ever applied. The work is linear in the file, with fixed
+   limits on everything that is compared more closely. */
+/* ==== screen ==== */
+
+/* an edit before the search: line ends, copied line numbers, code
+   left out. */
+
 /* ---- line ends ---- */
 
 HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
@@ -10253,12 +10323,6 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
     return none;
 }
 
-/* ---- src/hint.c ---- */
-/* hint.c - what a refusal says: where the text probably is, what differs, what
-   to do. Depends on: base, utf8, text, view, lines, screen.
-
-   Nothing here is ever applied. The work is linear in the file, with fixed
-   limits on everything that is compared more closely. */
 #define HFSBI_HINT_KEYS       32 /* old lines looked for in the file */
 #define HFSBI_HINT_CANDIDATES 64 /* places compared line by line */
 #define HFSBI_HINT_LINES      64 /* lines compared at each */
@@ -10859,10 +10923,35 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
                       : "");
 }
 
-/* ---- src/edit_plan.c ---- */
-/* edit_plan.c - one edit: checked, searched, refused or turned into places
-   with their new text. Depends on: base, text, path, view, lines, match,
-   compose, screen, hint. */
+/* ---- src/edit/edit.c ---- */
+/* edit.c - apply one or many edits. */
+typedef struct hfsbi_place {
+    size_t start, end;          /* in the content */
+    size_t text_pos, text_len;  /* in plan->texts */
+    size_t order;               /* as found: breaks ties */
+    bool   appended;            /* put behind a match */
+    size_t edit;
+} hfsbi_place;
+
+typedef struct hfsbi_edit_plan {
+    hfsb_str              content;
+    const hfsb_edit      *edits;
+    size_t                count;
+    const hfsb_edit_opts *opts;
+    hfsb_alloc            alloc;
+    hfsb_buf              texts; /* replacements, one behind the other */
+    hfsbi_place          *places;
+    size_t                place_count, place_cap;
+    unsigned              rungs; /* bit of each rung used */
+    bool                  stripped, reindented;
+    hfsb_err             *err;
+} hfsbi_edit_plan;
+
+/* ==== edit plan ==== */
+
+/* one edit: checked, searched, refused or turned into places
+   with their new text. */
+
 /* One edit of the plan while it is looked at. */
 typedef struct hfsbi_case {
     hfsbi_edit_plan *plan;
@@ -11321,7 +11410,8 @@ static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
     return st == HFSB_OK ? hfsbi_compose_all(c) : st;
 }
 
-HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
+/* Adds the places of one edit, or says in plan->err why there are none. */
+static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     hfsbi_case  c;
     hfsb_status st;
     memset(&c, 0, sizeof c);
@@ -11345,9 +11435,6 @@ HFSBI_FN hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     return st;
 }
 
-/* ---- src/edit.c ---- */
-/* edit.c - apply one or many edits. Depends on: base, json, text, diff,
-   edit_plan. */
 hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name, hfsb_err *err) {
     if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
         edit->mode = HFSB_EDIT_REPLACE;
@@ -11608,8 +11695,8 @@ hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
-/* ---- src/patch_parse.c ---- */
-/* patch_parse.c - sections and hunks of a patch. Depends on: base, diff. */
+/* ---- src/edit/patch_parse.c ---- */
+/* patch_parse.c - sections and hunks of a patch. */
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
                                      const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
@@ -11836,9 +11923,32 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
     return st;
 }
 
-/* ---- src/patch_update.c ---- */
-/* patch_update.c - the hunks of one file. Depends on: base, utf8, diff, view,
-   lines, hint, patch_parse. */
+/* ---- src/edit/patch.c ---- */
+/* patch.c - apply a patch in memory. */
+/* The update of one file. */
+typedef struct hfsbi_update {
+    const hfsb_alloc       *alloc;
+    const hfsbi_patch_text *patch;
+    const hfsbi_section    *section;
+    hfsb_str                content;
+    hfsbi_file              file;
+    bool                    split_cr; /* a lone CR ends a line, beside LF */
+    hfsbi_rows              rows;     /* the file's lines */
+    hfsbi_rows              olds;     /* lines of the hunk under way */
+    hfsbi_row_search        search;
+    size_t                  cursor;   /* first row not yet behind us */
+    hfsb_span              *spans;
+    size_t                  span_count, span_cap;
+    hfsb_buf                texts; /* what the spans put in, in order */
+    hfsb_buf                tail;  /* what goes behind the last line */
+    bool                    fuzzy;
+    hfsb_err               *err;
+} hfsbi_update;
+
+/* ==== patch update ==== */
+
+/* the hunks of one file. */
+
 /* How closely a line of a hunk is the file's line, from closest to least. */
 typedef enum hfsbi_grade {
     HFSBI_GRADE_EXACT,
@@ -12310,7 +12420,9 @@ static void hfsbi_update_reset(hfsbi_update *u) {
     u->fuzzy = false;
 }
 
-HFSBI_FN void hfsbi_update_free(hfsbi_update *u) {
+/* Finds every hunk of the section in u->file; then join() appends the new
+   content and completes the spans. */
+static void hfsbi_update_free(hfsbi_update *u) {
     hfsbi_rows_free(u->alloc, &u->rows);
     hfsbi_rows_free(u->alloc, &u->olds);
     hfsbi_row_search_free(u->alloc, &u->search);
@@ -12321,7 +12433,7 @@ HFSBI_FN void hfsbi_update_free(hfsbi_update *u) {
 
 /* A file that mixes LF with lone CRs: when the patch does not fit lines that
    end at LF, those that end at CR too are tried. */
-HFSBI_FN hfsb_status hfsbi_update_apply(hfsbi_update *u) {
+static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;
     if (st != HFSB_NOT_FOUND || !u->file.has_cr || u->file.lone_cr) return st;
@@ -12334,7 +12446,7 @@ HFSBI_FN hfsb_status hfsbi_update_apply(hfsbi_update *u) {
 }
 
 /* Puts the spans' texts in and notes where they came to lie. */
-HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
+static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     hfsbi_sink sink = hfsbi_sink_begin(out);
     hfsb_str   texts = hfsb_buf_str(&u->texts);
     size_t     i, pos = 0, text_pos = 0;
@@ -12351,9 +12463,6 @@ HFSBI_FN hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     return hfsbi_sink_end(&sink);
 }
 
-/* ---- src/patch.c ---- */
-/* patch.c - apply a patch in memory. Depends on: base, path, diff,
-   patch_parse, patch_update. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch_text        text;
@@ -12584,7 +12693,2864 @@ void hfsb_patch_free(hfsb_patch_result *result) {
     result->fuzzy = false;
 }
 
-/* ---- src/http_parts.h ---- */
+/* ---- src/pattern/pattern_private.h ---- */
+/* What the files of the regex module share: a pattern is read into a tree,
+   the tree becomes a program of states that read bytes (an NFA), and the
+   program is run either state by state or through a table that is filled in
+   as the text needs it (a DFA). Private. */
+
+/* Longest pattern and deepest nesting that is read; most repeats in {n,m},
+   as in GNU grep. */
+#define HFSBI_REGEX_PATTERN 65536u
+#define HFSBI_REGEX_DEPTH   200u
+#define HFSBI_REGEX_REPEAT  32767u
+#define HFSBI_REGEX_STATES  20000u
+/* Bytes that the table of a DFA may take before it is begun anew. */
+#define HFSBI_REGEX_CACHE (2u << 20)
+
+/* ---- sets of characters ---- */
+
+typedef struct hfsbi_regex_range {
+    uint32_t low, high;
+} hfsbi_regex_range;
+
+typedef struct hfsbi_ranges {
+    hfsbi_regex_range *items;
+    size_t             count, cap;
+    hfsb_alloc         alloc;
+    bool               failed; /* no memory: the set is not complete */
+} hfsbi_ranges;
+
+HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
+/* In order and without overlaps. */
+HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set);
+/* All other scalar values. The set must be in order, and is again. */
+HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set);
+/* Takes [low, high] out of a set in order. */
+HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
+                                  uint32_t high);
+/* Adds to each character the one that differs from it in case only. */
+HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set);
+/* Adds the class of that name (alpha, digit ...); false: no such class. With
+   fold, upper and lower are both. */
+HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold);
+/* What \w \s \d stand for, and their opposites in capitals. */
+HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
+/* The other case of a character; itself when it has none. */
+HFSBI_FN uint32_t hfsbi_other_case(uint32_t code);
+/* Letters, digits and the underscore. */
+HFSBI_FN bool hfsbi_regex_is_word(uint32_t code);
+
+/* ---- the program ---- */
+
+typedef enum hfsbi_op {
+    HFSBI_OP_BYTE,   /* reads the byte `arg`, goes to out */
+    HFSBI_OP_CLASS,  /* reads a byte as node `arg` says: out at its end */
+    HFSBI_OP_SPLIT,  /* goes to out and to other */
+    HFSBI_OP_ASSERT, /* goes to out where the border `arg` is */
+    HFSBI_OP_MATCH
+} hfsbi_op;
+
+/* Borders between characters. */
+typedef enum hfsbi_regex_border {
+    HFSBI_LINE_BEGIN,
+    HFSBI_LINE_END,
+    HFSBI_WORD_BORDER,
+    HFSBI_WORD_INSIDE, /* \B */
+    HFSBI_WORD_BEGIN,
+    HFSBI_WORD_END
+} hfsbi_regex_border;
+
+/* What is known about a place. */
+#define HFSBI_AT_PREV_WORD 1u
+#define HFSBI_AT_NEXT_WORD 2u
+#define HFSBI_AT_BEGIN     4u
+#define HFSBI_AT_END       8u
+
+typedef struct hfsbi_state {
+    uint32_t op; /* hfsbi_op */
+    uint32_t arg, out, other;
+} hfsbi_state;
+
+/* A set of characters as an automaton over the bytes of UTF-8. Its nodes are
+   kept once; each use of the set has as many states as the set has nodes, in
+   the same order, so that a step within it is a step by the same distance. */
+#define HFSBI_EDGE_END 0xFFFFFFFFu
+typedef struct hfsbi_edge {
+    unsigned char low, high;
+    uint32_t      target; /* node, or HFSBI_EDGE_END */
+} hfsbi_edge;
+
+typedef struct hfsbi_node {
+    uint32_t edge, edges; /* first, and how many */
+} hfsbi_node;
+
+typedef struct hfsbi_class {
+    uint32_t node, nodes, root;
+} hfsbi_class;
+
+typedef struct hfsbi_program {
+    hfsb_alloc    alloc;
+    hfsbi_state  *states;
+    hfsbi_edge   *edges;
+    hfsbi_node   *nodes;
+    hfsbi_class  *classes;
+    size_t        state_count, state_cap, edge_count, edge_cap;
+    size_t        node_count, node_cap, class_count, class_cap;
+    size_t        max_states, steps;
+    uint32_t      start;
+    bool          whole;    /* the whole text must match, and is no line */
+    bool          words;    /* it looks at the borders of words */
+    unsigned char map[256]; /* bytes that no state tells apart have one kind */
+    unsigned char sample[256]; /* a byte of each kind */
+    uint32_t      kinds;
+    hfsb_status   status;
+} hfsbi_program;
+
+/* Makes a class of a set in order; its number. */
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
+                                      const hfsbi_ranges *set);
+/* The class of all bytes but one, whether they are UTF-8 or not. */
+HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
+                                      unsigned char  but);
+/* Where a byte leads from a node: false when nowhere. */
+HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
+                              unsigned char byte, uint32_t *target);
+HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
+
+/* ---- the tree ---- */
+
+typedef enum hfsbi_syntax_kind {
+    HFSBI_SYNTAX_EMPTY,
+    HFSBI_SYNTAX_BYTE,   /* value: one byte */
+    HFSBI_SYNTAX_CHAR,   /* value: a character */
+    HFSBI_SYNTAX_CLASS,  /* value: of the program */
+    HFSBI_SYNTAX_BORDER, /* value: hfsbi_regex_border */
+    HFSBI_SYNTAX_LIST,   /* children one after the other */
+    HFSBI_SYNTAX_EITHER, /* any of the children */
+    HFSBI_SYNTAX_REPEAT  /* the child, min to max times */
+} hfsbi_syntax_kind;
+
+#define HFSBI_SYNTAX_MANY 0xFFFFFFFFu /* as max: without end */
+
+/* Children are linked from the last to the first: states are made from the
+   end of the pattern to its beginning. */
+typedef struct hfsbi_syntax_node {
+    hfsbi_syntax_kind kind;
+    uint32_t          value, min, max;
+    uint32_t          child, sibling; /* 0: none */
+} hfsbi_syntax_node;
+
+typedef struct hfsbi_syntax {
+    hfsbi_program     *program;
+    hfsbi_syntax_node *nodes; /* 0 is never a child */
+    size_t             count, cap;
+    hfsbi_ranges       set; /* for one class at a time */
+    bool               fold;
+} hfsbi_syntax;
+
+HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
+HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
+/* All give a node; 0, and program->status set, when there is no memory. */
+HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
+                                   uint32_t value);
+HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
+                                      uint32_t min, uint32_t max);
+/* A character, or with fold the class of both its cases. */
+HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code);
+/* The class of tree->set, which is emptied, or of all other characters; in
+   neither case is `never` among them. */
+HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
+                                     uint32_t never);
+HFSBI_FN void     hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                      uint32_t child);
+
+/* Reads a pattern into a tree: its root in *root. */
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err);
+
+typedef struct hfsbi_reader {
+    hfsb_str      text;
+    size_t        at;
+    size_t        depth;
+    hfsbi_syntax *tree;
+    hfsb_err     *err;
+    hfsb_status   status;
+    bool          glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+} hfsbi_reader;
+
+/* Fails the reader, once. */
+HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
+                                       size_t pos, const char *message);
+/* A bracket expression; r->at is behind its "[". */
+HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
+
+/* Makes the states of a tree; program->status tells. */
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root);
+/* The longest text that stands in every match, appended to out; *pure when
+   it is all there is to match. */
+HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
+                                          uint32_t root, hfsb_buf *out,
+                                          bool *pure);
+
+/* ---- running it ---- */
+
+/* A set of states that knows the order in which they came, and where in the
+   text the match that each would end has begun. */
+typedef struct hfsbi_states {
+    uint32_t *dense, *sparse;
+    size_t   *begin;
+    uint32_t  count;
+} hfsbi_states;
+
+typedef struct hfsbi_dfa_state {
+    uint32_t key, len; /* its states: keys[key .. key+len) */
+    uint32_t flags, hash;
+    uint32_t chain; /* next with the same bucket, plus one; 0: none */
+} hfsbi_dfa_state;
+
+#define HFSBI_DFA_BUCKETS 1024u
+
+typedef struct hfsbi_runner {
+    const hfsbi_program *program;
+    hfsb_alloc           alloc;
+    hfsbi_states         now, then;
+    uint32_t            *stack;
+    /* the table: a row for each state, a column for each kind of byte and
+       one for the end of the text */
+    uint32_t        *next;
+    hfsbi_dfa_state *states;
+    uint32_t        *keys;
+    uint32_t        *buckets;
+    size_t           next_cap, state_cap, key_cap, state_count, key_count;
+    size_t           max_bytes; /* of all four together */
+    size_t           columns;
+    size_t           since; /* bytes read since the table was begun anew */
+    size_t   waste;   /* times that it was full too early, one after another */
+    size_t   flushes; /* times that it was begun anew */
+    size_t   without; /* bytes to be read without the table */
+    uint32_t start;   /* row, or one of HFSBI_DFA_... */
+    bool (*cancelled)(void *user); /* NULL: nobody asks */
+    void  *user;
+    size_t work;    /* states that were looked at since it was asked */
+    bool   stopped; /* it said so: nothing is found any more */
+} hfsbi_runner;
+
+/* States between two questions whether to go on. */
+#define HFSBI_REGEX_ASKS (1u << 20)
+/* Counts states that are looked at; true when it is to stop. */
+HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *runner, size_t work);
+
+/* To be freed also when it fails. */
+HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *runner,
+                                       const hfsbi_program *program);
+HFSBI_FN void        hfsbi_runner_free(hfsbi_runner *runner);
+
+/* Leftmost-longest match by simulation: needs no memory. With `any` it stops
+   at the first one it meets. */
+HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
+                             bool any, size_t *begin, size_t *end);
+/* Whether the text matches as a whole; with `beginning`, whether a longer one
+   could that begins with it and a slash. */
+HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *runner, hfsb_str text,
+                              bool beginning);
+
+typedef enum hfsbi_scan {
+    HFSBI_SCAN_NONE,
+    HFSBI_SCAN_FOUND,
+    HFSBI_SCAN_CANNOT /* the table is of no use here */
+} hfsbi_scan;
+
+/* As hfsbi_nfa_whole(). */
+HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *runner, hfsb_str text,
+                                    bool beginning);
+
+/* ---- the handles ---- */
+
+struct hfsb_regex {
+    hfsbi_program program;
+    hfsbi_runner  runner;
+    hfsb_buf      literal;  /* stands in every match */
+    bool          pure;     /* and is all there is */
+    bool          never;    /* it holds a line feed: no line does */
+    size_t        crowd;    /* places of the literal that were close to each
+                              other and of no use, one after another */
+    size_t        straight; /* bytes to be read without looking for it */
+};
+
+struct hfsb_glob {
+    hfsbi_program program;
+    hfsbi_runner  runner;
+    hfsb_buf      base;
+};
+
+/* ---- globs ---- */
+
+/* hfsb_glob_open(); with `git` as in .gitignore: no braces, and "**" as in
+   gitignore(5). */
+HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                     bool git, hfsb_glob **out, hfsb_err *err);
+
+/* The rules of .gitignore files, for a walk from a folder downwards. Private;
+   pure: the files are read by whoever walks. */
+
+/* The rules of the folders from the top of the walk to where it is now, a
+   stack: the last rule that fits decides, as in git. */
+typedef struct hfsbi_ignore hfsbi_ignore;
+
+HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
+                                       hfsbi_ignore    **out);
+HFSBI_FN void        hfsbi_ignore_close(hfsbi_ignore *ignore);
+
+/* The walk enters a folder (path from the top, "" for the top itself) that has
+   this text in its .gitignore; "" when it has none. A line that is no pattern
+   is passed over. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
+                                       hfsb_str text);
+/* It leaves the folder that it entered last. */
+HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore);
+
+/* Whether a file or folder at that path (from the top) is ignored. Its folder
+   is the one entered last. */
+HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
+                               bool is_folder);
+
+/* ---- src/pattern/regex_class.c ---- */
+/* regex_class.c - sets of characters, and their automata over the bytes of
+   UTF-8. */
+/* ---- sets ---- */
+
+HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
+                               uint32_t high) {
+    void *grown;
+    if (set->failed) return;
+    grown = hfsbi_array_grow(&set->alloc, set->items, &set->cap,
+                             set->count + 1, sizeof *set->items);
+    if (!grown) {
+        set->failed = true;
+        return;
+    }
+    set->items = (hfsbi_regex_range *)grown;
+    set->items[set->count].low = low;
+    set->items[set->count++].high = high;
+}
+
+static int hfsbi_range_order(const void *a, const void *b) {
+    const hfsbi_regex_range *x = (const hfsbi_regex_range *)a;
+    const hfsbi_regex_range *y = (const hfsbi_regex_range *)b;
+    return x->low < y->low ? -1 : x->low > y->low;
+}
+
+HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
+    hfsbi_regex_range *r = set->items;
+    size_t             i, n = 0;
+    if (set->count < 2) return;
+    hfsbi_sort(r, set->count, sizeof *r, hfsbi_range_order);
+    for (i = 1; i < set->count; i++) {
+        if (r[i].low <= r[n].high || r[i].low == r[n].high + 1) {
+            if (r[i].high > r[n].high) r[n].high = r[i].high;
+        } else {
+            r[++n] = r[i];
+        }
+    }
+    set->count = n + 1;
+}
+
+HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
+    size_t   i, count = set->count;
+    uint32_t low = 0;
+    for (i = 0; i < count && !set->failed; i++) {
+        hfsbi_regex_range r = set->items[i];
+        if (r.low > low) hfsbi_ranges_add(set, low, r.low - 1);
+        low = r.high + 1;
+    }
+    if (low <= 0x10FFFF) hfsbi_ranges_add(set, low, 0x10FFFF);
+    if (set->failed) return;
+    set->count -= count;
+    memmove(set->items, set->items + count, set->count * sizeof *set->items);
+}
+
+HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
+                                  uint32_t high) {
+    size_t i, count = set->count, kept = 0;
+    for (i = 0; i < count && !set->failed; i++) {
+        hfsbi_regex_range r = set->items[i];
+        if (r.high < low || r.low > high) {
+            set->items[kept++] = r;
+            continue;
+        }
+        if (r.low < low) hfsbi_ranges_add(set, r.low, low - 1);
+        if (r.high > high) hfsbi_ranges_add(set, high + 1, r.high);
+    }
+    if (set->failed) return;
+    memmove(set->items + kept, set->items + count,
+            (set->count - count) * sizeof *set->items);
+    set->count -= count - kept;
+    hfsbi_ranges_sort(set);
+}
+
+/* ---- case ---- */
+
+HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
+    if (c < 0xC0 || c > 0x52F) return c;
+    if (c <= 0xFE) /* Latin-1, without the signs among its letters */
+        return c == 0xD7 || c == 0xDF || c == 0xF7 ? c : c ^ 0x20u;
+    if (c >= 0x391 && c <= 0x3AB && c != 0x3A2) return c + 0x20;
+    if (c >= 0x3B1 && c <= 0x3CB && c != 0x3C2) return c - 0x20;
+    if (c == 0x386 || c == 0x3AC) return c ^ 0x386u ^ 0x3ACu;
+    if (c >= 0x388 && c <= 0x38A) return c + 37;
+    if (c >= 0x3AD && c <= 0x3AF) return c - 37;
+    if (c == 0x38C || c == 0x3CC) return c ^ 0x38Cu ^ 0x3CCu;
+    if (c == 0x38E || c == 0x38F) return c + 63;
+    if (c == 0x3CD || c == 0x3CE) return c - 63;
+    if (c >= 0x400 && c <= 0x40F) return c + 80;
+    if (c >= 0x450 && c <= 0x45F) return c - 80;
+    if (c >= 0x410 && c <= 0x42F) return c + 32;
+    if (c >= 0x430 && c <= 0x44F) return c - 32;
+    if ((c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || c >= 0x4D0)
+        return c ^ 1u; /* pairs */
+    if (c >= 0x4C1 && c <= 0x4CE) return c & 1u ? c + 1 : c - 1;
+    if (c == 0x4C0 || c == 0x4CF) return c ^ 0x4C0u ^ 0x4CFu;
+    return c;
+}
+
+HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
+    size_t i, count = set->count;
+    for (i = 0; i < count && !set->failed; i++) {
+        hfsbi_regex_range r = set->items[i];
+        uint32_t          c;
+        for (c = r.low; c <= r.high && c < 0x530; c++)
+            if (hfsbi_other_case(c) != c)
+                hfsbi_ranges_add(set, hfsbi_other_case(c),
+                                 hfsbi_other_case(c));
+    }
+}
+
+/* ---- named classes ---- */
+
+/* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
+   less their punctuation where a block has much of it. */
+static const hfsbi_regex_range hfsbi_letters[] = {
+    {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
+    {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
+    {0x370, 0x374},     {0x376, 0x377},    {0x37A, 0x37D},   {0x37F, 0x37F},
+    {0x386, 0x386},     {0x388, 0x3F5},    {0x3F7, 0x481},   {0x48A, 0x556},
+    {0x560, 0x588},     {0x5D0, 0x5EA},    {0x620, 0x669},   {0x66E, 0x6D3},
+    {0x6EE, 0x6FC},     {0x710, 0x74A},    {0x780, 0x7B1},   {0x900, 0x963},
+    {0x966, 0x96F},     {0x971, 0xDF3},    {0xE01, 0xE3A},   {0xE40, 0xE4E},
+    {0xE50, 0xE59},     {0xE81, 0xEDF},    {0x1000, 0x1049}, {0x1050, 0x10FA},
+    {0x10FC, 0x135F},   {0x1380, 0x138F},  {0x13A0, 0x13FD}, {0x1780, 0x17D3},
+    {0x1E00, 0x1FBC},   {0x1FC2, 0x1FCC},  {0x1FD0, 0x1FDB}, {0x1FE0, 0x1FEC},
+    {0x1FF2, 0x1FFC},   {0x2C00, 0x2CE4},  {0x2D00, 0x2D6F}, {0x3005, 0x3007},
+    {0x3031, 0x3035},   {0x3041, 0x3096},  {0x309D, 0x309F}, {0x30A1, 0x30FA},
+    {0x30FC, 0x318E},   {0x31A0, 0x31BF},  {0x31F0, 0x31FF}, {0x3400, 0x4DBF},
+    {0x4E00, 0xA48C},   {0xA640, 0xA66E},  {0xA722, 0xA788}, {0xAC00, 0xD7A3},
+    {0xF900, 0xFAD9},   {0xFB00, 0xFB17},  {0xFB1D, 0xFB28}, {0xFE70, 0xFEFC},
+    {0xFF10, 0xFF19},   {0xFF21, 0xFF3A},  {0xFF41, 0xFF5A}, {0xFF66, 0xFFDC},
+    {0x1D400, 0x1D7FF}, {0x20000, 0x323AF}};
+
+/* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
+   in the C library. */
+static const hfsbi_regex_range hfsbi_blanks[] = {
+    {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
+    {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+
+#define HFSBI_REGEX_COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
+                            uint32_t code) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table[middle].high < code) low = middle + 1;
+        else high = middle;
+    }
+    return low < count && table[low].low <= code;
+}
+
+HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
+    if (c < 0x80)
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               (c >= '0' && c <= '9') || c == '_';
+    return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
+}
+
+static void hfsbi_ranges_table(hfsbi_ranges            *set,
+                               const hfsbi_regex_range *table, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        hfsbi_ranges_add(set, table[i].low, table[i].high);
+}
+
+/* upper or lower: a letter with another case, on that side of it; those of
+   the alphabets that have cases at all. */
+static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
+    uint32_t c;
+    for (c = 'A'; c < 0x530; c++) {
+        uint32_t other = hfsbi_other_case(c);
+        if (other != c && (other > c) == upper) hfsbi_ranges_add(set, c, c);
+    }
+    if (!upper) hfsbi_ranges_add(set, 0xDF, 0xDF);
+}
+
+/* The part of a class that lies in ASCII, as pairs of bounds. */
+typedef struct hfsbi_named {
+    const char *name;
+    const char *ascii;
+    bool        letters, blanks; /* and beyond ASCII */
+    int         seen;            /* 1 print, 2 graph, 3 punct */
+} hfsbi_named;
+
+static const hfsbi_named hfsbi_named_classes[] = {
+    {"alpha", "AZaz", true, false, 0},
+    {"digit", "09", false, false, 0},
+    {"alnum", "09AZaz", true, false, 0},
+    {"space", "\t\r  ", false, true, 0},
+    {"blank", "\t\t  ", false, false, 0},
+    {"punct", "!/:@[`{~", false, false, 3},
+    {"xdigit", "09AFaf", false, false, 0},
+    {"cntrl", "\001\037\177\177", false, false, 0},
+    {"word", "09AZ__az", true, false, 0},
+    {"print", " ~", false, false, 1},
+    {"graph", "!~", false, false, 2}};
+
+/* Characters beyond ASCII that can be seen: all but the controls; and for
+   graph but white space, for punct but letters and digits as well. */
+static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
+    hfsbi_ranges out = HFSB_INIT;
+    out.alloc = set->alloc;
+    hfsbi_ranges_add(&out, 0, 0x9F);
+    if (graph)
+        hfsbi_ranges_table(&out, hfsbi_blanks,
+                           HFSBI_REGEX_COUNT(hfsbi_blanks));
+    if (punct)
+        hfsbi_ranges_table(&out, hfsbi_letters,
+                           HFSBI_REGEX_COUNT(hfsbi_letters));
+    hfsbi_ranges_sort(&out);
+    hfsbi_ranges_negate(&out);
+    hfsbi_ranges_table(set, out.items, out.count);
+    if (out.failed) set->failed = true;
+    hfsbi_array_free(&out.alloc, out.items, out.cap, sizeof *out.items);
+}
+
+HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
+    size_t      i;
+    const char *p;
+    bool        upper = hfsb_str_equal(name, HFSB_LIT("upper"));
+    if (upper || hfsb_str_equal(name, HFSB_LIT("lower"))) {
+        hfsbi_ranges_case(set, upper);
+        if (fold) hfsbi_ranges_case(set, !upper);
+        return true;
+    }
+    for (i = 0; i < HFSBI_REGEX_COUNT(hfsbi_named_classes); i++) {
+        const hfsbi_named *n = &hfsbi_named_classes[i];
+        if (!hfsb_str_equal(name, hfsb_cstr(n->name))) continue;
+        for (p = n->ascii; *p; p += 2)
+            hfsbi_ranges_add(set, (unsigned char)p[0], (unsigned char)p[1]);
+        if (n->letters)
+            hfsbi_ranges_table(set, hfsbi_letters,
+                               HFSBI_REGEX_COUNT(hfsbi_letters));
+        if (n->blanks)
+            hfsbi_ranges_table(set, hfsbi_blanks,
+                               HFSBI_REGEX_COUNT(hfsbi_blanks));
+        if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
+        if (n->name[0] == 'c') { /* NUL is no bound in a string */
+            hfsbi_ranges_add(set, 0, 0);
+            hfsbi_ranges_add(set, 0x80, 0x9F);
+        }
+        return true;
+    }
+    return false;
+}
+
+HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter) {
+    char         small = hfsbi_lower(letter);
+    const char  *name = small == 'w'   ? "word"
+                        : small == 's' ? "space"
+                                       : "digit";
+    hfsbi_ranges own = HFSB_INIT;
+    own.alloc = set->alloc;
+    hfsbi_ranges_named(&own, hfsb_cstr(name), false);
+    hfsbi_ranges_sort(&own);
+    if (letter != small) hfsbi_ranges_negate(&own);
+    hfsbi_ranges_table(set, own.items, own.count);
+    if (own.failed) set->failed = true;
+    hfsbi_array_free(&own.alloc, own.items, own.cap, sizeof *own.items);
+}
+
+/* ---- to bytes ---- */
+
+typedef struct hfsbi_weaver {
+    hfsbi_program      *program;
+    const hfsbi_ranges *set;
+    uint32_t            first;   /* node of this class */
+    uint32_t            full[4]; /* plus one: nodes that take any
+                                    continuation of so many bytes */
+} hfsbi_weaver;
+
+/* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
+static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
+                             uint32_t high) {
+    const hfsbi_regex_range *r = w->set->items;
+    size_t                   a = 0, b = w->set->count;
+    while (a < b) {
+        size_t middle = a + (b - a) / 2;
+        if (r[middle].high < low) a = middle + 1;
+        else b = middle;
+    }
+    if (a == w->set->count || r[a].low > high) return 0;
+    return r[a].low <= low && r[a].high >= high ? 2 : 1;
+}
+
+/* An equal node of this class, or HFSBI_EDGE_END. */
+static uint32_t hfsbi_weave_same(const hfsbi_weaver *w,
+                                 const hfsbi_edge *edges, uint32_t count) {
+    const hfsbi_program *p = w->program;
+    size_t               i, k, tries = 64;
+    for (i = p->node_count; i > w->first && tries > 0; i--, tries--) {
+        const hfsbi_edge *other = p->edges + p->nodes[i - 1].edge;
+        if (p->nodes[i - 1].edges != count) continue;
+        for (k = 0; k < count; k++)
+            if (edges[k].low != other[k].low ||
+                edges[k].high != other[k].high ||
+                edges[k].target != other[k].target)
+                break;
+        if (k == count) return (uint32_t)(i - 1);
+    }
+    return HFSBI_EDGE_END;
+}
+
+static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
+                                 uint32_t count) {
+    hfsbi_program *p = w->program;
+    void          *grown;
+    uint32_t       same = hfsbi_weave_same(w, edges, count);
+    if (same != HFSBI_EDGE_END) return same;
+    grown = hfsbi_array_grow(&p->alloc, p->edges, &p->edge_cap,
+                             p->edge_count + count + 1, sizeof *p->edges);
+    if (grown) p->edges = (hfsbi_edge *)grown;
+    if (grown)
+        grown = hfsbi_array_grow(&p->alloc, p->nodes, &p->node_cap,
+                                 p->node_count + 1, sizeof *p->nodes);
+    if (!grown) {
+        p->status = HFSB_NOMEM;
+        return w->first;
+    }
+    p->nodes = (hfsbi_node *)grown;
+    if (count) memcpy(p->edges + p->edge_count, edges, count * sizeof *edges);
+    p->nodes[p->node_count].edge = (uint32_t)p->edge_count;
+    p->nodes[p->node_count].edges = count;
+    p->edge_count += count;
+    return (uint32_t)p->node_count++;
+}
+
+/* Adds an edge, or widens the last one. */
+static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
+                             uint32_t target) {
+    hfsbi_edge *last = *count ? &edges[*count - 1] : NULL;
+    if (last && last->target == target && last->high + 1u == byte) {
+        last->high = (unsigned char)byte;
+        return;
+    }
+    edges[*count].low = edges[*count].high = (unsigned char)byte;
+    edges[(*count)++].target = target;
+}
+
+/* The node that takes any `more` continuation bytes. */
+static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
+    hfsbi_edge edge;
+    if (w->full[more]) return w->full[more] - 1;
+    edge.low = 0x80;
+    edge.high = 0xBF;
+    edge.target = more == 1 ? HFSBI_EDGE_END : hfsbi_weave_full(w, more - 1);
+    w->full[more] = hfsbi_weave_node(w, &edge, 1) + 1;
+    return w->full[more] - 1;
+}
+
+/* The node for the characters of the set in [base, base + 64^more) that are
+   not below `least`, or HFSBI_EDGE_END when a byte decides (more is 0). */
+static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
+                                 uint32_t least) {
+    hfsbi_edge edges[64];
+    uint32_t   count = 0, size = 1u << 6 * (more - 1), byte;
+    for (byte = 0; byte < 64; byte++) {
+        uint32_t low = base + byte * size, high = low + size - 1, target;
+        int      share;
+        if (high < least) continue;
+        share = hfsbi_weave_share(w, low, high);
+        if (share == 0) continue;
+        if (more == 1) target = HFSBI_EDGE_END;
+        else if (share == 2) target = hfsbi_weave_full(w, more - 1);
+        else target = hfsbi_weave_part(w, low, more - 1, least);
+        hfsbi_weave_edge(edges, &count, 0x80u + byte, target);
+    }
+    return hfsbi_weave_node(w, edges, count);
+}
+
+/* The edges of lead bytes low..high, which `more` bytes follow. */
+static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
+                              uint32_t *count, unsigned low, unsigned high,
+                              unsigned more, uint32_t least) {
+    unsigned byte;
+    uint32_t mask = 0x3Fu >> more;
+    for (byte = low; byte <= high; byte++) {
+        uint32_t base = (byte & mask) << 6 * more, target;
+        uint32_t end = base + (1u << 6 * more) - 1;
+        int share = hfsbi_weave_share(w, base < least ? least : base, end);
+        if (share == 0) continue;
+        if (share == 2 && base >= least) target = hfsbi_weave_full(w, more);
+        else target = hfsbi_weave_part(w, base, more, least);
+        hfsbi_weave_edge(edges, count, byte, target);
+    }
+}
+
+/* Room for one more class. */
+static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
+    void *grown = hfsbi_array_grow(
+        &program->alloc, program->classes, &program->class_cap,
+        program->class_count + 1, sizeof *program->classes);
+    if (!grown) {
+        program->status = HFSB_NOMEM;
+        return false;
+    }
+    program->classes = (hfsbi_class *)grown;
+    w->program = program;
+    w->first = (uint32_t)program->node_count;
+    return true;
+}
+
+/* The class whose root has these edges. */
+static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
+                                uint32_t count) {
+    hfsbi_program *p = w->program;
+    hfsbi_class   *c = &p->classes[p->class_count];
+    c->root = hfsbi_weave_node(w, edges, count);
+    c->node = w->first;
+    c->nodes = (uint32_t)p->node_count - w->first;
+    return (uint32_t)p->class_count++;
+}
+
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
+                                      const hfsbi_ranges *set) {
+    hfsbi_edge   edges[256];
+    hfsbi_weaver w = HFSB_INIT;
+    uint32_t     count = 0;
+    unsigned     byte;
+    if (!hfsbi_weave_begin(&w, program)) return 0;
+    w.set = set;
+    for (byte = 0; byte < 0x80; byte++)
+        if (hfsbi_weave_share(&w, byte, byte))
+            hfsbi_weave_edge(edges, &count, byte, HFSBI_EDGE_END);
+    hfsbi_weave_leads(&w, edges, &count, 0xC2, 0xDF, 1, 0x80);
+    hfsbi_weave_leads(&w, edges, &count, 0xE0, 0xEF, 2, 0x800);
+    hfsbi_weave_leads(&w, edges, &count, 0xF0, 0xF4, 3, 0x10000);
+    return hfsbi_weave_end(&w, edges, count);
+}
+
+HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
+                                      unsigned char  but) {
+    hfsbi_edge   edges[2];
+    hfsbi_weaver w = HFSB_INIT;
+    uint32_t     count = 0;
+    unsigned     byte;
+    if (!hfsbi_weave_begin(&w, program)) return 0;
+    for (byte = 0; byte < 256; byte++)
+        if (byte != but) hfsbi_weave_edge(edges, &count, byte, HFSBI_EDGE_END);
+    return hfsbi_weave_end(&w, edges, count);
+}
+
+HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
+                              unsigned char byte, uint32_t *target) {
+    const hfsbi_edge *e = program->edges + program->nodes[node].edge;
+    uint32_t          low = 0, high = program->nodes[node].edges;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (e[middle].high < byte) low = middle + 1;
+        else high = middle;
+    }
+    if (low == program->nodes[node].edges || e[low].low > byte) return false;
+    *target = e[low].target;
+    return true;
+}
+
+/* ---- src/pattern/regex_compile.c ---- */
+/* regex_compile.c - reads POSIX extended regular expressions, as GNU grep -E
+   does, and what models write besides. */
+/* ==== regex program ==== */
+
+/* the tree of a pattern, and the states made of it. */
+
+/* ---- the tree ---- */
+
+HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program) {
+    memset(tree, 0, sizeof *tree);
+    tree->program = program;
+    tree->set.alloc = program->alloc;
+    hfsbi_syntax_add(tree, HFSBI_SYNTAX_EMPTY, 0);
+}
+
+HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree) {
+    const hfsb_alloc *alloc = &tree->program->alloc;
+    hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
+    hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
+                     sizeof *tree->set.items);
+}
+
+HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
+                                   uint32_t value) {
+    hfsbi_syntax_node *n;
+    void              *grown =
+        hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
+                         tree->count + 1, sizeof *tree->nodes);
+    if (!grown) {
+        tree->program->status = HFSB_NOMEM;
+        return 0;
+    }
+    tree->nodes = (hfsbi_syntax_node *)grown;
+    n = &tree->nodes[tree->count];
+    memset(n, 0, sizeof *n);
+    n->kind = kind;
+    n->value = value;
+    return (uint32_t)tree->count++;
+}
+
+/* True when min and max are those of * + ? or of no repeat at all: then a
+   repeat of a repeat is one. */
+static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
+    return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
+}
+
+HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
+                                      uint32_t min, uint32_t max) {
+    uint32_t id;
+    if (tree->program->status != HFSB_OK) return 0;
+    if (min == 1 && max == 1) return child;
+    if (hfsbi_repeat_is_simple(min, max)) {
+        hfsbi_syntax_node *n = &tree->nodes[child];
+        if (n->kind == HFSBI_SYNTAX_REPEAT &&
+            hfsbi_repeat_is_simple(n->min, n->max)) {
+            n->min *= min;
+            if (max > n->max) n->max = max;
+            return child;
+        }
+    }
+    id = hfsbi_syntax_add(tree, HFSBI_SYNTAX_REPEAT, 0);
+    if (!id) return 0;
+    tree->nodes[id].min = min;
+    tree->nodes[id].max = max;
+    tree->nodes[id].child = child;
+    return id;
+}
+
+HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
+                                     uint32_t never) {
+    hfsbi_ranges *set = &tree->set;
+    uint32_t      class_id;
+    if (tree->fold) hfsbi_ranges_fold(set);
+    hfsbi_ranges_sort(set);
+    if (negate) hfsbi_ranges_negate(set);
+    hfsbi_ranges_remove(set, 0xD800, 0xDFFF);
+    hfsbi_ranges_remove(set, never, never);
+    if (set->failed) tree->program->status = HFSB_NOMEM;
+    if (tree->program->status != HFSB_OK) return 0;
+    class_id = hfsbi_program_class(tree->program, set);
+    set->count = 0;
+    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, class_id);
+}
+
+HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
+    uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
+    /* a line feed is in no line: a class without characters */
+    if (other == code && (code != '\n' || tree->program->whole))
+        return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CHAR, code);
+    hfsbi_ranges_add(&tree->set, code, code);
+    return hfsbi_syntax_class(tree, false, '\n');
+}
+
+HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                  uint32_t child) {
+    if (!list || !child) return;
+    tree->nodes[child].sibling = tree->nodes[list].child;
+    tree->nodes[list].child = child;
+}
+
+/* ---- the text that every match holds ---- */
+
+typedef struct hfsbi_run {
+    const hfsbi_syntax *tree;
+    char               *bytes; /* filled from its end */
+    size_t              size, len;
+    hfsb_buf           *best;
+    bool                pure;
+    hfsb_status         status;
+} hfsbi_run;
+
+static void hfsbi_run_close(hfsbi_run *run) {
+    hfsb_str s = hfsb_str_make(run->bytes + run->size - run->len, run->len);
+    if (run->len > run->best->len && run->status == HFSB_OK) {
+        hfsb_buf_truncate(run->best, 0);
+        run->status = hfsb_buf_append(run->best, s);
+    }
+    run->len = 0;
+}
+
+static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
+    const hfsbi_syntax_node *n = &run->tree->nodes[id];
+    char                     bytes[4];
+    size_t                   count = 1;
+    uint32_t                 child;
+    switch (n->kind) {
+    case HFSBI_SYNTAX_EMPTY: return;
+    case HFSBI_SYNTAX_BYTE:
+    case HFSBI_SYNTAX_CHAR:
+        bytes[0] = (char)(unsigned char)n->value;
+        if (n->kind == HFSBI_SYNTAX_CHAR)
+            count = hfsb_utf8_encode(n->value, bytes);
+        run->len += count;
+        memcpy(run->bytes + run->size - run->len, bytes, count);
+        return;
+    case HFSBI_SYNTAX_LIST:
+        for (child = n->child; child; child = run->tree->nodes[child].sibling)
+            hfsbi_run_walk(run, child);
+        return;
+    case HFSBI_SYNTAX_BORDER: run->pure = false; return;
+    case HFSBI_SYNTAX_REPEAT:
+        run->pure = false;
+        hfsbi_run_close(run);
+        if (n->min > 0) hfsbi_run_walk(run, n->child);
+        hfsbi_run_close(run);
+        return;
+    default: /* a class, or one of several */
+        run->pure = false;
+        hfsbi_run_close(run);
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
+                                          uint32_t root, hfsb_buf *out,
+                                          bool *pure) {
+    const hfsb_alloc *alloc = &tree->program->alloc;
+    hfsbi_run         run = HFSB_INIT;
+    run.tree = tree;
+    run.size = tree->count * 4;
+    run.bytes = (char *)hfsbi_array(alloc, run.size, 1);
+    if (!run.bytes) return HFSB_NOMEM;
+    run.best = out;
+    run.pure = true;
+    run.status = HFSB_OK;
+    hfsbi_run_walk(&run, root);
+    hfsbi_run_close(&run);
+    hfsbi_array_free(alloc, run.bytes, run.size, 1);
+    *pure = run.pure;
+    return run.status;
+}
+
+/* ---- the states ---- */
+
+static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
+                                uint32_t out, uint32_t other) {
+    void *grown;
+    if (p->status != HFSB_OK) return 0;
+    if (p->state_count >= p->max_states) {
+        p->status = HFSB_LIMIT;
+        return 0;
+    }
+    grown = hfsbi_array_grow(&p->alloc, p->states, &p->state_cap,
+                             p->state_count + 1, sizeof *p->states);
+    if (!grown) {
+        p->status = HFSB_NOMEM;
+        return 0;
+    }
+    p->states = (hfsbi_state *)grown;
+    p->states[p->state_count].op = (uint32_t)op;
+    p->states[p->state_count].arg = arg;
+    p->states[p->state_count].out = out;
+    p->states[p->state_count].other = other;
+    return (uint32_t)p->state_count++;
+}
+
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
+                           uint32_t id, uint32_t next);
+
+static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
+                                uint32_t next) {
+    char   bytes[4];
+    size_t n = hfsb_utf8_encode(code, bytes);
+    while (n-- > 0)
+        next = hfsbi_state_add(p, HFSBI_OP_BYTE, (unsigned char)bytes[n], next,
+                               0);
+    return next;
+}
+
+static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
+                                 uint32_t next) {
+    hfsbi_class c = p->classes[class_id];
+    uint32_t    first = (uint32_t)p->state_count, i;
+    for (i = 0; i < c.nodes; i++)
+        hfsbi_state_add(p, HFSBI_OP_CLASS, c.node + i, next, 0);
+    return first + (c.root - c.node);
+}
+
+static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
+                                  const hfsbi_syntax_node *n, uint32_t next) {
+    uint32_t at = next, count = n->min, i;
+    if (n->max == HFSBI_SYNTAX_MANY) {
+        uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
+        at = hfsbi_emit(p, tree, n->child, loop);
+        if (p->status != HFSB_OK) return 0;
+        p->states[loop].out = at;
+        if (count == 0) return loop;
+        count--; /* the loop's own round is the last of them */
+    } else {
+        for (i = n->min; i < n->max && p->status == HFSB_OK; i++) {
+            at = hfsbi_emit(p, tree, n->child, at);
+            at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, at, next);
+        }
+    }
+    for (i = 0; i < count && p->status == HFSB_OK; i++)
+        at = hfsbi_emit(p, tree, n->child, at);
+    return at;
+}
+
+/* Makes the states of a node, which go on to state `next`; gives the first.
+   From the end to the beginning: nothing has to be patched later. */
+static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
+                           uint32_t id, uint32_t next) {
+    const hfsbi_syntax_node *n = &tree->nodes[id];
+    uint32_t                 child, at;
+    /* repeats of nothing make no states, but take their time */
+    if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
+    if (p->status != HFSB_OK) return 0;
+    switch (n->kind) {
+    case HFSBI_SYNTAX_EMPTY: break;
+    case HFSBI_SYNTAX_BYTE:
+        return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
+    case HFSBI_SYNTAX_CHAR: return hfsbi_emit_char(p, n->value, next);
+    case HFSBI_SYNTAX_CLASS: return hfsbi_emit_class(p, n->value, next);
+    case HFSBI_SYNTAX_BORDER:
+        if (n->value >= HFSBI_WORD_BORDER) p->words = true;
+        return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
+    case HFSBI_SYNTAX_LIST:
+        for (child = n->child; child; child = tree->nodes[child].sibling)
+            next = hfsbi_emit(p, tree, child, next);
+        break;
+    case HFSBI_SYNTAX_EITHER:
+        at = hfsbi_emit(p, tree, n->child, next);
+        for (child = tree->nodes[n->child].sibling; child;
+             child = tree->nodes[child].sibling)
+            at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
+                                 hfsbi_emit(p, tree, child, next), at);
+        return at;
+    case HFSBI_SYNTAX_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
+    default: break;
+    }
+    return next;
+}
+
+/* ---- kinds of bytes ---- */
+
+/* Marks that a kind begins at low, and another behind high. */
+static void hfsbi_kinds_cut(bool *cut, unsigned low, unsigned high) {
+    cut[low] = true;
+    if (high < 255) cut[high + 1] = true;
+}
+
+static void hfsbi_kinds_make(hfsbi_program *p) {
+    bool     cut[256] = HFSB_INIT;
+    size_t   i;
+    unsigned byte, kind = 0;
+    for (i = 0; i < p->state_count; i++)
+        if (p->states[i].op == HFSBI_OP_BYTE)
+            hfsbi_kinds_cut(cut, p->states[i].arg, p->states[i].arg);
+    for (i = 0; i < p->edge_count; i++)
+        hfsbi_kinds_cut(cut, p->edges[i].low, p->edges[i].high);
+    if (!p->whole) {
+        hfsbi_kinds_cut(cut, '\n', '\n');
+        hfsbi_kinds_cut(cut, '\r', '\r');
+    }
+    for (byte = 1; p->words && byte < 256; byte++)
+        if (byte == 0x80 || (byte < 0x80 && hfsbi_regex_is_word(byte) !=
+                                                hfsbi_regex_is_word(byte - 1)))
+            cut[byte] = true;
+    for (byte = 0; byte < 256; byte++) {
+        if (byte > 0 && cut[byte]) kind++;
+        p->map[byte] = (unsigned char)kind;
+        p->sample[kind] = (unsigned char)byte;
+    }
+    p->kinds = kind + 1;
+}
+
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root) {
+    uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
+    program->start = hfsbi_emit(program, tree, root, end);
+    if (program->status == HFSB_OK) hfsbi_kinds_make(program);
+}
+
+HFSBI_FN void hfsbi_program_free(hfsbi_program *p) {
+    hfsbi_array_free(&p->alloc, p->states, p->state_cap, sizeof *p->states);
+    hfsbi_array_free(&p->alloc, p->edges, p->edge_cap, sizeof *p->edges);
+    hfsbi_array_free(&p->alloc, p->nodes, p->node_cap, sizeof *p->nodes);
+    hfsbi_array_free(&p->alloc, p->classes, p->class_cap, sizeof *p->classes);
+}
+
+/* ---- what is shared with brackets ---- */
+
+HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
+                                       size_t pos, const char *message) {
+    if (r->status == HFSB_OK)
+        r->status = hfsbi_fail(r->err, code, pos, "%s", message);
+    return r->status;
+}
+
+/* The character at r->at, which moves behind it. */
+static uint32_t hfsbi_reader_next(hfsbi_reader *r) {
+    unsigned long code;
+    bool          valid;
+    size_t        n = hfsb_utf8_step(r->text, r->at, &code, &valid);
+    if (!valid)
+        hfsbi_reader_fail(r, HFSB_ARG, r->at,
+                          "The pattern is not UTF-8 here. Search for such "
+                          "bytes with a literal pattern.");
+    r->at += n;
+    return (uint32_t)code;
+}
+
+/* The byte at r->at + ahead; NUL behind the end. */
+static char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
+    return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
+}
+
+/* ---- escapes ---- */
+
+static const char hfsbi_refuse_back[] =
+    "Back-references such as \\1 are not supported: they cannot be matched "
+    "in linear time. Write the repeated text out, or search for a looser "
+    "pattern and compare the lines found.";
+
+/* Sentences for the escapes of other dialects. */
+static const char *hfsbi_escape_advice(char c) {
+    switch (c) {
+    case 'p':
+    case 'P':
+        return "\\p{...} is not supported. Use a class such as [[:alpha:]], "
+               "[[:upper:]], [[:punct:]] or \\w.";
+    case 'x':
+    case 'u':
+    case 'N':
+        return "Characters by number (\\x41) are not supported: write the "
+               "character itself.";
+    case 'n':
+        return "\\n matches nothing: lines are searched one by one, without "
+               "their line feeds. Use ^ and $ for the ends of a line.";
+    case 'k':
+    case 'g': return hfsbi_refuse_back;
+    case 'Q':
+    case 'E':
+        return "\\Q...\\E is not supported: search with the literal option, "
+               "or put a backslash before each special character.";
+    default:
+        return "A backslash before this letter means nothing here. For the "
+               "letter itself leave the backslash out; there are \\w \\W \\s "
+               "\\S \\d \\D \\b \\B \\< \\> \\t.";
+    }
+}
+
+/* The border that \c stands for; false: it is none. */
+static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
+    switch (c) {
+    case 'b': *border = HFSBI_WORD_BORDER; return true;
+    case 'B': *border = HFSBI_WORD_INSIDE; return true;
+    case '<': *border = HFSBI_WORD_BEGIN; return true;
+    case '>': *border = HFSBI_WORD_END; return true;
+    case '`':
+    case 'A': *border = HFSBI_LINE_BEGIN; return true;
+    case '\'':
+    case 'z':
+    case 'Z': *border = HFSBI_LINE_END; return true;
+    default: return false;
+    }
+}
+
+/* What \c stands for as a single character; NUL: none. */
+static char hfsbi_escape_control(char c) {
+    switch (c) {
+    case 't': return '\t';
+    case 'r': return '\r';
+    case 'f': return '\f';
+    case 'v': return '\v';
+    case 'e': return 27;
+    default: return '\0';
+    }
+}
+
+static bool hfsbi_regex_is_alnum(char c) {
+    return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
+           (unsigned char)c < 0x80;
+}
+
+/* r->at is behind the backslash. */
+static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
+    hfsbi_regex_border border;
+    char               c = hfsbi_reader_peek(r, 0);
+    size_t             pos = r->at - 1;
+    if (r->at == r->text.len) {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "The pattern ends in a backslash. Write \\\\ for "
+                          "the character itself.");
+        return 0;
+    }
+    if (c && strchr("wWsSdD", c)) {
+        r->at++;
+        hfsbi_ranges_escape(&r->tree->set, c);
+        return hfsbi_syntax_class(r->tree, false, '\n');
+    }
+    if (hfsbi_escape_border(c, &border)) {
+        r->at++;
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
+                                (uint32_t)border);
+    }
+    if (hfsbi_escape_control(c)) {
+        r->at++;
+        return hfsbi_syntax_char(r->tree,
+                                 (unsigned char)hfsbi_escape_control(c));
+    }
+    if (c >= '1' && c <= '9')
+        hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
+    if (hfsbi_regex_is_alnum(c))
+        hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
+    return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
+}
+
+/* ---- brackets ---- */
+
+static void hfsbi_bracket_unclosed(hfsbi_reader *r, size_t open) {
+    hfsbi_reader_fail(r, HFSB_ARG, open,
+                      "This [ is not closed by a ]. Write \\[ for the "
+                      "character itself; in brackets, \\\\ for a backslash "
+                      "and \\] for a ].");
+}
+
+/* [:name:] [=c=] [.c.] with r->at behind its first two bytes. True: a class,
+   which cannot begin a range; false: the character in *code. */
+static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
+    size_t   begin = r->at, end = r->at;
+    hfsb_str name;
+    while (end + 1 < r->text.len &&
+           (r->text.ptr[end] != mark || r->text.ptr[end + 1] != ']'))
+        end++;
+    if (end + 1 >= r->text.len) {
+        hfsbi_bracket_unclosed(r, begin - 2);
+        return true;
+    }
+    name = hfsb_str_slice(r->text, begin, end);
+    if (mark == ':') {
+        if (!hfsbi_ranges_named(&r->tree->set, name, r->tree->fold))
+            hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
+                              "There is no such class of characters. There "
+                              "are [:alpha:] [:digit:] [:alnum:] [:upper:] "
+                              "[:lower:] [:space:] [:blank:] [:punct:] "
+                              "[:xdigit:] [:print:] [:graph:] [:cntrl:].");
+        r->at = end + 2;
+        return true;
+    }
+    *code = name.len ? hfsbi_reader_next(r) : 0;
+    if (name.len == 0 || r->at != end)
+        hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
+                          "[. .] and [= =] hold one character each.");
+    r->at = end + 2;
+    if (mark == '=') hfsbi_ranges_add(&r->tree->set, *code, *code);
+    return mark == '=';
+}
+
+/* An escape in a bracket, with r->at behind the backslash. As above. */
+static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
+    char c = hfsbi_reader_peek(r, 0);
+    *code = '\\';
+    if (r->at == r->text.len) return false;
+    if (!r->glob && c && strchr("wWsSdD", c)) {
+        r->at++;
+        hfsbi_ranges_escape(&r->tree->set, c);
+        return true;
+    }
+    if (!r->glob && hfsbi_escape_control(c)) {
+        r->at++;
+        *code = (unsigned char)hfsbi_escape_control(c);
+        return false;
+    }
+    if (!r->glob && c == 'n') { /* [^\n]: no line feed is in a line anyway */
+        r->at++;
+        *code = '\n';
+        return false;
+    }
+    if (r->glob || !hfsbi_regex_is_alnum(c)) *code = hfsbi_reader_next(r);
+    return false;
+}
+
+/* One character, or a class (true), at r->at. */
+static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
+    char c = hfsbi_reader_peek(r, 0), mark = hfsbi_reader_peek(r, 1);
+    if (c == '[' && (mark == ':' || mark == '=' || mark == '.')) {
+        r->at += 2;
+        return hfsbi_bracket_named(r, mark, code);
+    }
+    if (c == '\\') {
+        r->at++;
+        return hfsbi_bracket_escape(r, code);
+    }
+    *code = hfsbi_reader_next(r);
+    return false;
+}
+
+/* An item and, when it begins a range, the other end of it. */
+static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
+    uint32_t low = 0, high;
+    size_t   pos = r->at;
+    bool     dash = hfsbi_reader_peek(r, 0) == '-' && !first;
+    bool     is_class = hfsbi_bracket_item(r, &low);
+    bool     last = hfsbi_reader_peek(r, 0) == ']';
+    bool     range = hfsbi_reader_peek(r, 0) == '-' &&
+                 hfsbi_reader_peek(r, 1) != ']' && r->at + 1 < r->text.len;
+    bool bad = dash && !last && !r->glob;
+    high = low;
+    if (range && !bad && r->status == HFSB_OK) {
+        r->at++;
+        bad = is_class || hfsbi_bracket_item(r, &high) || high < low;
+    }
+    if (bad)
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "This range in brackets has no end that comes "
+                          "after its beginning. Put a - that stands for "
+                          "itself last: [a-z_-].");
+    if (!is_class && r->status == HFSB_OK)
+        hfsbi_ranges_add(&r->tree->set, low, high);
+}
+
+/* [:alpha:] without the outer brackets is a slip, as GNU grep says too. */
+static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
+    size_t end = r->at + 1;
+    if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
+    while (end < r->text.len && hfsbi_regex_is_alnum(r->text.ptr[end])) end++;
+    return end > r->at + 1 && end + 1 < r->text.len &&
+           r->text.ptr[end] == ':' && r->text.ptr[end + 1] == ']';
+}
+
+HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
+    size_t open = r->at - 1, first;
+    bool   negate;
+    if (hfsbi_bracket_is_slip(r))
+        hfsbi_reader_fail(r, HFSB_ARG, open,
+                          "A class of characters is written [[:alpha:]], "
+                          "with two brackets.");
+    negate = hfsbi_reader_peek(r, 0) == '^' ||
+             (r->glob && hfsbi_reader_peek(r, 0) == '!');
+    if (negate) r->at++;
+    first = r->at;
+    r->tree->set.count = 0;
+    while (r->status == HFSB_OK) {
+        if (r->at >= r->text.len) {
+            hfsbi_bracket_unclosed(r, open);
+        } else if (r->text.ptr[r->at] == ']' && r->at > first) {
+            r->at++;
+            return hfsbi_syntax_class(r->tree, negate, r->glob ? '/' : '\n');
+        } else {
+            hfsbi_bracket_range(r, r->at == first);
+        }
+    }
+    return 0;
+}
+
+/* ---- repeats ---- */
+
+/* A number of {n,m} at r->at: false when there is none. What is too large
+   stays too large. */
+static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
+    size_t from = r->at;
+    *n = 0;
+    while (hfsbi_reader_peek(r, 0) >= '0' && hfsbi_reader_peek(r, 0) <= '9') {
+        *n = *n * 10 + (uint32_t)(hfsbi_reader_peek(r, 0) - '0');
+        if (*n > HFSBI_REGEX_REPEAT) *n = HFSBI_REGEX_REPEAT + 1;
+        r->at++;
+    }
+    return r->at > from;
+}
+
+/* {n} {n,} {,m} {n,m} with r->at on the brace. False, and r->at as it was,
+   when it is none: then the brace stands for itself. */
+static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
+    size_t open = r->at;
+    bool   has_min, comma, has_max = false;
+    r->at++;
+    has_min = hfsbi_read_number(r, min);
+    *max = *min;
+    comma = hfsbi_reader_peek(r, 0) == ',';
+    if (comma) {
+        r->at++;
+        has_max = hfsbi_read_number(r, max);
+        if (!has_max) *max = HFSBI_SYNTAX_MANY;
+    }
+    if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
+        r->at = open;
+        return false;
+    }
+    r->at++;
+    if (*min > HFSBI_REGEX_REPEAT || (has_max && *max > HFSBI_REGEX_REPEAT))
+        hfsbi_reader_fail(r, HFSB_LIMIT, open,
+                          "A repeat may be at most {32767}. Use * or + for "
+                          "any number.");
+    else if (*max < *min)
+        hfsbi_reader_fail(r, HFSB_ARG, open,
+                          "In {n,m} the first number is larger than the "
+                          "second.");
+    return true;
+}
+
+/* A repeat at r->at, or false. */
+static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
+    char c = hfsbi_reader_peek(r, 0);
+    if (c == '{') {
+        if (!hfsbi_read_braces(r, min, max)) return false;
+    } else if (c == '*' || c == '+' || c == '?') {
+        r->at++;
+        *min = c == '+';
+        *max = c == '?' ? 1 : HFSBI_SYNTAX_MANY;
+    } else {
+        return false;
+    }
+    /* the lazy ones: the same lines match */
+    if (hfsbi_reader_peek(r, 0) == '?') r->at++;
+    return true;
+}
+
+/* ---- the grammar ---- */
+
+static uint32_t hfsbi_read_either(hfsbi_reader *r);
+
+/* What follows "(?" is from other dialects; r->at is on the "?". */
+static void hfsbi_read_extension(hfsbi_reader *r) {
+    size_t pos = r->at - 1;
+    char   c = hfsbi_reader_peek(r, 1), d = hfsbi_reader_peek(r, 2);
+    if (c == ':') {
+        r->at += 2;
+    } else if (c == '=' || c == '!' || (c == '<' && (d == '=' || d == '!'))) {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "Look-around such as (?=...) or (?!...) is not "
+                          "supported. Search for the plain pattern, and "
+                          "leave out lines in a second step.");
+    } else if (c == 'P' || c == '<' || c == '\'') {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "Named groups are not supported: write (...).");
+    } else if (hfsbi_regex_is_alnum(c) || c == '-') {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "Flags such as (?i) are understood only as (?i) at "
+                          "the very beginning; there is also the option to "
+                          "ignore case.");
+    } else if (c == '>' || c == '|' || c == '(' || c == '#') {
+        hfsbi_reader_fail(r, HFSB_ARG, pos,
+                          "(?> (?| (?( and (?# are not supported: write a "
+                          "plain group (...).");
+    }
+}
+
+/* r->at is behind the "(". */
+static uint32_t hfsbi_read_group(hfsbi_reader *r) {
+    size_t   open = r->at - 1;
+    uint32_t inner;
+    if (hfsbi_reader_peek(r, 0) == '?') hfsbi_read_extension(r);
+    if (++r->depth > HFSBI_REGEX_DEPTH)
+        hfsbi_reader_fail(r, HFSB_LIMIT, open,
+                          "Groups are nested too deeply: 200 levels at "
+                          "most.");
+    if (r->status != HFSB_OK) return 0;
+    inner = hfsbi_read_either(r);
+    r->depth--;
+    if (hfsbi_reader_peek(r, 0) != ')' || r->at >= r->text.len)
+        hfsbi_reader_fail(r, HFSB_ARG, open,
+                          "This ( is not closed by a ). Write \\( for the "
+                          "character itself.");
+    r->at++;
+    return inner;
+}
+
+static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
+    switch (hfsbi_reader_peek(r, 0)) {
+    case '(': r->at++; return hfsbi_read_group(r);
+    case '[': r->at++; return hfsbi_read_bracket(r);
+    case '\\': r->at++; return hfsbi_read_escape(r);
+    case '.': r->at++; return hfsbi_syntax_class(r->tree, true, '\n');
+    case '^':
+        r->at++;
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
+                                HFSBI_LINE_BEGIN);
+    case '$':
+        r->at++;
+        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER, HFSBI_LINE_END);
+    default: return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
+    }
+}
+
+/* An atom and the repeats behind it. As GNU reads it, a repeat with nothing
+   before it repeats the empty text. */
+static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
+    uint32_t min, max, piece;
+    size_t   pos = r->at, nested = 0;
+    if (hfsbi_read_repeat(r, &min, &max))
+        piece = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EMPTY, 0);
+    else piece = hfsbi_read_atom(r);
+    while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
+        uint32_t outer = hfsbi_syntax_repeat(r->tree, piece, min, max);
+        if (outer != piece && ++nested > 16)
+            hfsbi_reader_fail(r, HFSB_LIMIT, pos,
+                              "Too many repeats of repeats in one place.");
+        piece = outer;
+    }
+    return piece;
+}
+
+static uint32_t hfsbi_read_list(hfsbi_reader *r) {
+    uint32_t list = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_LIST, 0);
+    while (r->status == HFSB_OK && r->at < r->text.len) {
+        char c = r->text.ptr[r->at];
+        if (r->tree->program->status != HFSB_OK) break;
+        if (c == '|' || (c == ')' && r->depth > 0)) break;
+        hfsbi_syntax_append(r->tree, list, hfsbi_read_piece(r));
+    }
+    return list;
+}
+
+static uint32_t hfsbi_read_either(hfsbi_reader *r) {
+    uint32_t first = hfsbi_read_list(r), either;
+    if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
+    either = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EITHER, 0);
+    hfsbi_syntax_append(r->tree, either, first);
+    while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
+           hfsbi_reader_peek(r, 0) == '|') {
+        r->at++;
+        hfsbi_syntax_append(r->tree, either, hfsbi_read_list(r));
+    }
+    return either;
+}
+
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       uint32_t *root, hfsb_err *err) {
+    hfsbi_reader r = HFSB_INIT;
+    r.text = pattern;
+    r.tree = tree;
+    r.err = err;
+    if (pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_reader_fail(&r, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                                 "A pattern may have at most 65,536 bytes.");
+    if (hfsb_str_starts(pattern, HFSB_LIT("(?i)"))) {
+        tree->fold = true;
+        r.at = 4;
+    }
+    *root = hfsbi_read_either(&r);
+    return r.status;
+}
+
+/* ---- src/pattern/regex.c ---- */
+/* regex.c - regular expressions for lines of text. */
+/* ==== regex nfa ==== */
+
+/* runs a program state by state: slower than the table, but it
+   needs no more memory, knows letters beyond ASCII, and tells where a match
+   begins. */
+
+static bool hfsbi_border_holds(uint32_t border, unsigned place) {
+    bool before = (place & HFSBI_AT_PREV_WORD) != 0;
+    bool after = (place & HFSBI_AT_NEXT_WORD) != 0;
+    switch (border) {
+    case HFSBI_LINE_BEGIN: return (place & HFSBI_AT_BEGIN) != 0;
+    case HFSBI_LINE_END: return (place & HFSBI_AT_END) != 0;
+    case HFSBI_WORD_BORDER: return before != after;
+    case HFSBI_WORD_INSIDE: return before == after;
+    case HFSBI_WORD_BEGIN: return !before && after;
+    default: return before && !after;
+    }
+}
+
+static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
+    uint32_t at = set->sparse[state];
+    if (at < set->count && set->dense[at] == state) return false;
+    set->sparse[state] = set->count;
+    set->dense[set->count] = state;
+    set->begin[set->count++] = begin;
+    return true;
+}
+
+static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
+                                  uint32_t state, size_t begin, unsigned place,
+                                  bool open) {
+    const hfsbi_state *states = runner->program->states;
+    uint32_t          *stack = runner->stack;
+    size_t             depth = 0;
+    /* each is added once before it is pushed: the stack cannot overflow */
+    if (!hfsbi_states_add(set, state, begin)) return;
+    for (stack[depth++] = state; depth > 0;) {
+        const hfsbi_state *s = &states[stack[--depth]];
+        if (s->op == HFSBI_OP_SPLIT) {
+            if (hfsbi_states_add(set, s->other, begin))
+                stack[depth++] = s->other;
+        } else if (s->op == HFSBI_OP_ASSERT) {
+            if (open && s->arg != HFSBI_LINE_BEGIN) continue;
+            if (!hfsbi_border_holds(s->arg, place)) continue;
+        } else {
+            continue;
+        }
+        if (hfsbi_states_add(set, s->out, begin)) stack[depth++] = s->out;
+    }
+}
+
+static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
+                               unsigned char byte, uint32_t *out) {
+    const hfsbi_state *s = &program->states[state];
+    uint32_t           target;
+    if (s->op == HFSBI_OP_BYTE) {
+        *out = s->out;
+        return s->arg == byte;
+    }
+    if (s->op != HFSBI_OP_CLASS ||
+        !hfsbi_node_step(program, s->arg, byte, &target))
+        return false;
+    *out = target == HFSBI_EDGE_END ? s->out : state + target - s->arg;
+    return true;
+}
+
+HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
+    r->work += work;
+    if (r->work < HFSBI_REGEX_ASKS || r->stopped) return r->stopped;
+    r->work = 0;
+    r->stopped = r->cancelled && r->cancelled(r->user);
+    return r->stopped;
+}
+
+/* ---- places ---- */
+
+/* Whether the character that ends at pos is one of a word. */
+static bool hfsbi_word_before(hfsb_str text, size_t pos) {
+    size_t        back;
+    unsigned long code;
+    bool          valid;
+    for (back = 1; back <= 4 && back <= pos; back++) {
+        unsigned char c = (unsigned char)text.ptr[pos - back];
+        if (c >= 0x80 && c < 0xC0) continue;
+        return hfsb_utf8_step(text, pos - back, &code, &valid) == back &&
+               valid && hfsbi_regex_is_word((uint32_t)code);
+    }
+    return false;
+}
+
+static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
+                                  size_t pos) {
+    unsigned      place = 0;
+    unsigned long code;
+    bool          valid;
+    if (pos == 0) place |= HFSBI_AT_BEGIN;
+    if (pos == text.len) place |= HFSBI_AT_END;
+    if (!program->words) return place;
+    if (hfsbi_word_before(text, pos)) place |= HFSBI_AT_PREV_WORD;
+    if (pos < text.len) {
+        hfsb_utf8_step(text, pos, &code, &valid);
+        if (valid && hfsbi_regex_is_word((uint32_t)code))
+            place |= HFSBI_AT_NEXT_WORD;
+    }
+    return place;
+}
+
+/* ---- leftmost-longest ---- */
+
+typedef struct hfsbi_best {
+    bool   found;
+    size_t begin, end;
+} hfsbi_best;
+
+/* Keeps a match at pos when it is better than the best so far. */
+static void hfsbi_best_offer(hfsbi_best *best, const hfsbi_program *program,
+                             const hfsbi_states *set, size_t pos) {
+    uint32_t i;
+    for (i = 0; i < set->count; i++) {
+        if (program->states[set->dense[i]].op != HFSBI_OP_MATCH) continue;
+        if (!best->found || set->begin[i] <= best->begin) {
+            best->found = true;
+            best->begin = set->begin[i];
+            best->end = pos;
+        }
+        return; /* there is one such state, and it was met first by the
+                   thread that began first */
+    }
+}
+
+static void hfsbi_states_swap(hfsbi_runner *r) {
+    hfsbi_states other = r->now;
+    r->now = r->then;
+    r->then = other;
+}
+
+/* Reads the byte at pos: what comes after it is in r->now. */
+static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
+                           const hfsbi_best *best) {
+    unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
+    uint32_t i, out;
+    r->then.count = 0;
+    for (i = 0; i < r->now.count; i++) {
+        if (best->found && r->now.begin[i] > best->begin) break;
+        if (hfsbi_state_step(r->program, r->now.dense[i],
+                             (unsigned char)text.ptr[pos], &out))
+            hfsbi_states_follow(r, &r->then, out, r->now.begin[i], place,
+                                false);
+    }
+    hfsbi_states_swap(r);
+}
+
+HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
+                             bool any, size_t *begin, size_t *end) {
+    hfsbi_best    best = HFSB_INIT;
+    size_t        pos, border = from;
+    unsigned long code;
+    bool          valid;
+    r->now.count = 0;
+    for (pos = from;; pos++) {
+        /* a match begins at a character, never inside of one; threads stay
+           in the order of their beginnings, so the first in wins */
+        if (pos == border) {
+            if (!best.found)
+                hfsbi_states_follow(r, &r->now, r->program->start, pos,
+                                    hfsbi_regex_place(r->program, text, pos),
+                                    false);
+            if (pos < text.len) {
+                size_t n = hfsb_utf8_step(text, pos, &code, &valid);
+                border += valid ? n : 1;
+            }
+        }
+        hfsbi_best_offer(&best, r->program, &r->now, pos);
+        if (pos >= text.len || (best.found && any)) break;
+        if (r->now.count == 0 && best.found) break;
+        if (hfsbi_runner_stops(r, r->now.count + 1u)) return false;
+        hfsbi_nfa_step(r, text, pos, &best);
+    }
+    *begin = best.begin;
+    *end = best.end;
+    return best.found;
+}
+
+/* True when one of the states reads something: more could follow. */
+static bool hfsbi_states_read(const hfsbi_program *program,
+                                const hfsbi_states  *set) {
+    uint32_t i;
+    for (i = 0; i < set->count; i++) {
+        uint32_t op = program->states[set->dense[i]].op;
+        if (op == HFSBI_OP_BYTE || op == HFSBI_OP_CLASS) return true;
+    }
+    return false;
+}
+
+HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
+    hfsbi_best best = HFSB_INIT;
+    size_t     pos;
+    r->now.count = 0;
+    hfsbi_states_follow(r, &r->now, r->program->start, 0, 0, false);
+    for (pos = 0; pos < text.len && r->now.count > 0; pos++)
+        hfsbi_nfa_step(r, text, pos, &best);
+    if (beginning) {
+        hfsbi_nfa_step(r, HFSB_LIT("/"), 0, &best);
+        return hfsbi_states_read(r->program, &r->now);
+    }
+    hfsbi_best_offer(&best, r->program, &r->now, pos);
+    return best.found;
+}
+
+/* ==== regex dfa ==== */
+
+/* runs a program through a table that is filled in as the text
+   needs it: each set of states that occurs is a row, and a byte costs one
+   look-up.
+
+   A row stands for the states before the next byte is known; borders that
+   depend on it ($ and those of words) are decided when it is read. A CR is
+   held back until what follows it tells whether it ends the line. */
+
+/* In place of a row. */
+#define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
+#define HFSBI_DFA_MATCH   0xFFFFFFFEu
+#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match any more */
+#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* not by this table */
+#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* and above */
+
+/* Flags of a row. */
+#define HFSBI_DFA_WORD  1u /* the last byte was one of a word */
+#define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
+#define HFSBI_DFA_BEGIN 4u /* nothing of the line was read */
+
+/* ---- memory ---- */
+
+static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
+                              size_t count) {
+    set->dense = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->dense);
+    set->sparse = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->sparse);
+    set->begin = (size_t *)hfsbi_array(alloc, count, sizeof *set->begin);
+    if (!set->dense || !set->sparse || !set->begin) return false;
+    memset(set->sparse, 0, count * sizeof *set->sparse);
+    memset(set->dense, 0, count * sizeof *set->dense);
+    return true;
+}
+
+static void hfsbi_states_free(const hfsb_alloc *alloc, hfsbi_states *set,
+                              size_t count) {
+    hfsbi_array_free(alloc, set->dense, count, sizeof *set->dense);
+    hfsbi_array_free(alloc, set->sparse, count, sizeof *set->sparse);
+    hfsbi_array_free(alloc, set->begin, count, sizeof *set->begin);
+}
+
+HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
+                                       const hfsbi_program *program) {
+    size_t count = program->state_count;
+    memset(r, 0, sizeof *r);
+    r->program = program;
+    r->alloc = program->alloc;
+    r->columns = program->kinds + 1;
+    r->max_bytes = HFSBI_REGEX_CACHE;
+    r->start = HFSBI_DFA_UNKNOWN;
+    r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
+    if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
+        !hfsbi_states_init(&r->alloc, &r->then, count))
+        return HFSB_NOMEM;
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
+    size_t count;
+    if (!r->program) return;
+    count = r->program->state_count;
+    hfsbi_states_free(&r->alloc, &r->now, count);
+    hfsbi_states_free(&r->alloc, &r->then, count);
+    hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
+    hfsbi_array_free(&r->alloc, r->next, r->next_cap, sizeof *r->next);
+    hfsbi_array_free(&r->alloc, r->states, r->state_cap, sizeof *r->states);
+    hfsbi_array_free(&r->alloc, r->keys, r->key_cap, sizeof *r->keys);
+    hfsbi_array_free(&r->alloc, r->buckets, HFSBI_DFA_BUCKETS,
+                     sizeof *r->buckets);
+}
+
+/* Grows one of the arrays for one more row, within the bound. */
+static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
+                            size_t need, size_t size) {
+    size_t bytes =
+        r->state_count * (r->columns * sizeof *r->next + sizeof *r->states) +
+        r->key_count * sizeof *r->keys;
+    if (bytes > r->max_bytes && r->state_count > 1) return NULL;
+    if (need <= *cap) return ptr;
+    return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
+}
+
+static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
+    void *grown = r->buckets;
+    if (!grown) {
+        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS, sizeof *r->buckets);
+        if (!grown) return false;
+        r->buckets = (uint32_t *)grown;
+        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+    }
+    grown = hfsbi_dfa_grow(r, r->next, &r->next_cap,
+                           (r->state_count + 1) * r->columns, sizeof *r->next);
+    if (!grown) return false;
+    r->next = (uint32_t *)grown;
+    grown = hfsbi_dfa_grow(r, r->states, &r->state_cap, r->state_count + 1,
+                           sizeof *r->states);
+    if (!grown) return false;
+    r->states = (hfsbi_dfa_state *)grown;
+    grown = hfsbi_dfa_grow(r, r->keys, &r->key_cap, r->key_count + key_len + 1,
+                           sizeof *r->keys);
+    if (!grown) return false;
+    r->keys = (uint32_t *)grown;
+    return true;
+}
+
+/* Begins the table anew. */
+static void hfsbi_dfa_flush(hfsbi_runner *r) {
+    if (r->since < r->state_count * 8) r->waste++;
+    else r->waste = 0;
+    if (r->waste >= 4) { /* it costs more than it gives */
+        r->without = 1u << 20;
+        r->waste = 0;
+    }
+    r->since = 0;
+    r->flushes++;
+    r->state_count = r->key_count = 0;
+    r->start = HFSBI_DFA_UNKNOWN;
+    if (r->buckets)
+        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+}
+
+/* ---- rows ---- */
+
+static int hfsbi_state_order(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Leaves in the set, in order, what tells it from others: not the states that
+   only lead to others in it. False: it holds the end of the program. */
+static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
+    uint32_t i, kept = 0;
+    bool     sorted = true;
+    for (i = 0; i < set->count; i++) {
+        uint32_t id = set->dense[i], op = p->states[id].op;
+        if (op == HFSBI_OP_MATCH && !p->whole) return false;
+        if (op == HFSBI_OP_SPLIT ||
+            (op == HFSBI_OP_ASSERT && p->states[id].arg == HFSBI_LINE_BEGIN))
+            continue;
+        if (kept > 0 && set->dense[kept - 1] > id) sorted = false;
+        set->dense[kept++] = id;
+    }
+    set->count = kept;
+    if (!sorted)
+        hfsbi_sort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
+    return true;
+}
+
+static uint32_t hfsbi_dfa_hash(const hfsbi_states *set, uint32_t flags) {
+    uint32_t hash = 2166136261u ^ flags, i;
+    for (i = 0; i < set->count; i++) {
+        hash = (hash ^ set->dense[i]) * 16777619u;
+        hash ^= hash >> 15;
+    }
+    return hash;
+}
+
+/* The row of a set (whose order is lost), made when there is none yet. The
+   table may have been begun anew for it. */
+static uint32_t hfsbi_dfa_row(hfsbi_runner *r, hfsbi_states *set,
+                              uint32_t flags) {
+    hfsbi_dfa_state *s;
+    uint32_t         hash, *bucket, at, row;
+    size_t           bytes, i;
+    if (!hfsbi_dfa_key(r->program, set)) return HFSBI_DFA_MATCH;
+    if (set->count == 0 && r->program->whole) return HFSBI_DFA_DEAD;
+    hash = hfsbi_dfa_hash(set, flags);
+    bytes = set->count * sizeof *set->dense;
+    for (at = r->buckets ? r->buckets[hash % HFSBI_DFA_BUCKETS] : 0; at;
+         at = s->chain) {
+        s = &r->states[at - 1];
+        if (s->hash == hash && s->flags == flags && s->len == set->count &&
+            !memcmp(r->keys + s->key, set->dense, bytes))
+            return (at - 1) * (uint32_t)r->columns;
+    }
+    if (!hfsbi_dfa_room(r, set->count)) {
+        if (r->state_count == 0) return HFSBI_DFA_CANNOT;
+        hfsbi_dfa_flush(r);
+        if (r->without || !hfsbi_dfa_room(r, set->count))
+            return HFSBI_DFA_CANNOT;
+    }
+    bucket = &r->buckets[hash % HFSBI_DFA_BUCKETS];
+    s = &r->states[r->state_count];
+    s->key = (uint32_t)r->key_count;
+    s->len = set->count;
+    s->flags = flags;
+    s->hash = hash;
+    s->chain = *bucket;
+    if (bytes) memcpy(r->keys + r->key_count, set->dense, bytes);
+    r->key_count += set->count;
+    row = (uint32_t)(r->state_count * r->columns);
+    for (i = 0; i < r->columns; i++) r->next[row + i] = HFSBI_DFA_UNKNOWN;
+    *bucket = (uint32_t)++r->state_count;
+    return row;
+}
+
+/* The row at the beginning of a line, or of the whole. */
+static uint32_t hfsbi_dfa_start(hfsbi_runner *r) {
+    uint32_t row;
+    if (r->start != HFSBI_DFA_UNKNOWN) return r->start;
+    r->then.count = 0;
+    hfsbi_states_follow(r, &r->then, r->program->start, 0, HFSBI_AT_BEGIN,
+                        true);
+    row = hfsbi_dfa_row(r, &r->then, HFSBI_DFA_BEGIN);
+    if (row != HFSBI_DFA_CANNOT) r->start = row;
+    return row;
+}
+
+/* ---- steps ---- */
+
+/* Decides the borders in r->now for a place before which *flags is known:
+   r->then is all that can be reached. True: a match ends there. */
+static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
+    uint32_t i;
+    if (flags & HFSBI_DFA_WORD) place |= HFSBI_AT_PREV_WORD;
+    if (flags & HFSBI_DFA_BEGIN) place |= HFSBI_AT_BEGIN;
+    r->then.count = 0;
+    for (i = 0; i < r->now.count; i++)
+        hfsbi_states_follow(r, &r->then, r->now.dense[i], 0, place, false);
+    for (i = 0; i < r->then.count; i++)
+        if (r->program->states[r->then.dense[i]].op == HFSBI_OP_MATCH)
+            return true;
+    return false;
+}
+
+static void hfsbi_dfa_swap(hfsbi_runner *r) {
+    hfsbi_states other = r->now;
+    r->now = r->then;
+    r->then = other;
+}
+
+/* Reads a byte: from the states in r->now to those in r->now. True when a
+   match is certain; in lines only. */
+static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
+                           unsigned char byte) {
+    const hfsbi_program *p = r->program;
+    uint32_t             i, out;
+    bool                 word = p->words && hfsbi_regex_is_word(byte);
+    if (hfsbi_dfa_decide(r, *flags, word ? HFSBI_AT_NEXT_WORD : 0) &&
+        !p->whole)
+        return true;
+    hfsbi_dfa_swap(r);
+    r->then.count = 0;
+    for (i = 0; i < r->now.count; i++)
+        if (hfsbi_state_step(p, r->now.dense[i], byte, &out))
+            hfsbi_states_follow(r, &r->then, out, 0, 0, true);
+    if (!p->whole) hfsbi_states_follow(r, &r->then, p->start, 0, 0, true);
+    hfsbi_dfa_swap(r);
+    *flags = word ? HFSBI_DFA_WORD : 0;
+    for (i = 0; !p->whole && i < r->now.count; i++)
+        if (p->states[r->now.dense[i]].op == HFSBI_OP_MATCH) return true;
+    return false;
+}
+
+/* The set of a row into r->now. */
+static uint32_t hfsbi_dfa_load(hfsbi_runner *r, uint32_t row) {
+    const hfsbi_dfa_state *s = &r->states[row / r->columns];
+    uint32_t               i;
+    r->now.count = s->len;
+    for (i = 0; i < s->len; i++) {
+        r->now.dense[i] = r->keys[s->key + i];
+        r->now.sparse[r->now.dense[i]] = i;
+    }
+    return s->flags;
+}
+
+/* Where a column leads from the set in r->now, in lines. */
+static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
+                                    uint32_t column) {
+    const hfsbi_program *p = r->program;
+    bool                 end = column == p->kinds, cr;
+    unsigned char        byte = end ? '\n' : p->sample[column];
+    if (!end && p->words && byte >= 0x80) return HFSBI_DFA_CANNOT;
+    cr = (flags & HFSBI_DFA_CR) != 0;
+    flags &= ~HFSBI_DFA_CR;
+    if (cr && (end || byte != '\n') && hfsbi_dfa_read(r, &flags, '\r'))
+        return HFSBI_DFA_MATCH;
+    if (byte == '\n') { /* or the end */
+        if (hfsbi_dfa_decide(r, flags, HFSBI_AT_END)) return HFSBI_DFA_MATCH;
+        return end ? HFSBI_DFA_DEAD : hfsbi_dfa_start(r);
+    }
+    if (byte == '\r') {
+        flags |= HFSBI_DFA_CR;
+    } else if (hfsbi_dfa_read(r, &flags, byte)) {
+        return HFSBI_DFA_MATCH;
+    }
+    return hfsbi_dfa_row(r, &r->now, flags);
+}
+
+/* Fills in the table at row and column. */
+static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
+                               uint32_t column) {
+    const hfsbi_program *p = r->program;
+    uint32_t             flags = hfsbi_dfa_load(r, row), next;
+    size_t               flushes = r->flushes;
+    if (hfsbi_runner_stops(r, r->now.count + r->then.count + 64u))
+        return HFSBI_DFA_CANNOT;
+    if (!p->whole) {
+        next = hfsbi_dfa_line_step(r, flags, column);
+    } else if (column == p->kinds) {
+        next =
+            hfsbi_dfa_decide(r, flags, 0) ? HFSBI_DFA_MATCH : HFSBI_DFA_DEAD;
+    } else {
+        hfsbi_dfa_read(r, &flags, p->sample[column]);
+        next = hfsbi_dfa_row(r, &r->now, flags);
+    }
+    /* begun anew meanwhile: the row is no more */
+    if (r->flushes != flushes) return next;
+    /* out of memory is no quality of the place */
+    if (next != HFSBI_DFA_CANNOT ||
+        (p->words && column < p->kinds && p->sample[column] >= 0x80))
+        r->next[row + column] = next;
+    return next;
+}
+
+/* ---- runs ---- */
+
+/* Reads lines of text from *at, the beginning of one, on, up to the first in
+   which the program matches; *at is then in that line (or its line feed), or
+   where it could not go on. */
+static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text,
+                                    size_t *at) {
+    const unsigned char *base = (const unsigned char *)text.ptr;
+    const unsigned char *p = base + *at, *end = base + text.len, *from = p;
+    const unsigned char *map = r->program->map;
+    const uint32_t      *next;
+    uint32_t             row = hfsbi_dfa_start(r), n;
+    if (row == HFSBI_DFA_MATCH) return HFSBI_SCAN_FOUND;
+    if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+    for (next = r->next;;) {
+        n = row;
+        while (end - p >= 4) {
+            n = next[row + map[p[0]]];
+            if (n >= HFSBI_DFA_SPECIAL) break;
+            row = next[n + map[p[1]]];
+            if (row >= HFSBI_DFA_SPECIAL) {
+                row = n;
+                p++;
+                break;
+            }
+            p += 2;
+        }
+        if (p < end) {
+            n = next[row + map[*p]];
+            if (n == HFSBI_DFA_UNKNOWN) {
+                r->since += (size_t)(p - from);
+                from = p;
+                n = hfsbi_dfa_fill(r, row, map[*p]);
+                next = r->next;
+            }
+        } else {
+            if (p == base || p[-1] == '\n') break;
+            n = next[row + r->program->kinds];
+            if (n == HFSBI_DFA_UNKNOWN)
+                n = hfsbi_dfa_fill(r, row, r->program->kinds);
+        }
+        if (n >= HFSBI_DFA_SPECIAL || p == end) {
+            *at = (size_t)(p - base);
+            r->since += (size_t)(p - from);
+            if (n == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+            return n == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
+        }
+        row = n;
+        p++;
+    }
+    r->since += (size_t)(p - from);
+    return HFSBI_SCAN_NONE;
+}
+
+HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
+                                    bool beginning) {
+    const unsigned char *map = r->program->map;
+    uint32_t             row = hfsbi_dfa_start(r), column;
+    size_t               i;
+    for (i = 0; i <= text.len; i++) {
+        if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+        if (row == HFSBI_DFA_DEAD) return HFSBI_SCAN_NONE;
+        if (i < text.len) column = map[(unsigned char)text.ptr[i]];
+        else if (beginning) column = map[(unsigned char)'/'];
+        else column = r->program->kinds;
+        if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
+            row = r->next[row + column];
+        else row = hfsbi_dfa_fill(r, row, column);
+    }
+    r->since += text.len;
+    if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
+    if (!beginning || row == HFSBI_DFA_DEAD)
+        return row == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
+    hfsbi_dfa_load(r, row);
+    return hfsbi_states_read(r->program, &r->now) ? HFSBI_SCAN_FOUND
+                                                  : HFSBI_SCAN_NONE;
+}
+
+/* ---- making ---- */
+
+/* A pattern that is taken as it is, as a tree: only for the sake of case. */
+static uint32_t hfsbi_regex_plain(hfsbi_syntax *tree, hfsb_str pattern) {
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
+    size_t   at = 0;
+    while (at < pattern.len && tree->program->status == HFSB_OK) {
+        unsigned long code;
+        bool          valid;
+        size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
+        for (i = 0; !valid && i < n; i++)
+            hfsbi_syntax_append(
+                tree, list,
+                hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
+                                 (unsigned char)pattern.ptr[at + i]));
+        if (valid)
+            hfsbi_syntax_append(tree, list,
+                                hfsbi_syntax_char(tree, (uint32_t)code));
+        at += n;
+    }
+    return list;
+}
+
+static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
+                                      hfsb_str               pattern,
+                                      const hfsb_regex_opts *opts,
+                                      hfsb_err              *err) {
+    uint32_t    root = 0;
+    hfsb_status st = HFSB_OK;
+    tree->fold = opts->ignore_case;
+    if (opts->literal && pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                          "A text to be found in any case may have at most "
+                          "65,536 bytes.");
+    if (opts->literal) root = hfsbi_regex_plain(tree, pattern);
+    else st = hfsbi_regex_parse(tree, pattern, &root, err);
+    if (st != HFSB_OK) return st;
+    if (re->program.status == HFSB_OK)
+        re->program.status =
+            hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
+    if (re->program.status == HFSB_OK && !re->pure)
+        hfsbi_program_make(&re->program, tree, root);
+    if (re->program.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The pattern needs more than %zu states once its "
+                          "repeats are written out. Use smaller numbers in "
+                          "{n,m}, or * and +.",
+                          re->program.max_states);
+    if (re->program.status != HFSB_OK)
+        return hfsbi_fail_status(err, re->program.status, "the pattern");
+    if (re->pure) return HFSB_OK;
+    st = hfsbi_runner_init(&re->runner, &re->program);
+    re->runner.cancelled = opts->cancelled;
+    re->runner.user = opts->user;
+    return st;
+}
+
+static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
+                                    const hfsb_regex_opts *opts,
+                                    hfsb_err              *err) {
+    hfsbi_syntax tree;
+    hfsb_status  st;
+    if (opts->literal && !opts->ignore_case) {
+        re->pure = true;
+        re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
+        return hfsb_buf_append(&re->literal, pattern);
+    }
+    hfsbi_syntax_init(&tree, &re->program);
+    st = hfsbi_regex_syntax(re, &tree, pattern, opts, err);
+    hfsbi_syntax_free(&tree);
+    return st;
+}
+
+hfsb_status hfsb_regex_open(hfsb_str pattern, const hfsb_regex_opts *opts,
+                            hfsb_regex **out, hfsb_err *err) {
+    hfsb_regex_opts none = HFSB_INIT;
+    hfsb_regex     *re;
+    hfsb_status     st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    re = (hfsb_regex *)hfsbi_array(&opts->alloc, 1, sizeof *re);
+    if (!re) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
+    memset(re, 0, sizeof *re);
+    re->program.alloc = re->literal.alloc = opts->alloc;
+    re->program.max_states =
+        opts->max_states ? opts->max_states : HFSBI_REGEX_STATES;
+    if (err) memset(err, 0, sizeof *err);
+    st = hfsbi_regex_make(re, pattern, opts, err);
+    if (st == HFSB_OK) {
+        *out = re;
+        return hfsbi_ok(err);
+    }
+    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
+    hfsb_regex_close(re);
+    return st;
+}
+
+void hfsb_regex_close(hfsb_regex *regex) {
+    hfsb_alloc alloc;
+    if (!regex) return;
+    alloc = regex->program.alloc;
+    hfsbi_runner_free(&regex->runner);
+    hfsbi_program_free(&regex->program);
+    hfsb_buf_free(&regex->literal);
+    hfsbi_array_free(&alloc, regex, 1, sizeof *regex);
+}
+
+/* ---- in a line ---- */
+
+bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
+                     size_t *begin, size_t *end) {
+    hfsb_str literal = hfsb_buf_str(&regex->literal);
+    size_t   hit;
+    if (from > text.len || regex->never) return false;
+    hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
+    if (hit == HFSB_NPOS) return false;
+    if (regex->pure) {
+        *begin = from + hit;
+        *end = *begin + literal.len;
+        return true;
+    }
+    return hfsbi_nfa_find(&regex->runner, text, from, false, begin, end);
+}
+
+/* ---- among lines ---- */
+
+/* The line that holds text[at], or that this line feed ends; not before
+   `from`, where a line begins. *next: where the one behind it begins. */
+static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
+                                   size_t *next) {
+    size_t      begin = at, end;
+    const void *feed =
+        at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
+    while (begin > from && text.ptr[begin - 1] != '\n') begin--;
+    end = feed ? (size_t)((const char *)feed - text.ptr) : text.len;
+    *next = feed ? end + 1 : end;
+    if (feed && end > begin && text.ptr[end - 1] == '\r') end--;
+    return hfsb_str_slice(text, begin, end);
+}
+
+/* The first line that matches from `from` on, and before `to`, where a line
+   begins or the text ends, without looking for the literal. */
+static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
+                             size_t to, hfsb_str *line) {
+    hfsb_str part = hfsb_str_slice(text, 0, to);
+    while (from < to) {
+        size_t     at = from, next, begin, end;
+        hfsbi_scan scan = HFSBI_SCAN_CANNOT;
+        if (re->runner.without == 0)
+            scan = hfsbi_dfa_lines(&re->runner, part, &at);
+        if (scan == HFSBI_SCAN_NONE) return false;
+        *line = hfsbi_regex_around(part, from, at, &next);
+        if (scan == HFSBI_SCAN_FOUND) return true;
+        if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
+            return true;
+        if (re->runner.stopped) return false;
+        if (re->runner.without > 0) {
+            size_t done = next - from;
+            re->runner.without -=
+                done < re->runner.without ? done : re->runner.without;
+        }
+        from = next;
+    }
+    return false;
+}
+
+/* True when places of the literal come so close to each other, and to no
+   avail, that it is quicker to read on than to look for them. */
+static bool hfsbi_regex_is_crowded(hfsb_regex *re, size_t distance) {
+    re->crowd = distance < 200 ? re->crowd + 1 : 0;
+    if (re->crowd < 16) return false;
+    re->crowd = 0;
+    return true;
+}
+
+/* Where the line ends that is `size` bytes on from `from`. */
+static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
+    size_t next;
+    if (text.len - from <= size) return text.len;
+    hfsbi_regex_around(text, from + size, from + size, &next);
+    return next;
+}
+
+/* By the literal: only the lines that hold it are looked at. */
+static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
+                             hfsb_str *line) {
+    hfsb_str literal = hfsb_buf_str(&re->literal);
+    while (from < text.len && !re->runner.stopped) {
+        size_t hit, next, at;
+        if (re->straight) {
+            next = hfsbi_regex_ahead(text, from, re->straight);
+            if (hfsbi_regex_plod(re, text, from, next, line)) return true;
+            from = next;
+            re->straight = 0;
+            continue;
+        }
+        hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
+        if (hit == HFSB_NPOS) return false;
+        at = from + hit;
+        *line = hfsbi_regex_around(text, from, at, &next);
+        if (re->pure) {
+            /* unless it takes in the CR at the line's end */
+            if (at + literal.len <= (size_t)(line->ptr - text.ptr) + line->len)
+                return true;
+        } else if (hfsbi_regex_plod(re, text, (size_t)(line->ptr - text.ptr),
+                                    next, line)) {
+            return true;
+        }
+        if (!re->pure && hfsbi_regex_is_crowded(re, next - from))
+            re->straight = 1u << 16;
+        from = next;
+    }
+    return false;
+}
+
+bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
+                     size_t *begin, size_t *end) {
+    hfsb_str line;
+    bool     found;
+    if (from >= text.len || regex->never) return false;
+    if (regex->pure || regex->literal.len > 0)
+        found = hfsbi_regex_jump(regex, text, from, &line);
+    else found = hfsbi_regex_plod(regex, text, from, text.len, &line);
+    if (!found) return false;
+    *begin = (size_t)(line.ptr - text.ptr);
+    *end = *begin + line.len;
+    return true;
+}
+
+/* ---- src/pattern/glob.c ---- */
+/* glob.c - patterns for paths, by the automata of regex. */
+/* ---- reading ---- */
+
+typedef struct hfsbi_glob_reader {
+    hfsbi_reader r;
+    bool         git;
+    bool         name_start; /* a name begins here */
+    bool         special;    /* something other than plain text came */
+    uint32_t     inside; /* class plus one: bytes that stay within a name */
+} hfsbi_glob_reader;
+
+static char hfsbi_glob_peek(const hfsbi_glob_reader *g, size_t ahead) {
+    size_t at = g->r.at + ahead;
+    return at < g->r.text.len ? g->r.text.ptr[at] : '\0';
+}
+
+static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
+    return g->r.at >= g->r.text.len || g->r.status != HFSB_OK ||
+           g->r.tree->program->status != HFSB_OK;
+}
+
+static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
+    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE, '/');
+}
+
+/* At least `min` bytes of a name, whatever they are. */
+static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
+    hfsbi_syntax *tree = g->r.tree;
+    if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
+    return hfsbi_syntax_repeat(
+        tree, hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, g->inside - 1), min,
+        HFSBI_SYNTAX_MANY);
+}
+
+/* "**" with what stands behind it: any number of names, each with a slash;
+   or at the end of the pattern one name and any number more. A name has at
+   least `min` bytes. */
+static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
+                                 uint32_t min) {
+    hfsbi_syntax *tree = g->r.tree;
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), all, more;
+    if (!last) {
+        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
+        hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
+        return hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
+    }
+    hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
+    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
+    more = hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
+    all = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
+    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, min));
+    hfsbi_syntax_append(tree, all, more);
+    return all;
+}
+
+static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
+    size_t stars = 1;
+    char   c;
+    bool   last, names;
+    while (hfsbi_glob_peek(g, stars) == '*') stars++;
+    g->r.at += stars;
+    c = hfsbi_glob_peek(g, 0);
+    last =
+        g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
+    /* git compares plain text first, and reads what follows as if a pattern
+       began there: "a**" is also what lies beneath */
+    names = g->name_start || (g->git && !g->special);
+    g->special = true;
+    if (stars < 2 || !names || (!last && c != '/')) {
+        g->name_start = false;
+        return hfsbi_glob_inside(g, 0);
+    }
+    if (!last) g->r.at++;
+    names = g->name_start;
+    g->name_start = true;
+    return hfsbi_glob_names(g, last, names ? 1 : 0);
+}
+
+static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
+
+/* {one,two}; r.at is behind the brace. */
+static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
+    uint32_t either = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_EITHER, 0);
+    size_t   open = g->r.at - 1;
+    bool     name_start = g->name_start;
+    if (++g->r.depth > HFSBI_REGEX_DEPTH)
+        hfsbi_reader_fail(&g->r, HFSB_LIMIT, open,
+                          "Braces are nested too deeply: 200 levels at most.");
+    while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
+        g->name_start = name_start;
+        hfsbi_syntax_append(g->r.tree, either, hfsbi_glob_list(g));
+        if (hfsbi_glob_peek(g, 0) != ',') break;
+        g->r.at++;
+    }
+    if (hfsbi_glob_peek(g, 0) != '}')
+        hfsbi_reader_fail(&g->r, HFSB_ARG, open,
+                          "This { is not closed by a }. Write \\{ for the "
+                          "character itself.");
+    g->r.at++;
+    g->r.depth--;
+    g->name_start = false;
+    return either;
+}
+
+static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
+    if (g->r.at >= g->r.text.len) {
+        hfsbi_reader_fail(&g->r, HFSB_ARG, g->r.at - 1,
+                          "The pattern ends in a backslash. Write \\\\ for "
+                          "the character itself.");
+        return 0;
+    }
+    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE,
+                            (unsigned char)g->r.text.ptr[g->r.at++]);
+}
+
+static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
+    char c = hfsbi_glob_peek(g, 0);
+    if (c == '*') return hfsbi_glob_star(g);
+    if (c == '{' && !g->git && hfsbi_glob_peek(g, 1) != '}') {
+        g->r.at++;
+        return hfsbi_glob_braces(g);
+    }
+    g->name_start = c == '/';
+    if (c == '?' || c == '[' || c == '\\') g->special = true;
+    if (c == '{' && !g->git) { /* {} is a text, as in a shell */
+        uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
+        return list;
+    }
+    if (c == '?') {
+        g->r.at++;
+        g->r.tree->set.count = 0;
+        return hfsbi_syntax_class(g->r.tree, true, '/');
+    }
+    if (c == '[') {
+        g->r.at++;
+        return hfsbi_read_bracket(&g->r);
+    }
+    if (c == '\\') g->r.at++;
+    return hfsbi_glob_byte(g);
+}
+
+static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
+    uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
+    while (!hfsbi_glob_at_end(g)) {
+        char c = hfsbi_glob_peek(g, 0);
+        if (g->r.depth > 0 && (c == ',' || c == '}')) break;
+        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_piece(g));
+    }
+    return list;
+}
+
+/* ---- the folders that come first ---- */
+
+/* Appends the names before the first that has something special in it, each
+   but the last with its slash. */
+static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
+                                        hfsb_buf *base) {
+    size_t      i, kept = 0;
+    hfsb_status st = HFSB_OK;
+    for (i = 0; i < pattern.len && st == HFSB_OK; i++) {
+        char c = pattern.ptr[i];
+        if (c == '*' || c == '?' || c == '[' || (c == '{' && !git)) break;
+        if (c == '/') kept = base->len ? base->len : 1;
+        if (c == '\\' && i + 1 < pattern.len) c = pattern.ptr[++i];
+        st = hfsb_buf_append_byte(base, c);
+    }
+    hfsb_buf_truncate(base, kept);
+    return st;
+}
+
+/* ---- making ---- */
+
+static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
+                                   hfsb_err *err) {
+    hfsbi_syntax      tree;
+    hfsbi_glob_reader g = HFSB_INIT;
+    uint32_t          root;
+    if (pattern.len > HFSBI_REGEX_PATTERN)
+        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
+                          "A pattern may have at most 65,536 bytes.");
+    hfsbi_syntax_init(&tree, &glob->program);
+    g.r.text = pattern;
+    g.r.tree = &tree;
+    g.r.err = err;
+    g.r.glob = true;
+    g.git = git;
+    g.name_start = true;
+    root = hfsbi_glob_list(&g);
+    if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
+        hfsbi_program_make(&glob->program, &tree, root);
+    hfsbi_syntax_free(&tree);
+    if (g.r.status != HFSB_OK) return g.r.status;
+    if (glob->program.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The pattern needs more than %zu states: split it "
+                          "into several.",
+                          glob->program.max_states);
+    if (glob->program.status != HFSB_OK) return glob->program.status;
+    if (hfsbi_glob_find_base(pattern, git, &glob->base) != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsbi_runner_init(&glob->runner, &glob->program);
+}
+
+HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                                     bool git, hfsb_glob **out,
+                                     hfsb_err *err) {
+    hfsb_alloc  none = HFSB_INIT;
+    hfsb_glob  *glob;
+    hfsb_status st;
+    if (!alloc) alloc = &none;
+    *out = NULL;
+    glob = (hfsb_glob *)hfsbi_array(alloc, 1, sizeof *glob);
+    if (!glob) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
+    memset(glob, 0, sizeof *glob);
+    glob->program.alloc = glob->base.alloc = *alloc;
+    glob->program.max_states = HFSBI_REGEX_STATES;
+    glob->program.whole = true;
+    if (err) memset(err, 0, sizeof *err);
+    st = hfsbi_glob_make(glob, pattern, git, err);
+    if (st == HFSB_OK) {
+        *out = glob;
+        return hfsbi_ok(err);
+    }
+    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
+    hfsb_glob_close(glob);
+    return st;
+}
+
+hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
+                           hfsb_glob **out, hfsb_err *err) {
+    return hfsbi_glob_open(pattern, alloc, false, out, err);
+}
+
+void hfsb_glob_close(hfsb_glob *glob) {
+    hfsb_alloc alloc;
+    if (!glob) return;
+    alloc = glob->program.alloc;
+    hfsbi_runner_free(&glob->runner);
+    hfsbi_program_free(&glob->program);
+    hfsb_buf_free(&glob->base);
+    hfsbi_array_free(&alloc, glob, 1, sizeof *glob);
+}
+
+/* ---- matching ---- */
+
+static bool hfsbi_glob_run(hfsb_glob *glob, hfsb_str path, bool beginning) {
+    hfsbi_runner *r = &glob->runner;
+    hfsbi_scan    scan = HFSBI_SCAN_CANNOT;
+    if (r->without > path.len) r->without -= path.len;
+    else r->without = 0;
+    if (!r->without) scan = hfsbi_dfa_whole(r, path, beginning);
+    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, path, beginning);
+    return scan == HFSBI_SCAN_FOUND;
+}
+
+bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path) {
+    return hfsbi_glob_run(glob, path, false);
+}
+
+hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
+    return hfsb_buf_str(&glob->base);
+}
+
+bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder) {
+    if (hfsb_str_ends(folder, HFSB_LIT("/"))) folder.len--;
+    else if (folder.len == 0) return true;
+    return hfsbi_glob_run(glob, folder, true);
+}
+
+/* ==== ignore ==== */
+
+/* the rules of .gitignore files. */
+
+typedef enum hfsbi_rule_kind {
+    HFSBI_RULE_TEXT,   /* equal to the text */
+    HFSBI_RULE_SUFFIX, /* the name ends with it: "*.o" */
+    HFSBI_RULE_GLOB
+} hfsbi_rule_kind;
+
+typedef struct hfsbi_rule {
+    hfsbi_rule_kind kind;
+    hfsb_buf        text;
+    hfsb_glob      *glob;
+    bool            negated;     /* "!": not ignored after all */
+    bool            folder_only; /* "build/" */
+    bool            whole_path;  /* from the folder of the file on, not the
+                                    name alone */
+} hfsbi_rule;
+
+typedef struct hfsbi_ignore_folder {
+    size_t prefix; /* bytes of a path before what the rules look at */
+    size_t rules;  /* how many there were before its own */
+} hfsbi_ignore_folder;
+
+struct hfsbi_ignore {
+    hfsb_alloc           alloc;
+    hfsbi_rule          *rules;
+    hfsbi_ignore_folder *folders;
+    size_t               rule_count, rule_cap, folder_count, folder_cap;
+};
+
+HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
+                                       hfsbi_ignore    **out) {
+    hfsb_alloc    none = HFSB_INIT;
+    hfsbi_ignore *ig;
+    if (!alloc) alloc = &none;
+    ig = (hfsbi_ignore *)hfsbi_array(alloc, 1, sizeof *ig);
+    *out = ig;
+    if (!ig) return HFSB_NOMEM;
+    memset(ig, 0, sizeof *ig);
+    ig->alloc = *alloc;
+    return HFSB_OK;
+}
+
+static void hfsbi_ignore_cut(hfsbi_ignore *ig, size_t rules) {
+    while (ig->rule_count > rules) {
+        hfsbi_rule *rule = &ig->rules[--ig->rule_count];
+        hfsb_buf_free(&rule->text);
+        hfsb_glob_close(rule->glob);
+    }
+}
+
+HFSBI_FN void hfsbi_ignore_close(hfsbi_ignore *ignore) {
+    hfsb_alloc alloc;
+    if (!ignore) return;
+    alloc = ignore->alloc;
+    hfsbi_ignore_cut(ignore, 0);
+    hfsbi_array_free(&alloc, ignore->rules, ignore->rule_cap,
+                     sizeof *ignore->rules);
+    hfsbi_array_free(&alloc, ignore->folders, ignore->folder_cap,
+                     sizeof *ignore->folders);
+    hfsbi_array_free(&alloc, ignore, 1, sizeof *ignore);
+}
+
+/* ---- lines ---- */
+
+/* Without the blanks at its end, unless a backslash keeps them. */
+static hfsb_str hfsbi_rule_trim(hfsb_str line) {
+    size_t i, end = 0;
+    for (i = 0; i < line.len; i++) {
+        if (line.ptr[i] == '\\' && i + 1 < line.len) i++;
+        else if (line.ptr[i] == ' ') continue;
+        end = i + 1;
+    }
+    return hfsb_str_slice(line, 0, end);
+}
+
+static bool hfsbi_rule_is_plain(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (strchr("*?[\\", s.ptr[i]) && s.ptr[i]) return false;
+    return true;
+}
+
+/* Reads a line that holds a pattern: HFSB_NOMEM, or another failure when it
+   is none. */
+static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
+                                   hfsbi_rule *rule) {
+    hfsb_status st;
+    memset(rule, 0, sizeof *rule);
+    rule->text.alloc = *alloc;
+    rule->negated = hfsb_str_starts(s, HFSB_LIT("!"));
+    if (rule->negated) s = hfsb_str_slice(s, 1, s.len);
+    rule->folder_only = hfsb_str_ends(s, HFSB_LIT("/"));
+    if (rule->folder_only) s.len--;
+    rule->whole_path = hfsb_str_find_byte(s, '/') != HFSB_NPOS;
+    if (hfsb_str_starts(s, HFSB_LIT("/"))) s = hfsb_str_slice(s, 1, s.len);
+    if (s.len == 0) return HFSB_ARG;
+    rule->kind = HFSBI_RULE_TEXT;
+    if (!hfsbi_rule_is_plain(s)) {
+        hfsb_str rest = hfsb_str_slice(s, 1, s.len);
+        if (rule->whole_path || s.ptr[0] != '*' ||
+            !hfsbi_rule_is_plain(rest)) {
+            rule->kind = HFSBI_RULE_GLOB;
+            return hfsbi_glob_open(s, alloc, true, &rule->glob, NULL);
+        }
+        rule->kind = HFSBI_RULE_SUFFIX;
+        s = rest;
+    }
+    st = hfsb_buf_append(&rule->text, s);
+    return st == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
+}
+
+static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
+    hfsbi_rule  rule;
+    hfsb_status st;
+    void       *grown;
+    /* at the beginning of a file, of which there may be two in the text */
+    if (hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
+        line = hfsb_str_slice(line, 3, line.len);
+    if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+    if (hfsb_str_starts(line, HFSB_LIT("#"))) return HFSB_OK;
+    line = hfsbi_rule_trim(line);
+    if (line.len == 0) return HFSB_OK;
+    grown = hfsbi_array_grow(&ig->alloc, ig->rules, &ig->rule_cap,
+                             ig->rule_count + 1, sizeof *ig->rules);
+    if (!grown) return HFSB_NOMEM;
+    ig->rules = (hfsbi_rule *)grown;
+    st = hfsbi_rule_read(&ig->alloc, line, &rule);
+    if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
+    ig->rules[ig->rule_count++] = rule;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
+                                       hfsb_str text) {
+    size_t before = ignore->rule_count, at = 0;
+    void  *grown =
+        hfsbi_array_grow(&ignore->alloc, ignore->folders, &ignore->folder_cap,
+                         ignore->folder_count + 1, sizeof *ignore->folders);
+    if (!grown) return HFSB_NOMEM;
+    ignore->folders = (hfsbi_ignore_folder *)grown;
+    while (at < text.len) {
+        hfsb_str rest = hfsb_str_slice(text, at, text.len);
+        size_t   end = hfsb_str_find_byte(rest, '\n');
+        if (end == HFSB_NPOS) end = rest.len;
+        if (hfsbi_ignore_add(ignore, hfsb_str_slice(rest, 0, end)) !=
+            HFSB_OK) {
+            hfsbi_ignore_cut(ignore, before);
+            return HFSB_NOMEM;
+        }
+        at += end + 1;
+    }
+    ignore->folders[ignore->folder_count].prefix =
+        folder.len ? folder.len + 1 : 0;
+    ignore->folders[ignore->folder_count++].rules = before;
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
+    if (ignore->folder_count == 0) return;
+    ignore->folder_count--;
+    hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
+}
+
+/* ---- asking ---- */
+
+static bool hfsbi_rule_fits(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
+                            bool is_folder) {
+    hfsb_str s = rule->whole_path ? path : name;
+    if (rule->folder_only && !is_folder) return false;
+    switch (rule->kind) {
+    case HFSBI_RULE_TEXT: return hfsb_str_equal(s, hfsb_buf_str(&rule->text));
+    case HFSBI_RULE_SUFFIX: return hfsb_str_ends(s, hfsb_buf_str(&rule->text));
+    default: return hfsb_glob_match(rule->glob, s);
+    }
+}
+
+HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
+                               bool is_folder) {
+    hfsb_str name = hfsb_path_base(path);
+    size_t   folder = ignore->folder_count, rule = ignore->rule_count;
+    while (folder-- > 0) {
+        size_t   prefix = ignore->folders[folder].prefix;
+        hfsb_str below = hfsb_str_slice(path, prefix, path.len);
+        while (rule > ignore->folders[folder].rules) {
+            hfsbi_rule *r = &ignore->rules[--rule];
+            if (hfsbi_rule_fits(r, below, name, is_folder)) return !r->negated;
+        }
+    }
+    return false;
+}
+
+/* ---- src/http/http_private.h ---- */
 /* Private to the http_*.c files: what bytes are, and what reading a head
    passes around. */
 
@@ -12638,9 +15604,6 @@ HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
 
 HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
 
-/* Splits head->target into host, path and query. */
-HFSBI_FN bool hfsbi_http_target_read(hfsbi_http_reading *r);
-
 /* host [":" port] of RFC 3986; with_port: the port must be there. */
 HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port);
 
@@ -12662,13 +15625,12 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
 HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
                                    const char *end);
 
-/* A line of a body in chunks, from p to behind its line feed: the size that
-   it tells, or refused. */
-HFSBI_FN bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
-                                    const char *end, unsigned long long *size);
+/* ---- src/http/head.c ---- */
+/* head.c - the head of a message: lines, then what they mean together. */
+/* ==== http field ==== */
 
-/* ---- src/http_field.c ---- */
-/* http_field.c - what bytes are; looking into a head. Depends on: base. */
+/* what bytes are; looking into a head. */
+
 /* ---- bytes ---- */
 
 /* 0: control bytes; 2: blanks; 6, 22 ...: the sums of HFSBI_HTTP_*. */
@@ -12781,9 +15743,10 @@ bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
     return false;
 }
 
-/* ---- src/http_target.c ---- */
-/* http_target.c - targets: their parts, %XX, queries. Depends on: base,
-   http_field. */
+/* ==== http target ==== */
+
+/* targets: their parts, %XX, queries. */
+
 /* ---- hosts ---- */
 
 /* Four decimal numbers up to 255, the end of some IPv6 addresses. */
@@ -12907,7 +15870,8 @@ static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
     return true;
 }
 
-HFSBI_FN bool hfsbi_http_target_read(hfsbi_http_reading *r) {
+/* Splits head->target into host, path and query. */
+static bool hfsbi_http_target_read(hfsbi_http_reading *r) {
     hfsb_http_head *head = r->head;
     hfsb_str        s = head->target;
     if (hfsb_str_equal(head->method, hfsb_str_make("CONNECT", 7))) {
@@ -13031,9 +15995,6 @@ hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
                       "There is no \"%s\" in the query.", key);
 }
 
-/* ---- src/http_head.c ---- */
-/* http_head.c - the head of a message: lines, then what they mean together.
-   Depends on: base, http_field, http_target. */
 /* A head is checked in this order, whatever pieces it came in: each line by
    itself, from the first to the last; how many there are; what they say. So
    a line may be refused as soon as it is complete, and the answer is the same
@@ -13597,8 +16558,12 @@ HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
     return true;
 }
 
-/* ---- src/http_chunk.c ---- */
-/* http_chunk.c - the line before a chunk. Depends on: base, http_head. */
+/* ---- src/http/parse.c ---- */
+/* parse.c - messages from bytes that arrive in pieces. */
+/* ==== http chunk ==== */
+
+/* the line before a chunk. */
+
 static const char *hfsbi_http_blanks(const char *p) {
     while (*p == ' ' || *p == '\t') p++;
     return p;
@@ -13639,7 +16604,9 @@ static bool hfsbi_http_extensions(const char **at) {
     }
 }
 
-HFSBI_FN bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
+/* A line of a body in chunks, from p to behind its line feed: the size that
+   it tells, or refused. */
+static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
                                     const char         *end,
                                     unsigned long long *size) {
     const char        *start = p;
@@ -13658,9 +16625,6 @@ HFSBI_FN bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
     return true;
 }
 
-/* ---- src/http_parse.c ---- */
-/* http_parse.c - messages from bytes that arrive in pieces. Depends on: base,
-   http_head. */
 enum {
     HFSBI_HTTP_HEAD,
     HFSBI_HTTP_LENGTH,     /* left bytes of the body are to come */
@@ -13994,50 +16958,8 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
     }
 }
 
-/* ---- src/http_date.c ---- */
-/* http_date.c - the time as HTTP writes it. Depends on: base. */
-/* Days since 1970 of the first of March of a year: with the leap day at the
-   end of a year, its length and that of the months before follow a rule. */
-static long long hfsbi_date_march(long long year) {
-    return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
-}
-
-HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
-    hfsbi_date d;
-    long long  day, year, month, rest;
-    if (seconds < 0) seconds = 0;
-    if (seconds > 253402300799) seconds = 253402300799; /* the end of 9999 */
-    day = seconds / 86400;
-    rest = seconds % 86400;
-    d.weekday = (unsigned)(day % 7);
-    year = (day + 719468) * 400 / 146097 + 1; /* at most one too many */
-    while (hfsbi_date_march(year) > day) year--;
-    day -= hfsbi_date_march(year);
-    month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */
-    day -= (153 * month + 2) / 5;
-    if (month >= 10) year++;
-    d.year = (unsigned)year % 10000;
-    d.month = (unsigned)((month + 2) % 12 + 1);
-    d.day = (unsigned)(day + 1) % 100;
-    d.hour = (unsigned)(rest / 3600) % 100;
-    d.minute = (unsigned)(rest / 60 % 60) % 100;
-    d.second = (unsigned)(rest % 60) % 100;
-    return d;
-}
-
-void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
-    static const char days[] = "ThuFriSatSunMonTueWed";
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    hfsbi_date        d = hfsbi_date_of(seconds);
-    (void)snprintf(out, HFSB_HTTP_DATE,
-                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
-                   d.year, d.hour, d.minute, d.second);
-}
-
-/* ---- src/http_write.c ---- */
-/* http_write.c - heads and chunks, written safely. Depends on: base,
-   http_field. */
+/* ---- src/http/write.c ---- */
+/* write.c - heads and chunks, written safely. */
 const char *hfsb_http_reason(int status) {
     switch (status) {
     case 100: return "Continue";
@@ -14177,9 +17099,18 @@ hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
     return hfsbi_http_put(out, parts, 3);
 }
 
-/* ---- src/url.c ---- */
-/* url.c - addresses of http and https. Depends on: base, http_field,
-   http_target. */
+void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
+    static const char days[] = "ThuFriSatSunMonTueWed";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    hfsbi_date        d = hfsbi_date_of(seconds);
+    (void)snprintf(out, HFSB_HTTP_DATE,
+                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
+                   d.year, d.hour, d.minute, d.second);
+}
+
+/* ---- src/http/url.c ---- */
+/* url.c - addresses of http and https. */
 enum { HFSBI_URL_MAX_HOST = 255 };
 
 /* ---- parsing ---- */
@@ -14414,2997 +17345,116 @@ bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
            hfsb_http_same(a->host, b->host);
 }
 
-/* ---- src/regex_parts.h ---- */
-/* What the files of the regex module share: a pattern is read into a tree,
-   the tree becomes a program of states that read bytes (an NFA), and the
-   program is run either state by state or through a table that is filled in
-   as the text needs it (a DFA). Private. */
-
-/* Longest pattern and deepest nesting that is read; most repeats in {n,m},
-   as in GNU grep. */
-#define HFSBI_REGEX_PATTERN 65536u
-#define HFSBI_REGEX_DEPTH   200u
-#define HFSBI_REGEX_REPEAT  32767u
-#define HFSBI_REGEX_STATES  20000u
-/* Bytes that the table of a DFA may take before it is begun anew. */
-#define HFSBI_REGEX_CACHE (2u << 20)
-
-/* ---- sets of characters ---- */
-
-typedef struct hfsbi_regex_range {
-    uint32_t low, high;
-} hfsbi_regex_range;
-
-typedef struct hfsbi_ranges {
-    hfsbi_regex_range *items;
-    size_t             count, cap;
-    hfsb_alloc         alloc;
-    bool               failed; /* no memory: the set is not complete */
-} hfsbi_ranges;
-
-HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
-/* In order and without overlaps. */
-HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set);
-/* All other scalar values. The set must be in order, and is again. */
-HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set);
-/* Takes [low, high] out of a set in order. */
-HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
-                                  uint32_t high);
-/* Adds to each character the one that differs from it in case only. */
-HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set);
-/* Adds the class of that name (alpha, digit ...); false: no such class. With
-   fold, upper and lower are both. */
-HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold);
-/* What \w \s \d stand for, and their opposites in capitals. */
-HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
-/* The other case of a character; itself when it has none. */
-HFSBI_FN uint32_t hfsbi_other_case(uint32_t code);
-/* Letters, digits and the underscore. */
-HFSBI_FN bool hfsbi_regex_is_word(uint32_t code);
-
-/* ---- the program ---- */
-
-typedef enum hfsbi_op {
-    HFSBI_OP_BYTE,   /* reads the byte `arg`, goes to out */
-    HFSBI_OP_CLASS,  /* reads a byte as node `arg` says: out at its end */
-    HFSBI_OP_SPLIT,  /* goes to out and to other */
-    HFSBI_OP_ASSERT, /* goes to out where the border `arg` is */
-    HFSBI_OP_MATCH
-} hfsbi_op;
-
-/* Borders between characters. */
-typedef enum hfsbi_regex_border {
-    HFSBI_LINE_BEGIN,
-    HFSBI_LINE_END,
-    HFSBI_WORD_BORDER,
-    HFSBI_WORD_INSIDE, /* \B */
-    HFSBI_WORD_BEGIN,
-    HFSBI_WORD_END
-} hfsbi_regex_border;
-
-/* What is known about a place. */
-#define HFSBI_AT_PREV_WORD 1u
-#define HFSBI_AT_NEXT_WORD 2u
-#define HFSBI_AT_BEGIN     4u
-#define HFSBI_AT_END       8u
-
-typedef struct hfsbi_state {
-    uint32_t op; /* hfsbi_op */
-    uint32_t arg, out, other;
-} hfsbi_state;
-
-/* A set of characters as an automaton over the bytes of UTF-8. Its nodes are
-   kept once; each use of the set has as many states as the set has nodes, in
-   the same order, so that a step within it is a step by the same distance. */
-#define HFSBI_EDGE_END 0xFFFFFFFFu
-typedef struct hfsbi_edge {
-    unsigned char low, high;
-    uint32_t      target; /* node, or HFSBI_EDGE_END */
-} hfsbi_edge;
-
-typedef struct hfsbi_node {
-    uint32_t edge, edges; /* first, and how many */
-} hfsbi_node;
-
-typedef struct hfsbi_class {
-    uint32_t node, nodes, root;
-} hfsbi_class;
-
-typedef struct hfsbi_program {
-    hfsb_alloc    alloc;
-    hfsbi_state  *states;
-    hfsbi_edge   *edges;
-    hfsbi_node   *nodes;
-    hfsbi_class  *classes;
-    size_t        state_count, state_cap, edge_count, edge_cap;
-    size_t        node_count, node_cap, class_count, class_cap;
-    size_t        max_states, steps;
-    uint32_t      start;
-    bool          whole;    /* the whole text must match, and is no line */
-    bool          words;    /* it looks at the borders of words */
-    unsigned char map[256]; /* bytes that no state tells apart have one kind */
-    unsigned char sample[256]; /* a byte of each kind */
-    uint32_t      kinds;
-    hfsb_status   status;
-} hfsbi_program;
-
-/* Makes a class of a set in order; its number. */
-HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
-                                      const hfsbi_ranges *set);
-/* The class of all bytes but one, whether they are UTF-8 or not. */
-HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
-                                      unsigned char  but);
-/* Where a byte leads from a node: false when nowhere. */
-HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
-                              unsigned char byte, uint32_t *target);
-HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
-
-/* ---- the tree ---- */
-
-typedef enum hfsbi_syntax_kind {
-    HFSBI_SYNTAX_EMPTY,
-    HFSBI_SYNTAX_BYTE,   /* value: one byte */
-    HFSBI_SYNTAX_CHAR,   /* value: a character */
-    HFSBI_SYNTAX_CLASS,  /* value: of the program */
-    HFSBI_SYNTAX_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_SYNTAX_LIST,   /* children one after the other */
-    HFSBI_SYNTAX_EITHER, /* any of the children */
-    HFSBI_SYNTAX_REPEAT  /* the child, min to max times */
-} hfsbi_syntax_kind;
-
-#define HFSBI_SYNTAX_MANY 0xFFFFFFFFu /* as max: without end */
-
-/* Children are linked from the last to the first: states are made from the
-   end of the pattern to its beginning. */
-typedef struct hfsbi_syntax_node {
-    hfsbi_syntax_kind kind;
-    uint32_t          value, min, max;
-    uint32_t          child, sibling; /* 0: none */
-} hfsbi_syntax_node;
-
-typedef struct hfsbi_syntax {
-    hfsbi_program     *program;
-    hfsbi_syntax_node *nodes; /* 0 is never a child */
-    size_t             count, cap;
-    hfsbi_ranges       set; /* for one class at a time */
-    bool               fold;
-} hfsbi_syntax;
-
-HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
-HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
-/* All give a node; 0, and program->status set, when there is no memory. */
-HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
-                                   uint32_t value);
-HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
-                                      uint32_t min, uint32_t max);
-/* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code);
-/* The class of tree->set, which is emptied, or of all other characters; in
-   neither case is `never` among them. */
-HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
-                                     uint32_t never);
-HFSBI_FN void     hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
-                                      uint32_t child);
-
-/* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err);
-
-typedef struct hfsbi_reader {
-    hfsb_str      text;
-    size_t        at;
-    size_t        depth;
-    hfsbi_syntax *tree;
-    hfsb_err     *err;
-    hfsb_status   status;
-    bool          glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
-} hfsbi_reader;
-
-/* Fails the reader, once. */
-HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
-                                       size_t pos, const char *message);
-/* The character at r->at, which moves behind it. */
-HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r);
-/* A bracket expression; r->at is behind its "[". */
-HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
-
-/* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
-                                 const hfsbi_syntax *tree, uint32_t root);
-/* The longest text that stands in every match, appended to out; *pure when
-   it is all there is to match. */
-HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
-                                          uint32_t root, hfsb_buf *out,
-                                          bool *pure);
-
-/* ---- running it ---- */
-
-/* A set of states that knows the order in which they came, and where in the
-   text the match that each would end has begun. */
-typedef struct hfsbi_states {
-    uint32_t *dense, *sparse;
-    size_t   *begin;
-    uint32_t  count;
-} hfsbi_states;
-
-typedef struct hfsbi_dfa_state {
-    uint32_t key, len; /* its states: keys[key .. key+len) */
-    uint32_t flags, hash;
-    uint32_t chain; /* next with the same bucket, plus one; 0: none */
-} hfsbi_dfa_state;
-
-#define HFSBI_DFA_BUCKETS 1024u
-
-typedef struct hfsbi_runner {
-    const hfsbi_program *program;
-    hfsb_alloc           alloc;
-    hfsbi_states         now, then;
-    uint32_t            *stack;
-    /* the table: a row for each state, a column for each kind of byte and
-       one for the end of the text */
-    uint32_t        *next;
-    hfsbi_dfa_state *states;
-    uint32_t        *keys;
-    uint32_t        *buckets;
-    size_t           next_cap, state_cap, key_cap, state_count, key_count;
-    size_t           max_bytes; /* of all four together */
-    size_t           columns;
-    size_t           since; /* bytes read since the table was begun anew */
-    size_t   waste;   /* times that it was full too early, one after another */
-    size_t   flushes; /* times that it was begun anew */
-    size_t   without; /* bytes to be read without the table */
-    uint32_t start;   /* row, or one of HFSBI_DFA_... */
-    bool (*cancelled)(void *user); /* NULL: nobody asks */
-    void  *user;
-    size_t work;    /* states that were looked at since it was asked */
-    bool   stopped; /* it said so: nothing is found any more */
-} hfsbi_runner;
-
-/* States between two questions whether to go on. */
-#define HFSBI_REGEX_ASKS (1u << 20)
-/* Counts states that are looked at; true when it is to stop. */
-HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *runner, size_t work);
-
-/* To be freed also when it fails. */
-HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *runner,
-                                       const hfsbi_program *program);
-HFSBI_FN void        hfsbi_runner_free(hfsbi_runner *runner);
-
-HFSBI_FN bool hfsbi_border_holds(uint32_t border, unsigned place);
-/* Adds the state and what can be reached from it without reading. With
-   `open` borders that depend on what comes next stay in the set. */
-HFSBI_FN void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
-                                  uint32_t state, size_t begin, unsigned place,
-                                  bool open);
-/* The state that reading byte leads to; false: none. */
-HFSBI_FN bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
-                               unsigned char byte, uint32_t *out);
-
-/* Leftmost-longest match by simulation: needs no memory. With `any` it stops
-   at the first one it meets. */
-HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
-                             bool any, size_t *begin, size_t *end);
-/* True when one of the states reads something: more could follow. */
-HFSBI_FN bool hfsbi_states_read(const hfsbi_program *program,
-                                const hfsbi_states  *set);
-/* Whether the text matches as a whole; with `beginning`, whether a longer one
-   could that begins with it and a slash. */
-HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *runner, hfsb_str text,
-                              bool beginning);
-
-typedef enum hfsbi_scan {
-    HFSBI_SCAN_NONE,
-    HFSBI_SCAN_FOUND,
-    HFSBI_SCAN_CANNOT /* the table is of no use here */
-} hfsbi_scan;
-
-/* Reads lines of text from *at, the beginning of one, on, up to the first in
-   which the program matches; *at is then in that line (or its line feed), or
-   where it could not go on. */
-HFSBI_FN hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *runner, hfsb_str text,
-                                    size_t *at);
-/* As hfsbi_nfa_whole(). */
-HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *runner, hfsb_str text,
-                                    bool beginning);
-
-/* ---- the handles ---- */
-
-struct hfsb_regex {
-    hfsbi_program program;
-    hfsbi_runner  runner;
-    hfsb_buf      literal;  /* stands in every match */
-    bool          pure;     /* and is all there is */
-    bool          never;    /* it holds a line feed: no line does */
-    size_t        crowd;    /* places of the literal that were close to each
-                              other and of no use, one after another */
-    size_t        straight; /* bytes to be read without looking for it */
-};
-
-struct hfsb_glob {
-    hfsbi_program program;
-    hfsbi_runner  runner;
-    hfsb_buf      base;
-};
-
-/* ---- globs ---- */
-
-/* hfsb_glob_open(); with `git` as in .gitignore: no braces, and "**" as in
-   gitignore(5). */
-HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
-                                     bool git, hfsb_glob **out, hfsb_err *err);
-
-/* ---- src/regex_class.c ---- */
-/* regex_class.c - sets of characters, and their automata over the bytes of
-   UTF-8. Depends on: base, utf8. */
-/* ---- sets ---- */
-
-HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
-                               uint32_t high) {
-    void *grown;
-    if (set->failed) return;
-    grown = hfsbi_array_grow(&set->alloc, set->items, &set->cap,
-                             set->count + 1, sizeof *set->items);
-    if (!grown) {
-        set->failed = true;
-        return;
-    }
-    set->items = (hfsbi_regex_range *)grown;
-    set->items[set->count].low = low;
-    set->items[set->count++].high = high;
-}
-
-static int hfsbi_range_order(const void *a, const void *b) {
-    const hfsbi_regex_range *x = (const hfsbi_regex_range *)a;
-    const hfsbi_regex_range *y = (const hfsbi_regex_range *)b;
-    return x->low < y->low ? -1 : x->low > y->low;
-}
-
-HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
-    hfsbi_regex_range *r = set->items;
-    size_t             i, n = 0;
-    if (set->count < 2) return;
-    hfsbi_sort(r, set->count, sizeof *r, hfsbi_range_order);
-    for (i = 1; i < set->count; i++) {
-        if (r[i].low <= r[n].high || r[i].low == r[n].high + 1) {
-            if (r[i].high > r[n].high) r[n].high = r[i].high;
-        } else {
-            r[++n] = r[i];
-        }
-    }
-    set->count = n + 1;
-}
-
-HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
-    size_t   i, count = set->count;
-    uint32_t low = 0;
-    for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_regex_range r = set->items[i];
-        if (r.low > low) hfsbi_ranges_add(set, low, r.low - 1);
-        low = r.high + 1;
-    }
-    if (low <= 0x10FFFF) hfsbi_ranges_add(set, low, 0x10FFFF);
-    if (set->failed) return;
-    set->count -= count;
-    memmove(set->items, set->items + count, set->count * sizeof *set->items);
-}
-
-HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
-                                  uint32_t high) {
-    size_t i, count = set->count, kept = 0;
-    for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_regex_range r = set->items[i];
-        if (r.high < low || r.low > high) {
-            set->items[kept++] = r;
-            continue;
-        }
-        if (r.low < low) hfsbi_ranges_add(set, r.low, low - 1);
-        if (r.high > high) hfsbi_ranges_add(set, high + 1, r.high);
-    }
-    if (set->failed) return;
-    memmove(set->items + kept, set->items + count,
-            (set->count - count) * sizeof *set->items);
-    set->count -= count - kept;
-    hfsbi_ranges_sort(set);
-}
-
-/* ---- case ---- */
-
-HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
-    if (c < 0xC0 || c > 0x52F) return c;
-    if (c <= 0xFE) /* Latin-1, without the signs among its letters */
-        return c == 0xD7 || c == 0xDF || c == 0xF7 ? c : c ^ 0x20u;
-    if (c >= 0x391 && c <= 0x3AB && c != 0x3A2) return c + 0x20;
-    if (c >= 0x3B1 && c <= 0x3CB && c != 0x3C2) return c - 0x20;
-    if (c == 0x386 || c == 0x3AC) return c ^ 0x386u ^ 0x3ACu;
-    if (c >= 0x388 && c <= 0x38A) return c + 37;
-    if (c >= 0x3AD && c <= 0x3AF) return c - 37;
-    if (c == 0x38C || c == 0x3CC) return c ^ 0x38Cu ^ 0x3CCu;
-    if (c == 0x38E || c == 0x38F) return c + 63;
-    if (c == 0x3CD || c == 0x3CE) return c - 63;
-    if (c >= 0x400 && c <= 0x40F) return c + 80;
-    if (c >= 0x450 && c <= 0x45F) return c - 80;
-    if (c >= 0x410 && c <= 0x42F) return c + 32;
-    if (c >= 0x430 && c <= 0x44F) return c - 32;
-    if ((c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || c >= 0x4D0)
-        return c ^ 1u; /* pairs */
-    if (c >= 0x4C1 && c <= 0x4CE) return c & 1u ? c + 1 : c - 1;
-    if (c == 0x4C0 || c == 0x4CF) return c ^ 0x4C0u ^ 0x4CFu;
-    return c;
-}
-
-HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
-    size_t i, count = set->count;
-    for (i = 0; i < count && !set->failed; i++) {
-        hfsbi_regex_range r = set->items[i];
-        uint32_t          c;
-        for (c = r.low; c <= r.high && c < 0x530; c++)
-            if (hfsbi_other_case(c) != c)
-                hfsbi_ranges_add(set, hfsbi_other_case(c),
-                                 hfsbi_other_case(c));
-    }
-}
-
-/* ---- named classes ---- */
-
-/* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
-   less their punctuation where a block has much of it. */
-static const hfsbi_regex_range hfsbi_letters[] = {
-    {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
-    {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
-    {0x370, 0x374},     {0x376, 0x377},    {0x37A, 0x37D},   {0x37F, 0x37F},
-    {0x386, 0x386},     {0x388, 0x3F5},    {0x3F7, 0x481},   {0x48A, 0x556},
-    {0x560, 0x588},     {0x5D0, 0x5EA},    {0x620, 0x669},   {0x66E, 0x6D3},
-    {0x6EE, 0x6FC},     {0x710, 0x74A},    {0x780, 0x7B1},   {0x900, 0x963},
-    {0x966, 0x96F},     {0x971, 0xDF3},    {0xE01, 0xE3A},   {0xE40, 0xE4E},
-    {0xE50, 0xE59},     {0xE81, 0xEDF},    {0x1000, 0x1049}, {0x1050, 0x10FA},
-    {0x10FC, 0x135F},   {0x1380, 0x138F},  {0x13A0, 0x13FD}, {0x1780, 0x17D3},
-    {0x1E00, 0x1FBC},   {0x1FC2, 0x1FCC},  {0x1FD0, 0x1FDB}, {0x1FE0, 0x1FEC},
-    {0x1FF2, 0x1FFC},   {0x2C00, 0x2CE4},  {0x2D00, 0x2D6F}, {0x3005, 0x3007},
-    {0x3031, 0x3035},   {0x3041, 0x3096},  {0x309D, 0x309F}, {0x30A1, 0x30FA},
-    {0x30FC, 0x318E},   {0x31A0, 0x31BF},  {0x31F0, 0x31FF}, {0x3400, 0x4DBF},
-    {0x4E00, 0xA48C},   {0xA640, 0xA66E},  {0xA722, 0xA788}, {0xAC00, 0xD7A3},
-    {0xF900, 0xFAD9},   {0xFB00, 0xFB17},  {0xFB1D, 0xFB28}, {0xFE70, 0xFEFC},
-    {0xFF10, 0xFF19},   {0xFF21, 0xFF3A},  {0xFF41, 0xFF5A}, {0xFF66, 0xFFDC},
-    {0x1D400, 0x1D7FF}, {0x20000, 0x323AF}};
-
-/* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
-   in the C library. */
-static const hfsbi_regex_range hfsbi_blanks[] = {
-    {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
-    {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
-
-#define HFSBI_REGEX_COUNT(table) (sizeof(table) / sizeof(table)[0])
-
-static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
-                            uint32_t code) {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (table[middle].high < code) low = middle + 1;
-        else high = middle;
-    }
-    return low < count && table[low].low <= code;
-}
-
-HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
-    if (c < 0x80)
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               (c >= '0' && c <= '9') || c == '_';
-    return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
-}
-
-static void hfsbi_ranges_table(hfsbi_ranges            *set,
-                               const hfsbi_regex_range *table, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        hfsbi_ranges_add(set, table[i].low, table[i].high);
-}
-
-/* upper or lower: a letter with another case, on that side of it; those of
-   the alphabets that have cases at all. */
-static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
-    uint32_t c;
-    for (c = 'A'; c < 0x530; c++) {
-        uint32_t other = hfsbi_other_case(c);
-        if (other != c && (other > c) == upper) hfsbi_ranges_add(set, c, c);
-    }
-    if (!upper) hfsbi_ranges_add(set, 0xDF, 0xDF);
-}
-
-/* The part of a class that lies in ASCII, as pairs of bounds. */
-typedef struct hfsbi_named {
-    const char *name;
-    const char *ascii;
-    bool        letters, blanks; /* and beyond ASCII */
-    int         seen;            /* 1 print, 2 graph, 3 punct */
-} hfsbi_named;
-
-static const hfsbi_named hfsbi_named_classes[] = {
-    {"alpha", "AZaz", true, false, 0},
-    {"digit", "09", false, false, 0},
-    {"alnum", "09AZaz", true, false, 0},
-    {"space", "\t\r  ", false, true, 0},
-    {"blank", "\t\t  ", false, false, 0},
-    {"punct", "!/:@[`{~", false, false, 3},
-    {"xdigit", "09AFaf", false, false, 0},
-    {"cntrl", "\001\037\177\177", false, false, 0},
-    {"word", "09AZ__az", true, false, 0},
-    {"print", " ~", false, false, 1},
-    {"graph", "!~", false, false, 2}};
-
-/* Characters beyond ASCII that can be seen: all but the controls; and for
-   graph but white space, for punct but letters and digits as well. */
-static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
-    hfsbi_ranges out = HFSB_INIT;
-    out.alloc = set->alloc;
-    hfsbi_ranges_add(&out, 0, 0x9F);
-    if (graph)
-        hfsbi_ranges_table(&out, hfsbi_blanks,
-                           HFSBI_REGEX_COUNT(hfsbi_blanks));
-    if (punct)
-        hfsbi_ranges_table(&out, hfsbi_letters,
-                           HFSBI_REGEX_COUNT(hfsbi_letters));
-    hfsbi_ranges_sort(&out);
-    hfsbi_ranges_negate(&out);
-    hfsbi_ranges_table(set, out.items, out.count);
-    if (out.failed) set->failed = true;
-    hfsbi_array_free(&out.alloc, out.items, out.cap, sizeof *out.items);
-}
-
-HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
-    size_t      i;
-    const char *p;
-    bool        upper = hfsb_str_equal(name, HFSB_LIT("upper"));
-    if (upper || hfsb_str_equal(name, HFSB_LIT("lower"))) {
-        hfsbi_ranges_case(set, upper);
-        if (fold) hfsbi_ranges_case(set, !upper);
-        return true;
-    }
-    for (i = 0; i < HFSBI_REGEX_COUNT(hfsbi_named_classes); i++) {
-        const hfsbi_named *n = &hfsbi_named_classes[i];
-        if (!hfsb_str_equal(name, hfsb_cstr(n->name))) continue;
-        for (p = n->ascii; *p; p += 2)
-            hfsbi_ranges_add(set, (unsigned char)p[0], (unsigned char)p[1]);
-        if (n->letters)
-            hfsbi_ranges_table(set, hfsbi_letters,
-                               HFSBI_REGEX_COUNT(hfsbi_letters));
-        if (n->blanks)
-            hfsbi_ranges_table(set, hfsbi_blanks,
-                               HFSBI_REGEX_COUNT(hfsbi_blanks));
-        if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
-        if (n->name[0] == 'c') { /* NUL is no bound in a string */
-            hfsbi_ranges_add(set, 0, 0);
-            hfsbi_ranges_add(set, 0x80, 0x9F);
-        }
-        return true;
-    }
-    return false;
-}
-
-HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter) {
-    char         small = hfsbi_lower(letter);
-    const char  *name = small == 'w'   ? "word"
-                        : small == 's' ? "space"
-                                       : "digit";
-    hfsbi_ranges own = HFSB_INIT;
-    own.alloc = set->alloc;
-    hfsbi_ranges_named(&own, hfsb_cstr(name), false);
-    hfsbi_ranges_sort(&own);
-    if (letter != small) hfsbi_ranges_negate(&own);
-    hfsbi_ranges_table(set, own.items, own.count);
-    if (own.failed) set->failed = true;
-    hfsbi_array_free(&own.alloc, own.items, own.cap, sizeof *own.items);
-}
-
-/* ---- to bytes ---- */
-
-typedef struct hfsbi_weaver {
-    hfsbi_program      *program;
-    const hfsbi_ranges *set;
-    uint32_t            first;   /* node of this class */
-    uint32_t            full[4]; /* plus one: nodes that take any
-                                    continuation of so many bytes */
-} hfsbi_weaver;
-
-/* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
-static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
-                             uint32_t high) {
-    const hfsbi_regex_range *r = w->set->items;
-    size_t                   a = 0, b = w->set->count;
-    while (a < b) {
-        size_t middle = a + (b - a) / 2;
-        if (r[middle].high < low) a = middle + 1;
-        else b = middle;
-    }
-    if (a == w->set->count || r[a].low > high) return 0;
-    return r[a].low <= low && r[a].high >= high ? 2 : 1;
-}
-
-/* An equal node of this class, or HFSBI_EDGE_END. */
-static uint32_t hfsbi_weave_same(const hfsbi_weaver *w,
-                                 const hfsbi_edge *edges, uint32_t count) {
-    const hfsbi_program *p = w->program;
-    size_t               i, k, tries = 64;
-    for (i = p->node_count; i > w->first && tries > 0; i--, tries--) {
-        const hfsbi_edge *other = p->edges + p->nodes[i - 1].edge;
-        if (p->nodes[i - 1].edges != count) continue;
-        for (k = 0; k < count; k++)
-            if (edges[k].low != other[k].low ||
-                edges[k].high != other[k].high ||
-                edges[k].target != other[k].target)
-                break;
-        if (k == count) return (uint32_t)(i - 1);
-    }
-    return HFSBI_EDGE_END;
-}
-
-static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
-                                 uint32_t count) {
-    hfsbi_program *p = w->program;
-    void          *grown;
-    uint32_t       same = hfsbi_weave_same(w, edges, count);
-    if (same != HFSBI_EDGE_END) return same;
-    grown = hfsbi_array_grow(&p->alloc, p->edges, &p->edge_cap,
-                             p->edge_count + count + 1, sizeof *p->edges);
-    if (grown) p->edges = (hfsbi_edge *)grown;
-    if (grown)
-        grown = hfsbi_array_grow(&p->alloc, p->nodes, &p->node_cap,
-                                 p->node_count + 1, sizeof *p->nodes);
-    if (!grown) {
-        p->status = HFSB_NOMEM;
-        return w->first;
-    }
-    p->nodes = (hfsbi_node *)grown;
-    if (count) memcpy(p->edges + p->edge_count, edges, count * sizeof *edges);
-    p->nodes[p->node_count].edge = (uint32_t)p->edge_count;
-    p->nodes[p->node_count].edges = count;
-    p->edge_count += count;
-    return (uint32_t)p->node_count++;
-}
-
-/* Adds an edge, or widens the last one. */
-static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
-                             uint32_t target) {
-    hfsbi_edge *last = *count ? &edges[*count - 1] : NULL;
-    if (last && last->target == target && last->high + 1u == byte) {
-        last->high = (unsigned char)byte;
-        return;
-    }
-    edges[*count].low = edges[*count].high = (unsigned char)byte;
-    edges[(*count)++].target = target;
-}
-
-/* The node that takes any `more` continuation bytes. */
-static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
-    hfsbi_edge edge;
-    if (w->full[more]) return w->full[more] - 1;
-    edge.low = 0x80;
-    edge.high = 0xBF;
-    edge.target = more == 1 ? HFSBI_EDGE_END : hfsbi_weave_full(w, more - 1);
-    w->full[more] = hfsbi_weave_node(w, &edge, 1) + 1;
-    return w->full[more] - 1;
-}
-
-/* The node for the characters of the set in [base, base + 64^more) that are
-   not below `least`, or HFSBI_EDGE_END when a byte decides (more is 0). */
-static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
-                                 uint32_t least) {
-    hfsbi_edge edges[64];
-    uint32_t   count = 0, size = 1u << 6 * (more - 1), byte;
-    for (byte = 0; byte < 64; byte++) {
-        uint32_t low = base + byte * size, high = low + size - 1, target;
-        int      share;
-        if (high < least) continue;
-        share = hfsbi_weave_share(w, low, high);
-        if (share == 0) continue;
-        if (more == 1) target = HFSBI_EDGE_END;
-        else if (share == 2) target = hfsbi_weave_full(w, more - 1);
-        else target = hfsbi_weave_part(w, low, more - 1, least);
-        hfsbi_weave_edge(edges, &count, 0x80u + byte, target);
-    }
-    return hfsbi_weave_node(w, edges, count);
-}
-
-/* The edges of lead bytes low..high, which `more` bytes follow. */
-static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
-                              uint32_t *count, unsigned low, unsigned high,
-                              unsigned more, uint32_t least) {
-    unsigned byte;
-    uint32_t mask = 0x3Fu >> more;
-    for (byte = low; byte <= high; byte++) {
-        uint32_t base = (byte & mask) << 6 * more, target;
-        uint32_t end = base + (1u << 6 * more) - 1;
-        int share = hfsbi_weave_share(w, base < least ? least : base, end);
-        if (share == 0) continue;
-        if (share == 2 && base >= least) target = hfsbi_weave_full(w, more);
-        else target = hfsbi_weave_part(w, base, more, least);
-        hfsbi_weave_edge(edges, count, byte, target);
-    }
-}
-
-/* Room for one more class. */
-static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
-    void *grown = hfsbi_array_grow(
-        &program->alloc, program->classes, &program->class_cap,
-        program->class_count + 1, sizeof *program->classes);
-    if (!grown) {
-        program->status = HFSB_NOMEM;
-        return false;
-    }
-    program->classes = (hfsbi_class *)grown;
-    w->program = program;
-    w->first = (uint32_t)program->node_count;
-    return true;
-}
-
-/* The class whose root has these edges. */
-static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
-                                uint32_t count) {
-    hfsbi_program *p = w->program;
-    hfsbi_class   *c = &p->classes[p->class_count];
-    c->root = hfsbi_weave_node(w, edges, count);
-    c->node = w->first;
-    c->nodes = (uint32_t)p->node_count - w->first;
-    return (uint32_t)p->class_count++;
-}
-
-HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
-                                      const hfsbi_ranges *set) {
-    hfsbi_edge   edges[256];
-    hfsbi_weaver w = HFSB_INIT;
-    uint32_t     count = 0;
-    unsigned     byte;
-    if (!hfsbi_weave_begin(&w, program)) return 0;
-    w.set = set;
-    for (byte = 0; byte < 0x80; byte++)
-        if (hfsbi_weave_share(&w, byte, byte))
-            hfsbi_weave_edge(edges, &count, byte, HFSBI_EDGE_END);
-    hfsbi_weave_leads(&w, edges, &count, 0xC2, 0xDF, 1, 0x80);
-    hfsbi_weave_leads(&w, edges, &count, 0xE0, 0xEF, 2, 0x800);
-    hfsbi_weave_leads(&w, edges, &count, 0xF0, 0xF4, 3, 0x10000);
-    return hfsbi_weave_end(&w, edges, count);
-}
-
-HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
-                                      unsigned char  but) {
-    hfsbi_edge   edges[2];
-    hfsbi_weaver w = HFSB_INIT;
-    uint32_t     count = 0;
-    unsigned     byte;
-    if (!hfsbi_weave_begin(&w, program)) return 0;
-    for (byte = 0; byte < 256; byte++)
-        if (byte != but) hfsbi_weave_edge(edges, &count, byte, HFSBI_EDGE_END);
-    return hfsbi_weave_end(&w, edges, count);
-}
-
-HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
-                              unsigned char byte, uint32_t *target) {
-    const hfsbi_edge *e = program->edges + program->nodes[node].edge;
-    uint32_t          low = 0, high = program->nodes[node].edges;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (e[middle].high < byte) low = middle + 1;
-        else high = middle;
-    }
-    if (low == program->nodes[node].edges || e[low].low > byte) return false;
-    *target = e[low].target;
-    return true;
-}
-
-/* ---- src/regex_program.c ---- */
-/* regex_program.c - the tree of a pattern, and the states made of it.
-   Depends on: base, utf8, regex_class. */
-/* ---- the tree ---- */
-
-HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program) {
-    memset(tree, 0, sizeof *tree);
-    tree->program = program;
-    tree->set.alloc = program->alloc;
-    hfsbi_syntax_add(tree, HFSBI_SYNTAX_EMPTY, 0);
-}
-
-HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree) {
-    const hfsb_alloc *alloc = &tree->program->alloc;
-    hfsbi_array_free(alloc, tree->nodes, tree->cap, sizeof *tree->nodes);
-    hfsbi_array_free(alloc, tree->set.items, tree->set.cap,
-                     sizeof *tree->set.items);
-}
-
-HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
-                                   uint32_t value) {
-    hfsbi_syntax_node *n;
-    void              *grown =
-        hfsbi_array_grow(&tree->program->alloc, tree->nodes, &tree->cap,
-                         tree->count + 1, sizeof *tree->nodes);
-    if (!grown) {
-        tree->program->status = HFSB_NOMEM;
-        return 0;
-    }
-    tree->nodes = (hfsbi_syntax_node *)grown;
-    n = &tree->nodes[tree->count];
-    memset(n, 0, sizeof *n);
-    n->kind = kind;
-    n->value = value;
-    return (uint32_t)tree->count++;
-}
-
-/* True when min and max are those of * + ? or of no repeat at all: then a
-   repeat of a repeat is one. */
-static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
-    return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
-}
-
-HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
-                                      uint32_t min, uint32_t max) {
-    uint32_t id;
-    if (tree->program->status != HFSB_OK) return 0;
-    if (min == 1 && max == 1) return child;
-    if (hfsbi_repeat_is_simple(min, max)) {
-        hfsbi_syntax_node *n = &tree->nodes[child];
-        if (n->kind == HFSBI_SYNTAX_REPEAT &&
-            hfsbi_repeat_is_simple(n->min, n->max)) {
-            n->min *= min;
-            if (max > n->max) n->max = max;
-            return child;
-        }
-    }
-    id = hfsbi_syntax_add(tree, HFSBI_SYNTAX_REPEAT, 0);
-    if (!id) return 0;
-    tree->nodes[id].min = min;
-    tree->nodes[id].max = max;
-    tree->nodes[id].child = child;
-    return id;
-}
-
-HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
-                                     uint32_t never) {
-    hfsbi_ranges *set = &tree->set;
-    uint32_t      class_id;
-    if (tree->fold) hfsbi_ranges_fold(set);
-    hfsbi_ranges_sort(set);
-    if (negate) hfsbi_ranges_negate(set);
-    hfsbi_ranges_remove(set, 0xD800, 0xDFFF);
-    hfsbi_ranges_remove(set, never, never);
-    if (set->failed) tree->program->status = HFSB_NOMEM;
-    if (tree->program->status != HFSB_OK) return 0;
-    class_id = hfsbi_program_class(tree->program, set);
-    set->count = 0;
-    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, class_id);
-}
-
-HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
-    uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
-    /* a line feed is in no line: a class without characters */
-    if (other == code && (code != '\n' || tree->program->whole))
-        return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CHAR, code);
-    hfsbi_ranges_add(&tree->set, code, code);
-    return hfsbi_syntax_class(tree, false, '\n');
-}
-
-HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
-                                  uint32_t child) {
-    if (!list || !child) return;
-    tree->nodes[child].sibling = tree->nodes[list].child;
-    tree->nodes[list].child = child;
-}
-
-/* ---- the text that every match holds ---- */
-
-typedef struct hfsbi_run {
-    const hfsbi_syntax *tree;
-    char               *bytes; /* filled from its end */
-    size_t              size, len;
-    hfsb_buf           *best;
-    bool                pure;
-    hfsb_status         status;
-} hfsbi_run;
-
-static void hfsbi_run_close(hfsbi_run *run) {
-    hfsb_str s = hfsb_str_make(run->bytes + run->size - run->len, run->len);
-    if (run->len > run->best->len && run->status == HFSB_OK) {
-        hfsb_buf_truncate(run->best, 0);
-        run->status = hfsb_buf_append(run->best, s);
-    }
-    run->len = 0;
-}
-
-static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
-    const hfsbi_syntax_node *n = &run->tree->nodes[id];
-    char                     bytes[4];
-    size_t                   count = 1;
-    uint32_t                 child;
-    switch (n->kind) {
-    case HFSBI_SYNTAX_EMPTY: return;
-    case HFSBI_SYNTAX_BYTE:
-    case HFSBI_SYNTAX_CHAR:
-        bytes[0] = (char)(unsigned char)n->value;
-        if (n->kind == HFSBI_SYNTAX_CHAR)
-            count = hfsb_utf8_encode(n->value, bytes);
-        run->len += count;
-        memcpy(run->bytes + run->size - run->len, bytes, count);
-        return;
-    case HFSBI_SYNTAX_LIST:
-        for (child = n->child; child; child = run->tree->nodes[child].sibling)
-            hfsbi_run_walk(run, child);
-        return;
-    case HFSBI_SYNTAX_BORDER: run->pure = false; return;
-    case HFSBI_SYNTAX_REPEAT:
-        run->pure = false;
-        hfsbi_run_close(run);
-        if (n->min > 0) hfsbi_run_walk(run, n->child);
-        hfsbi_run_close(run);
-        return;
-    default: /* a class, or one of several */
-        run->pure = false;
-        hfsbi_run_close(run);
-    }
-}
-
-HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
-                                          uint32_t root, hfsb_buf *out,
-                                          bool *pure) {
-    const hfsb_alloc *alloc = &tree->program->alloc;
-    hfsbi_run         run = HFSB_INIT;
-    run.tree = tree;
-    run.size = tree->count * 4;
-    run.bytes = (char *)hfsbi_array(alloc, run.size, 1);
-    if (!run.bytes) return HFSB_NOMEM;
-    run.best = out;
-    run.pure = true;
-    run.status = HFSB_OK;
-    hfsbi_run_walk(&run, root);
-    hfsbi_run_close(&run);
-    hfsbi_array_free(alloc, run.bytes, run.size, 1);
-    *pure = run.pure;
-    return run.status;
-}
-
-/* ---- the states ---- */
-
-static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
-                                uint32_t out, uint32_t other) {
-    void *grown;
-    if (p->status != HFSB_OK) return 0;
-    if (p->state_count >= p->max_states) {
-        p->status = HFSB_LIMIT;
-        return 0;
-    }
-    grown = hfsbi_array_grow(&p->alloc, p->states, &p->state_cap,
-                             p->state_count + 1, sizeof *p->states);
-    if (!grown) {
-        p->status = HFSB_NOMEM;
-        return 0;
-    }
-    p->states = (hfsbi_state *)grown;
-    p->states[p->state_count].op = (uint32_t)op;
-    p->states[p->state_count].arg = arg;
-    p->states[p->state_count].out = out;
-    p->states[p->state_count].other = other;
-    return (uint32_t)p->state_count++;
-}
-
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
-                           uint32_t id, uint32_t next);
-
-static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
-                                uint32_t next) {
-    char   bytes[4];
-    size_t n = hfsb_utf8_encode(code, bytes);
-    while (n-- > 0)
-        next = hfsbi_state_add(p, HFSBI_OP_BYTE, (unsigned char)bytes[n], next,
-                               0);
-    return next;
-}
-
-static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
-                                 uint32_t next) {
-    hfsbi_class c = p->classes[class_id];
-    uint32_t    first = (uint32_t)p->state_count, i;
-    for (i = 0; i < c.nodes; i++)
-        hfsbi_state_add(p, HFSBI_OP_CLASS, c.node + i, next, 0);
-    return first + (c.root - c.node);
-}
-
-static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
-                                  const hfsbi_syntax_node *n, uint32_t next) {
-    uint32_t at = next, count = n->min, i;
-    if (n->max == HFSBI_SYNTAX_MANY) {
-        uint32_t loop = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, 0, next);
-        at = hfsbi_emit(p, tree, n->child, loop);
-        if (p->status != HFSB_OK) return 0;
-        p->states[loop].out = at;
-        if (count == 0) return loop;
-        count--; /* the loop's own round is the last of them */
-    } else {
-        for (i = n->min; i < n->max && p->status == HFSB_OK; i++) {
-            at = hfsbi_emit(p, tree, n->child, at);
-            at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0, at, next);
-        }
-    }
-    for (i = 0; i < count && p->status == HFSB_OK; i++)
-        at = hfsbi_emit(p, tree, n->child, at);
-    return at;
-}
-
-/* Makes the states of a node, which go on to state `next`; gives the first.
-   From the end to the beginning: nothing has to be patched later. */
-static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
-                           uint32_t id, uint32_t next) {
-    const hfsbi_syntax_node *n = &tree->nodes[id];
-    uint32_t                 child, at;
-    /* repeats of nothing make no states, but take their time */
-    if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
-    if (p->status != HFSB_OK) return 0;
-    switch (n->kind) {
-    case HFSBI_SYNTAX_EMPTY: break;
-    case HFSBI_SYNTAX_BYTE:
-        return hfsbi_state_add(p, HFSBI_OP_BYTE, n->value, next, 0);
-    case HFSBI_SYNTAX_CHAR: return hfsbi_emit_char(p, n->value, next);
-    case HFSBI_SYNTAX_CLASS: return hfsbi_emit_class(p, n->value, next);
-    case HFSBI_SYNTAX_BORDER:
-        if (n->value >= HFSBI_WORD_BORDER) p->words = true;
-        return hfsbi_state_add(p, HFSBI_OP_ASSERT, n->value, next, 0);
-    case HFSBI_SYNTAX_LIST:
-        for (child = n->child; child; child = tree->nodes[child].sibling)
-            next = hfsbi_emit(p, tree, child, next);
-        break;
-    case HFSBI_SYNTAX_EITHER:
-        at = hfsbi_emit(p, tree, n->child, next);
-        for (child = tree->nodes[n->child].sibling; child;
-             child = tree->nodes[child].sibling)
-            at = hfsbi_state_add(p, HFSBI_OP_SPLIT, 0,
-                                 hfsbi_emit(p, tree, child, next), at);
-        return at;
-    case HFSBI_SYNTAX_REPEAT: return hfsbi_emit_repeat(p, tree, n, next);
-    default: break;
-    }
-    return next;
-}
-
-/* ---- kinds of bytes ---- */
-
-/* Marks that a kind begins at low, and another behind high. */
-static void hfsbi_kinds_cut(bool *cut, unsigned low, unsigned high) {
-    cut[low] = true;
-    if (high < 255) cut[high + 1] = true;
-}
-
-static void hfsbi_kinds_make(hfsbi_program *p) {
-    bool     cut[256] = HFSB_INIT;
-    size_t   i;
-    unsigned byte, kind = 0;
-    for (i = 0; i < p->state_count; i++)
-        if (p->states[i].op == HFSBI_OP_BYTE)
-            hfsbi_kinds_cut(cut, p->states[i].arg, p->states[i].arg);
-    for (i = 0; i < p->edge_count; i++)
-        hfsbi_kinds_cut(cut, p->edges[i].low, p->edges[i].high);
-    if (!p->whole) {
-        hfsbi_kinds_cut(cut, '\n', '\n');
-        hfsbi_kinds_cut(cut, '\r', '\r');
-    }
-    for (byte = 1; p->words && byte < 256; byte++)
-        if (byte == 0x80 || (byte < 0x80 && hfsbi_regex_is_word(byte) !=
-                                                hfsbi_regex_is_word(byte - 1)))
-            cut[byte] = true;
-    for (byte = 0; byte < 256; byte++) {
-        if (byte > 0 && cut[byte]) kind++;
-        p->map[byte] = (unsigned char)kind;
-        p->sample[kind] = (unsigned char)byte;
-    }
-    p->kinds = kind + 1;
-}
-
-HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
-                                 const hfsbi_syntax *tree, uint32_t root) {
-    uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
-    program->start = hfsbi_emit(program, tree, root, end);
-    if (program->status == HFSB_OK) hfsbi_kinds_make(program);
-}
-
-HFSBI_FN void hfsbi_program_free(hfsbi_program *p) {
-    hfsbi_array_free(&p->alloc, p->states, p->state_cap, sizeof *p->states);
-    hfsbi_array_free(&p->alloc, p->edges, p->edge_cap, sizeof *p->edges);
-    hfsbi_array_free(&p->alloc, p->nodes, p->node_cap, sizeof *p->nodes);
-    hfsbi_array_free(&p->alloc, p->classes, p->class_cap, sizeof *p->classes);
-}
-
-/* ---- src/regex_parse.c ---- */
-/* regex_parse.c - reads POSIX extended regular expressions, as GNU grep -E
-   does, and what models write besides. Depends on: base, utf8, regex_class,
-   regex_program. */
-/* ---- what is shared with brackets ---- */
-
-HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
-                                       size_t pos, const char *message) {
-    if (r->status == HFSB_OK)
-        r->status = hfsbi_fail(r->err, code, pos, "%s", message);
-    return r->status;
-}
-
-HFSBI_FN uint32_t hfsbi_reader_next(hfsbi_reader *r) {
-    unsigned long code;
-    bool          valid;
-    size_t        n = hfsb_utf8_step(r->text, r->at, &code, &valid);
-    if (!valid)
-        hfsbi_reader_fail(r, HFSB_ARG, r->at,
-                          "The pattern is not UTF-8 here. Search for such "
-                          "bytes with a literal pattern.");
-    r->at += n;
-    return (uint32_t)code;
-}
-
-/* The byte at r->at + ahead; NUL behind the end. */
-static char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
-    return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
-}
-
-/* ---- escapes ---- */
-
-static const char hfsbi_refuse_back[] =
-    "Back-references such as \\1 are not supported: they cannot be matched "
-    "in linear time. Write the repeated text out, or search for a looser "
-    "pattern and compare the lines found.";
-
-/* Sentences for the escapes of other dialects. */
-static const char *hfsbi_escape_advice(char c) {
-    switch (c) {
-    case 'p':
-    case 'P':
-        return "\\p{...} is not supported. Use a class such as [[:alpha:]], "
-               "[[:upper:]], [[:punct:]] or \\w.";
-    case 'x':
-    case 'u':
-    case 'N':
-        return "Characters by number (\\x41) are not supported: write the "
-               "character itself.";
-    case 'n':
-        return "\\n matches nothing: lines are searched one by one, without "
-               "their line feeds. Use ^ and $ for the ends of a line.";
-    case 'k':
-    case 'g': return hfsbi_refuse_back;
-    case 'Q':
-    case 'E':
-        return "\\Q...\\E is not supported: search with the literal option, "
-               "or put a backslash before each special character.";
-    default:
-        return "A backslash before this letter means nothing here. For the "
-               "letter itself leave the backslash out; there are \\w \\W \\s "
-               "\\S \\d \\D \\b \\B \\< \\> \\t.";
-    }
-}
-
-/* The border that \c stands for; false: it is none. */
-static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
-    switch (c) {
-    case 'b': *border = HFSBI_WORD_BORDER; return true;
-    case 'B': *border = HFSBI_WORD_INSIDE; return true;
-    case '<': *border = HFSBI_WORD_BEGIN; return true;
-    case '>': *border = HFSBI_WORD_END; return true;
-    case '`':
-    case 'A': *border = HFSBI_LINE_BEGIN; return true;
-    case '\'':
-    case 'z':
-    case 'Z': *border = HFSBI_LINE_END; return true;
-    default: return false;
-    }
-}
-
-/* What \c stands for as a single character; NUL: none. */
-static char hfsbi_escape_control(char c) {
-    switch (c) {
-    case 't': return '\t';
-    case 'r': return '\r';
-    case 'f': return '\f';
-    case 'v': return '\v';
-    case 'e': return 27;
-    default: return '\0';
-    }
-}
-
-static bool hfsbi_regex_is_alnum(char c) {
-    return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
-           (unsigned char)c < 0x80;
-}
-
-/* r->at is behind the backslash. */
-static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
-    hfsbi_regex_border border;
-    char               c = hfsbi_reader_peek(r, 0);
-    size_t             pos = r->at - 1;
-    if (r->at == r->text.len) {
-        hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "The pattern ends in a backslash. Write \\\\ for "
-                          "the character itself.");
-        return 0;
-    }
-    if (c && strchr("wWsSdD", c)) {
-        r->at++;
-        hfsbi_ranges_escape(&r->tree->set, c);
-        return hfsbi_syntax_class(r->tree, false, '\n');
-    }
-    if (hfsbi_escape_border(c, &border)) {
-        r->at++;
-        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
-                                (uint32_t)border);
-    }
-    if (hfsbi_escape_control(c)) {
-        r->at++;
-        return hfsbi_syntax_char(r->tree,
-                                 (unsigned char)hfsbi_escape_control(c));
-    }
-    if (c >= '1' && c <= '9')
-        hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_refuse_back);
-    if (hfsbi_regex_is_alnum(c))
-        hfsbi_reader_fail(r, HFSB_ARG, pos, hfsbi_escape_advice(c));
-    return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
-}
-
-/* ---- brackets ---- */
-
-static void hfsbi_bracket_unclosed(hfsbi_reader *r, size_t open) {
-    hfsbi_reader_fail(r, HFSB_ARG, open,
-                      "This [ is not closed by a ]. Write \\[ for the "
-                      "character itself; in brackets, \\\\ for a backslash "
-                      "and \\] for a ].");
-}
-
-/* [:name:] [=c=] [.c.] with r->at behind its first two bytes. True: a class,
-   which cannot begin a range; false: the character in *code. */
-static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
-    size_t   begin = r->at, end = r->at;
-    hfsb_str name;
-    while (end + 1 < r->text.len &&
-           (r->text.ptr[end] != mark || r->text.ptr[end + 1] != ']'))
-        end++;
-    if (end + 1 >= r->text.len) {
-        hfsbi_bracket_unclosed(r, begin - 2);
-        return true;
-    }
-    name = hfsb_str_slice(r->text, begin, end);
-    if (mark == ':') {
-        if (!hfsbi_ranges_named(&r->tree->set, name, r->tree->fold))
-            hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
-                              "There is no such class of characters. There "
-                              "are [:alpha:] [:digit:] [:alnum:] [:upper:] "
-                              "[:lower:] [:space:] [:blank:] [:punct:] "
-                              "[:xdigit:] [:print:] [:graph:] [:cntrl:].");
-        r->at = end + 2;
-        return true;
-    }
-    *code = name.len ? hfsbi_reader_next(r) : 0;
-    if (name.len == 0 || r->at != end)
-        hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
-                          "[. .] and [= =] hold one character each.");
-    r->at = end + 2;
-    if (mark == '=') hfsbi_ranges_add(&r->tree->set, *code, *code);
-    return mark == '=';
-}
-
-/* An escape in a bracket, with r->at behind the backslash. As above. */
-static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
-    char c = hfsbi_reader_peek(r, 0);
-    *code = '\\';
-    if (r->at == r->text.len) return false;
-    if (!r->glob && c && strchr("wWsSdD", c)) {
-        r->at++;
-        hfsbi_ranges_escape(&r->tree->set, c);
-        return true;
-    }
-    if (!r->glob && hfsbi_escape_control(c)) {
-        r->at++;
-        *code = (unsigned char)hfsbi_escape_control(c);
-        return false;
-    }
-    if (!r->glob && c == 'n') { /* [^\n]: no line feed is in a line anyway */
-        r->at++;
-        *code = '\n';
-        return false;
-    }
-    if (r->glob || !hfsbi_regex_is_alnum(c)) *code = hfsbi_reader_next(r);
-    return false;
-}
-
-/* One character, or a class (true), at r->at. */
-static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
-    char c = hfsbi_reader_peek(r, 0), mark = hfsbi_reader_peek(r, 1);
-    if (c == '[' && (mark == ':' || mark == '=' || mark == '.')) {
-        r->at += 2;
-        return hfsbi_bracket_named(r, mark, code);
-    }
-    if (c == '\\') {
-        r->at++;
-        return hfsbi_bracket_escape(r, code);
-    }
-    *code = hfsbi_reader_next(r);
-    return false;
-}
-
-/* An item and, when it begins a range, the other end of it. */
-static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
-    uint32_t low = 0, high;
-    size_t   pos = r->at;
-    bool     dash = hfsbi_reader_peek(r, 0) == '-' && !first;
-    bool     is_class = hfsbi_bracket_item(r, &low);
-    bool     last = hfsbi_reader_peek(r, 0) == ']';
-    bool     range = hfsbi_reader_peek(r, 0) == '-' &&
-                 hfsbi_reader_peek(r, 1) != ']' && r->at + 1 < r->text.len;
-    bool bad = dash && !last && !r->glob;
-    high = low;
-    if (range && !bad && r->status == HFSB_OK) {
-        r->at++;
-        bad = is_class || hfsbi_bracket_item(r, &high) || high < low;
-    }
-    if (bad)
-        hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "This range in brackets has no end that comes "
-                          "after its beginning. Put a - that stands for "
-                          "itself last: [a-z_-].");
-    if (!is_class && r->status == HFSB_OK)
-        hfsbi_ranges_add(&r->tree->set, low, high);
-}
-
-/* [:alpha:] without the outer brackets is a slip, as GNU grep says too. */
-static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
-    size_t end = r->at + 1;
-    if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
-    while (end < r->text.len && hfsbi_regex_is_alnum(r->text.ptr[end])) end++;
-    return end > r->at + 1 && end + 1 < r->text.len &&
-           r->text.ptr[end] == ':' && r->text.ptr[end + 1] == ']';
-}
-
-HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
-    size_t open = r->at - 1, first;
-    bool   negate;
-    if (hfsbi_bracket_is_slip(r))
-        hfsbi_reader_fail(r, HFSB_ARG, open,
-                          "A class of characters is written [[:alpha:]], "
-                          "with two brackets.");
-    negate = hfsbi_reader_peek(r, 0) == '^' ||
-             (r->glob && hfsbi_reader_peek(r, 0) == '!');
-    if (negate) r->at++;
-    first = r->at;
-    r->tree->set.count = 0;
-    while (r->status == HFSB_OK) {
-        if (r->at >= r->text.len) {
-            hfsbi_bracket_unclosed(r, open);
-        } else if (r->text.ptr[r->at] == ']' && r->at > first) {
-            r->at++;
-            return hfsbi_syntax_class(r->tree, negate, r->glob ? '/' : '\n');
-        } else {
-            hfsbi_bracket_range(r, r->at == first);
-        }
-    }
-    return 0;
-}
-
-/* ---- repeats ---- */
-
-/* A number of {n,m} at r->at: false when there is none. What is too large
-   stays too large. */
-static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
-    size_t from = r->at;
-    *n = 0;
-    while (hfsbi_reader_peek(r, 0) >= '0' && hfsbi_reader_peek(r, 0) <= '9') {
-        *n = *n * 10 + (uint32_t)(hfsbi_reader_peek(r, 0) - '0');
-        if (*n > HFSBI_REGEX_REPEAT) *n = HFSBI_REGEX_REPEAT + 1;
-        r->at++;
-    }
-    return r->at > from;
-}
-
-/* {n} {n,} {,m} {n,m} with r->at on the brace. False, and r->at as it was,
-   when it is none: then the brace stands for itself. */
-static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
-    size_t open = r->at;
-    bool   has_min, comma, has_max = false;
-    r->at++;
-    has_min = hfsbi_read_number(r, min);
-    *max = *min;
-    comma = hfsbi_reader_peek(r, 0) == ',';
-    if (comma) {
-        r->at++;
-        has_max = hfsbi_read_number(r, max);
-        if (!has_max) *max = HFSBI_SYNTAX_MANY;
-    }
-    if (hfsbi_reader_peek(r, 0) != '}' || (!has_min && !comma)) {
-        r->at = open;
-        return false;
-    }
-    r->at++;
-    if (*min > HFSBI_REGEX_REPEAT || (has_max && *max > HFSBI_REGEX_REPEAT))
-        hfsbi_reader_fail(r, HFSB_LIMIT, open,
-                          "A repeat may be at most {32767}. Use * or + for "
-                          "any number.");
-    else if (*max < *min)
-        hfsbi_reader_fail(r, HFSB_ARG, open,
-                          "In {n,m} the first number is larger than the "
-                          "second.");
-    return true;
-}
-
-/* A repeat at r->at, or false. */
-static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
-    char c = hfsbi_reader_peek(r, 0);
-    if (c == '{') {
-        if (!hfsbi_read_braces(r, min, max)) return false;
-    } else if (c == '*' || c == '+' || c == '?') {
-        r->at++;
-        *min = c == '+';
-        *max = c == '?' ? 1 : HFSBI_SYNTAX_MANY;
-    } else {
-        return false;
-    }
-    /* the lazy ones: the same lines match */
-    if (hfsbi_reader_peek(r, 0) == '?') r->at++;
-    return true;
-}
-
-/* ---- the grammar ---- */
-
-static uint32_t hfsbi_read_either(hfsbi_reader *r);
-
-/* What follows "(?" is from other dialects; r->at is on the "?". */
-static void hfsbi_read_extension(hfsbi_reader *r) {
-    size_t pos = r->at - 1;
-    char   c = hfsbi_reader_peek(r, 1), d = hfsbi_reader_peek(r, 2);
-    if (c == ':') {
-        r->at += 2;
-    } else if (c == '=' || c == '!' || (c == '<' && (d == '=' || d == '!'))) {
-        hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "Look-around such as (?=...) or (?!...) is not "
-                          "supported. Search for the plain pattern, and "
-                          "leave out lines in a second step.");
-    } else if (c == 'P' || c == '<' || c == '\'') {
-        hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "Named groups are not supported: write (...).");
-    } else if (hfsbi_regex_is_alnum(c) || c == '-') {
-        hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "Flags such as (?i) are understood only as (?i) at "
-                          "the very beginning; there is also the option to "
-                          "ignore case.");
-    } else if (c == '>' || c == '|' || c == '(' || c == '#') {
-        hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "(?> (?| (?( and (?# are not supported: write a "
-                          "plain group (...).");
-    }
-}
-
-/* r->at is behind the "(". */
-static uint32_t hfsbi_read_group(hfsbi_reader *r) {
-    size_t   open = r->at - 1;
-    uint32_t inner;
-    if (hfsbi_reader_peek(r, 0) == '?') hfsbi_read_extension(r);
-    if (++r->depth > HFSBI_REGEX_DEPTH)
-        hfsbi_reader_fail(r, HFSB_LIMIT, open,
-                          "Groups are nested too deeply: 200 levels at "
-                          "most.");
-    if (r->status != HFSB_OK) return 0;
-    inner = hfsbi_read_either(r);
-    r->depth--;
-    if (hfsbi_reader_peek(r, 0) != ')' || r->at >= r->text.len)
-        hfsbi_reader_fail(r, HFSB_ARG, open,
-                          "This ( is not closed by a ). Write \\( for the "
-                          "character itself.");
-    r->at++;
-    return inner;
-}
-
-static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
-    switch (hfsbi_reader_peek(r, 0)) {
-    case '(': r->at++; return hfsbi_read_group(r);
-    case '[': r->at++; return hfsbi_read_bracket(r);
-    case '\\': r->at++; return hfsbi_read_escape(r);
-    case '.': r->at++; return hfsbi_syntax_class(r->tree, true, '\n');
-    case '^':
-        r->at++;
-        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER,
-                                HFSBI_LINE_BEGIN);
-    case '$':
-        r->at++;
-        return hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_BORDER, HFSBI_LINE_END);
-    default: return hfsbi_syntax_char(r->tree, hfsbi_reader_next(r));
-    }
-}
-
-/* An atom and the repeats behind it. As GNU reads it, a repeat with nothing
-   before it repeats the empty text. */
-static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
-    uint32_t min, max, piece;
-    size_t   pos = r->at, nested = 0;
-    if (hfsbi_read_repeat(r, &min, &max))
-        piece = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EMPTY, 0);
-    else piece = hfsbi_read_atom(r);
-    while (r->status == HFSB_OK && hfsbi_read_repeat(r, &min, &max)) {
-        uint32_t outer = hfsbi_syntax_repeat(r->tree, piece, min, max);
-        if (outer != piece && ++nested > 16)
-            hfsbi_reader_fail(r, HFSB_LIMIT, pos,
-                              "Too many repeats of repeats in one place.");
-        piece = outer;
-    }
-    return piece;
-}
-
-static uint32_t hfsbi_read_list(hfsbi_reader *r) {
-    uint32_t list = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_LIST, 0);
-    while (r->status == HFSB_OK && r->at < r->text.len) {
-        char c = r->text.ptr[r->at];
-        if (r->tree->program->status != HFSB_OK) break;
-        if (c == '|' || (c == ')' && r->depth > 0)) break;
-        hfsbi_syntax_append(r->tree, list, hfsbi_read_piece(r));
-    }
-    return list;
-}
-
-static uint32_t hfsbi_read_either(hfsbi_reader *r) {
-    uint32_t first = hfsbi_read_list(r), either;
-    if (hfsbi_reader_peek(r, 0) != '|' || r->status != HFSB_OK) return first;
-    either = hfsbi_syntax_add(r->tree, HFSBI_SYNTAX_EITHER, 0);
-    hfsbi_syntax_append(r->tree, either, first);
-    while (r->status == HFSB_OK && r->tree->program->status == HFSB_OK &&
-           hfsbi_reader_peek(r, 0) == '|') {
-        r->at++;
-        hfsbi_syntax_append(r->tree, either, hfsbi_read_list(r));
-    }
-    return either;
-}
-
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err) {
-    hfsbi_reader r = HFSB_INIT;
-    r.text = pattern;
-    r.tree = tree;
-    r.err = err;
-    if (pattern.len > HFSBI_REGEX_PATTERN)
-        return hfsbi_reader_fail(&r, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
-                                 "A pattern may have at most 65,536 bytes.");
-    if (hfsb_str_starts(pattern, HFSB_LIT("(?i)"))) {
-        tree->fold = true;
-        r.at = 4;
-    }
-    *root = hfsbi_read_either(&r);
-    return r.status;
-}
-
-/* ---- src/regex_nfa.c ---- */
-/* regex_nfa.c - runs a program state by state: slower than the table, but it
-   needs no more memory, knows letters beyond ASCII, and tells where a match
-   begins. Depends on: base, utf8, regex_class, regex_program. */
-HFSBI_FN bool hfsbi_border_holds(uint32_t border, unsigned place) {
-    bool before = (place & HFSBI_AT_PREV_WORD) != 0;
-    bool after = (place & HFSBI_AT_NEXT_WORD) != 0;
-    switch (border) {
-    case HFSBI_LINE_BEGIN: return (place & HFSBI_AT_BEGIN) != 0;
-    case HFSBI_LINE_END: return (place & HFSBI_AT_END) != 0;
-    case HFSBI_WORD_BORDER: return before != after;
-    case HFSBI_WORD_INSIDE: return before == after;
-    case HFSBI_WORD_BEGIN: return !before && after;
-    default: return before && !after;
-    }
-}
-
-static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
-    uint32_t at = set->sparse[state];
-    if (at < set->count && set->dense[at] == state) return false;
-    set->sparse[state] = set->count;
-    set->dense[set->count] = state;
-    set->begin[set->count++] = begin;
-    return true;
-}
-
-HFSBI_FN void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
-                                  uint32_t state, size_t begin, unsigned place,
-                                  bool open) {
-    const hfsbi_state *states = runner->program->states;
-    uint32_t          *stack = runner->stack;
-    size_t             depth = 0;
-    /* each is added once before it is pushed: the stack cannot overflow */
-    if (!hfsbi_states_add(set, state, begin)) return;
-    for (stack[depth++] = state; depth > 0;) {
-        const hfsbi_state *s = &states[stack[--depth]];
-        if (s->op == HFSBI_OP_SPLIT) {
-            if (hfsbi_states_add(set, s->other, begin))
-                stack[depth++] = s->other;
-        } else if (s->op == HFSBI_OP_ASSERT) {
-            if (open && s->arg != HFSBI_LINE_BEGIN) continue;
-            if (!hfsbi_border_holds(s->arg, place)) continue;
-        } else {
-            continue;
-        }
-        if (hfsbi_states_add(set, s->out, begin)) stack[depth++] = s->out;
-    }
-}
-
-HFSBI_FN bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
-                               unsigned char byte, uint32_t *out) {
-    const hfsbi_state *s = &program->states[state];
-    uint32_t           target;
-    if (s->op == HFSBI_OP_BYTE) {
-        *out = s->out;
-        return s->arg == byte;
-    }
-    if (s->op != HFSBI_OP_CLASS ||
-        !hfsbi_node_step(program, s->arg, byte, &target))
-        return false;
-    *out = target == HFSBI_EDGE_END ? s->out : state + target - s->arg;
-    return true;
-}
-
-HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
-    r->work += work;
-    if (r->work < HFSBI_REGEX_ASKS || r->stopped) return r->stopped;
-    r->work = 0;
-    r->stopped = r->cancelled && r->cancelled(r->user);
-    return r->stopped;
-}
-
-/* ---- places ---- */
-
-/* Whether the character that ends at pos is one of a word. */
-static bool hfsbi_word_before(hfsb_str text, size_t pos) {
-    size_t        back;
-    unsigned long code;
-    bool          valid;
-    for (back = 1; back <= 4 && back <= pos; back++) {
-        unsigned char c = (unsigned char)text.ptr[pos - back];
-        if (c >= 0x80 && c < 0xC0) continue;
-        return hfsb_utf8_step(text, pos - back, &code, &valid) == back &&
-               valid && hfsbi_regex_is_word((uint32_t)code);
-    }
-    return false;
-}
-
-static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
-                                  size_t pos) {
-    unsigned      place = 0;
-    unsigned long code;
-    bool          valid;
-    if (pos == 0) place |= HFSBI_AT_BEGIN;
-    if (pos == text.len) place |= HFSBI_AT_END;
-    if (!program->words) return place;
-    if (hfsbi_word_before(text, pos)) place |= HFSBI_AT_PREV_WORD;
-    if (pos < text.len) {
-        hfsb_utf8_step(text, pos, &code, &valid);
-        if (valid && hfsbi_regex_is_word((uint32_t)code))
-            place |= HFSBI_AT_NEXT_WORD;
-    }
-    return place;
-}
-
-/* ---- leftmost-longest ---- */
-
-typedef struct hfsbi_best {
-    bool   found;
-    size_t begin, end;
-} hfsbi_best;
-
-/* Keeps a match at pos when it is better than the best so far. */
-static void hfsbi_best_offer(hfsbi_best *best, const hfsbi_program *program,
-                             const hfsbi_states *set, size_t pos) {
-    uint32_t i;
-    for (i = 0; i < set->count; i++) {
-        if (program->states[set->dense[i]].op != HFSBI_OP_MATCH) continue;
-        if (!best->found || set->begin[i] <= best->begin) {
-            best->found = true;
-            best->begin = set->begin[i];
-            best->end = pos;
-        }
-        return; /* there is one such state, and it was met first by the
-                   thread that began first */
-    }
-}
-
-static void hfsbi_states_swap(hfsbi_runner *r) {
-    hfsbi_states other = r->now;
-    r->now = r->then;
-    r->then = other;
-}
-
-/* Reads the byte at pos: what comes after it is in r->now. */
-static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
-                           const hfsbi_best *best) {
-    unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
-    uint32_t i, out;
-    r->then.count = 0;
-    for (i = 0; i < r->now.count; i++) {
-        if (best->found && r->now.begin[i] > best->begin) break;
-        if (hfsbi_state_step(r->program, r->now.dense[i],
-                             (unsigned char)text.ptr[pos], &out))
-            hfsbi_states_follow(r, &r->then, out, r->now.begin[i], place,
-                                false);
-    }
-    hfsbi_states_swap(r);
-}
-
-HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
-                             bool any, size_t *begin, size_t *end) {
-    hfsbi_best    best = HFSB_INIT;
-    size_t        pos, border = from;
-    unsigned long code;
-    bool          valid;
-    r->now.count = 0;
-    for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one; threads stay
-           in the order of their beginnings, so the first in wins */
-        if (pos == border) {
-            if (!best.found)
-                hfsbi_states_follow(r, &r->now, r->program->start, pos,
-                                    hfsbi_regex_place(r->program, text, pos),
-                                    false);
-            if (pos < text.len) {
-                size_t n = hfsb_utf8_step(text, pos, &code, &valid);
-                border += valid ? n : 1;
-            }
-        }
-        hfsbi_best_offer(&best, r->program, &r->now, pos);
-        if (pos >= text.len || (best.found && any)) break;
-        if (r->now.count == 0 && best.found) break;
-        if (hfsbi_runner_stops(r, r->now.count + 1u)) return false;
-        hfsbi_nfa_step(r, text, pos, &best);
-    }
-    *begin = best.begin;
-    *end = best.end;
-    return best.found;
-}
-
-HFSBI_FN bool hfsbi_states_read(const hfsbi_program *program,
-                                const hfsbi_states  *set) {
-    uint32_t i;
-    for (i = 0; i < set->count; i++) {
-        uint32_t op = program->states[set->dense[i]].op;
-        if (op == HFSBI_OP_BYTE || op == HFSBI_OP_CLASS) return true;
-    }
-    return false;
-}
-
-HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
-    hfsbi_best best = HFSB_INIT;
-    size_t     pos;
-    r->now.count = 0;
-    hfsbi_states_follow(r, &r->now, r->program->start, 0, 0, false);
-    for (pos = 0; pos < text.len && r->now.count > 0; pos++)
-        hfsbi_nfa_step(r, text, pos, &best);
-    if (beginning) {
-        hfsbi_nfa_step(r, HFSB_LIT("/"), 0, &best);
-        return hfsbi_states_read(r->program, &r->now);
-    }
-    hfsbi_best_offer(&best, r->program, &r->now, pos);
-    return best.found;
-}
-
-/* ---- src/regex_dfa.c ---- */
-/* regex_dfa.c - runs a program through a table that is filled in as the text
-   needs it: each set of states that occurs is a row, and a byte costs one
-   look-up. Depends on: base, regex_class, regex_program, regex_nfa.
-
-   A row stands for the states before the next byte is known; borders that
-   depend on it ($ and those of words) are decided when it is read. A CR is
-   held back until what follows it tells whether it ends the line. */
-/* In place of a row. */
-#define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
-#define HFSBI_DFA_MATCH   0xFFFFFFFEu
-#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match any more */
-#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* not by this table */
-#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* and above */
-
-/* Flags of a row. */
-#define HFSBI_DFA_WORD  1u /* the last byte was one of a word */
-#define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
-#define HFSBI_DFA_BEGIN 4u /* nothing of the line was read */
-
-/* ---- memory ---- */
-
-static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
-                              size_t count) {
-    set->dense = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->dense);
-    set->sparse = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->sparse);
-    set->begin = (size_t *)hfsbi_array(alloc, count, sizeof *set->begin);
-    if (!set->dense || !set->sparse || !set->begin) return false;
-    memset(set->sparse, 0, count * sizeof *set->sparse);
-    memset(set->dense, 0, count * sizeof *set->dense);
-    return true;
-}
-
-static void hfsbi_states_free(const hfsb_alloc *alloc, hfsbi_states *set,
-                              size_t count) {
-    hfsbi_array_free(alloc, set->dense, count, sizeof *set->dense);
-    hfsbi_array_free(alloc, set->sparse, count, sizeof *set->sparse);
-    hfsbi_array_free(alloc, set->begin, count, sizeof *set->begin);
-}
-
-HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
-                                       const hfsbi_program *program) {
-    size_t count = program->state_count;
-    memset(r, 0, sizeof *r);
-    r->program = program;
-    r->alloc = program->alloc;
-    r->columns = program->kinds + 1;
-    r->max_bytes = HFSBI_REGEX_CACHE;
-    r->start = HFSBI_DFA_UNKNOWN;
-    r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
-    if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
-        !hfsbi_states_init(&r->alloc, &r->then, count))
-        return HFSB_NOMEM;
-    return HFSB_OK;
-}
-
-HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
-    size_t count;
-    if (!r->program) return;
-    count = r->program->state_count;
-    hfsbi_states_free(&r->alloc, &r->now, count);
-    hfsbi_states_free(&r->alloc, &r->then, count);
-    hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
-    hfsbi_array_free(&r->alloc, r->next, r->next_cap, sizeof *r->next);
-    hfsbi_array_free(&r->alloc, r->states, r->state_cap, sizeof *r->states);
-    hfsbi_array_free(&r->alloc, r->keys, r->key_cap, sizeof *r->keys);
-    hfsbi_array_free(&r->alloc, r->buckets, HFSBI_DFA_BUCKETS,
-                     sizeof *r->buckets);
-}
-
-/* Grows one of the arrays for one more row, within the bound. */
-static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
-                            size_t need, size_t size) {
-    size_t bytes =
-        r->state_count * (r->columns * sizeof *r->next + sizeof *r->states) +
-        r->key_count * sizeof *r->keys;
-    if (bytes > r->max_bytes && r->state_count > 1) return NULL;
-    if (need <= *cap) return ptr;
-    return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
-}
-
-static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
-    void *grown = r->buckets;
-    if (!grown) {
-        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS, sizeof *r->buckets);
-        if (!grown) return false;
-        r->buckets = (uint32_t *)grown;
-        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
-    }
-    grown = hfsbi_dfa_grow(r, r->next, &r->next_cap,
-                           (r->state_count + 1) * r->columns, sizeof *r->next);
-    if (!grown) return false;
-    r->next = (uint32_t *)grown;
-    grown = hfsbi_dfa_grow(r, r->states, &r->state_cap, r->state_count + 1,
-                           sizeof *r->states);
-    if (!grown) return false;
-    r->states = (hfsbi_dfa_state *)grown;
-    grown = hfsbi_dfa_grow(r, r->keys, &r->key_cap, r->key_count + key_len + 1,
-                           sizeof *r->keys);
-    if (!grown) return false;
-    r->keys = (uint32_t *)grown;
-    return true;
-}
-
-/* Begins the table anew. */
-static void hfsbi_dfa_flush(hfsbi_runner *r) {
-    if (r->since < r->state_count * 8) r->waste++;
-    else r->waste = 0;
-    if (r->waste >= 4) { /* it costs more than it gives */
-        r->without = 1u << 20;
-        r->waste = 0;
-    }
-    r->since = 0;
-    r->flushes++;
-    r->state_count = r->key_count = 0;
-    r->start = HFSBI_DFA_UNKNOWN;
-    if (r->buckets)
-        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
-}
-
-/* ---- rows ---- */
-
-static int hfsbi_state_order(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Leaves in the set, in order, what tells it from others: not the states that
-   only lead to others in it. False: it holds the end of the program. */
-static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
-    uint32_t i, kept = 0;
-    bool     sorted = true;
-    for (i = 0; i < set->count; i++) {
-        uint32_t id = set->dense[i], op = p->states[id].op;
-        if (op == HFSBI_OP_MATCH && !p->whole) return false;
-        if (op == HFSBI_OP_SPLIT ||
-            (op == HFSBI_OP_ASSERT && p->states[id].arg == HFSBI_LINE_BEGIN))
-            continue;
-        if (kept > 0 && set->dense[kept - 1] > id) sorted = false;
-        set->dense[kept++] = id;
-    }
-    set->count = kept;
-    if (!sorted)
-        hfsbi_sort(set->dense, kept, sizeof *set->dense, hfsbi_state_order);
-    return true;
-}
-
-static uint32_t hfsbi_dfa_hash(const hfsbi_states *set, uint32_t flags) {
-    uint32_t hash = 2166136261u ^ flags, i;
-    for (i = 0; i < set->count; i++) {
-        hash = (hash ^ set->dense[i]) * 16777619u;
-        hash ^= hash >> 15;
-    }
-    return hash;
-}
-
-/* The row of a set (whose order is lost), made when there is none yet. The
-   table may have been begun anew for it. */
-static uint32_t hfsbi_dfa_row(hfsbi_runner *r, hfsbi_states *set,
-                              uint32_t flags) {
-    hfsbi_dfa_state *s;
-    uint32_t         hash, *bucket, at, row;
-    size_t           bytes, i;
-    if (!hfsbi_dfa_key(r->program, set)) return HFSBI_DFA_MATCH;
-    if (set->count == 0 && r->program->whole) return HFSBI_DFA_DEAD;
-    hash = hfsbi_dfa_hash(set, flags);
-    bytes = set->count * sizeof *set->dense;
-    for (at = r->buckets ? r->buckets[hash % HFSBI_DFA_BUCKETS] : 0; at;
-         at = s->chain) {
-        s = &r->states[at - 1];
-        if (s->hash == hash && s->flags == flags && s->len == set->count &&
-            !memcmp(r->keys + s->key, set->dense, bytes))
-            return (at - 1) * (uint32_t)r->columns;
-    }
-    if (!hfsbi_dfa_room(r, set->count)) {
-        if (r->state_count == 0) return HFSBI_DFA_CANNOT;
-        hfsbi_dfa_flush(r);
-        if (r->without || !hfsbi_dfa_room(r, set->count))
-            return HFSBI_DFA_CANNOT;
-    }
-    bucket = &r->buckets[hash % HFSBI_DFA_BUCKETS];
-    s = &r->states[r->state_count];
-    s->key = (uint32_t)r->key_count;
-    s->len = set->count;
-    s->flags = flags;
-    s->hash = hash;
-    s->chain = *bucket;
-    if (bytes) memcpy(r->keys + r->key_count, set->dense, bytes);
-    r->key_count += set->count;
-    row = (uint32_t)(r->state_count * r->columns);
-    for (i = 0; i < r->columns; i++) r->next[row + i] = HFSBI_DFA_UNKNOWN;
-    *bucket = (uint32_t)++r->state_count;
-    return row;
-}
-
-/* The row at the beginning of a line, or of the whole. */
-static uint32_t hfsbi_dfa_start(hfsbi_runner *r) {
-    uint32_t row;
-    if (r->start != HFSBI_DFA_UNKNOWN) return r->start;
-    r->then.count = 0;
-    hfsbi_states_follow(r, &r->then, r->program->start, 0, HFSBI_AT_BEGIN,
-                        true);
-    row = hfsbi_dfa_row(r, &r->then, HFSBI_DFA_BEGIN);
-    if (row != HFSBI_DFA_CANNOT) r->start = row;
-    return row;
-}
-
-/* ---- steps ---- */
-
-/* Decides the borders in r->now for a place before which *flags is known:
-   r->then is all that can be reached. True: a match ends there. */
-static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
-    uint32_t i;
-    if (flags & HFSBI_DFA_WORD) place |= HFSBI_AT_PREV_WORD;
-    if (flags & HFSBI_DFA_BEGIN) place |= HFSBI_AT_BEGIN;
-    r->then.count = 0;
-    for (i = 0; i < r->now.count; i++)
-        hfsbi_states_follow(r, &r->then, r->now.dense[i], 0, place, false);
-    for (i = 0; i < r->then.count; i++)
-        if (r->program->states[r->then.dense[i]].op == HFSBI_OP_MATCH)
-            return true;
-    return false;
-}
-
-static void hfsbi_dfa_swap(hfsbi_runner *r) {
-    hfsbi_states other = r->now;
-    r->now = r->then;
-    r->then = other;
-}
-
-/* Reads a byte: from the states in r->now to those in r->now. True when a
-   match is certain; in lines only. */
-static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
-                           unsigned char byte) {
-    const hfsbi_program *p = r->program;
-    uint32_t             i, out;
-    bool                 word = p->words && hfsbi_regex_is_word(byte);
-    if (hfsbi_dfa_decide(r, *flags, word ? HFSBI_AT_NEXT_WORD : 0) &&
-        !p->whole)
-        return true;
-    hfsbi_dfa_swap(r);
-    r->then.count = 0;
-    for (i = 0; i < r->now.count; i++)
-        if (hfsbi_state_step(p, r->now.dense[i], byte, &out))
-            hfsbi_states_follow(r, &r->then, out, 0, 0, true);
-    if (!p->whole) hfsbi_states_follow(r, &r->then, p->start, 0, 0, true);
-    hfsbi_dfa_swap(r);
-    *flags = word ? HFSBI_DFA_WORD : 0;
-    for (i = 0; !p->whole && i < r->now.count; i++)
-        if (p->states[r->now.dense[i]].op == HFSBI_OP_MATCH) return true;
-    return false;
-}
-
-/* The set of a row into r->now. */
-static uint32_t hfsbi_dfa_load(hfsbi_runner *r, uint32_t row) {
-    const hfsbi_dfa_state *s = &r->states[row / r->columns];
-    uint32_t               i;
-    r->now.count = s->len;
-    for (i = 0; i < s->len; i++) {
-        r->now.dense[i] = r->keys[s->key + i];
-        r->now.sparse[r->now.dense[i]] = i;
-    }
-    return s->flags;
-}
-
-/* Where a column leads from the set in r->now, in lines. */
-static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
-                                    uint32_t column) {
-    const hfsbi_program *p = r->program;
-    bool                 end = column == p->kinds, cr;
-    unsigned char        byte = end ? '\n' : p->sample[column];
-    if (!end && p->words && byte >= 0x80) return HFSBI_DFA_CANNOT;
-    cr = (flags & HFSBI_DFA_CR) != 0;
-    flags &= ~HFSBI_DFA_CR;
-    if (cr && (end || byte != '\n') && hfsbi_dfa_read(r, &flags, '\r'))
-        return HFSBI_DFA_MATCH;
-    if (byte == '\n') { /* or the end */
-        if (hfsbi_dfa_decide(r, flags, HFSBI_AT_END)) return HFSBI_DFA_MATCH;
-        return end ? HFSBI_DFA_DEAD : hfsbi_dfa_start(r);
-    }
-    if (byte == '\r') {
-        flags |= HFSBI_DFA_CR;
-    } else if (hfsbi_dfa_read(r, &flags, byte)) {
-        return HFSBI_DFA_MATCH;
-    }
-    return hfsbi_dfa_row(r, &r->now, flags);
-}
-
-/* Fills in the table at row and column. */
-static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
-                               uint32_t column) {
-    const hfsbi_program *p = r->program;
-    uint32_t             flags = hfsbi_dfa_load(r, row), next;
-    size_t               flushes = r->flushes;
-    if (hfsbi_runner_stops(r, r->now.count + r->then.count + 64u))
-        return HFSBI_DFA_CANNOT;
-    if (!p->whole) {
-        next = hfsbi_dfa_line_step(r, flags, column);
-    } else if (column == p->kinds) {
-        next =
-            hfsbi_dfa_decide(r, flags, 0) ? HFSBI_DFA_MATCH : HFSBI_DFA_DEAD;
-    } else {
-        hfsbi_dfa_read(r, &flags, p->sample[column]);
-        next = hfsbi_dfa_row(r, &r->now, flags);
-    }
-    /* begun anew meanwhile: the row is no more */
-    if (r->flushes != flushes) return next;
-    /* out of memory is no quality of the place */
-    if (next != HFSBI_DFA_CANNOT ||
-        (p->words && column < p->kinds && p->sample[column] >= 0x80))
-        r->next[row + column] = next;
-    return next;
-}
-
-/* ---- runs ---- */
-
-HFSBI_FN hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text,
-                                    size_t *at) {
-    const unsigned char *base = (const unsigned char *)text.ptr;
-    const unsigned char *p = base + *at, *end = base + text.len, *from = p;
-    const unsigned char *map = r->program->map;
-    const uint32_t      *next;
-    uint32_t             row = hfsbi_dfa_start(r), n;
-    if (row == HFSBI_DFA_MATCH) return HFSBI_SCAN_FOUND;
-    if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
-    for (next = r->next;;) {
-        n = row;
-        while (end - p >= 4) {
-            n = next[row + map[p[0]]];
-            if (n >= HFSBI_DFA_SPECIAL) break;
-            row = next[n + map[p[1]]];
-            if (row >= HFSBI_DFA_SPECIAL) {
-                row = n;
-                p++;
-                break;
-            }
-            p += 2;
-        }
-        if (p < end) {
-            n = next[row + map[*p]];
-            if (n == HFSBI_DFA_UNKNOWN) {
-                r->since += (size_t)(p - from);
-                from = p;
-                n = hfsbi_dfa_fill(r, row, map[*p]);
-                next = r->next;
-            }
-        } else {
-            if (p == base || p[-1] == '\n') break;
-            n = next[row + r->program->kinds];
-            if (n == HFSBI_DFA_UNKNOWN)
-                n = hfsbi_dfa_fill(r, row, r->program->kinds);
-        }
-        if (n >= HFSBI_DFA_SPECIAL || p == end) {
-            *at = (size_t)(p - base);
-            r->since += (size_t)(p - from);
-            if (n == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
-            return n == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
-        }
-        row = n;
-        p++;
-    }
-    r->since += (size_t)(p - from);
-    return HFSBI_SCAN_NONE;
-}
-
-HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
-                                    bool beginning) {
-    const unsigned char *map = r->program->map;
-    uint32_t             row = hfsbi_dfa_start(r), column;
-    size_t               i;
-    for (i = 0; i <= text.len; i++) {
-        if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
-        if (row == HFSBI_DFA_DEAD) return HFSBI_SCAN_NONE;
-        if (i < text.len) column = map[(unsigned char)text.ptr[i]];
-        else if (beginning) column = map[(unsigned char)'/'];
-        else column = r->program->kinds;
-        if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
-            row = r->next[row + column];
-        else row = hfsbi_dfa_fill(r, row, column);
-    }
-    r->since += text.len;
-    if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
-    if (!beginning || row == HFSBI_DFA_DEAD)
-        return row == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
-    hfsbi_dfa_load(r, row);
-    return hfsbi_states_read(r->program, &r->now) ? HFSBI_SCAN_FOUND
-                                                  : HFSBI_SCAN_NONE;
-}
-
-/* ---- src/regex.c ---- */
-/* regex.c - regular expressions for lines of text. Depends on: base, find,
-   regex_parse, regex_program, regex_nfa, regex_dfa. */
-/* ---- making ---- */
-
-/* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_syntax *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
-    size_t   at = 0;
-    while (at < pattern.len && tree->program->status == HFSB_OK) {
-        unsigned long code;
-        bool          valid;
-        size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
-        for (i = 0; !valid && i < n; i++)
-            hfsbi_syntax_append(
-                tree, list,
-                hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
-                                 (unsigned char)pattern.ptr[at + i]));
-        if (valid)
-            hfsbi_syntax_append(tree, list,
-                                hfsbi_syntax_char(tree, (uint32_t)code));
-        at += n;
-    }
-    return list;
-}
-
-static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
-                                      hfsb_str               pattern,
-                                      const hfsb_regex_opts *opts,
-                                      hfsb_err              *err) {
-    uint32_t    root = 0;
+/* ---- src/http/sse.c ---- */
+/* sse.c - server-sent events, as they arrive. */
+typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
+
+/* A line may be as long as an event and the name of its field, whether it
+   comes as a whole or in pieces. */
+static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
+                           size_t more) {
+    size_t max = sse->max ? sse->max : (size_t)1 << 20;
+    size_t held = sse->event.len + sse->data.len;
+    if (to == &sse->line) {
+        held = to->len;
+        if (max < (size_t)-1 - 16) max += 16;
+    }
+    return more <= max && held <= max - more;
+}
+
+static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+    if (!hfsbi_sse_fits(sse, to, s.len)) return HFSB_LIMIT;
+    return hfsb_buf_append(to, s);
+}
+
+static hfsb_status hfsbi_sse_dispatch(hfsb_sse *sse, hfsbi_sse_fn *fn,
+                                      void *user) {
+    bool go = !sse->has_data ||
+              fn(user, hfsb_buf_str(&sse->event), hfsb_buf_str(&sse->data));
+    sse->has_data = false;
+    hfsb_buf_truncate(&sse->event, 0);
+    hfsb_buf_truncate(&sse->data, 0);
+    return go ? HFSB_OK : HFSB_CANCELLED;
+}
+
+/* A whole line, without its end. */
+static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
+                                  hfsbi_sse_fn *fn, void *user) {
+    size_t      colon = hfsb_str_find_byte(line, ':');
+    hfsb_str    name = hfsb_str_slice(line, 0, colon), value;
     hfsb_status st = HFSB_OK;
-    tree->fold = opts->ignore_case;
-    if (opts->literal && pattern.len > HFSBI_REGEX_PATTERN)
-        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
-                          "A text to be found in any case may have at most "
-                          "65,536 bytes.");
-    if (opts->literal) root = hfsbi_regex_plain(tree, pattern);
-    else st = hfsbi_regex_parse(tree, pattern, &root, err);
+    if (!line.len) return hfsbi_sse_dispatch(sse, fn, user);
+    value = hfsb_str_slice(line, name.len + 1, line.len);
+    if (value.len && *value.ptr == ' ')
+        value = hfsb_str_slice(value, 1, value.len);
+    if (hfsb_str_equal(name, hfsb_str_make("data", 4))) {
+        if (sse->has_data)
+            st = hfsbi_sse_add(sse, &sse->data, hfsb_str_make("\n", 1));
+        if (st == HFSB_OK) st = hfsbi_sse_add(sse, &sse->data, value);
+        if (st == HFSB_OK) sse->has_data = true;
+    } else if (hfsb_str_equal(name, hfsb_str_make("event", 5))) {
+        hfsb_buf_truncate(&sse->event, 0);
+        st = hfsbi_sse_add(sse, &sse->event, value);
+    }
+    return st;
+}
+
+/* The end of a line has come: `rest` is what the piece has of it. */
+static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
+                                      hfsbi_sse_fn *fn, void *user) {
+    hfsb_str    line = rest;
+    hfsb_status st = HFSB_OK;
+    if (!hfsbi_sse_fits(sse, &sse->line, rest.len)) return HFSB_LIMIT;
+    if (sse->line.len) {
+        st = hfsbi_sse_add(sse, &sse->line, rest);
+        line = hfsb_buf_str(&sse->line);
+    }
     if (st != HFSB_OK) return st;
-    if (re->program.status == HFSB_OK)
-        re->program.status =
-            hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
-    if (re->program.status == HFSB_OK && !re->pure)
-        hfsbi_program_make(&re->program, tree, root);
-    if (re->program.status == HFSB_LIMIT)
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "The pattern needs more than %zu states once its "
-                          "repeats are written out. Use smaller numbers in "
-                          "{n,m}, or * and +.",
-                          re->program.max_states);
-    if (re->program.status != HFSB_OK)
-        return hfsbi_fail_status(err, re->program.status, "the pattern");
-    if (re->pure) return HFSB_OK;
-    st = hfsbi_runner_init(&re->runner, &re->program);
-    re->runner.cancelled = opts->cancelled;
-    re->runner.user = opts->user;
-    return st;
-}
-
-static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
-                                    const hfsb_regex_opts *opts,
-                                    hfsb_err              *err) {
-    hfsbi_syntax tree;
-    hfsb_status  st;
-    if (opts->literal && !opts->ignore_case) {
-        re->pure = true;
-        re->never = hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS;
-        return hfsb_buf_append(&re->literal, pattern);
-    }
-    hfsbi_syntax_init(&tree, &re->program);
-    st = hfsbi_regex_syntax(re, &tree, pattern, opts, err);
-    hfsbi_syntax_free(&tree);
-    return st;
-}
-
-hfsb_status hfsb_regex_open(hfsb_str pattern, const hfsb_regex_opts *opts,
-                            hfsb_regex **out, hfsb_err *err) {
-    hfsb_regex_opts none = HFSB_INIT;
-    hfsb_regex     *re;
-    hfsb_status     st;
-    if (!opts) opts = &none;
-    *out = NULL;
-    re = (hfsb_regex *)hfsbi_array(&opts->alloc, 1, sizeof *re);
-    if (!re) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
-    memset(re, 0, sizeof *re);
-    re->program.alloc = re->literal.alloc = opts->alloc;
-    re->program.max_states =
-        opts->max_states ? opts->max_states : HFSBI_REGEX_STATES;
-    if (err) memset(err, 0, sizeof *err);
-    st = hfsbi_regex_make(re, pattern, opts, err);
-    if (st == HFSB_OK) {
-        *out = re;
-        return hfsbi_ok(err);
-    }
-    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
-    hfsb_regex_close(re);
-    return st;
-}
-
-void hfsb_regex_close(hfsb_regex *regex) {
-    hfsb_alloc alloc;
-    if (!regex) return;
-    alloc = regex->program.alloc;
-    hfsbi_runner_free(&regex->runner);
-    hfsbi_program_free(&regex->program);
-    hfsb_buf_free(&regex->literal);
-    hfsbi_array_free(&alloc, regex, 1, sizeof *regex);
-}
-
-/* ---- in a line ---- */
-
-bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
-                     size_t *begin, size_t *end) {
-    hfsb_str literal = hfsb_buf_str(&regex->literal);
-    size_t   hit;
-    if (from > text.len || regex->never) return false;
-    hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
-    if (hit == HFSB_NPOS) return false;
-    if (regex->pure) {
-        *begin = from + hit;
-        *end = *begin + literal.len;
-        return true;
-    }
-    return hfsbi_nfa_find(&regex->runner, text, from, false, begin, end);
-}
-
-/* ---- among lines ---- */
-
-/* The line that holds text[at], or that this line feed ends; not before
-   `from`, where a line begins. *next: where the one behind it begins. */
-static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
-                                   size_t *next) {
-    size_t      begin = at, end;
-    const void *feed =
-        at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
-    while (begin > from && text.ptr[begin - 1] != '\n') begin--;
-    end = feed ? (size_t)((const char *)feed - text.ptr) : text.len;
-    *next = feed ? end + 1 : end;
-    if (feed && end > begin && text.ptr[end - 1] == '\r') end--;
-    return hfsb_str_slice(text, begin, end);
-}
-
-/* The first line that matches from `from` on, and before `to`, where a line
-   begins or the text ends, without looking for the literal. */
-static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
-                             size_t to, hfsb_str *line) {
-    hfsb_str part = hfsb_str_slice(text, 0, to);
-    while (from < to) {
-        size_t     at = from, next, begin, end;
-        hfsbi_scan scan = HFSBI_SCAN_CANNOT;
-        if (re->runner.without == 0)
-            scan = hfsbi_dfa_lines(&re->runner, part, &at);
-        if (scan == HFSBI_SCAN_NONE) return false;
-        *line = hfsbi_regex_around(part, from, at, &next);
-        if (scan == HFSBI_SCAN_FOUND) return true;
-        if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
-            return true;
-        if (re->runner.stopped) return false;
-        if (re->runner.without > 0) {
-            size_t done = next - from;
-            re->runner.without -=
-                done < re->runner.without ? done : re->runner.without;
-        }
-        from = next;
-    }
-    return false;
-}
-
-/* True when places of the literal come so close to each other, and to no
-   avail, that it is quicker to read on than to look for them. */
-static bool hfsbi_regex_is_crowded(hfsb_regex *re, size_t distance) {
-    re->crowd = distance < 200 ? re->crowd + 1 : 0;
-    if (re->crowd < 16) return false;
-    re->crowd = 0;
-    return true;
-}
-
-/* Where the line ends that is `size` bytes on from `from`. */
-static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
-    size_t next;
-    if (text.len - from <= size) return text.len;
-    hfsbi_regex_around(text, from + size, from + size, &next);
-    return next;
-}
-
-/* By the literal: only the lines that hold it are looked at. */
-static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
-                             hfsb_str *line) {
-    hfsb_str literal = hfsb_buf_str(&re->literal);
-    while (from < text.len && !re->runner.stopped) {
-        size_t hit, next, at;
-        if (re->straight) {
-            next = hfsbi_regex_ahead(text, from, re->straight);
-            if (hfsbi_regex_plod(re, text, from, next, line)) return true;
-            from = next;
-            re->straight = 0;
-            continue;
-        }
-        hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
-        if (hit == HFSB_NPOS) return false;
-        at = from + hit;
-        *line = hfsbi_regex_around(text, from, at, &next);
-        if (re->pure) {
-            /* unless it takes in the CR at the line's end */
-            if (at + literal.len <= (size_t)(line->ptr - text.ptr) + line->len)
-                return true;
-        } else if (hfsbi_regex_plod(re, text, (size_t)(line->ptr - text.ptr),
-                                    next, line)) {
-            return true;
-        }
-        if (!re->pure && hfsbi_regex_is_crowded(re, next - from))
-            re->straight = 1u << 16;
-        from = next;
-    }
-    return false;
-}
-
-bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
-                     size_t *begin, size_t *end) {
-    hfsb_str line;
-    bool     found;
-    if (from >= text.len || regex->never) return false;
-    if (regex->pure || regex->literal.len > 0)
-        found = hfsbi_regex_jump(regex, text, from, &line);
-    else found = hfsbi_regex_plod(regex, text, from, text.len, &line);
-    if (!found) return false;
-    *begin = (size_t)(line.ptr - text.ptr);
-    *end = *begin + line.len;
-    return true;
-}
-
-/* ---- src/glob.c ---- */
-/* glob.c - patterns for paths, by the automata of regex. Depends on: base,
-   regex_class, regex_parse, regex_program, regex_nfa, regex_dfa. */
-/* ---- reading ---- */
-
-typedef struct hfsbi_glob_reader {
-    hfsbi_reader r;
-    bool         git;
-    bool         name_start; /* a name begins here */
-    bool         special;    /* something other than plain text came */
-    uint32_t     inside; /* class plus one: bytes that stay within a name */
-} hfsbi_glob_reader;
-
-static char hfsbi_glob_peek(const hfsbi_glob_reader *g, size_t ahead) {
-    size_t at = g->r.at + ahead;
-    return at < g->r.text.len ? g->r.text.ptr[at] : '\0';
-}
-
-static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
-    return g->r.at >= g->r.text.len || g->r.status != HFSB_OK ||
-           g->r.tree->program->status != HFSB_OK;
-}
-
-static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
-    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE, '/');
-}
-
-/* At least `min` bytes of a name, whatever they are. */
-static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
-    hfsbi_syntax *tree = g->r.tree;
-    if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
-    return hfsbi_syntax_repeat(
-        tree, hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, g->inside - 1), min,
-        HFSBI_SYNTAX_MANY);
-}
-
-/* "**" with what stands behind it: any number of names, each with a slash;
-   or at the end of the pattern one name and any number more. A name has at
-   least `min` bytes. */
-static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
-                                 uint32_t min) {
-    hfsbi_syntax *tree = g->r.tree;
-    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), all, more;
-    if (!last) {
-        hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
-        hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
-        return hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
-    }
-    hfsbi_syntax_append(tree, list, hfsbi_glob_slash(g));
-    hfsbi_syntax_append(tree, list, hfsbi_glob_inside(g, min));
-    more = hfsbi_syntax_repeat(tree, list, 0, HFSBI_SYNTAX_MANY);
-    all = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
-    hfsbi_syntax_append(tree, all, hfsbi_glob_inside(g, min));
-    hfsbi_syntax_append(tree, all, more);
-    return all;
-}
-
-static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
-    size_t stars = 1;
-    char   c;
-    bool   last, names;
-    while (hfsbi_glob_peek(g, stars) == '*') stars++;
-    g->r.at += stars;
-    c = hfsbi_glob_peek(g, 0);
-    last =
-        g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
-    /* git compares plain text first, and reads what follows as if a pattern
-       began there: "a**" is also what lies beneath */
-    names = g->name_start || (g->git && !g->special);
-    g->special = true;
-    if (stars < 2 || !names || (!last && c != '/')) {
-        g->name_start = false;
-        return hfsbi_glob_inside(g, 0);
-    }
-    if (!last) g->r.at++;
-    names = g->name_start;
-    g->name_start = true;
-    return hfsbi_glob_names(g, last, names ? 1 : 0);
-}
-
-static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
-
-/* {one,two}; r.at is behind the brace. */
-static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
-    uint32_t either = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_EITHER, 0);
-    size_t   open = g->r.at - 1;
-    bool     name_start = g->name_start;
-    if (++g->r.depth > HFSBI_REGEX_DEPTH)
-        hfsbi_reader_fail(&g->r, HFSB_LIMIT, open,
-                          "Braces are nested too deeply: 200 levels at most.");
-    while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
-        g->name_start = name_start;
-        hfsbi_syntax_append(g->r.tree, either, hfsbi_glob_list(g));
-        if (hfsbi_glob_peek(g, 0) != ',') break;
-        g->r.at++;
-    }
-    if (hfsbi_glob_peek(g, 0) != '}')
-        hfsbi_reader_fail(&g->r, HFSB_ARG, open,
-                          "This { is not closed by a }. Write \\{ for the "
-                          "character itself.");
-    g->r.at++;
-    g->r.depth--;
-    g->name_start = false;
-    return either;
-}
-
-static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
-    if (g->r.at >= g->r.text.len) {
-        hfsbi_reader_fail(&g->r, HFSB_ARG, g->r.at - 1,
-                          "The pattern ends in a backslash. Write \\\\ for "
-                          "the character itself.");
-        return 0;
-    }
-    return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE,
-                            (unsigned char)g->r.text.ptr[g->r.at++]);
-}
-
-static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
-    char c = hfsbi_glob_peek(g, 0);
-    if (c == '*') return hfsbi_glob_star(g);
-    if (c == '{' && !g->git && hfsbi_glob_peek(g, 1) != '}') {
-        g->r.at++;
-        return hfsbi_glob_braces(g);
-    }
-    g->name_start = c == '/';
-    if (c == '?' || c == '[' || c == '\\') g->special = true;
-    if (c == '{' && !g->git) { /* {} is a text, as in a shell */
-        uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
-        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
-        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
-        return list;
-    }
-    if (c == '?') {
-        g->r.at++;
-        g->r.tree->set.count = 0;
-        return hfsbi_syntax_class(g->r.tree, true, '/');
-    }
-    if (c == '[') {
-        g->r.at++;
-        return hfsbi_read_bracket(&g->r);
-    }
-    if (c == '\\') g->r.at++;
-    return hfsbi_glob_byte(g);
-}
-
-static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
-    uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
-    while (!hfsbi_glob_at_end(g)) {
-        char c = hfsbi_glob_peek(g, 0);
-        if (g->r.depth > 0 && (c == ',' || c == '}')) break;
-        hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_piece(g));
-    }
-    return list;
-}
-
-/* ---- the folders that come first ---- */
-
-/* Appends the names before the first that has something special in it, each
-   but the last with its slash. */
-static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
-                                        hfsb_buf *base) {
-    size_t      i, kept = 0;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; i < pattern.len && st == HFSB_OK; i++) {
-        char c = pattern.ptr[i];
-        if (c == '*' || c == '?' || c == '[' || (c == '{' && !git)) break;
-        if (c == '/') kept = base->len ? base->len : 1;
-        if (c == '\\' && i + 1 < pattern.len) c = pattern.ptr[++i];
-        st = hfsb_buf_append_byte(base, c);
-    }
-    hfsb_buf_truncate(base, kept);
-    return st;
-}
-
-/* ---- making ---- */
-
-static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
-                                   hfsb_err *err) {
-    hfsbi_syntax      tree;
-    hfsbi_glob_reader g = HFSB_INIT;
-    uint32_t          root;
-    if (pattern.len > HFSBI_REGEX_PATTERN)
-        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
-                          "A pattern may have at most 65,536 bytes.");
-    hfsbi_syntax_init(&tree, &glob->program);
-    g.r.text = pattern;
-    g.r.tree = &tree;
-    g.r.err = err;
-    g.r.glob = true;
-    g.git = git;
-    g.name_start = true;
-    root = hfsbi_glob_list(&g);
-    if (g.r.status == HFSB_OK && glob->program.status == HFSB_OK)
-        hfsbi_program_make(&glob->program, &tree, root);
-    hfsbi_syntax_free(&tree);
-    if (g.r.status != HFSB_OK) return g.r.status;
-    if (glob->program.status == HFSB_LIMIT)
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "The pattern needs more than %zu states: split it "
-                          "into several.",
-                          glob->program.max_states);
-    if (glob->program.status != HFSB_OK) return glob->program.status;
-    if (hfsbi_glob_find_base(pattern, git, &glob->base) != HFSB_OK)
-        return HFSB_NOMEM;
-    return hfsbi_runner_init(&glob->runner, &glob->program);
-}
-
-HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
-                                     bool git, hfsb_glob **out,
-                                     hfsb_err *err) {
-    hfsb_alloc  none = HFSB_INIT;
-    hfsb_glob  *glob;
-    hfsb_status st;
-    if (!alloc) alloc = &none;
-    *out = NULL;
-    glob = (hfsb_glob *)hfsbi_array(alloc, 1, sizeof *glob);
-    if (!glob) return hfsbi_fail_status(err, HFSB_NOMEM, "the pattern");
-    memset(glob, 0, sizeof *glob);
-    glob->program.alloc = glob->base.alloc = *alloc;
-    glob->program.max_states = HFSBI_REGEX_STATES;
-    glob->program.whole = true;
-    if (err) memset(err, 0, sizeof *err);
-    st = hfsbi_glob_make(glob, pattern, git, err);
-    if (st == HFSB_OK) {
-        *out = glob;
-        return hfsbi_ok(err);
-    }
-    if (err && err->code == HFSB_OK) hfsbi_fail_status(err, st, "the pattern");
-    hfsb_glob_close(glob);
-    return st;
-}
-
-hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
-                           hfsb_glob **out, hfsb_err *err) {
-    return hfsbi_glob_open(pattern, alloc, false, out, err);
-}
-
-void hfsb_glob_close(hfsb_glob *glob) {
-    hfsb_alloc alloc;
-    if (!glob) return;
-    alloc = glob->program.alloc;
-    hfsbi_runner_free(&glob->runner);
-    hfsbi_program_free(&glob->program);
-    hfsb_buf_free(&glob->base);
-    hfsbi_array_free(&alloc, glob, 1, sizeof *glob);
-}
-
-/* ---- matching ---- */
-
-static bool hfsbi_glob_run(hfsb_glob *glob, hfsb_str path, bool beginning) {
-    hfsbi_runner *r = &glob->runner;
-    hfsbi_scan    scan = HFSBI_SCAN_CANNOT;
-    if (r->without > path.len) r->without -= path.len;
-    else r->without = 0;
-    if (!r->without) scan = hfsbi_dfa_whole(r, path, beginning);
-    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, path, beginning);
-    return scan == HFSBI_SCAN_FOUND;
-}
-
-bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path) {
-    return hfsbi_glob_run(glob, path, false);
-}
-
-hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
-    return hfsb_buf_str(&glob->base);
-}
-
-bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder) {
-    if (hfsb_str_ends(folder, HFSB_LIT("/"))) folder.len--;
-    else if (folder.len == 0) return true;
-    return hfsbi_glob_run(glob, folder, true);
-}
-
-/* ---- src/ignore.h ---- */
-/* The rules of .gitignore files, for a walk from a folder downwards. Private;
-   pure: the files are read by whoever walks. */
-
-/* The rules of the folders from the top of the walk to where it is now, a
-   stack: the last rule that fits decides, as in git. */
-typedef struct hfsbi_ignore hfsbi_ignore;
-
-HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
-                                       hfsbi_ignore    **out);
-HFSBI_FN void        hfsbi_ignore_close(hfsbi_ignore *ignore);
-
-/* The walk enters a folder (path from the top, "" for the top itself) that has
-   this text in its .gitignore; "" when it has none. A line that is no pattern
-   is passed over. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
-                                       hfsb_str text);
-/* It leaves the folder that it entered last. */
-HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore);
-
-/* Whether a file or folder at that path (from the top) is ignored. Its folder
-   is the one entered last. */
-HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
-                               bool is_folder);
-
-/* ---- src/ignore.c ---- */
-/* ignore.c - the rules of .gitignore files. Depends on: base, glob. */
-typedef enum hfsbi_rule_kind {
-    HFSBI_RULE_TEXT,   /* equal to the text */
-    HFSBI_RULE_SUFFIX, /* the name ends with it: "*.o" */
-    HFSBI_RULE_GLOB
-} hfsbi_rule_kind;
-
-typedef struct hfsbi_rule {
-    hfsbi_rule_kind kind;
-    hfsb_buf        text;
-    hfsb_glob      *glob;
-    bool            negated;     /* "!": not ignored after all */
-    bool            folder_only; /* "build/" */
-    bool            whole_path;  /* from the folder of the file on, not the
-                                    name alone */
-} hfsbi_rule;
-
-typedef struct hfsbi_ignore_folder {
-    size_t prefix; /* bytes of a path before what the rules look at */
-    size_t rules;  /* how many there were before its own */
-} hfsbi_ignore_folder;
-
-struct hfsbi_ignore {
-    hfsb_alloc           alloc;
-    hfsbi_rule          *rules;
-    hfsbi_ignore_folder *folders;
-    size_t               rule_count, rule_cap, folder_count, folder_cap;
-};
-
-HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
-                                       hfsbi_ignore    **out) {
-    hfsb_alloc    none = HFSB_INIT;
-    hfsbi_ignore *ig;
-    if (!alloc) alloc = &none;
-    ig = (hfsbi_ignore *)hfsbi_array(alloc, 1, sizeof *ig);
-    *out = ig;
-    if (!ig) return HFSB_NOMEM;
-    memset(ig, 0, sizeof *ig);
-    ig->alloc = *alloc;
-    return HFSB_OK;
-}
-
-static void hfsbi_ignore_cut(hfsbi_ignore *ig, size_t rules) {
-    while (ig->rule_count > rules) {
-        hfsbi_rule *rule = &ig->rules[--ig->rule_count];
-        hfsb_buf_free(&rule->text);
-        hfsb_glob_close(rule->glob);
-    }
-}
-
-HFSBI_FN void hfsbi_ignore_close(hfsbi_ignore *ignore) {
-    hfsb_alloc alloc;
-    if (!ignore) return;
-    alloc = ignore->alloc;
-    hfsbi_ignore_cut(ignore, 0);
-    hfsbi_array_free(&alloc, ignore->rules, ignore->rule_cap,
-                     sizeof *ignore->rules);
-    hfsbi_array_free(&alloc, ignore->folders, ignore->folder_cap,
-                     sizeof *ignore->folders);
-    hfsbi_array_free(&alloc, ignore, 1, sizeof *ignore);
-}
-
-/* ---- lines ---- */
-
-/* Without the blanks at its end, unless a backslash keeps them. */
-static hfsb_str hfsbi_rule_trim(hfsb_str line) {
-    size_t i, end = 0;
-    for (i = 0; i < line.len; i++) {
-        if (line.ptr[i] == '\\' && i + 1 < line.len) i++;
-        else if (line.ptr[i] == ' ') continue;
-        end = i + 1;
-    }
-    return hfsb_str_slice(line, 0, end);
-}
-
-static bool hfsbi_rule_is_plain(hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if (strchr("*?[\\", s.ptr[i]) && s.ptr[i]) return false;
-    return true;
-}
-
-/* Reads a line that holds a pattern: HFSB_NOMEM, or another failure when it
-   is none. */
-static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
-                                   hfsbi_rule *rule) {
-    hfsb_status st;
-    memset(rule, 0, sizeof *rule);
-    rule->text.alloc = *alloc;
-    rule->negated = hfsb_str_starts(s, HFSB_LIT("!"));
-    if (rule->negated) s = hfsb_str_slice(s, 1, s.len);
-    rule->folder_only = hfsb_str_ends(s, HFSB_LIT("/"));
-    if (rule->folder_only) s.len--;
-    rule->whole_path = hfsb_str_find_byte(s, '/') != HFSB_NPOS;
-    if (hfsb_str_starts(s, HFSB_LIT("/"))) s = hfsb_str_slice(s, 1, s.len);
-    if (s.len == 0) return HFSB_ARG;
-    rule->kind = HFSBI_RULE_TEXT;
-    if (!hfsbi_rule_is_plain(s)) {
-        hfsb_str rest = hfsb_str_slice(s, 1, s.len);
-        if (rule->whole_path || s.ptr[0] != '*' ||
-            !hfsbi_rule_is_plain(rest)) {
-            rule->kind = HFSBI_RULE_GLOB;
-            return hfsbi_glob_open(s, alloc, true, &rule->glob, NULL);
-        }
-        rule->kind = HFSBI_RULE_SUFFIX;
-        s = rest;
-    }
-    st = hfsb_buf_append(&rule->text, s);
-    return st == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
-}
-
-static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
-    hfsbi_rule  rule;
-    hfsb_status st;
-    void       *grown;
-    /* at the beginning of a file, of which there may be two in the text */
-    if (hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
+    if (!sse->started &&
+        hfsb_str_starts(line, hfsb_str_make("\xEF\xBB\xBF", 3)))
         line = hfsb_str_slice(line, 3, line.len);
-    if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
-    if (hfsb_str_starts(line, HFSB_LIT("#"))) return HFSB_OK;
-    line = hfsbi_rule_trim(line);
-    if (line.len == 0) return HFSB_OK;
-    grown = hfsbi_array_grow(&ig->alloc, ig->rules, &ig->rule_cap,
-                             ig->rule_count + 1, sizeof *ig->rules);
-    if (!grown) return HFSB_NOMEM;
-    ig->rules = (hfsbi_rule *)grown;
-    st = hfsbi_rule_read(&ig->alloc, line, &rule);
-    if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
-    ig->rules[ig->rule_count++] = rule;
+    sse->started = true;
+    st = hfsbi_sse_line(sse, line, fn, user);
+    hfsb_buf_truncate(&sse->line, 0);
+    return st;
+}
+
+hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
+                          bool (*fn)(void *user, hfsb_str event,
+                                     hfsb_str data),
+                          void *user) {
+    size_t      at = 0, end;
+    hfsb_status st;
+    if (!sse->event.alloc.fn) sse->event.alloc = sse->line.alloc;
+    if (!sse->data.alloc.fn) sse->data.alloc = sse->line.alloc;
+    while (at < piece.len) {
+        if (sse->after_cr && piece.ptr[at] == '\n') at++;
+        sse->after_cr = false;
+        end = at;
+        while (end < piece.len && piece.ptr[end] != '\n' &&
+               piece.ptr[end] != '\r')
+            end++;
+        if (end == piece.len)
+            return hfsbi_sse_add(sse, &sse->line,
+                                 hfsb_str_slice(piece, at, end));
+        sse->after_cr = piece.ptr[end] == '\r';
+        st = hfsbi_sse_line_end(sse, hfsb_str_slice(piece, at, end), fn, user);
+        if (st != HFSB_OK) return st;
+        at = end + 1;
+    }
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
-                                       hfsb_str text) {
-    size_t before = ignore->rule_count, at = 0;
-    void  *grown =
-        hfsbi_array_grow(&ignore->alloc, ignore->folders, &ignore->folder_cap,
-                         ignore->folder_count + 1, sizeof *ignore->folders);
-    if (!grown) return HFSB_NOMEM;
-    ignore->folders = (hfsbi_ignore_folder *)grown;
-    while (at < text.len) {
-        hfsb_str rest = hfsb_str_slice(text, at, text.len);
-        size_t   end = hfsb_str_find_byte(rest, '\n');
-        if (end == HFSB_NPOS) end = rest.len;
-        if (hfsbi_ignore_add(ignore, hfsb_str_slice(rest, 0, end)) !=
-            HFSB_OK) {
-            hfsbi_ignore_cut(ignore, before);
-            return HFSB_NOMEM;
-        }
-        at += end + 1;
-    }
-    ignore->folders[ignore->folder_count].prefix =
-        folder.len ? folder.len + 1 : 0;
-    ignore->folders[ignore->folder_count++].rules = before;
-    return HFSB_OK;
-}
-
-HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
-    if (ignore->folder_count == 0) return;
-    ignore->folder_count--;
-    hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
-}
-
-/* ---- asking ---- */
-
-static bool hfsbi_rule_fits(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
-                            bool is_folder) {
-    hfsb_str s = rule->whole_path ? path : name;
-    if (rule->folder_only && !is_folder) return false;
-    switch (rule->kind) {
-    case HFSBI_RULE_TEXT: return hfsb_str_equal(s, hfsb_buf_str(&rule->text));
-    case HFSBI_RULE_SUFFIX: return hfsb_str_ends(s, hfsb_buf_str(&rule->text));
-    default: return hfsb_glob_match(rule->glob, s);
-    }
-}
-
-HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
-                               bool is_folder) {
-    hfsb_str name = hfsb_path_base(path);
-    size_t   folder = ignore->folder_count, rule = ignore->rule_count;
-    while (folder-- > 0) {
-        size_t   prefix = ignore->folders[folder].prefix;
-        hfsb_str below = hfsb_str_slice(path, prefix, path.len);
-        while (rule > ignore->folders[folder].rules) {
-            hfsbi_rule *r = &ignore->rules[--rule];
-            if (hfsbi_rule_fits(r, below, name, is_folder)) return !r->negated;
-        }
-    }
-    return false;
-}
-
-/* ---- src/image.h ---- */
-/* What the first bytes of a file say of a picture. Private; pure. */
-
-typedef struct hfsbi_image {
-    const char   *mime; /* NULL: none that hosts show, or not to be trusted */
-    unsigned long width, height;
-} hfsbi_image;
-
-enum {
-    HFSBI_IMAGE_HEAD = 81920
-}; /* bytes that are looked at: a JPEG may
-                                      have a small picture before its size */
-
-/* head: the beginning of a file, HFSBI_IMAGE_HEAD bytes or all of it. PNG,
-   JPEG, GIF and WebP. One that is cut short before its size is known, or has
-   none, is no picture: a model's host may lose the whole conversation over
-   one that cannot be shown. */
-HFSBI_FN hfsbi_image hfsbi_image_look(hfsb_str head);
-
-/* ---- src/image.c ---- */
-/* image.c - what the first bytes of a file say of a picture. Depends on:
-   base. */
-/* n bytes from `at` on; 0 when they are not there. */
-static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
-                                        bool big) {
-    unsigned long value = 0;
-    size_t        i;
-    if (head.len < n || at > head.len - n) return 0;
-    for (i = 0; i < n; i++)
-        value =
-            value << 8 | (unsigned char)head.ptr[at + (big ? i : n - 1 - i)];
-    return value;
-}
-
-static bool hfsbi_image_has(hfsb_str head, size_t at, hfsb_str part) {
-    return at <= head.len &&
-           hfsb_str_starts(hfsb_str_slice(head, at, head.len), part);
-}
-
-static void hfsbi_image_png(hfsb_str head, hfsbi_image *out) {
-    if (!hfsbi_image_has(head, 0, HFSB_LIT("\x89PNG\r\n\x1A\n")) ||
-        !hfsbi_image_has(head, 12, HFSB_LIT("IHDR")) || head.len < 33)
-        return;
-    out->mime = "image/png";
-    out->width = hfsbi_image_number(head, 16, 4, true);
-    out->height = hfsbi_image_number(head, 20, 4, true);
-}
-
-/* It begins with letters, as a text may: its size or what follows it has
-   bytes that no text has. */
-static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
-    bool   text = true;
-    size_t i;
-    if (!hfsbi_image_has(head, 0, HFSB_LIT("GIF87a")) &&
-        !hfsbi_image_has(head, 0, HFSB_LIT("GIF89a")))
-        return;
-    for (i = 6; i < 13 && i < head.len; i++)
-        if ((unsigned char)head.ptr[i] < '\t') text = false;
-    if (text || head.len < 13) return;
-    out->mime = "image/gif";
-    out->width = hfsbi_image_number(head, 6, 2, false);
-    out->height = hfsbi_image_number(head, 8, 2, false);
-}
-
-/* Parts, each with its length, up to the one that begins a frame. */
-static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
-    size_t at = 2;
-    if (!hfsbi_image_has(head, 0, HFSB_LIT("\xFF\xD8\xFF"))) return;
-    while (at + 9 <= head.len && (unsigned char)head.ptr[at] == 0xFF) {
-        unsigned      kind = (unsigned char)head.ptr[at + 1];
-        unsigned long length = hfsbi_image_number(head, at + 2, 2, true);
-        if (kind == 0xFF) { /* filled up */
-            at++;
-            continue;
-        }
-        if (kind >= 0xC0 && kind <= 0xCF && kind != 0xC4 && kind != 0xC8 &&
-            kind != 0xCC) {
-            out->mime = "image/jpeg";
-            out->height = hfsbi_image_number(head, at + 5, 2, true);
-            out->width = hfsbi_image_number(head, at + 7, 2, true);
-            return;
-        }
-        if (kind < 0xC0 || length < 2) return;
-        at += 2 + length;
-    }
-}
-
-/* Three kinds, each with its size elsewhere. */
-static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
-    unsigned long bits;
-    if (!hfsbi_image_has(head, 0, HFSB_LIT("RIFF")) ||
-        !hfsbi_image_has(head, 8, HFSB_LIT("WEBP")) || head.len < 30)
-        return;
-    if (hfsbi_image_has(head, 12, HFSB_LIT("VP8X"))) {
-        out->width = hfsbi_image_number(head, 24, 3, false) + 1;
-        out->height = hfsbi_image_number(head, 27, 3, false) + 1;
-    } else if (hfsbi_image_has(head, 12, HFSB_LIT("VP8L")) &&
-               (unsigned char)head.ptr[20] == 0x2F) {
-        bits = hfsbi_image_number(head, 21, 4, false);
-        out->width = (bits & 0x3FFF) + 1;
-        out->height = (bits >> 14 & 0x3FFF) + 1;
-    } else if (hfsbi_image_has(head, 12, HFSB_LIT("VP8 ")) &&
-               hfsbi_image_has(head, 23, HFSB_LIT("\x9D\x01\x2A"))) {
-        out->width = hfsbi_image_number(head, 26, 2, false) & 0x3FFF;
-        out->height = hfsbi_image_number(head, 28, 2, false) & 0x3FFF;
-    }
-    out->mime = "image/webp";
-}
-
-HFSBI_FN hfsbi_image hfsbi_image_look(hfsb_str head) {
-    hfsbi_image image = HFSB_INIT;
-    hfsbi_image_png(head, &image);
-    if (!image.mime) hfsbi_image_gif(head, &image);
-    if (!image.mime) hfsbi_image_jpeg(head, &image);
-    if (!image.mime) hfsbi_image_webp(head, &image);
-    if (!image.width || !image.height) image.mime = NULL;
-    return image;
+void hfsb_sse_free(hfsb_sse *sse) {
+    hfsb_buf_free(&sse->line);
+    hfsb_buf_free(&sse->event);
+    hfsb_buf_free(&sse->data);
+    sse->after_cr = sse->has_data = sse->started = false;
 }
 
 #ifndef HFSB_PURE
 
-/* ---- src/os.h ---- */
+/* ---- src/os/os_private.h ---- */
 /* The operating system, for the modules that touch it: its headers, what
    differs between systems, and the few calls everyone needs. Never part of
    the public header.
@@ -17554,9 +17604,427 @@ HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
 HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
                                 void *(*fn)(void *user), void *user);
 
-/* ---- src/os.c ---- */
-/* os.c - the calls to the system that several modules need. Depends on: base.
- */
+struct hfsb_cancel {
+    hfsb_alloc alloc;
+    int        fds[2]; /* hfsbi_wake_open() */
+};
+
+/* ---- waiting ---- */
+
+/* A time on hfsb_clock_ms() that never comes. */
+#define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
+
+/* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
+   POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                    const hfsb_cancel *cancel, short *ready);
+
+/* Private to FILE: from a path to an opened directory and a name in it. All
+   work is done with those two, so that whatever happens to the path in the
+   meantime, nothing outside the root is reached. */
+
+/* Longest name in a directory, on every file system of note. */
+#define HFSBI_NAME_SIZE 256 /* with the NUL */
+
+/* As many symbolic links as Linux follows in one path. */
+#define HFSBI_LINKS_MAX 40
+
+struct hfsb_place {
+    int        root_fd;   /* -1: no root */
+    hfsb_buf   root;      /* as given, made absolute */
+    hfsb_buf   real_root; /* the same without symbolic links */
+    hfsb_buf   work_dir;  /* absolute; empty: the current directory */
+    hfsb_buf   work_rest; /* work_dir as seen from the root */
+    hfsb_alloc alloc;
+};
+
+/* Where a path leads: what is, or could be, at `name` in the directory. */
+typedef struct hfsbi_spot {
+    int         dir;  /* to be closed */
+    const char *name; /* into `path`; "." when that names a directory by a
+                           slash or a dot at its end */
+    hfsb_buf    path; /* from the root, or where the process sees it */
+    bool        exists;
+    struct stat st; /* of what exists; a link only with NO_FOLLOW */
+} hfsbi_spot;
+
+enum {
+    HFSBI_SPOT_NO_FOLLOW = 1, /* a link itself, not what it leads to */
+    HFSBI_SPOT_PARENTS = 2,   /* make missing directories */
+    HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
+    HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
+                                 last one there is and `name` all the rest */
+};
+
+/* `verb` is what the caller wants to do, for the message. On failure there is
+   nothing to close. */
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+                                     unsigned how, const char *verb,
+                                     hfsbi_spot *spot, hfsb_err *err);
+HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *spot);
+
+/* Looks anew at what is at the spot; 0 or an errno. */
+HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
+
+/* Opens the regular file at spot for reading and takes its stat anew. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
+                                     hfsbi_spot *spot, int *fd, hfsb_err *err);
+
+/* Opens the file at spot for reading, or when that is not allowed for writing;
+   -1 with errno. Only for its attributes and locks. */
+HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot);
+
+/* HFSB_STALE unless the regular file at spot has this sha256. */
+HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
+                                             hfsb_str path, hfsbi_spot *spot,
+                                             const char *hex, hfsb_err *err);
+
+/* The words for errno `code` on the way to or at path. */
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* "{what}: {path}" */
+HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
+                                    const char *what, hfsb_str path);
+
+/* HFSB_STALE: the file has changed since it was read. */
+HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err);
+
+/* HFSB_OK for a regular file; else the refusal. */
+HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
+                                        hfsb_err *err);
+
+HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place);
+
+/* openat() and unlinkat() of a file that go on after an interruption; what is
+   opened is close-on-exec and at 3 or above. */
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name);
+
+/* fsync(), as far as the file system has it; false with errno. The second is
+   for a directory opened with HFSBI_O_SEARCH; the best it can. */
+HFSBI_FN bool hfsbi_sync(int fd);
+HFSBI_FN void hfsbi_sync_dir(int dir);
+
+HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
+                                   const struct stat *st);
+
+/* sha256 of what can still be read from fd; false with errno. */
+HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+
+/* ---- locks ---- */
+
+/* Locks that a writer holds, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+/* Keeps other writers of the file at spot out, in this process or another,
+   until hfsbi_unlock(): locks the directory, and with `file`, or when the
+   directory cannot be read, the file. Locks already held are kept. May look at
+   the spot again. 0, EWOULDBLOCK after 2 s, or another errno; the caller
+   unlocks in any case. File systems without locks count as locked. */
+HFSBI_FN int  hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock);
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
+
+/* hfsbi_path_fail() for an errno of hfsbi_spot_lock(). */
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* hfsb_file_remove(); HFSB_STALE unless the file has this sha256 (NULL: no
+   matter). */
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+                                          hfsb_str path, const char *sha256,
+                                          hfsb_err *err);
+
+/* ---- in place ---- */
+
+/* What the files of PROC share: the start of a program, and the search for
+   its processes. */
+
+/* ---- proc_spawn.c: from fork to exec ---- */
+
+/* Where the host holds the other end of the command's standard input, output
+   and error; -1: there is no pipe. */
+typedef struct hfsbi_ends {
+    int input, output[2];
+} hfsbi_ends;
+
+/* Starts what opts say; on failure nothing is left. */
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
+                                 hfsbi_ends *ends, hfsb_err *err);
+
+/* No signal and no cancellation reaches this thread between begin and end, so
+   that no handler of the host runs in a child. */
+typedef struct hfsbi_fork_guard {
+    sigset_t old_mask;
+    int      old_cancel;
+} hfsbi_fork_guard;
+
+HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
+HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
+
+/* For a child after fork, where little else is safe: every signal as a fresh
+   program has it; none blocked; every descriptor from `first` on closed. */
+HFSBI_FN void hfsbi_child_signals(void);
+HFSBI_FN void hfsbi_child_unblock(void);
+HFSBI_FN void hfsbi_child_close(int first);
+
+/* ---- proc_tree.c: the processes of a command ---- */
+
+/* One process: a number alone may belong to another one a moment later. */
+typedef struct hfsbi_process {
+    long               pid, parent, group, session;
+    unsigned long long start; /* clock ticks since boot */
+    char               state;
+    bool               seen; /* in the last search */
+} hfsbi_process;
+
+typedef struct hfsbi_tree {
+    pid_t leader; /* of a session and group of its own */
+    int   pidfd;  /* of it, readable once it has exited; -1: none */
+    bool  held;   /* it is a child of ours that was not waited for, so that its
+                     number is its own */
+    bool  blind;  /* the last search could not look into /proc */
+    bool  numbers_ours; /* group and session numbers can be trusted */
+    unsigned long long leader_start; /* without pidfd: to know it again */
+    unsigned long long since;        /* nothing older belongs to it */
+    hfsb_str           marker;       /* "HFSB_JOB=..." (empty: none) */
+    hfsbi_process     *known; /* members that a signal to the group misses */
+    size_t             known_count, known_cap;
+    hfsb_alloc         alloc;
+} hfsbi_tree;
+
+/* To be called before the leader is started. */
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
+
+/* The leader runs from now on. */
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
+
+/* waitid() for the leader and no other child, without waiting: 0 or -1. */
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options);
+
+/* How many processes of the tree run (zombies do not). Without a look into
+   /proc: 1 when the group may have members. */
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree);
+
+/* A signal to the group, and to all others that the last search found. */
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
+
+/* The members that run, without the leader, at most max. ran_ms is how long
+   ago the leader was started: the search is cheaper for young ones. */
+HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max);
+
+/* ---- proc_tree.c: what commands left behind ---- */
+
+/* The session that a command began, and the ticks between which its number
+   was that command's and no one else's: a process born then that is in it now
+   was born into it. */
+typedef struct hfsbi_span {
+    long               session; /* 0: none */
+    unsigned long long since, until;
+    bool               running; /* the leader is held: it lasts until now */
+} hfsbi_span;
+
+/* Those of a running command; without a leader that is held: none. */
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
+/* The same of a command (proc.c). */
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
+/* A signal (0: none) to the whole tree of a command, here and now; gives how
+   many were there (proc.c). */
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number);
+
+/* The commands of one owner. */
+typedef struct hfsbi_remains {
+    hfsb_str           owner; /* HFSB_JOB ends in it, "-" and a number */
+    unsigned long long since; /* nothing of it is older */
+    hfsbi_span        *spans; /* those still in use are lengthened */
+    size_t             count;
+    bool               gently; /* TERM, and not to sessions that `running`
+                                  says: they have got theirs. Else KILL */
+} hfsbi_remains;
+
+/* Signals what has the owner's marker, is in one of the sessions, or descends
+   from such a process; gives how many those are, 0 where /proc cannot be
+   looked into. Needs no memory. */
+HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
+
+/* The operating system as the server sees it, beyond os.h: sockets, and the
+   kernel's ways to wait for many descriptors. Never part of the public
+   header. */
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#ifdef HFSBI_LINUX
+#define HFSBI_EPOLL 1
+#include <sys/epoll.h>
+#include <sys/sendfile.h>
+#elif !defined(HFSBI_PORTABLE) &&                                         \
+    (defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
+     defined(__OpenBSD__) || defined(__DragonFly__))
+#define HFSBI_KQUEUE 1
+#include <sys/event.h>
+#endif
+
+/* The event loop of a server: descriptors, timers, sources that drive
+   themselves, work for threads. Private to the server. One thread runs a
+   loop; post and wake may come from any. */
+
+typedef struct hfsbi_loop hfsbi_loop;
+
+/* ---- descriptors ---- */
+
+enum {
+    HFSBI_IO_READ = 1,
+    HFSBI_IO_WRITE = 2,
+    HFSBI_IO_EOF = 4, /* the peer has ended its side; only told when asked for,
+                         and while READ is not asked for */
+    HFSBI_IO_GONE = 8 /* told whether asked for or not: both sides are closed,
+                         or the connection is broken; told once while neither
+                         READ nor WRITE is asked for */
+};
+
+/* A descriptor of interest, part of its owner; all-zero but fd and fn before
+   its first set. */
+typedef struct hfsbi_io {
+    int           fd;
+    unsigned char want;  /* private: what is asked for */
+    bool          known; /* private: the kernel's set has it */
+    bool          gone;  /* private: it was told so */
+    size_t        place; /* private: in the list of the poll() way */
+    void (*fn)(struct hfsbi_io *io, unsigned events);
+} hfsbi_io;
+
+/* Asks for events, level-triggered; replaces what was asked for before. False
+   without memory or kernel resources; then nothing is asked for. */
+HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want);
+/* Forgets it: its fn is not called any more, also not for an event that the
+   current turn has found already. Before its descriptor is closed. May be
+   called at any time, also from its own fn or that of another. */
+HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
+
+/* ---- timers: no allocation, any number ---- */
+
+typedef struct hfsbi_timer {
+    struct hfsbi_timer *child, *next, *prev; /* private: a pairing heap */
+    long long           at; /* private */
+    bool                set;
+    void (*fn)(struct hfsbi_timer *timer);
+} hfsbi_timer;
+
+/* Calls fn once when hfsb_clock_ms() has reached `at`; replaces an earlier
+   setting. */
+HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
+                               long long at);
+HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
+
+/* The time this turn began. */
+HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
+
+/* ---- objects that say themselves what they wait for (tools) ---- */
+
+/* All-zero but for its functions and user. The first descriptor it tells of
+   is its own: it is there, and the same, while the source is in the loop. The
+   others may be closed and replaced at any time. */
+typedef struct hfsbi_source {
+    hfsbi_io             first; /* private, as all up to `ready` */
+    struct hfsbi_source *next;
+    size_t               from, count; /* in the list of this turn */
+    long long            at;
+    bool                 ready;
+    size_t (*watch)(void *user, hfsb_watch *list, size_t max);
+    long long (*deadline)(void *user);
+    void (*step)(void *user); /* called every turn in which one of its
+                                 descriptors is ready or its deadline passed */
+    void *user;
+} hfsbi_source;
+
+HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source);
+HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
+
+/* ---- tasks: part of their owner, no allocation ---- */
+
+typedef struct hfsbi_task {
+    struct hfsbi_task *next; /* private */
+    void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
+    void (*done)(struct hfsbi_task *task); /* then, in the loop */
+} hfsbi_task;
+
+/* Calls task->done in the loop, soon. From any thread. */
+HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* Calls task->run in a thread, then task->done in the loop. Where no thread
+   can be had (or with no_threads) run is called at once, done later all the
+   same. Threads are started when all that there are are busy, up to
+   max_threads, and stay. */
+HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
+/* Tasks given to work or post whose done was not called yet. */
+HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
+
+/* Ends the wait of a turn. From any thread or signal handler. */
+HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
+
+/* ---- the loop ---- */
+
+HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
+                                     size_t max_threads, bool no_threads,
+                                     hfsbi_loop **out, hfsb_err *err);
+/* Waits for the threads, calls what done is due, frees it. All descriptors
+   must have been forgotten and timers cleared. */
+HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
+
+/* One turn: waits up to wait_ms (below 0: until something happens) and calls
+   whoever is concerned. */
+HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
+
+/* For a host's own loop, as in hfsb_server_watch(). */
+HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
+                                    size_t max);
+HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
+
+/* What the event loop is made of: the kernel's set of descriptors and the
+   threads. Private to the loop. */
+
+/* ---- the kernel's set: epoll, kqueue, or a list for poll() ---- */
+
+enum {
+    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
+    HFSBI_POLLER_GUESTS = 512 /* descriptors that are not in the set */
+};
+
+/* Events are found by wait and told by tell. In between, and while they are
+   told, the entries of what is forgotten are emptied: from `at` on. */
+typedef struct hfsbi_poller {
+#if defined(HFSBI_EPOLL)
+    int                fd;
+    size_t             at, count;
+    struct epoll_event batch[HFSBI_POLLER_BATCH];
+#elif defined(HFSBI_KQUEUE)
+    int           fd;
+    size_t        at, count;
+    struct kevent batch[HFSBI_POLLER_BATCH];
+#else
+    hfsb_alloc     alloc;
+    struct pollfd *fds; /* room for the guests behind `count` */
+    hfsbi_io     **ios; /* NULL: forgotten since the last wait */
+    size_t         count, fds_cap, ios_cap;
+#endif
+} hfsbi_poller;
+
+/* ---- threads ---- */
+
+/* ---- src/os/os.c ---- */
+/* os.c - the calls to the system that several modules need. */
 /* ---- errors ---- */
 
 HFSBI_FN const char *hfsbi_os_text(int code) {
@@ -17929,172 +18397,1033 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
     return rc;
 }
 
-/* ---- src/file_place.h ---- */
-/* Private to FILE: from a path to an opened directory and a name in it. All
-   work is done with those two, so that whatever happens to the path in the
-   meantime, nothing outside the root is reached. */
+/* ---- cancel, and waiting for one descriptor ---- */
 
-/* Longest name in a directory, on every file system of note. */
-#define HFSBI_NAME_SIZE 256 /* with the NUL */
+/* The flag is the pipe itself: what waits polls it, and asking is a poll()
+   that does not wait. So there is nothing to keep in step, and set() is fit
+   for a signal handler. */
 
-/* As many symbolic links as Linux follows in one path. */
-#define HFSBI_LINKS_MAX 40
+hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
+                             hfsb_err *err) {
+    hfsb_alloc   hook = HFSB_INIT;
+    hfsb_cancel *cancel;
+    *out = NULL;
+    if (alloc) hook = *alloc;
+    cancel = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof *cancel);
+    if (!cancel) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
+    cancel->alloc = hook;
+    cancel->fds[0] = cancel->fds[1] = -1;
+    if (!hfsbi_wake_open(cancel->fds)) {
+        int code = errno;
+        hfsb_cancel_close(cancel);
+        return hfsbi_fail_os(err, code, "Cannot make a cancel flag");
+    }
+    *out = cancel;
+    return hfsbi_ok(err);
+}
 
-struct hfsb_place {
-    int        root_fd;   /* -1: no root */
-    hfsb_buf   root;      /* as given, made absolute */
-    hfsb_buf   real_root; /* the same without symbolic links */
-    hfsb_buf   work_dir;  /* absolute; empty: the current directory */
-    hfsb_buf   work_rest; /* work_dir as seen from the root */
-    hfsb_alloc alloc;
-};
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    if (cancel) hfsbi_wake_write(cancel->fds[1]);
+}
 
-/* Where a path leads: what is, or could be, at `name` in the directory. */
-typedef struct hfsbi_spot {
-    int         dir;  /* to be closed */
-    const char *name; /* into `path`; "." when that names a directory by a
-                           slash or a dot at its end */
-    hfsb_buf    path; /* from the root, or where the process sees it */
-    bool        exists;
-    struct stat st; /* of what exists; a link only with NO_FOLLOW */
-} hfsbi_spot;
+void hfsb_cancel_reset(hfsb_cancel *cancel) {
+    if (cancel) hfsbi_wake_drain(cancel->fds[0]);
+}
 
+bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
+    return !hfsb_cancel_wait(cancel, 0);
+}
+
+int hfsb_cancel_fd(const hfsb_cancel *cancel) {
+    return cancel ? cancel->fds[0] : -1;
+}
+
+void hfsb_cancel_close(hfsb_cancel *cancel) {
+    hfsb_alloc hook;
+    if (!cancel) return;
+    hook = cancel->alloc;
+    hfsbi_close(&cancel->fds[0]);
+    hfsbi_close(&cancel->fds[1]);
+    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
+}
+
+/* From now until then, as poll() takes it: never 0 before `until`, and never
+   longer than it can tell. */
+static int hfsbi_poll_ms(long long until) {
+    long long left = until - hfsb_clock_ms();
+    if (left <= 0) return 0;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
+    long long     now = hfsb_clock_ms(), until;
+    struct pollfd fd;
+    int           n;
+    if (!cancel && ms <= 0) return true;
+    if (ms < 0) ms = 0;
+    until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
+    fd.fd = hfsb_cancel_fd(cancel);
+    fd.events = POLLIN;
+    do {
+        fd.revents = 0;
+        n = poll(&fd, 1, hfsbi_poll_ms(until));
+        if (n > 0) return false;
+    } while ((n < 0 && errno == EINTR) || hfsb_clock_ms() < until);
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                    const hfsb_cancel *cancel, short *ready) {
+    struct pollfd fds[2];
+    *ready = 0;
+    fds[0].fd = fd;
+    fds[0].events = events;
+    fds[1].fd = hfsb_cancel_fd(cancel);
+    fds[1].events = POLLIN;
+    for (;;) {
+        int ms = hfsbi_poll_ms(until), n;
+        fds[0].revents = fds[1].revents = 0;
+        n = poll(fds, cancel ? 2 : 1, ms);
+        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
+        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
+        if (n > 0) {
+            *ready = fds[0].revents;
+            return HFSB_OK;
+        }
+        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+    }
+}
+
+/* ---- src/os/loop.c ---- */
+/* loop.c - the turns of the event loop: descriptors, timers, sources,
+   tasks. */
+typedef struct hfsbi_pool {
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock;
+    pthread_cond_t  more;          /* something to do, or the end */
+    hfsbi_task     *first, **last; /* that wait for a thread */
+    size_t          waiting, idle; /* tasks, threads */
+    pthread_t      *threads;
+    size_t          count, max;
+    bool            ending;
+    void (*finished)(void *user, hfsbi_task *task); /* in whatever thread */
+    void *user;
+} hfsbi_pool;
+
+/* ==== server poller ==== */
+
+/* the kernel's set of descriptors: epoll on Linux, kqueue on
+   BSD and macOS, poll() elsewhere. */
+
+#define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
+
+/* What each of the three ways brings: */
+
+/* Puts io into the set or changes what is asked for; false with errno. */
+static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
+                             unsigned want);
+/* Takes it out of the set. */
+static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io);
+/* Empties its entries among the events that are found and not told yet. */
+static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io);
+
+/* ---- the same for all ---- */
+
+/* Out of the set, but for the owner still as it was. */
+static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
+    if (io->known) hfsbi_poller_drop(poller, io);
+    io->known = false;
+}
+
+/* False with errno; close it even so. */
+static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
+                               unsigned want) {
+    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
+    if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
+    if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
+        hfsbi_poller_mute(poller, io);
+        io->want = (unsigned char)want;
+        return true;
+    }
+    if (io->known && io->want == want) return true;
+    if (!hfsbi_poller_put(poller, io, want)) {
+        hfsbi_poller_mute(poller, io);
+        hfsbi_poller_unfind(poller, io);
+        io->want = 0;
+        return false;
+    }
+    io->known = true;
+    io->want = (unsigned char)want;
+    return true;
+}
+
+static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
+    hfsbi_poller_unfind(poller, io);
+    hfsbi_poller_mute(poller, io);
+    io->want = 0;
+    io->gone = false;
+}
+
+/* Tells io, unless what was found is no longer asked for. The kernel would
+   say again and again that a connection is gone. */
+static void hfsbi_poller_tell_one(hfsbi_poller *poller, hfsbi_io *io,
+                                  unsigned events) {
+    bool quiet = !(io->want & HFSBI_IO_BOTH);
+    if (io->gone && quiet) return;
+    events &= io->want | (unsigned)HFSBI_IO_GONE;
+    if (events & HFSBI_IO_GONE) {
+        io->gone = true;
+        if (quiet) hfsbi_poller_mute(poller, io);
+    }
+    if (events) io->fn(io, events);
+}
+
+#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
+
+/* A nap in place of a wait that failed, so that nobody spins. */
+static void hfsbi_poller_nap(int ms) {
+    (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
+}
+
+/* Waits for the set's own descriptor and the guests with poll(). True when the
+   set has something. */
+static bool hfsbi_poller_wait_guests(hfsbi_poller *poller, struct pollfd *list,
+                                     size_t n, int ms) {
+    size_t i;
+    list[0].fd = poller->fd;
+    list[0].events = POLLIN;
+    list[0].revents = 0;
+    if (poll(list, (nfds_t)(n + 1), ms) >= 0) return list[0].revents != 0;
+    if (errno == EINTR) return false;
+    hfsbi_poller_nap(ms);
+    for (i = 0; i <= n; i++) list[i].revents = POLLERR; /* look at them all */
+    return true;
+}
+
+static void hfsbi_poller_close(hfsbi_poller *poller) {
+    hfsbi_close(&poller->fd);
+}
+
+static size_t hfsbi_poller_watch(const hfsbi_poller *poller,
+                                   hfsb_watch *list, size_t max) {
+    if (max > 0) {
+        list[0].fd = poller->fd;
+        list[0].readable = true;
+        list[0].writable = false;
+    }
+    return 1;
+}
+
+#endif
+
+/* ---- epoll ---- */
+
+#if defined(HFSBI_EPOLL)
+
+static bool hfsbi_poller_open(hfsbi_poller     *poller,
+                                const hfsb_alloc *alloc) {
+    (void)alloc;
+    poller->at = poller->count = 0;
+    poller->fd = hfsbi_above_standard(epoll_create1(EPOLL_CLOEXEC));
+    return poller->fd >= 0;
+}
+
+static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
+                             unsigned want) {
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    event.events = (want & HFSBI_IO_READ ? (uint32_t)EPOLLIN : 0) |
+                   (want & HFSBI_IO_WRITE ? (uint32_t)EPOLLOUT : 0) |
+                   (want & HFSBI_IO_EOF ? (uint32_t)EPOLLRDHUP : 0);
+    event.data.ptr = io;
+    return epoll_ctl(poller->fd, io->known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+                     io->fd, &event) == 0;
+}
+
+static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
+    struct epoll_event unused; /* early kernels want one */
+    memset(&unused, 0, sizeof unused);
+    (void)epoll_ctl(poller->fd, EPOLL_CTL_DEL, io->fd, &unused);
+}
+
+static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+    size_t i;
+    for (i = poller->at; i < poller->count; i++)
+        if (poller->batch[i].data.ptr == io) poller->batch[i].data.ptr = NULL;
+}
+
+static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                                size_t n, int ms) {
+    int found = 0;
+    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
+        found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
+                           n == 0 ? ms : 0);
+    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
+    poller->at = 0;
+    poller->count = found > 0 ? (size_t)found : 0;
+}
+
+static void hfsbi_poller_tell(hfsbi_poller *poller) {
+    while (poller->at < poller->count) {
+        const struct epoll_event *event = &poller->batch[poller->at++];
+        uint32_t                  found = event->events;
+        hfsbi_io                 *io = (hfsbi_io *)event->data.ptr;
+        if (!io) continue;
+        hfsbi_poller_tell_one(
+            poller, io,
+            (found & EPOLLIN ? (unsigned)HFSBI_IO_READ : 0) |
+                (found & EPOLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
+                (found & EPOLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
+                (found & (EPOLLERR | EPOLLHUP) ? (unsigned)HFSBI_IO_GONE : 0));
+    }
+}
+
+/* ---- kqueue ---- */
+
+#elif defined(HFSBI_KQUEUE)
+
+/* hfsbi_io.place holds which filters there are: */
 enum {
-    HFSBI_SPOT_NO_FOLLOW = 1, /* a link itself, not what it leads to */
-    HFSBI_SPOT_PARENTS = 2,   /* make missing directories */
-    HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
-    HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
-                                 last one there is and `name` all the rest */
+    HFSBI_FILTER_READ = 1,
+    HFSBI_FILTER_END = 2, /* the read filter too, but only for its end */
+    HFSBI_FILTER_WRITE = 4
 };
 
-/* `verb` is what the caller wants to do, for the message. On failure there is
-   nothing to close. */
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
-                                     unsigned how, const char *verb,
-                                     hfsbi_spot *spot, hfsb_err *err);
-HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *spot);
+HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
+                                const hfsb_alloc *alloc) {
+    (void)alloc;
+    poller->at = poller->count = 0;
+    poller->fd = hfsbi_above_standard(kqueue());
+    return poller->fd >= 0 && fcntl(poller->fd, F_SETFD, FD_CLOEXEC) == 0;
+}
 
-/* Looks anew at what is at the spot; 0 or an errno. */
-HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
+static bool hfsbi_poller_filter(hfsbi_poller *poller, hfsbi_io *io, int filter,
+                                int flags, unsigned fflags) {
+    struct kevent change;
+    EV_SET(&change, (uintptr_t)io->fd, (short)filter, (unsigned short)flags,
+           fflags, fflags ? INT_MAX : 0, (void *)io);
+    return kevent(poller->fd, &change, 1, NULL, 0, NULL) == 0;
+}
 
-/* Opens the regular file at spot for reading and takes its stat anew. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, int *fd, hfsb_err *err);
+/* The end is told by the read filter, whatever is asked for: each change once
+   (EV_CLEAR), and where the kernel can, without those of mere bytes. */
+static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
+                             unsigned want) {
+    size_t now =
+        (want & HFSBI_IO_READ ? HFSBI_FILTER_READ : HFSBI_FILTER_END) |
+        (want & HFSBI_IO_WRITE ? (size_t)HFSBI_FILTER_WRITE : 0);
+    size_t before = io->known ? io->place : 0, changed = now ^ before;
+    bool   ok = true;
+    if (before & changed & (HFSBI_FILTER_READ | HFSBI_FILTER_END))
+        (void)hfsbi_poller_filter(poller, io, EVFILT_READ, EV_DELETE, 0);
+    if (before & changed & HFSBI_FILTER_WRITE)
+        (void)hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_DELETE, 0);
+    if (now & HFSBI_FILTER_READ & changed)
+        ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD, 0);
+    else if (now & HFSBI_FILTER_END)
+        /* again when it is there, to be told of an end that came before */
+        ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD | EV_CLEAR,
+                                 NOTE_LOWAT);
+    if (ok && (now & HFSBI_FILTER_WRITE & changed))
+        ok = hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_ADD, 0);
+    io->place = now;
+    return ok;
+}
 
-/* Opens the file at spot for reading, or when that is not allowed for writing;
-   -1 with errno. Only for its attributes and locks. */
-HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot);
+static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
+    (void)hfsbi_poller_filter(poller, io, EVFILT_READ, EV_DELETE, 0);
+    (void)hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_DELETE, 0);
+}
 
-/* HFSB_STALE unless the regular file at spot has this sha256. */
-HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
-                                             hfsb_str path, hfsbi_spot *spot,
-                                             const char *hex, hfsb_err *err);
+static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+    size_t i;
+    for (i = poller->at; i < poller->count; i++)
+        if ((const void *)poller->batch[i].udata == (const void *)io)
+            poller->batch[i].udata = NULL;
+}
 
-/* The words for errno `code` on the way to or at path. */
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err);
+HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                                size_t n, int ms) {
+    struct timespec time = HFSB_INIT;
+    int             found = 0, wait = n == 0 ? ms : 0;
+    time.tv_sec = wait / 1000;
+    time.tv_nsec = (long)(wait % 1000) * 1000000L;
+    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
+        found = kevent(poller->fd, NULL, 0, poller->batch, HFSBI_POLLER_BATCH,
+                       wait < 0 ? NULL : &time);
+    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
+    poller->at = 0;
+    poller->count = found > 0 ? (size_t)found : 0;
+}
 
-/* "{what}: {path}" */
-HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
-                                    const char *what, hfsb_str path);
+/* kqueue tells of an end, not whether of one side or of both: poll() does. */
+static unsigned hfsbi_poller_end(const hfsbi_io *io) {
+    struct pollfd one = HFSB_INIT;
+    one.fd = io->fd;
+    (void)poll(&one, 1, 0);
+    return (unsigned)HFSBI_IO_EOF |
+           (one.revents & (POLLHUP | POLLERR | POLLNVAL)
+                ? (unsigned)HFSBI_IO_GONE
+                : 0);
+}
 
-/* HFSB_STALE: the file has changed since it was read. */
-HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err);
+HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
+    while (poller->at < poller->count) {
+        const struct kevent *event = &poller->batch[poller->at++];
+        hfsbi_io            *io = (hfsbi_io *)event->udata;
+        unsigned             events;
+        if (!io) continue;
+        events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
+                                              : (unsigned)HFSBI_IO_WRITE;
+        if (event->flags & EV_EOF) events |= hfsbi_poller_end(io);
+        if (event->flags & EV_ERROR) events |= (unsigned)HFSBI_IO_GONE;
+        hfsbi_poller_tell_one(poller, io, events);
+    }
+}
 
-/* HFSB_OK for a regular file; else the refusal. */
-HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
-                                        hfsb_err *err);
+/* ---- poll() ---- */
 
-HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place);
+#else
 
-/* The directory at path, which the kernel or, where it cannot, a walk by hand
-   resolves without leaving root; -1 with errno, EXDEV for a path that leads
-   out. */
-HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
-                                const hfsb_alloc *alloc);
+#ifndef POLLRDHUP
+#define POLLRDHUP 0 /* an end is only seen by reading */
+#endif
 
-/* openat() and unlinkat() of a file that go on after an interruption; what is
-   opened is close-on-exec and at 3 or above. */
-HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
-HFSBI_FN int hfsbi_unlinkat(int dir, const char *name);
+/* Room for n of ours and all guests. */
+static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
+    void *grown;
+    if (n + HFSBI_POLLER_GUESTS > poller->fds_cap) {
+        grown = hfsbi_array_grow(&poller->alloc, poller->fds, &poller->fds_cap,
+                                 n + HFSBI_POLLER_GUESTS, sizeof *poller->fds);
+        if (!grown) return false;
+        poller->fds = (struct pollfd *)grown;
+    }
+    if (n > poller->ios_cap) {
+        grown = hfsbi_array_grow(&poller->alloc, (void *)poller->ios,
+                                 &poller->ios_cap, n, sizeof *poller->ios);
+        if (!grown) return false;
+        poller->ios = (hfsbi_io **)grown;
+    }
+    return true;
+}
 
-/* fsync(), as far as the file system has it; false with errno. The second is
-   for a directory opened with HFSBI_O_SEARCH; the best it can. */
-HFSBI_FN bool hfsbi_sync(int fd);
-HFSBI_FN void hfsbi_sync_dir(int dir);
+HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
+                                const hfsb_alloc *alloc) {
+    memset(poller, 0, sizeof *poller);
+    poller->alloc = *alloc;
+    errno = ENOMEM;
+    return hfsbi_poller_room(poller, 1);
+}
 
-HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
-                                   const struct stat *st);
+HFSBI_FN void hfsbi_poller_close(hfsbi_poller *poller) {
+    hfsbi_array_free(&poller->alloc, poller->fds, poller->fds_cap,
+                     sizeof *poller->fds);
+    hfsbi_array_free(&poller->alloc, (void *)poller->ios, poller->ios_cap,
+                     sizeof *poller->ios);
+    poller->fds = NULL;
+    poller->ios = NULL;
+}
 
-/* sha256 of what can still be read from fd; false with errno. */
-HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
+                             unsigned want) {
+    struct pollfd *item;
+    if (!io->known) {
+        if (!hfsbi_poller_room(poller, poller->count + 1)) {
+            errno = ENOMEM;
+            return false;
+        }
+        io->place = poller->count++;
+        poller->ios[io->place] = io;
+        poller->fds[io->place].revents = 0;
+    }
+    item = &poller->fds[io->place];
+    item->fd = io->fd;
+    item->events = (short)((want & HFSBI_IO_READ ? POLLIN : 0) |
+                           (want & HFSBI_IO_WRITE ? POLLOUT : 0) |
+                           (want & HFSBI_IO_EOF ? POLLRDHUP : 0));
+    return true;
+}
 
-/* ---- locks ---- */
+/* Leaves a hole: others may be on their way through the list. */
+static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
+    poller->ios[io->place] = NULL;
+    poller->fds[io->place].fd = -1;
+}
 
-/* Locks that a writer holds, or -1. */
-typedef struct hfsbi_lock {
-    int dir, file;
-} hfsbi_lock;
+static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+    if (io->known) poller->fds[io->place].revents = 0;
+}
 
-/* Keeps other writers of the file at spot out, in this process or another,
-   until hfsbi_unlock(): locks the directory, and with `file`, or when the
-   directory cannot be read, the file. Locks already held are kept. May look at
-   the spot again. 0, EWOULDBLOCK after 2 s, or another errno; the caller
-   unlocks in any case. File systems without locks count as locked. */
-HFSBI_FN int  hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock);
-HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
+static void hfsbi_poller_close_holes(hfsbi_poller *poller) {
+    size_t from, to = 0;
+    for (from = 0; from < poller->count; from++) {
+        if (!poller->ios[from]) continue;
+        poller->fds[to] = poller->fds[from];
+        poller->ios[to] = poller->ios[from];
+        poller->ios[to]->place = to;
+        to++;
+    }
+    poller->count = to;
+}
 
-/* hfsbi_path_fail() for an errno of hfsbi_spot_lock(). */
-HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err);
+HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                                size_t n, int ms) {
+    size_t i, all;
+    int    found;
+    hfsbi_poller_close_holes(poller);
+    all = poller->count + n;
+    if (n) memcpy(poller->fds + poller->count, list + 1, n * sizeof *list);
+    found = poll(poller->fds, (nfds_t)all, ms);
+    if (found < 0) {
+        bool odd = errno != EINTR;
+        if (odd) (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
+        for (i = 0; i < all; i++) poller->fds[i].revents = 0;
+        for (i = poller->count; odd && i < all; i++)
+            poller->fds[i].revents = POLLERR; /* look at them all */
+    }
+    if (n) memcpy(list + 1, poller->fds + poller->count, n * sizeof *list);
+}
 
-/* One try: false when another descriptor holds the lock on the file of fd. */
-HFSBI_FN bool hfsbi_try_lock(int fd);
+HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
+    size_t i, n = poller->count; /* what comes behind is new */
+    for (i = 0; i < n; i++) {
+        int found = poller->fds[i].revents;
+        poller->fds[i].revents = 0;
+        if (!found || !poller->ios[i]) continue;
+        hfsbi_poller_tell_one(
+            poller, poller->ios[i],
+            (found & POLLIN ? (unsigned)HFSBI_IO_READ : 0) |
+                (found & POLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
+                (found & POLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
+                (found & (POLLERR | POLLHUP | POLLNVAL)
+                     ? (unsigned)HFSBI_IO_GONE
+                     : 0));
+    }
+}
 
-/* hfsb_file_remove(); HFSB_STALE unless the file has this sha256 (NULL: no
-   matter). */
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
-                                          hfsb_str path, const char *sha256,
-                                          hfsb_err *err);
+HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
+                                   hfsb_watch *list, size_t max) {
+    size_t i, n = 0;
+    for (i = 0; i < poller->count; i++) {
+        if (!poller->ios[i]) continue;
+        if (n < max) {
+            list[n].fd = poller->fds[i].fd;
+            list[n].readable = (poller->fds[i].events & POLLIN) != 0;
+            list[n].writable = (poller->fds[i].events & POLLOUT) != 0;
+        }
+        n++;
+    }
+    return n;
+}
 
-/* ---- temporary files ---- */
+#endif
 
-/* Makes one beside `name`, with a lock on it as a sign of life; its name goes
-   to temp. 0 or an errno. */
-HFSBI_FN int  hfsbi_temp_open(int dir, const char *name, mode_t mode,
-                              char temp[HFSBI_NAME_SIZE], int *fd);
-HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
+/* ==== server pool ==== */
 
-/* Removes those of processes that died. */
-HFSBI_FN void hfsbi_temp_sweep(int dir);
+/* a few threads for work that may block. */
 
-/* ---- in place ---- */
+/* The deepest of the tools' functions stay far below this, blocks of 64 kB on
+   the stack included; only what is touched costs memory. */
+enum { HFSBI_POOL_STACK = 512 * 1024 };
 
-/* Gives the file these permission bits unless it has them; false with
-   errno. */
-HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode);
+/* max 0: no threads, tasks run in give(). False without memory. */
+static bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
+                              size_t max,
+                              void (*finished)(void *user, hfsbi_task *task),
+                              void *user) {
+    memset(pool, 0, sizeof *pool);
+    pool->alloc = *alloc;
+    pool->last = &pool->first;
+    pool->finished = finished;
+    pool->user = user;
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    (void)pthread_cond_init(&pool->more, NULL);
+    if (max == 0) return true;
+    pool->threads = (pthread_t *)hfsbi_array(alloc, max, sizeof(pthread_t));
+    if (pool->threads) pool->max = max;
+    return pool->threads != NULL;
+}
 
-/* Extended attributes of one file to another, so that both have the same.
-   0 or an errno. */
-HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc);
+/* The first task that waits; NULL when there is none. Under the lock. */
+static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
+    hfsbi_task *task = pool->first;
+    if (!task) return NULL;
+    pool->first = task->next;
+    if (!pool->first) pool->last = &pool->first;
+    pool->waiting--;
+    return task;
+}
 
-typedef struct hfsbi_rewriting {
-    int                fd;    /* the file, for reading and writing */
-    int                spool; /* the new content */
-    unsigned long long bytes; /* ... and its length */
-    mode_t             mode;  /* permission bits it shall have */
-    bool               no_sync;
-    bool               begun;  /* out: it failed on the way ... */
-    bool               spoilt; /* ... and the old content is not back */
-} hfsbi_rewriting;
+static void *hfsbi_pool_thread(void *arg) {
+    hfsbi_pool *pool = (hfsbi_pool *)arg;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        hfsbi_task *task = hfsbi_pool_next(pool);
+        if (task) {
+            pthread_mutex_unlock(&pool->lock);
+            task->run(task);
+            pool->finished(pool->user, task); /* it may be gone after this */
+            pthread_mutex_lock(&pool->lock);
+        } else if (pool->ending) {
+            break;
+        } else {
+            pool->idle++;
+            (void)pthread_cond_wait(&pool->more, &pool->lock);
+            pool->idle--;
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
 
-/* 0, or an errno with the old content put back unless `spoilt`. */
-HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r);
+/* One more thread, under the lock; false when it cannot be had. It inherits a
+   mask with all signals blocked: the host's signals are for its threads. */
+static bool hfsbi_pool_start(hfsbi_pool *pool) {
+    int rc = hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
+                                hfsbi_pool_thread, pool);
+    if (rc == 0) pool->count++;
+    return rc == 0;
+}
 
-/* ---- src/file_beneath.c ---- */
-/* file_beneath.c - open directories without leaving a root. Depends on: os. */
+/* A place for it among the threads; false when there is no thread at all.
+   Threads that were woken but have not come to the lock yet still count as
+   idle, and so do their tasks as waiting. */
+static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task) {
+    bool queued;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->waiting >= pool->idle && pool->count < pool->max &&
+        !pool->ending)
+        (void)hfsbi_pool_start(pool);
+    queued = pool->count > 0;
+    if (queued) {
+        task->next = NULL;
+        *pool->last = task;
+        pool->last = &task->next;
+        pool->waiting++;
+        (void)pthread_cond_signal(&pool->more);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return queued;
+}
+
+static void hfsbi_pool_give(hfsbi_pool *pool, hfsbi_task *task) {
+    if (hfsbi_pool_queue(pool, task)) return;
+    task->run(task);
+    pool->finished(pool->user, task);
+}
+
+static void hfsbi_pool_end(hfsbi_pool *pool) {
+    size_t i;
+    pthread_mutex_lock(&pool->lock);
+    pool->ending = true;
+    (void)pthread_cond_broadcast(&pool->more);
+    pthread_mutex_unlock(&pool->lock);
+    for (i = 0; i < pool->count; i++)
+        (void)pthread_join(pool->threads[i], NULL);
+    pool->count = 0;
+}
+
+static void hfsbi_pool_close(hfsbi_pool *pool) {
+    hfsbi_pool_end(pool);
+    hfsbi_array_free(&pool->alloc, pool->threads, pool->max,
+                     sizeof(pthread_t));
+    (void)pthread_cond_destroy(&pool->more);
+    (void)pthread_mutex_destroy(&pool->lock);
+}
+
+struct hfsbi_loop {
+    hfsb_alloc    alloc;
+    hfsbi_poller  poller;
+    hfsbi_pool    pool;
+    hfsbi_timer   heap; /* its child is the root */
+    hfsbi_timer   due;  /* its child is the first of those that run now */
+    hfsbi_source *sources, *next_source; /* next: of those being stepped */
+    long long     now;
+    hfsbi_io      wake;
+    int           wake_fds[2];
+
+    pthread_mutex_t lock;                  /* for what is below: */
+    hfsbi_task     *posted, **posted_last; /* done is due */
+    size_t          pending;
+    bool            woken; /* a byte for the posted ones is in the pipe */
+};
+
+/* ---- descriptors ---- */
+
+HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
+    return hfsbi_poller_set(&loop->poller, io, want);
+}
+
+HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
+    hfsbi_poller_forget(&loop->poller, io);
+}
+
+/* ---- timers ---- */
+
+/* A pairing heap: `child` is the first of the children, which are linked by
+   `next`; `prev` is the one before, or for the first the parent. The loop
+   holds two timers that are parents only, so every timer that is set has one
+   before it, and leaves a list of those due as it leaves the heap. */
+
+/* Two trees become one. Either may be NULL. */
+static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
+    hfsbi_timer *later;
+    if (!a || !b) return a ? a : b;
+    later = a->at <= b->at ? b : a;
+    a = later == b ? a : b;
+    later->next = a->child;
+    if (a->child) a->child->prev = later;
+    later->prev = a;
+    a->child = later;
+    return a;
+}
+
+/* The children of a tree without its root: melded in pairs from the left, the
+   pairs from the right. */
+static hfsbi_timer *hfsbi_timer_merge(hfsbi_timer *first) {
+    hfsbi_timer *pairs = NULL, *root = NULL;
+    while (first) {
+        hfsbi_timer *second = first->next;
+        hfsbi_timer *rest = second ? second->next : NULL, *pair;
+        pair = hfsbi_timer_meld(first, second);
+        pair->next = pairs;
+        pairs = pair;
+        first = rest;
+    }
+    while (pairs) {
+        hfsbi_timer *rest = pairs->next;
+        root = hfsbi_timer_meld(root, pairs);
+        pairs = rest;
+    }
+    return root;
+}
+
+static void hfsbi_timer_put(hfsbi_loop *loop, hfsbi_timer *tree) {
+    hfsbi_timer *root = hfsbi_timer_meld(loop->heap.child, tree);
+    loop->heap.child = root;
+    if (!root) return;
+    root->prev = &loop->heap;
+    root->next = NULL;
+}
+
+/* Out of the heap or the list of those due. */
+static void hfsbi_timer_take(hfsbi_loop *loop, hfsbi_timer *timer) {
+    if (timer->prev->child == timer) timer->prev->child = timer->next;
+    else timer->prev->next = timer->next;
+    if (timer->next) timer->next->prev = timer->prev;
+    hfsbi_timer_put(loop, hfsbi_timer_merge(timer->child));
+    timer->child = timer->next = timer->prev = NULL;
+}
+
+HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
+                               long long at) {
+    hfsbi_loop_timer_clear(loop, timer);
+    timer->at = at;
+    timer->set = true;
+    timer->child = timer->next = timer->prev = NULL;
+    hfsbi_timer_put(loop, timer);
+}
+
+HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer) {
+    if (timer->set) hfsbi_timer_take(loop, timer);
+    timer->set = false;
+}
+
+/* First all that are due are listed: what they set runs in the next turn. */
+static void hfsbi_timers_run(hfsbi_loop *loop) {
+    hfsbi_timer *last = &loop->due, *timer;
+    while ((timer = loop->heap.child) != NULL && timer->at <= loop->now) {
+        hfsbi_timer_take(loop, timer);
+        timer->prev = last;
+        if (last == &loop->due) last->child = timer;
+        else last->next = timer;
+        last = timer;
+    }
+    while ((timer = loop->due.child) != NULL) {
+        hfsbi_loop_timer_clear(loop, timer);
+        timer->fn(timer);
+    }
+}
+
+/* When the next one is due; -1: never. */
+static long long hfsbi_timers_next(const hfsbi_loop *loop) {
+    const hfsbi_timer *root = loop->heap.child;
+    return !root ? -1 : root->at < 0 ? 0 : root->at;
+}
+
+HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
+    return loop->now;
+}
+
+/* ---- sources ---- */
+
+static void hfsbi_source_ready(hfsbi_io *io, unsigned events) {
+    hfsbi_source *source = (hfsbi_source *)(void *)io; /* its first member */
+    (void)events;
+    source->ready = true;
+}
+
+HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source) {
+    hfsbi_source **end = &loop->sources;
+    hfsb_watch     own;
+    while (*end) end = &(*end)->next;
+    *end = source;
+    source->next = NULL;
+    source->ready = false;
+    /* Mostly its first descriptor is all there is to watch: that one is in
+       the kernel's set, which makes one call of the whole wait. When that
+       fails it is watched like the rest. */
+    memset(&source->first, 0, sizeof source->first);
+    source->first.fd = -1;
+    if (source->watch(source->user, &own, 1) == 0 || !own.readable ||
+        own.writable)
+        return;
+    source->first.fd = own.fd;
+    source->first.fn = hfsbi_source_ready;
+    (void)hfsbi_poller_set(&loop->poller, &source->first, HFSBI_IO_READ);
+}
+
+HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop   *loop,
+                                       hfsbi_source *source) {
+    hfsbi_source **at = &loop->sources;
+    while (*at && *at != source) at = &(*at)->next;
+    if (!*at) return;
+    *at = source->next;
+    if (loop->next_source == source) loop->next_source = source->next;
+    hfsbi_poller_forget(&loop->poller, &source->first);
+}
+
+/* What there is to watch besides what the kernel's set has: fills list, gives
+   how many there are, which may be more than max. */
+static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
+                                 size_t max) {
+    hfsb_watch all[HFSBI_POLLER_GUESTS + 1];
+    size_t     n = source->watch(source->user, all, HFSBI_POLLER_GUESTS + 1);
+    size_t have = n < HFSBI_POLLER_GUESTS + 1 ? n : HFSBI_POLLER_GUESTS + 1;
+    size_t own =
+        have > 0 && source->first.known && all[0].fd == source->first.fd;
+    have -= own;
+    if (have > max) have = max;
+    if (have) memcpy(list, all + own, have * sizeof *list);
+    return n - own;
+}
+
+/* Asks all sources before a wait, fills fds; how many there are. One that has
+   more than there is room for is looked at in any case. */
+static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
+    hfsb_watch    list[HFSBI_POLLER_GUESTS];
+    hfsbi_source *source;
+    size_t        n = 0;
+    for (source = loop->sources; source; source = source->next) {
+        size_t room = HFSBI_POLLER_GUESTS - n;
+        source->from = n;
+        source->count = hfsbi_source_watch(source, list, room);
+        source->ready = source->count > room;
+        if (source->ready) source->count = room;
+        source->at = source->deadline(source->user);
+        hfsbi_poll_fill(list, source->count, fds + n);
+        n += source->count;
+    }
+    return n;
+}
+
+/* After the wait, before anyone can change the list of sources. */
+static void hfsbi_sources_look(hfsbi_loop *loop, const struct pollfd *fds) {
+    hfsbi_source *source;
+    size_t        i;
+    for (source = loop->sources; source; source = source->next) {
+        if (source->at >= 0 && source->at <= loop->now) source->ready = true;
+        for (i = 0; i < source->count; i++)
+            if (fds[source->from + i].revents) source->ready = true;
+    }
+}
+
+static void hfsbi_sources_step(hfsbi_loop *loop) {
+    hfsbi_source *source;
+    for (source = loop->sources; source; source = loop->next_source) {
+        loop->next_source = source->next;
+        if (source->ready) source->step(source->user);
+    }
+    loop->next_source = NULL;
+}
+
+/* ---- tasks ---- */
+
+/* done is due; from any thread. */
+static void hfsbi_loop_append(hfsbi_loop *loop, hfsbi_task *task,
+                              size_t count) {
+    pthread_mutex_lock(&loop->lock);
+    loop->pending += count;
+    task->next = NULL;
+    *loop->posted_last = task;
+    loop->posted_last = &task->next;
+    /* under the lock: once the task is done the loop may be closed */
+    if (!loop->woken) hfsbi_wake_write(loop->wake_fds[1]);
+    loop->woken = true;
+    pthread_mutex_unlock(&loop->lock);
+}
+
+static void hfsbi_loop_finished(void *user, hfsbi_task *task) {
+    hfsbi_loop_append((hfsbi_loop *)user, task, 0);
+}
+
+HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_loop_append(loop, task, 1);
+}
+
+HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
+    pthread_mutex_lock(&loop->lock);
+    loop->pending++;
+    pthread_mutex_unlock(&loop->lock);
+    hfsbi_pool_give(&loop->pool, task);
+}
+
+HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
+    size_t n;
+    pthread_mutex_lock(&loop->lock);
+    n = loop->pending;
+    pthread_mutex_unlock(&loop->lock);
+    return n;
+}
+
+/* Calls done of all that are posted by now; false when there was none. */
+static bool hfsbi_loop_finish(hfsbi_loop *loop) {
+    hfsbi_task *task, *next;
+    pthread_mutex_lock(&loop->lock);
+    task = loop->posted;
+    loop->posted = NULL;
+    loop->posted_last = &loop->posted;
+    loop->woken = false;
+    pthread_mutex_unlock(&loop->lock);
+    if (!task) return false;
+    for (; task; task = next) {
+        next = task->next; /* done may free it or give it again */
+        pthread_mutex_lock(&loop->lock);
+        loop->pending--;
+        pthread_mutex_unlock(&loop->lock);
+        task->done(task);
+    }
+    return true;
+}
+
+/* Emptied first: what is posted after that and not found here writes again. */
+static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
+    hfsbi_loop *loop =
+        (hfsbi_loop *)(void *)((char *)io - offsetof(hfsbi_loop, wake));
+    (void)events;
+    hfsbi_wake_drain(io->fd);
+    (void)hfsbi_loop_finish(loop);
+}
+
+HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
+    hfsbi_wake_write(loop->wake_fds[1]);
+}
+
+/* ---- the loop ---- */
+
+static void hfsbi_loop_free(hfsbi_loop *loop) {
+    hfsb_alloc alloc = loop->alloc;
+    hfsbi_pool_close(&loop->pool);
+    hfsbi_poller_close(&loop->poller);
+    hfsbi_close(&loop->wake_fds[0]);
+    hfsbi_close(&loop->wake_fds[1]);
+    (void)pthread_mutex_destroy(&loop->lock);
+    hfsbi_array_free(&alloc, loop, 1, sizeof *loop);
+}
+
+/* False with errno. */
+static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
+    bool pool = hfsbi_pool_open(&loop->pool, &loop->alloc, max_threads,
+                                hfsbi_loop_finished, loop);
+    bool poller = hfsbi_poller_open(&loop->poller, &loop->alloc);
+    if (!pool) errno = ENOMEM;
+    if (!pool || !poller || !hfsbi_wake_open(loop->wake_fds)) return false;
+    loop->wake.fd = loop->wake_fds[0];
+    loop->wake.fn = hfsbi_loop_woken;
+    return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
+}
+
+HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
+                                     size_t max_threads, bool no_threads,
+                                     hfsbi_loop **out, hfsb_err *err) {
+    hfsbi_loop *loop = (hfsbi_loop *)hfsbi_array(alloc, 1, sizeof *loop);
+    *out = NULL;
+    if (!loop)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server's loop");
+    memset(loop, 0, sizeof *loop);
+    loop->alloc = *alloc;
+    loop->wake_fds[0] = loop->wake_fds[1] = -1;
+    loop->posted_last = &loop->posted;
+    loop->now = hfsb_clock_ms();
+    (void)pthread_mutex_init(&loop->lock, NULL);
+    if (max_threads == 0) max_threads = 8;
+    if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
+        hfsb_status st =
+            hfsbi_fail_os(err, errno, "The server's loop cannot be opened");
+        hfsbi_loop_free(loop);
+        return st;
+    }
+    *out = loop;
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
+    if (!loop) return;
+    hfsbi_pool_end(&loop->pool);
+    while (hfsbi_loop_finish(loop)) continue; /* done may give more to do */
+    hfsbi_loop_free(loop);
+}
+
+/* Milliseconds to wait, after the sources were asked. */
+static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
+    const hfsbi_source *source;
+    long long           at = hfsbi_timers_next(loop), now;
+    if (wait_ms == 0) return 0;
+    now = hfsb_clock_ms();
+    for (source = loop->sources; source; source = source->next) {
+        at = hfsbi_sooner(at, source->at);
+        if (source->ready) at = hfsbi_sooner(at, now + 20);
+    }
+    if (at >= 0) wait_ms = hfsbi_sooner(wait_ms, at > now ? at - now : 0);
+    return wait_ms > INT_MAX ? INT_MAX : wait_ms < 0 ? -1 : (int)wait_ms;
+}
+
+HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
+    struct pollfd list[1 + HFSBI_POLLER_GUESTS];
+    size_t        n = hfsbi_sources_ask(loop, list + 1);
+    hfsbi_poller_wait(&loop->poller, list, n, hfsbi_loop_time(loop, wait_ms));
+    loop->now = hfsb_clock_ms();
+    hfsbi_sources_look(loop, list + 1);
+    hfsbi_poller_tell(&loop->poller);
+    hfsbi_timers_run(loop);
+    hfsbi_sources_step(loop);
+}
+
+HFSBI_FN size_t hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
+                                 size_t max) {
+    size_t        n = hfsbi_poller_watch(&loop->poller, list, max);
+    hfsbi_source *source;
+    for (source = loop->sources; source; source = source->next) {
+        size_t room = n < max ? max - n : 0;
+        n += hfsbi_source_watch(source, room ? list + n : list, room);
+    }
+    return n;
+}
+
+HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
+    hfsbi_source *source;
+    long long     at = hfsbi_timers_next(loop);
+    for (source = loop->sources; source; source = source->next)
+        at = hfsbi_sooner(at, source->deadline(source->user));
+    return at;
+}
+
+/* ---- src/os/file.c ---- */
+/* file.c - look at, read and remove files. */
+/* ==== file beneath ==== */
+
+/* open directories without leaving a root. */
+
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
     do fd = openat(dir, name, flags | O_CLOEXEC, mode);
@@ -18284,7 +19613,10 @@ static int hfsbi_walk_beneath(int root, const char *path,
     return -1;
 }
 
-HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
+/* The directory at path, which the kernel or, where it cannot, a walk by hand
+   resolves without leaving root; -1 with errno, EXDEV for a path that leads
+   out. */
+static int hfsbi_open_beneath(int root, const char *path,
                                 const hfsb_alloc *alloc) {
 #ifdef HFSBI_LINUX
     int fd = hfsbi_kernel_beneath(root, path);
@@ -18297,9 +19629,10 @@ HFSBI_FN int hfsbi_open_beneath(int root, const char *path,
     return hfsbi_walk_beneath(root, path, alloc);
 }
 
-/* ---- src/file_place.c ---- */
-/* file_place.c - where paths lead. Depends on: base, path, os, file_beneath.
- */
+/* ==== file place ==== */
+
+/* where paths lead. */
+
 /* ---- messages ---- */
 
 /* Longest path that a message shows whole, in characters. */
@@ -18736,104 +20069,6 @@ hfsb_str hfsb_place_root(const hfsb_place *place) {
     return place ? hfsb_buf_str(&place->root) : hfsb_str_make("", 0);
 }
 
-/* ---- src/file_lock.c ---- */
-/* file_lock.c - keep other writers out while a file is checked and replaced.
-
-   A write compares the file with what the caller expects and then renames the
-   new file over it. No other writer may get in between, so both steps happen
-   under an exclusive flock() of the directory. Separately opened descriptors
-   exclude each other within one process too, so threads need no lock of their
-   own; the kernel drops the lock of a process that dies.
-
-   Two cases need a lock on the file itself:
-   - a directory that can be written but not read cannot be opened to lock it;
-   - a file that is rewritten in place may have names in other directories.
-   The directory is always locked before the file.
-
-   flock() has no timeout, and any program may hold the lock for hours: we
-   poll, and give up after about 2 s. */
-HFSBI_FN bool hfsbi_try_lock(int fd) {
-    int rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0 || errno != EWOULDBLOCK;
-}
-
-/* An errno. */
-static int hfsbi_lock_dir(const hfsbi_spot *spot, int *fd) {
-    unsigned tries;
-    *fd = hfsbi_openat(spot->dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (*fd < 0) return errno;
-    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
-        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
-        hfsbi_pause(tries);
-    }
-    return 0;
-}
-
-/* An errno. A lock is worth something only while the name still leads to the
-   locked file; a missing file needs none. */
-static int hfsbi_lock_file(hfsbi_spot *spot, int *fd) {
-    struct stat st;
-    unsigned    tries;
-    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
-        int  code = 0;
-        bool locked;
-        if (tries > 0) hfsbi_pause(tries - 1);
-        *fd = hfsbi_spot_open_any(spot);
-        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-        locked = hfsbi_try_lock(*fd);
-        if (fstat(*fd, &st) != 0) code = errno;
-        if (code == 0) code = hfsbi_spot_look(spot);
-        if (code != 0) return code;
-        if (locked && spot->exists && spot->st.st_dev == st.st_dev &&
-            spot->st.st_ino == st.st_ino)
-            return 0;
-        hfsbi_close(fd);
-    }
-    return EWOULDBLOCK;
-}
-
-HFSBI_FN int hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock) {
-    int code = lock->dir < 0 ? hfsbi_lock_dir(spot, &lock->dir) : 0;
-    if (code == EACCES || code == EPERM) {
-        file = true;
-        code = 0;
-    }
-    if (code == 0 && file && lock->file < 0)
-        code = hfsbi_lock_file(spot, &lock->file);
-    return code;
-}
-
-/* A child between fork() and exec() still has the descriptor: closing it
-   alone would leave the lock held. */
-static void hfsbi_unlock_fd(int *fd) {
-    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
-    hfsbi_close(fd);
-}
-
-HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
-    int keep = errno;
-    hfsbi_unlock_fd(&lock->file);
-    hfsbi_unlock_fd(&lock->dir);
-    errno = keep;
-}
-
-HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err) {
-    if (code != EWOULDBLOCK)
-        return hfsbi_path_fail(place, path, code, verb, err);
-    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
-    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
-                       "seconds: wait for that program, or end it, and try "
-                       "again)");
-    return HFSB_BUSY;
-}
-
-/* ---- src/file.c ---- */
-/* file.c - look at, read and remove files. Depends on: base, hash, path, os,
-   file_place. */
 /* ---- what several need ---- */
 
 HFSBI_FN bool hfsbi_sync(int fd) {
@@ -19091,9 +20326,26 @@ hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
     return hfsbi_file_remove_if(place, path, NULL, err);
 }
 
-/* ---- src/file_temp.c ---- */
-/* file_temp.c - temporary files beside the file they will become. Depends on:
-   base, utf8, os. */
+/* ---- src/os/file_write.c ---- */
+/* file_write.c - write files whole or not at all. */
+typedef struct hfsbi_rewriting {
+    int                fd;    /* the file, for reading and writing */
+    int                spool; /* the new content */
+    unsigned long long bytes; /* ... and its length */
+    mode_t             mode;  /* permission bits it shall have */
+    bool               no_sync;
+    bool               begun;  /* out: it failed on the way ... */
+    bool               spoilt; /* ... and the old content is not back */
+} hfsbi_rewriting;
+
+static void hfsbi_temp_remove(int dir, const char *temp);
+
+static bool hfsbi_try_lock(int fd);
+
+/* ==== file temp ==== */
+
+/* temporary files beside the file they will become. */
+
 /* ".{name}.hfsb-{pid}-{n}", its name part cut at a character's border so that
    the whole has at most max bytes. */
 static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
@@ -19116,7 +20368,9 @@ static bool hfsbi_temp_claim(int fd) {
     return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
+/* Makes one beside `name`, with a lock on it as a sign of life; its name goes
+   to temp. 0 or an errno. */
+static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                              char temp[HFSBI_NAME_SIZE], int *fd) {
     const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
     size_t        max = HFSBI_NAME_SIZE - 1;
@@ -19139,7 +20393,7 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
     return *fd < 0 ? errno : EEXIST;
 }
 
-HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp) {
+static void hfsbi_temp_remove(int dir, const char *temp) {
     int keep = errno;
     (void)hfsbi_unlinkat(dir, temp);
     errno = keep;
@@ -19203,7 +20457,8 @@ static void hfsbi_temp_bury(int dir, const char *name) {
     hfsbi_close(&fd);
 }
 
-HFSBI_FN void hfsbi_temp_sweep(int dir) {
+/* Removes those of processes that died. */
+static void hfsbi_temp_sweep(int dir) {
     int            fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR           *list = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
@@ -19217,9 +20472,108 @@ HFSBI_FN void hfsbi_temp_sweep(int dir) {
     (void)closedir(list);
 }
 
-/* ---- src/file_rewrite.c ---- */
-/* file_rewrite.c - new content for a file that must stay the same file.
-   Depends on: base, os. */
+/* ==== file lock ==== */
+
+/* keep other writers out while a file is checked and replaced.
+
+   A write compares the file with what the caller expects and then renames the
+   new file over it. No other writer may get in between, so both steps happen
+   under an exclusive flock() of the directory. Separately opened descriptors
+   exclude each other within one process too, so threads need no lock of their
+   own; the kernel drops the lock of a process that dies.
+
+   Two cases need a lock on the file itself:
+   - a directory that can be written but not read cannot be opened to lock it;
+   - a file that is rewritten in place may have names in other directories.
+   The directory is always locked before the file.
+
+   flock() has no timeout, and any program may hold the lock for hours: we
+   poll, and give up after about 2 s. */
+
+/* One try: false when another descriptor holds the lock on the file of fd. */
+static bool hfsbi_try_lock(int fd) {
+    int rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno != EWOULDBLOCK;
+}
+
+/* An errno. */
+static int hfsbi_lock_dir(const hfsbi_spot *spot, int *fd) {
+    unsigned tries;
+    *fd = hfsbi_openat(spot->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (*fd < 0) return errno;
+    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+/* An errno. A lock is worth something only while the name still leads to the
+   locked file; a missing file needs none. */
+static int hfsbi_lock_file(hfsbi_spot *spot, int *fd) {
+    struct stat st;
+    unsigned    tries;
+    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
+        int  code = 0;
+        bool locked;
+        if (tries > 0) hfsbi_pause(tries - 1);
+        *fd = hfsbi_spot_open_any(spot);
+        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
+        locked = hfsbi_try_lock(*fd);
+        if (fstat(*fd, &st) != 0) code = errno;
+        if (code == 0) code = hfsbi_spot_look(spot);
+        if (code != 0) return code;
+        if (locked && spot->exists && spot->st.st_dev == st.st_dev &&
+            spot->st.st_ino == st.st_ino)
+            return 0;
+        hfsbi_close(fd);
+    }
+    return EWOULDBLOCK;
+}
+
+HFSBI_FN int hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock) {
+    int code = lock->dir < 0 ? hfsbi_lock_dir(spot, &lock->dir) : 0;
+    if (code == EACCES || code == EPERM) {
+        file = true;
+        code = 0;
+    }
+    if (code == 0 && file && lock->file < 0)
+        code = hfsbi_lock_file(spot, &lock->file);
+    return code;
+}
+
+/* A child between fork() and exec() still has the descriptor: closing it
+   alone would leave the lock held. */
+static void hfsbi_unlock_fd(int *fd) {
+    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
+    hfsbi_close(fd);
+}
+
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
+    int keep = errno;
+    hfsbi_unlock_fd(&lock->file);
+    hfsbi_unlock_fd(&lock->dir);
+    errno = keep;
+}
+
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err) {
+    if (code != EWOULDBLOCK)
+        return hfsbi_path_fail(place, path, code, verb, err);
+    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
+    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
+                       "seconds: wait for that program, or end it, and try "
+                       "again)");
+    return HFSB_BUSY;
+}
+
+/* ==== file rewrite ==== */
+
+/* new content for a file that must stay the same file. */
+
 /* ---- extended attributes ---- */
 
 #ifdef HFSBI_LINUX
@@ -19260,7 +20614,9 @@ static int hfsbi_attribute_names(int fd, hfsb_buf *out) {
     return 0;
 }
 
-HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
+/* Extended attributes of one file to another, so that both have the same.
+   0 or an errno. */
+static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     const char *acl = "system.posix_acl_access";
     hfsb_buf    names = HFSB_INIT, old = HFSB_INIT, now = HFSB_INIT;
     size_t      at = 0;
@@ -19342,7 +20698,9 @@ static bool hfsbi_make_room(int fd, off_t bytes) {
 #endif
 }
 
-HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
+/* Gives the file these permission bits unless it has them; false with
+   errno. */
+static bool hfsbi_set_mode(int fd, mode_t mode) {
     struct stat st;
     if (fstat(fd, &st) != 0) return false;
     return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
@@ -19370,7 +20728,8 @@ static bool hfsbi_rewrite_prepare(const hfsbi_rewriting *r, int backup,
     return false;
 }
 
-HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r) {
+/* 0, or an errno with the old content put back unless `spoilt`. */
+static int hfsbi_rewrite(hfsbi_rewriting *r) {
     hfsbi_signal_guard guard;
     struct stat        old;
     off_t              total;
@@ -19393,9 +20752,6 @@ HFSBI_FN int hfsbi_rewrite(hfsbi_rewriting *r) {
     return code;
 }
 
-/* ---- src/file_write.c ---- */
-/* file_write.c - write files whole or not at all. Depends on: base, os, file,
-   file_temp, file_rewrite. */
 struct hfsb_file_writer {
     const hfsb_place    *place;
     hfsb_alloc           alloc;
@@ -19763,126 +21119,9 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
     hfsbi_array_free(&alloc, writer, 1, sizeof *writer);
 }
 
-/* ---- src/proc_parts.h ---- */
-/* What the files of PROC share: the start of a program, and the search for
-   its processes. */
-
-/* ---- proc_spawn.c: from fork to exec ---- */
-
-/* Where the host holds the other end of the command's standard input, output
-   and error; -1: there is no pipe. */
-typedef struct hfsbi_ends {
-    int input, output[2];
-} hfsbi_ends;
-
-/* Starts what opts say; on failure nothing is left. */
-HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
-                                 hfsbi_ends *ends, hfsb_err *err);
-
-/* No signal and no cancellation reaches this thread between begin and end, so
-   that no handler of the host runs in a child. */
-typedef struct hfsbi_fork_guard {
-    sigset_t old_mask;
-    int      old_cancel;
-} hfsbi_fork_guard;
-
-HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
-HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
-
-/* For a child after fork, where little else is safe: every signal as a fresh
-   program has it; none blocked; every descriptor from `first` on closed. */
-HFSBI_FN void hfsbi_child_signals(void);
-HFSBI_FN void hfsbi_child_unblock(void);
-HFSBI_FN void hfsbi_child_close(int first);
-
-/* ---- proc_tree.c: the processes of a command ---- */
-
-/* One process: a number alone may belong to another one a moment later. */
-typedef struct hfsbi_process {
-    long               pid, parent, group, session;
-    unsigned long long start; /* clock ticks since boot */
-    char               state;
-    bool               seen; /* in the last search */
-} hfsbi_process;
-
-typedef struct hfsbi_tree {
-    pid_t leader; /* of a session and group of its own */
-    int   pidfd;  /* of it, readable once it has exited; -1: none */
-    bool  held;   /* it is a child of ours that was not waited for, so that its
-                     number is its own */
-    bool  blind;  /* the last search could not look into /proc */
-    bool  numbers_ours; /* group and session numbers can be trusted */
-    unsigned long long leader_start; /* without pidfd: to know it again */
-    unsigned long long since;        /* nothing older belongs to it */
-    hfsb_str           marker;       /* "HFSB_JOB=..." (empty: none) */
-    hfsbi_process     *known; /* members that a signal to the group misses */
-    size_t             known_count, known_cap;
-    hfsb_alloc         alloc;
-} hfsbi_tree;
-
-/* To be called before the leader is started. */
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
-
-/* The leader runs from now on. */
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
-
-/* waitid() for the leader and no other child, without waiting: 0 or -1. */
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options);
-
-/* True while the leader is held; notes when the host took it away. */
-HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree);
-
-/* How many processes of the tree run (zombies do not). Without a look into
-   /proc: 1 when the group may have members. */
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree);
-
-/* A signal to the group, and to all others that the last search found. */
-HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
-
-/* The members that run, without the leader, at most max. ran_ms is how long
-   ago the leader was started: the search is cheaper for young ones. */
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max);
-
-/* ---- proc_tree.c: what commands left behind ---- */
-
-/* The session that a command began, and the ticks between which its number
-   was that command's and no one else's: a process born then that is in it now
-   was born into it. */
-typedef struct hfsbi_span {
-    long               session; /* 0: none */
-    unsigned long long since, until;
-    bool               running; /* the leader is held: it lasts until now */
-} hfsbi_span;
-
-/* Those of a running command; without a leader that is held: none. */
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
-/* The same of a command (proc.c). */
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
-/* A signal (0: none) to the whole tree of a command, here and now; gives how
-   many were there (proc.c). */
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number);
-
-/* The commands of one owner. */
-typedef struct hfsbi_remains {
-    hfsb_str           owner; /* HFSB_JOB ends in it, "-" and a number */
-    unsigned long long since; /* nothing of it is older */
-    hfsbi_span        *spans; /* those still in use are lengthened */
-    size_t             count;
-    bool               gently; /* TERM, and not to sessions that `running`
-                                  says: they have got theirs. Else KILL */
-} hfsbi_remains;
-
-/* Signals what has the owner's marker, is in one of the sessions, or descends
-   from such a process; gives how many those are, 0 where /proc cannot be
-   looked into. Needs no memory. */
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
-
-/* ---- src/proc_tree.c ---- */
-/* proc_tree.c - finds and signals the processes of a command, also those that
-   left its group. Depends on: base, utf8, os. */
+/* ---- src/os/tree.c ---- */
+/* tree.c - finds and signals the processes of a command, also those that
+   left its group. */
 /* A chain of parents longer than this is not followed. */
 #define HFSBI_TREE_DEPTH 128
 
@@ -20064,7 +21303,8 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
     return hfsbi_waitid(P_PID, (id_t)tree->leader, info, options);
 }
 
-HFSBI_FN bool hfsbi_tree_holds(hfsbi_tree *tree) {
+/* True while the leader is held; notes when the host took it away. */
+static bool hfsbi_tree_holds(hfsbi_tree *tree) {
     siginfo_t info;
     if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
     return tree->held;
@@ -20450,9 +21690,8 @@ HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
 
 #endif
 
-/* ---- src/proc_spawn.c ---- */
-/* proc_spawn.c - starts a program: all that happens from fork to exec.
-   Depends on: base, os. */
+/* ---- src/os/spawn.c ---- */
+/* spawn.c - starts a program: all that happens from fork to exec. */
 /* More than this goes to the shell as a file. Linux takes 128 KiB for one
    argument. */
 #define HFSBI_COMMAND_MAX 120000u
@@ -21037,9 +22276,8 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
     return st;
 }
 
-/* ---- src/proc.c ---- */
-/* proc.c - a command from its start to its end, driven step by step. Depends
-   on: base, os, proc_spawn, proc_tree. */
+/* ---- src/os/proc.c ---- */
+/* proc.c - a command from its start to its end, driven step by step. */
 #define HFSBI_PROC_BLOCK   65536u   /* bytes a read */
 #define HFSBI_PROC_READS   4        /* of each stream, a step */
 #define HFSBI_PROC_PIPE    1048576u /* a busy pipe is made as big as this */
@@ -21540,9 +22778,11 @@ void hfsb_proc_close(hfsb_proc *proc) {
     hfsbi_proc_free(proc);
 }
 
-/* ---- src/proc_run.c ---- */
-/* proc_run.c - a command in one call; readers for pipes that nobody reads any
-   more. Depends on: base, os, proc, proc_spawn. */
+/* ==== proc run ==== */
+
+/* a command in one call; readers for pipes that nobody reads any
+   more. */
+
 /* ---- the keeper ---- */
 
 #define HFSBI_KEEPER_PIPES 64 /* of one keeper */
@@ -21691,7 +22931,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     return HFSB_OK;
 }
 
-/* ---- src/record.h ---- */
+/* ---- src/tools/tools_private.h ---- */
 /* What a command printed: cleaned while it arrives, in bounded memory, with
    all of it in a spill file once it is long. Private to the tools. */
 
@@ -21788,8 +23028,600 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
                                        unsigned long long *gone_from,
                                        unsigned long long *gone_to);
 
-/* ---- src/record.c ---- */
-/* record.c - what a command printed. Depends on: text, os. */
+/* CHECK: what to tell about a file that was just written. Private.
+
+   Built in: the syntax of Python, its calls with keywords that the callable
+   does not take, training scripts that push nothing to the Hub, JSON, and the
+   syntax of sh, bash and dash scripts. What other programs find is remembered
+   by content, so that writing the same text again costs nothing. */
+
+#define HFSBI_CHECK_MEMORY 64 /* contents whose warnings are remembered */
+
+/* What came out for one content. */
+typedef struct hfsbi_check_seen {
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    char              *text; /* the warnings, each line ended by LF */
+    size_t             len;
+    unsigned long long used; /* when it was asked for last; 0: free */
+} hfsbi_check_seen;
+
+typedef struct hfsbi_checker {
+    hfsb_tools_check  *checks; /* the caller's */
+    size_t             count;
+    hfsb_buf           suffixes; /* theirs, each ended by NUL */
+    const char *const *env; /* of the programs it runs; not copied (NULL: that
+                               of this process) */
+    const hfsb_place  *place; /* where the tools write; not copied (NULL: the
+                                 current directory) */
+    bool               no_imports; /* Python modules are not imported */
+    long long          timeout_ms; /* for one program */
+    hfsb_alloc         alloc;
+    pthread_mutex_t    lock; /* for what is below; never held for long */
+    unsigned long long clock;
+    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
+} hfsbi_checker;
+
+/* A checker with the caller's checks, which are copied. NULL without memory.
+   No run may be under way when it is closed; NULL is fine. */
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc);
+HFSBI_FN void           hfsbi_checker_close(hfsbi_checker *checker);
+
+/* Appends to *warnings a line, ended by LF, for each thing to tell about
+   content, the text of the file at path. Never fails: what cannot be checked
+   is not told. Takes as long as the programs it runs, 10 s each at most, or
+   until `how` (NULL: nobody) says that it is cancelled. May run in several
+   threads at once; working memory is that of *warnings. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
+                                const hfsb_call_opts *how, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings);
+
+/* ---- between the files of this module ---- */
+
+/* "sh", "bash" or "dash" when the first line of content says that it is a
+   script for that shell, else NULL. */
+HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
+
+/* What the first bytes of a file say of a picture. Private; pure. */
+
+/* The inside of the tools object: its commands ("jobs") and calls. Private to
+   the tools. Whatever is not marked otherwise belongs to the lock. */
+
+/* ---- jobs ---- */
+
+typedef enum hfsbi_job_state {
+    HFSBI_JOB_WAITING, /* for a place among those that run */
+    HFSBI_JOB_RUNNING,
+    HFSBI_JOB_DONE
+} hfsbi_job_state;
+
+enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160, HFSBI_JOB_SPANS = 128 };
+
+/* What bash was asked for; owns its texts. */
+typedef struct hfsbi_job_spec {
+    hfsb_buf command, description;
+    hfsb_buf work_dir; /* where it runs, and as the caller wrote it */
+    hfsb_buf work_dir_given;
+    hfsb_buf shell;
+    hfsb_buf input;
+    hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; a NUL behind each */
+    bool     has_input, background, merge_stderr;
+    double   timeout; /* seconds */
+} hfsbi_job_spec;
+
+typedef struct hfsbi_job {
+    struct hfsbi_job  *next;
+    char               id[HFSBI_JOB_ID]; /* unique, or as the caller chose */
+    char               marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
+                                  one that the caller chose, what makes it
+                                  unique on this machine */
+    hfsb_buf           key;    /* of the call that started it, or empty */
+    bool               chosen; /* the caller chose id or key: not run again */
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
+    hfsbi_job_state    state;
+    hfsbi_job_spec     spec;
+    long long          created, ended; /* hfsb_clock_ms() */
+    long               pid;            /* 0 until it runs */
+    hfsb_proc         *proc;
+    hfsb_proc_result   end;
+    hfsbi_record       record;
+    hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* what outlived it */
+    size_t             left_count;
+    hfsb_tool_result   result; /* once done; bash's reply */
+    hfsb_status        status; /* of that reply */
+    bool               result_held;
+    bool               killed; /* asked to end */
+    unsigned long long shown;  /* bytes it had printed at the last look */
+    size_t             users;  /* calls that look at it: not freed meanwhile */
+} hfsbi_job;
+
+/* ---- a call that was made with a key ---- */
+
+typedef struct hfsbi_once {
+    struct hfsbi_once *next;
+    hfsb_buf           key;
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    bool               running;
+    bool               dropped; /* the result is no longer held */
+    long long          when;    /* it ended */
+    hfsb_tool_result   result;
+    hfsb_status        status;
+    size_t             users;
+} hfsbi_once;
+
+/* ---- the object ---- */
+
+typedef struct hfsbi_digest {
+    unsigned char bytes[HFSB_SHA256_SIZE];
+} hfsbi_digest;
+
+struct hfsb_tools {
+    /* what does not change after open */
+    hfsb_alloc     alloc;
+    hfsb_place    *place;
+    hfsbi_checker *checker; /* NULL: none; has a lock of its own */
+    bool           session, no_keeper;
+    hfsb_buf       shell;
+    hfsb_buf       env_text; /* of commands: "NAME=value", each with NUL */
+    const char   **env;      /* the same as a list, NULL at its end */
+    size_t         env_count;
+    double         timeout, max_timeout;
+    long long      grace_ms;
+    size_t         max_running, max_waiting, max_finished;
+    char           prefix[16]; /* of job ids */
+    int            wake[2];    /* a byte makes the driver look again, */
+    int            host[2];    /* or the host's own loop */
+
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;   /* something is done, or no one drives */
+    bool            driving;   /* a thread waits in poll() for all of us */
+    bool            watched;   /* the host's loop waits for what it was told */
+    bool            stirred;   /* something was done since its last step */
+    hfsbi_job      *jobs;      /* newest first */
+    unsigned long   job_count; /* ever */
+    hfsb_call      *waiting;   /* calls that wait for a time to come */
+    hfsbi_once     *onces;
+    hfsbi_spills    spills;
+    int            *drains; /* pipes that survivors hold */
+    size_t          drain_count, drain_cap;
+    hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
+                         run, or that left something running */
+    size_t          span_next; /* to be overwritten when all are in use */
+    unsigned long long since;  /* no process of ours is older; 0: none */
+    hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
+    size_t             seen_count, seen_cap; /* its size a power of two or 0 */
+};
+
+/* ---- job.c ---- */
+
+HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
+                                  const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+
+/* The name of "NAME=value", or all of "NAME". */
+HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
+
+/* The job of that id, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* The job that was started with that id or that key, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
+                                    hfsb_str key);
+
+/* A new job that takes over *spec; it runs at once when there is a place.
+   id empty: one is made. NULL without memory. */
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  hfsb_str id, const unsigned char *digest,
+                                  const hfsb_call_opts *opts);
+
+/* Asks it to end; false when it is over. */
+HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
+
+/* How many are in that state. */
+HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
+                                 hfsbi_job_state   state);
+
+/* Does what can be done without waiting for all jobs, and forgets what is too
+   old. */
+HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
+/* Kills and frees all. */
+HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
+
+HFSBI_FN size_t    hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
+                                    size_t max);
+HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
+
+/* A number that changes when there is something new: output, a start, an end,
+   or other descriptors to wait for. */
+HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+
+/* ---- job_sweep.c ---- */
+
+/* For the end of a program: signals (TERM, or with `hard` KILL) all that was
+   ever started here, commands that run with their trees and also what finished
+   ones left behind; commands that wait do not start any more. Without waiting,
+   and without memory; takes the lock itself. Gives how many processes were
+   there: what they start meanwhile is found the next time. Without /proc: the
+   groups of commands that run. */
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
+
+/* ---- job_list.c; these take the lock themselves ---- */
+
+HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
+/* Asks a job to end, or all of them (id empty): without waiting, and without
+   memory. */
+HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
+
+typedef struct hfsbi_jobs_figures {
+    size_t        running, waiting;
+    unsigned long ever;
+} hfsbi_jobs_figures;
+
+HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
+
+/* ---- calls ---- */
+
+typedef enum hfsbi_wait {
+    HFSBI_WAIT_NOTHING, /* the result is there */
+    HFSBI_WAIT_JOB,     /* for bash's command */
+    HFSBI_WAIT_ENDS,    /* for those that kill asked to end */
+    HFSBI_WAIT_OUTPUT,  /* for more of a command's output */
+    HFSBI_WAIT_ONCE     /* for the first call with this key */
+} hfsbi_wait;
+
+struct hfsb_call {
+    hfsb_tools            *tools;
+    const hfsb_json_value *arguments; /* only during open */
+    hfsb_call_opts         opts;
+    hfsb_buf               notes; /* lines for the end of the output */
+    hfsb_tool_result       result;
+    hfsb_status            status;
+    hfsbi_wait             wait;
+    hfsb_call             *next_waiting;
+    hfsbi_job             *job;    /* of bash, bash_output */
+    hfsbi_job            **killed; /* of kill */
+    size_t                 killed_count, killed_cap;
+    unsigned long long     offset; /* of bash_output */
+    long long              until;
+    bool                   streams;         /* its on_text is the job's */
+    bool                   taken;           /* the result was moved out */
+    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
+                                               there is an id or a key */
+    hfsbi_once   *once;                     /* that is waited for, or filled */
+    char          job_id[HFSBI_JOB_ID];
+};
+
+/* A tool: fills call->result, or leaves it waiting. What it returns but
+   HFSB_OK is the status of the call, with the sentence in *err. */
+typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, hfsb_err *err);
+
+HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
+
+/* Writes the reply to bash into job->result; err is why it did not start, or
+   NULL. */
+HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
+
+/* The keys that tell how a command ended. */
+HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job);
+
+/* Gives bytes to the standard input of a job, then its end with eof; fills
+   *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_str bytes, bool eof,
+                                     hfsb_tool_result *result);
+
+/* What bash_output and kill answer once they need not wait any more. Under
+   the lock. */
+HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
+/* When to look again whether it is. */
+HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
+HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
+HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
+
+/* Frees what is remembered of calls with keys. */
+HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
+
+/* Waits for something to happen, or until `until` (-1: for ever); may return
+   earlier. Under the lock, which is let go of meanwhile. */
+HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* hfsb_tools_close() without grace: what runs is killed at once. */
+HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
+
+/* Does what can be done without waiting, whoever drives. Under the lock. */
+HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
+
+/* object must be one, or absent; each of its keys must be one of `known`
+   (blanks between) and come once; one that is not known becomes a note, or
+   with opts.strict an error. Of call only opts and notes are looked at. */
+HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
+                                      const hfsb_json_value *object,
+                                      const char *known, hfsb_err *err);
+
+/* The call of another tool than bash that had this key, or NULL. Under the
+   lock. */
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
+
+/* The keys of one edit. */
+#define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
+
+/* The caller wants no more of it. In the thread that runs it. */
+HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
+
+/* One row of the table of tools. */
+typedef struct hfsbi_tool {
+    const char   *name, *title, *description;
+    const char   *elsewhere;   /* description of the same tool on another
+                                  machine (NULL: as it is) */
+    const char   *schema;      /* JSON text */
+    const char   *annotations; /* of MCP, JSON text */
+    const char   *keys;        /* all that are known, blanks between */
+    bool          keyed;       /* a key makes it run once */
+    hfsbi_tool_fn fn;
+} hfsbi_tool;
+
+/* The tool of that name, or NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Words of schemas and hints; all is JSON as it stands. */
+#define HFSBI_OBJECT(required, properties)             \
+    "{\"type\":\"object\",\"properties\":{" properties \
+    "},\"required\":[" required "],\"additionalProperties\":false}"
+#define HFSBI_TYPE(name, type, words) \
+    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
+#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
+
+/* Appends the definitions of all tools, on this machine or another, and of
+   those in `more`, as a JSON array. */
+HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
+                                        size_t count, hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err);
+
+/* ---- results ---- */
+
+/* The result of a call that went well, or failed: the sentence, with no lock
+   needed. Both give HFSB_OK, or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char       *format, ...)
+    HFSBI_PRINTF(2, 3);
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       const char       *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* A failure with the message of *err; HFSB_NOMEM goes through. */
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err);
+
+/* A result for a call that could not be made: the sentence of *err (may be
+   NULL), or the words for the status. */
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err);
+
+/* Makes *result all zero, on alloc, and parses the text of a call's arguments;
+   what is wrong with it is in the result. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
+                                           const hfsb_alloc *alloc,
+                                           hfsb_json_doc    *doc,
+                                           hfsb_tool_result *result);
+
+/* A tool's name that is none: HFSB_NOT_FOUND "Unknown tool: {name}". */
+HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
+
+/* Members of the added keys. */
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value);
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value);
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value);
+
+/* ---- what the tools that write share ---- */
+
+/* A session refuses to change a file that it has not read. True when it may;
+   else the failure is in the result, or *st says why not even that. */
+HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
+                               hfsb_status *st);
+
+/* Appends to the output what the checks have to say about a file. */
+HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
+                                        hfsb_str content);
+
+/* ---- files that a session has read; these take the lock themselves ---- */
+
+HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
+HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
+
+/* What glob, grep and list share: a walk over all that lies beneath a folder,
+   and how paths and results are shown. Private. Nothing outside the root of
+   the place is read: each folder is opened from the one before, and symbolic
+   links are seen but never followed. */
+
+enum {
+    HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
+    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
+    HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
+    HFSBI_FINDER_TOLD = 3,        /* folders that could not be read, by name */
+    HFSBI_FINDER_MS = 30000,      /* a search is cut off then */
+    HFSBI_FINDER_CHARS = 40000,   /* bytes of output */
+    HFSBI_FINDER_OFFSET = 1000000 /* results that may be left out */
+};
+
+typedef enum hfsbi_entry_type {
+    HFSBI_ENTRY_FILE,
+    HFSBI_ENTRY_FOLDER,
+    HFSBI_ENTRY_LINK,
+    HFSBI_ENTRY_OTHER, /* a device, FIFO or socket */
+    HFSBI_ENTRY_UNKNOWN
+} hfsbi_entry_type;
+
+/* Something in a folder; good during the call it is handed to. */
+typedef struct hfsbi_entry {
+    int              dir; /* the folder, opened */
+    const char      *name;
+    hfsb_str         path; /* from where the search began */
+    hfsbi_entry_type type;
+    bool             ignored;
+} hfsbi_entry;
+
+typedef struct hfsbi_finder_level hfsbi_finder_level;
+
+/* All zero at first, but for what the caller sets. */
+typedef struct hfsbi_finder {
+    /* set by the caller */
+    const hfsb_call  *call; /* that may be cancelled (NULL: none) */
+    const hfsb_place *place;
+    hfsb_alloc        alloc;
+    bool              all;    /* also what is ignored, and .git */
+    bool              sorted; /* names of a folder in order */
+    bool      no_follow;      /* of where it begins, a link is not followed */
+    bool      shows_ignored;  /* ignored ones are visited, not entered */
+    size_t    offset;         /* results to leave out at the beginning */
+    size_t    max_depth;      /* folders in each other, the first one counted
+                                 (0: as many as it may) */
+    long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
+    /* Quick, before anything else is looked at: a folder that is not wanted
+       is not entered, anything else not visited. NULL: all are. */
+    bool (*wants)(void *user, const hfsbi_entry *entry);
+    /* Folders come before what is in them. Other than HFSB_OK ends it. */
+    hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
+    void *user;
+    bool  stop; /* set by visit to end it without an error */
+
+    /* where it begins: from hfsbi_finder_open() on */
+    hfsbi_spot spot;
+    hfsb_buf   shown; /* what to put before the path of an entry, to read it
+                         by: "" or ends in a slash */
+
+    /* what became of it */
+    size_t   files;     /* seen, links and all that is no folder counted */
+    size_t   ignored;   /* entries */
+    size_t   failed;    /* folders that could not be read, or not wholly */
+    hfsb_buf notes;     /* about some of them: a line each, with LF before */
+    bool     late;      /* it took too long, */
+    bool     cancelled; /* or was not wanted any more: late as well */
+
+    /* private */
+    hfsb_buf            path;    /* of the entry, as the rules see it */
+    size_t              prefix;  /* bytes of it up to where it begins */
+    hfsbi_ignore       *ignore;  /* NULL: no rules at all so far */
+    bool                at_root; /* it begins at / */
+    size_t              names;   /* bytes of names that are held */
+    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
+    size_t              depth;   /* of them in use */
+} hfsbi_finder;
+
+/* ---- search_walk.c ---- */
+
+/* Finds what is at path ("": the work directory). HFSB_OK with f->spot; or why
+   not. close() in any case. */
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err);
+/* Visits all beneath f->spot, which must be a folder. HFSB_OK also when some
+   could not be read; else what visit returned, HFSB_NOMEM, or why the first
+   folder cannot be read. */
+HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
+HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
+
+/* Whether the time is over, or the call cancelled: f->late. To be asked also
+   while one file takes long. */
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
+
+/* Opens a file that was visited; -1 when it is none any more, or with errno
+   cannot be read. st is that of the file. */
+HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
+
+/* ---- the tools ---- */
+
+HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
+
+/* ---- search_show.c ---- */
+
+/* `path`, `all`, `limit` and `offset` of a call; limit is *limit when it is
+   not given, and at most max. Opens f. HFSB_OK; else as a tool's function. */
+HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
+                                            hfsb_str path, size_t *limit,
+                                            size_t max, hfsb_err *err);
+
+/* A path or a name on one line: control characters and bytes that are not
+   UTF-8 as \n, \t, \x1B. */
+HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
+
+/* A line for the end of the output. */
+HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
+                                       ...) HFSBI_PRINTF(2, 3);
+
+/* What part of the results is shown, and how to read on: a note, unless it is
+   all of them. "[201-400 of 5321 files; read on with offset=400]"; what is
+   " files". at_least: there may be more than total. */
+HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
+                                       unsigned long long shown,
+                                       unsigned long long total, bool at_least,
+                                       const char *what);
+
+/* The call went well: notes about the walk, and the keys count, truncated and
+   next_offset, the offset to read on with (0: there is no more). */
+HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
+                                         unsigned long long count,
+                                         unsigned long long next_offset);
+
+/* One file on its way through grep: lines that match, and those around them.
+   Private to grep. */
+
+typedef enum hfsbi_grep_mode {
+    HFSBI_GREP_CONTENT,
+    HFSBI_GREP_FILES,
+    HFSBI_GREP_COUNT
+} hfsbi_grep_mode;
+
+/* All offsets are into `window`, which is moved along the file. */
+typedef struct hfsbi_hits {
+    hfsb_regex        *regex;
+    hfsbi_finder      *finder; /* asked whether to go on */
+    hfsbi_grep_mode    mode;
+    size_t             context;
+    unsigned long long skip; /* matching lines to leave out, before */
+    unsigned long long left; /* those that may still be shown */
+    hfsb_buf          *out;
+    hfsb_str           folder, path; /* shown before a line, one behind the
+                                        other */
+    bool               no_path;      /* only the number */
+    hfsb_buf           window;
+
+    size_t             searched; /* lines up to here are done */
+    bool               parted;   /* the text to search ends within a line */
+    bool               told;     /* a part of that line has matched */
+    size_t             shown;    /* behind the last line that was shown */
+    bool               any;      /* one of this file was */
+    bool               gap;      /* more lies between it and the window */
+    size_t             after;    /* lines to be shown behind it */
+    size_t             counted;  /* the line that begins here ... */
+    unsigned long long line;     /* ... has this number */
+
+    unsigned long long matches; /* in this file */
+    unsigned long long printed; /* matching lines, in all files */
+    bool               full;    /* something was not shown */
+    bool               binary, bad_utf8;
+} hfsbi_hits;
+
+/* Searches an open file to its end, or as far as the mode needs, or until the
+   finder is over. HFSB_OK;
+   HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
+                                    unsigned long long size);
+
+/* ---- src/tools/record.c ---- */
+/* record.c - what a command printed. */
 enum {
     HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
     HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
@@ -22249,62 +24081,8 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
     return st;
 }
 
-/* ---- src/check.h ---- */
-/* CHECK: what to tell about a file that was just written. Private.
-
-   Built in: the syntax of Python, its calls with keywords that the callable
-   does not take, training scripts that push nothing to the Hub, JSON, and the
-   syntax of sh, bash and dash scripts. What other programs find is remembered
-   by content, so that writing the same text again costs nothing. */
-
-#define HFSBI_CHECK_MEMORY 64 /* contents whose warnings are remembered */
-
-/* What came out for one content. */
-typedef struct hfsbi_check_seen {
-    unsigned char      digest[HFSB_SHA256_SIZE];
-    char              *text; /* the warnings, each line ended by LF */
-    size_t             len;
-    unsigned long long used; /* when it was asked for last; 0: free */
-} hfsbi_check_seen;
-
-typedef struct hfsbi_checker {
-    hfsb_tools_check  *checks; /* the caller's */
-    size_t             count;
-    hfsb_buf           suffixes; /* theirs, each ended by NUL */
-    const char *const *env; /* of the programs it runs; not copied (NULL: that
-                               of this process) */
-    const hfsb_place  *place; /* where the tools write; not copied (NULL: the
-                                 current directory) */
-    bool               no_imports; /* Python modules are not imported */
-    long long          timeout_ms; /* for one program */
-    hfsb_alloc         alloc;
-    pthread_mutex_t    lock; /* for what is below; never held for long */
-    unsigned long long clock;
-    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
-} hfsbi_checker;
-
-/* A checker with the caller's checks, which are copied. NULL without memory.
-   No run may be under way when it is closed; NULL is fine. */
-HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
-                                           size_t                  count,
-                                           const hfsb_alloc       *alloc);
-HFSBI_FN void           hfsbi_checker_close(hfsbi_checker *checker);
-
-/* Appends to *warnings a line, ended by LF, for each thing to tell about
-   content, the text of the file at path. Never fails: what cannot be checked
-   is not told. Takes as long as the programs it runs, 10 s each at most, or
-   until `how` (NULL: nobody) says that it is cancelled. May run in several
-   threads at once; working memory is that of *warnings. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
-                                const hfsb_call_opts *how, hfsb_str path,
-                                hfsb_str content, hfsb_buf *warnings);
-
-/* ---- between the files of this module ---- */
-
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
-
+/* ---- src/tools/check.c ---- */
+/* check.c - what to tell about a file that was just written. */
 /* The directory that the tools write to, as it was given and as it resolves:
    no program or module from there is run. */
 typedef struct hfsbi_fence {
@@ -22312,35 +24090,11 @@ typedef struct hfsbi_fence {
     const char *dirs[3]; /* both, then NULL; none when nothing is fenced */
 } hfsbi_fence;
 
-/* Of a place (NULL: the current directory). False when it cannot be
-   resolved. *fence points into itself: not to be copied. */
-HFSBI_FN bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place);
+static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
-/* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. argv[0] is a name, searched
-   for in PATH outside the fence, and not kept. True when the program exited by
-   itself and that is all; else *out holds the start of it. */
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsbi_fence    *fence,
-                                  const hfsb_call_opts *how, const char **argv,
-                                  hfsb_str content, hfsb_proc_stream stream,
-                                  hfsb_buf *out);
+/* ==== check program ==== */
 
-/* Appends to *lines what python3, or the shell called name, says of content.
-   True when that is all there is to say, and can be remembered. */
-HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
-                                 const hfsb_call_opts *how, hfsb_str content,
-                                 hfsb_buf *lines);
-HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
-                                const hfsb_call_opts *how, const char *name,
-                                hfsb_str content, hfsb_buf *lines);
-
-/* "sh", "bash" or "dash" when the first line of content says that it is a
-   script for that shell, else NULL. */
-HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
-
-/* ---- src/check_program.c ---- */
-/* check_program.c - finds and runs the programs that checks need.
+/* finds and runs the programs that checks need.
 
    A check runs after every write, also where no commands are offered, so it
    must not run a file that a write could have put there. The fence is the
@@ -22356,11 +24110,14 @@ HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
    and the shims of version managers are known by the name they are called by.
    The program's environment mentions nothing inside the fence either: a shim
    searches PATH again, the loader looks at LD_LIBRARY_PATH. */
+
 #define HFSBI_CHECK_OUTPUT ((size_t)64 * 1024)
 
 /* ---- the fence ---- */
 
-HFSBI_FN bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place) {
+/* Of a place (NULL: the current directory). False when it cannot be
+   resolved. *fence points into itself: not to be copied. */
+static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place) {
     hfsb_str none = HFSB_INIT;
     hfsb_str root = place ? hfsb_place_root(place) : none;
     hfsb_str dir = root.len || !place ? root : hfsb_place_work_dir(place);
@@ -22532,7 +24289,11 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
 }
 
-HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
+/* Runs argv with content on its standard input and appends what it writes to
+   one of its streams, the first 64 KiB, to *out. argv[0] is a name, searched
+   for in PATH outside the fence, and not kept. True when the program exited by
+   itself and that is all; else *out holds the start of it. */
+static bool hfsbi_check_program(const hfsbi_checker  *checker,
                                   const hfsbi_fence    *fence,
                                   const hfsb_call_opts *how, const char **argv,
                                   hfsb_str content, hfsb_proc_stream stream,
@@ -22559,9 +24320,10 @@ HFSBI_FN bool hfsbi_check_program(const hfsbi_checker  *checker,
     return whole;
 }
 
-/* ---- src/check_python.c ---- */
-/* check_python.c - what python3 says of a Python file. Depends on: base, proc,
-   check. */
+/* ==== check python ==== */
+
+/* what python3 says of a Python file. */
+
 /* The program that python3 runs. The file comes on standard input. It prints
    a line for each thing to tell, and END when it got through. From 3.8 on.
 
@@ -22726,7 +24488,9 @@ static bool hfsbi_python_tells(hfsb_str line) {
            hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
 }
 
-HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
+/* Appends to *lines what python3, or the shell called name, says of content.
+   True when that is all there is to say, and can be remembered. */
+static bool hfsbi_check_python(const hfsbi_checker  *checker,
                                  const hfsb_call_opts *how, hfsb_str content,
                                  hfsb_buf *lines) {
     const char *argv[9];
@@ -22757,9 +24521,10 @@ HFSBI_FN bool hfsbi_check_python(const hfsbi_checker  *checker,
     return whole && kept;
 }
 
-/* ---- src/check_shell.c ---- */
-/* check_shell.c - the syntax of scripts for sh, bash and dash. Depends on:
-   base, proc, check. */
+/* ==== check shell ==== */
+
+/* the syntax of scripts for sh, bash and dash. */
+
 /* ---- whose script it is ---- */
 
 /* Takes the next word off *line; empty at its end. */
@@ -22845,7 +24610,7 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
     return kept;
 }
 
-HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
+static bool hfsbi_check_shell(const hfsbi_checker  *checker,
                                 const hfsb_call_opts *how, const char *name,
                                 hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
@@ -22875,9 +24640,6 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
     return ended;
 }
 
-/* ---- src/check.c ---- */
-/* check.c - what to tell about a file that was just written. Depends on: base,
-   utf8, json, hash, path, proc. */
 #define HFSBI_CHECK_TIMEOUT_MS 10000
 #define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
 #define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
@@ -22885,7 +24647,9 @@ HFSBI_FN bool hfsbi_check_shell(const hfsbi_checker  *checker,
 
 /* ---- what all checks need ---- */
 
-HFSBI_FN bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
     hfsbi_sink sink = hfsbi_sink_begin(lines);
     hfsb_err   line;
     hfsbi_ok(&line);
@@ -23156,369 +24920,11 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
     hfsb_buf_free(&lines);
 }
 
-/* ---- src/tool.h ---- */
-/* The inside of the tools object: its commands ("jobs") and calls. Private to
-   the tools. Whatever is not marked otherwise belongs to the lock. */
+/* ---- src/tools/job.c ---- */
+/* job.c - the commands of a tools object: waiting, running, finished. */
+static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job);
+static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job);
 
-/* ---- jobs ---- */
-
-typedef enum hfsbi_job_state {
-    HFSBI_JOB_WAITING, /* for a place among those that run */
-    HFSBI_JOB_RUNNING,
-    HFSBI_JOB_DONE
-} hfsbi_job_state;
-
-enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160, HFSBI_JOB_SPANS = 128 };
-
-/* What bash was asked for; owns its texts. */
-typedef struct hfsbi_job_spec {
-    hfsb_buf command, description;
-    hfsb_buf work_dir; /* where it runs, and as the caller wrote it */
-    hfsb_buf work_dir_given;
-    hfsb_buf shell;
-    hfsb_buf input;
-    hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; a NUL behind each */
-    bool     has_input, background, merge_stderr;
-    double   timeout; /* seconds */
-} hfsbi_job_spec;
-
-typedef struct hfsbi_job {
-    struct hfsbi_job  *next;
-    char               id[HFSBI_JOB_ID]; /* unique, or as the caller chose */
-    char               marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
-                                  one that the caller chose, what makes it
-                                  unique on this machine */
-    hfsb_buf           key;    /* of the call that started it, or empty */
-    bool               chosen; /* the caller chose id or key: not run again */
-    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
-    hfsbi_job_state    state;
-    hfsbi_job_spec     spec;
-    long long          created, ended; /* hfsb_clock_ms() */
-    long               pid;            /* 0 until it runs */
-    hfsb_proc         *proc;
-    hfsb_proc_result   end;
-    hfsbi_record       record;
-    hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* what outlived it */
-    size_t             left_count;
-    hfsb_tool_result   result; /* once done; bash's reply */
-    hfsb_status        status; /* of that reply */
-    bool               result_held;
-    bool               killed; /* asked to end */
-    unsigned long long shown;  /* bytes it had printed at the last look */
-    size_t             users;  /* calls that look at it: not freed meanwhile */
-} hfsbi_job;
-
-/* ---- a call that was made with a key ---- */
-
-typedef struct hfsbi_once {
-    struct hfsbi_once *next;
-    hfsb_buf           key;
-    unsigned char      digest[HFSB_SHA256_SIZE];
-    bool               running;
-    bool               dropped; /* the result is no longer held */
-    long long          when;    /* it ended */
-    hfsb_tool_result   result;
-    hfsb_status        status;
-    size_t             users;
-} hfsbi_once;
-
-/* ---- the object ---- */
-
-typedef struct hfsbi_digest {
-    unsigned char bytes[HFSB_SHA256_SIZE];
-} hfsbi_digest;
-
-struct hfsb_tools {
-    /* what does not change after open */
-    hfsb_alloc     alloc;
-    hfsb_place    *place;
-    hfsbi_checker *checker; /* NULL: none; has a lock of its own */
-    bool           session, no_keeper;
-    hfsb_buf       shell;
-    hfsb_buf       env_text; /* of commands: "NAME=value", each with NUL */
-    const char   **env;      /* the same as a list, NULL at its end */
-    size_t         env_count;
-    double         timeout, max_timeout;
-    long long      grace_ms;
-    size_t         max_running, max_waiting, max_finished;
-    char           prefix[16]; /* of job ids */
-    int            wake[2];    /* a byte makes the driver look again, */
-    int            host[2];    /* or the host's own loop */
-
-    pthread_mutex_t lock;
-    pthread_cond_t  changed;   /* something is done, or no one drives */
-    bool            driving;   /* a thread waits in poll() for all of us */
-    bool            watched;   /* the host's loop waits for what it was told */
-    bool            stirred;   /* something was done since its last step */
-    hfsbi_job      *jobs;      /* newest first */
-    unsigned long   job_count; /* ever */
-    hfsb_call      *waiting;   /* calls that wait for a time to come */
-    hfsbi_once     *onces;
-    hfsbi_spills    spills;
-    int            *drains; /* pipes that survivors hold */
-    size_t          drain_count, drain_cap;
-    hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
-                         run, or that left something running */
-    size_t          span_next; /* to be overwritten when all are in use */
-    unsigned long long since;  /* no process of ours is older; 0: none */
-    hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
-    size_t             seen_count, seen_cap; /* its size a power of two or 0 */
-};
-
-/* ---- job.c ---- */
-
-HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
-                                  const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
-
-/* The name of "NAME=value", or all of "NAME". */
-HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
-
-/* The job of that id, or NULL. */
-HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
-
-/* The job that was started with that id or that key, or NULL. */
-HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
-                                    hfsb_str key);
-
-/* A new job that takes over *spec; it runs at once when there is a place.
-   id empty: one is made. NULL without memory. */
-HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_str id, const unsigned char *digest,
-                                  const hfsb_call_opts *opts);
-
-/* Asks it to end; false when it is over. */
-HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
-
-/* How many are in that state. */
-HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
-                                 hfsbi_job_state   state);
-
-/* Does what can be done without waiting for all jobs, and forgets what is too
-   old. */
-HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
-/* Kills and frees all. */
-HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
-
-HFSBI_FN size_t    hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
-                                    size_t max);
-HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
-
-/* A number that changes when there is something new: output, a start, an end,
-   or other descriptors to wait for. */
-HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
-
-/* ---- job_sweep.c ---- */
-
-/* A job was started; is over, before its leader is let go of. */
-HFSBI_FN void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job);
-HFSBI_FN void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job);
-
-/* For the end of a program: signals (TERM, or with `hard` KILL) all that was
-   ever started here, commands that run with their trees and also what finished
-   ones left behind; commands that wait do not start any more. Without waiting,
-   and without memory; takes the lock itself. Gives how many processes were
-   there: what they start meanwhile is found the next time. Without /proc: the
-   groups of commands that run. */
-HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
-
-/* ---- job_list.c; these take the lock themselves ---- */
-
-HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
-/* Asks a job to end, or all of them (id empty): without waiting, and without
-   memory. */
-HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
-
-typedef struct hfsbi_jobs_figures {
-    size_t        running, waiting;
-    unsigned long ever;
-} hfsbi_jobs_figures;
-
-HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
-
-/* ---- calls ---- */
-
-typedef enum hfsbi_wait {
-    HFSBI_WAIT_NOTHING, /* the result is there */
-    HFSBI_WAIT_JOB,     /* for bash's command */
-    HFSBI_WAIT_ENDS,    /* for those that kill asked to end */
-    HFSBI_WAIT_OUTPUT,  /* for more of a command's output */
-    HFSBI_WAIT_ONCE     /* for the first call with this key */
-} hfsbi_wait;
-
-struct hfsb_call {
-    hfsb_tools            *tools;
-    const hfsb_json_value *arguments; /* only during open */
-    hfsb_call_opts         opts;
-    hfsb_buf               notes; /* lines for the end of the output */
-    hfsb_tool_result       result;
-    hfsb_status            status;
-    hfsbi_wait             wait;
-    hfsb_call             *next_waiting;
-    hfsbi_job             *job;    /* of bash, bash_output */
-    hfsbi_job            **killed; /* of kill */
-    size_t                 killed_count, killed_cap;
-    unsigned long long     offset; /* of bash_output */
-    long long              until;
-    bool                   streams;         /* its on_text is the job's */
-    bool                   taken;           /* the result was moved out */
-    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
-                                               there is an id or a key */
-    hfsbi_once   *once;                     /* that is waited for, or filled */
-    char          job_id[HFSBI_JOB_ID];
-};
-
-/* A tool: fills call->result, or leaves it waiting. What it returns but
-   HFSB_OK is the status of the call, with the sentence in *err. */
-typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, hfsb_err *err);
-
-HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
-
-/* Writes the reply to bash into job->result; err is why it did not start, or
-   NULL. */
-HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
-
-/* The keys that tell how a command ended. */
-HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job);
-
-/* Gives bytes to the standard input of a job, then its end with eof; fills
-   *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
-                                     hfsb_str bytes, bool eof,
-                                     hfsb_tool_result *result);
-
-/* What bash_output and kill answer once they need not wait any more. Under
-   the lock. */
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
-/* When to look again whether it is. */
-HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
-HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
-HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
-
-/* Frees what is remembered of calls with keys. */
-HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
-
-/* Waits for something to happen, or until `until` (-1: for ever); may return
-   earlier. Under the lock, which is let go of meanwhile. */
-HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
-
-/* hfsb_tools_close() without grace: what runs is killed at once. */
-HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
-
-/* Does what can be done without waiting, whoever drives. Under the lock. */
-HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
-
-/* object must be one, or absent; each of its keys must be one of `known`
-   (blanks between) and come once; one that is not known becomes a note, or
-   with opts.strict an error. Of call only opts and notes are looked at. */
-HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
-                                      const hfsb_json_value *object,
-                                      const char *known, hfsb_err *err);
-
-/* The call of another tool than bash that had this key, or NULL. Under the
-   lock. */
-HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
-
-/* The keys of one edit. */
-#define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
-
-/* The caller wants no more of it. In the thread that runs it. */
-HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
-
-/* One row of the table of tools. */
-typedef struct hfsbi_tool {
-    const char   *name, *title, *description;
-    const char   *elsewhere;   /* description of the same tool on another
-                                  machine (NULL: as it is) */
-    const char   *schema;      /* JSON text */
-    const char   *annotations; /* of MCP, JSON text */
-    const char   *keys;        /* all that are known, blanks between */
-    bool          keyed;       /* a key makes it run once */
-    hfsbi_tool_fn fn;
-} hfsbi_tool;
-
-/* The tool of that name, or NULL. */
-HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
-
-/* Words of schemas and hints; all is JSON as it stands. */
-#define HFSBI_OBJECT(required, properties)             \
-    "{\"type\":\"object\",\"properties\":{" properties \
-    "},\"required\":[" required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words) \
-    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
-#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
-
-/* Appends the definitions of all tools, on this machine or another, and of
-   those in `more`, as a JSON array. */
-HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
-                                        size_t count, hfsb_tools_format format,
-                                        hfsb_buf *out, hfsb_err *err);
-
-/* ---- results ---- */
-
-/* The result of a call that went well, or failed: the sentence, with no lock
-   needed. Both give HFSB_OK, or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char       *format, ...)
-    HFSBI_PRINTF(2, 3);
-HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char       *format, ...)
-    HFSBI_PRINTF(2, 3);
-/* A failure with the message of *err; HFSB_NOMEM goes through. */
-HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
-                                      const hfsb_err   *err);
-
-/* A result for a call that could not be made: the sentence of *err (may be
-   NULL), or the words for the status. */
-HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                  const hfsb_err *err);
-
-/* Makes *result all zero, on alloc, and parses the text of a call's arguments;
-   what is wrong with it is in the result. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
-                                           const hfsb_alloc *alloc,
-                                           hfsb_json_doc    *doc,
-                                           hfsb_tool_result *result);
-
-/* A tool's name that is none: HFSB_NOT_FOUND "Unknown tool: {name}". */
-HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
-
-/* Members of the added keys. */
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value);
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value);
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value);
-
-/* ---- what the tools that write share ---- */
-
-/* A session refuses to change a file that it has not read. True when it may;
-   else the failure is in the result, or *st says why not even that. */
-HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
-                               hfsb_status *st);
-
-/* Appends to the output what the checks have to say about a file. */
-HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
-                                        hfsb_str content);
-
-/* ---- files that a session has read; these take the lock themselves ---- */
-
-HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
-HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
-
-/* ---- src/job.c ---- */
-/* job.c - the commands of a tools object: waiting, running, finished. Depends
-   on: proc, record. */
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
@@ -23954,9 +25360,10 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
     return mark;
 }
 
-/* ---- src/job_sweep.c ---- */
-/* job_sweep.c - the end of all that a tools object ever started. Depends on:
-   job, proc_tree. */
+/* ==== job sweep ==== */
+
+/* the end of all that a tools object ever started. */
+
 /* ---- where it may be ---- */
 
 static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
@@ -23969,7 +25376,7 @@ static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
 
 /* When all are in use the oldest is forgotten: what is in that session and
    not marked will not be found. */
-HFSBI_FN void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
+static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_span span = hfsbi_proc_span(job->proc);
     size_t     i = 0;
     if (span.session == 0) return;
@@ -23982,7 +25389,7 @@ HFSBI_FN void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     tools->spans[i] = span;
 }
 
-HFSBI_FN void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
+static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
@@ -24023,9 +25430,10 @@ HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
     return all > running ? all : running;
 }
 
-/* ---- src/job_list.c ---- */
-/* job_list.c - what there is to tell about the commands of a tools object.
-   Depends on: job. */
+/* ==== job list ==== */
+
+/* what there is to tell about the commands of a tools object. */
+
 enum { HFSBI_JOB_COMMAND = 200 }; /* characters of a command that are told */
 
 static const char *hfsbi_job_state_name(hfsbi_job_state state) {
@@ -24113,8 +25521,8 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     return f;
 }
 
-/* ---- src/tools.c ---- */
-/* tools.c - the tools object: open, close, wait. Depends on: job, check. */
+/* ---- src/tools/tools.c ---- */
+/* tools.c - the tools object: open, close, wait. */
 /* ---- open and close ---- */
 
 /* Seconds, at most thirty years: more does not fit the clock. */
@@ -24485,9 +25893,8 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
     return has;
 }
 
-/* ---- src/call.c ---- */
-/* call.c - one call of a tool, from its arguments to its result. Depends on:
-   tools. */
+/* ---- src/tools/call.c ---- */
+/* call.c - one call of a tool, from its arguments to its result. */
 enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
@@ -25010,9 +26417,8 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
     return st;
 }
 
-/* ---- src/tool_bash.c ---- */
-/* tool_bash.c - run a command; look at it, write to it, end it. Depends on:
-   job. */
+/* ---- src/tools/bash.c ---- */
+/* bash.c - run a command; look at it, write to it, end it. */
 enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
@@ -25575,9 +26981,123 @@ HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/tool_read.c ---- */
-/* tool_read.c - lines of a file with their numbers, or a picture. Depends on:
-   file, call. */
+/* ---- src/tools/read.c ---- */
+/* read.c - lines of a file with their numbers, or a picture. */
+typedef struct hfsbi_image {
+    const char   *mime; /* NULL: none that hosts show, or not to be trusted */
+    unsigned long width, height;
+} hfsbi_image;
+
+enum {
+    HFSBI_IMAGE_HEAD = 81920
+}; /* bytes that are looked at: a JPEG may
+                                      have a small picture before its size */
+
+/* ==== image ==== */
+
+/* what the first bytes of a file say of a picture. */
+
+/* n bytes from `at` on; 0 when they are not there. */
+static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
+                                        bool big) {
+    unsigned long value = 0;
+    size_t        i;
+    if (head.len < n || at > head.len - n) return 0;
+    for (i = 0; i < n; i++)
+        value =
+            value << 8 | (unsigned char)head.ptr[at + (big ? i : n - 1 - i)];
+    return value;
+}
+
+static bool hfsbi_image_has(hfsb_str head, size_t at, hfsb_str part) {
+    return at <= head.len &&
+           hfsb_str_starts(hfsb_str_slice(head, at, head.len), part);
+}
+
+static void hfsbi_image_png(hfsb_str head, hfsbi_image *out) {
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("\x89PNG\r\n\x1A\n")) ||
+        !hfsbi_image_has(head, 12, HFSB_LIT("IHDR")) || head.len < 33)
+        return;
+    out->mime = "image/png";
+    out->width = hfsbi_image_number(head, 16, 4, true);
+    out->height = hfsbi_image_number(head, 20, 4, true);
+}
+
+/* It begins with letters, as a text may: its size or what follows it has
+   bytes that no text has. */
+static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
+    bool   text = true;
+    size_t i;
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("GIF87a")) &&
+        !hfsbi_image_has(head, 0, HFSB_LIT("GIF89a")))
+        return;
+    for (i = 6; i < 13 && i < head.len; i++)
+        if ((unsigned char)head.ptr[i] < '\t') text = false;
+    if (text || head.len < 13) return;
+    out->mime = "image/gif";
+    out->width = hfsbi_image_number(head, 6, 2, false);
+    out->height = hfsbi_image_number(head, 8, 2, false);
+}
+
+/* Parts, each with its length, up to the one that begins a frame. */
+static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
+    size_t at = 2;
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("\xFF\xD8\xFF"))) return;
+    while (at + 9 <= head.len && (unsigned char)head.ptr[at] == 0xFF) {
+        unsigned      kind = (unsigned char)head.ptr[at + 1];
+        unsigned long length = hfsbi_image_number(head, at + 2, 2, true);
+        if (kind == 0xFF) { /* filled up */
+            at++;
+            continue;
+        }
+        if (kind >= 0xC0 && kind <= 0xCF && kind != 0xC4 && kind != 0xC8 &&
+            kind != 0xCC) {
+            out->mime = "image/jpeg";
+            out->height = hfsbi_image_number(head, at + 5, 2, true);
+            out->width = hfsbi_image_number(head, at + 7, 2, true);
+            return;
+        }
+        if (kind < 0xC0 || length < 2) return;
+        at += 2 + length;
+    }
+}
+
+/* Three kinds, each with its size elsewhere. */
+static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
+    unsigned long bits;
+    if (!hfsbi_image_has(head, 0, HFSB_LIT("RIFF")) ||
+        !hfsbi_image_has(head, 8, HFSB_LIT("WEBP")) || head.len < 30)
+        return;
+    if (hfsbi_image_has(head, 12, HFSB_LIT("VP8X"))) {
+        out->width = hfsbi_image_number(head, 24, 3, false) + 1;
+        out->height = hfsbi_image_number(head, 27, 3, false) + 1;
+    } else if (hfsbi_image_has(head, 12, HFSB_LIT("VP8L")) &&
+               (unsigned char)head.ptr[20] == 0x2F) {
+        bits = hfsbi_image_number(head, 21, 4, false);
+        out->width = (bits & 0x3FFF) + 1;
+        out->height = (bits >> 14 & 0x3FFF) + 1;
+    } else if (hfsbi_image_has(head, 12, HFSB_LIT("VP8 ")) &&
+               hfsbi_image_has(head, 23, HFSB_LIT("\x9D\x01\x2A"))) {
+        out->width = hfsbi_image_number(head, 26, 2, false) & 0x3FFF;
+        out->height = hfsbi_image_number(head, 28, 2, false) & 0x3FFF;
+    }
+    out->mime = "image/webp";
+}
+
+/* head: the beginning of a file, HFSBI_IMAGE_HEAD bytes or all of it. PNG,
+   JPEG, GIF and WebP. One that is cut short before its size is known, or has
+   none, is no picture: a model's host may lose the whole conversation over
+   one that cannot be shown. */
+static hfsbi_image hfsbi_image_look(hfsb_str head) {
+    hfsbi_image image = HFSB_INIT;
+    hfsbi_image_png(head, &image);
+    if (!image.mime) hfsbi_image_gif(head, &image);
+    if (!image.mime) hfsbi_image_jpeg(head, &image);
+    if (!image.mime) hfsbi_image_webp(head, &image);
+    if (!image.width || !image.height) image.mime = NULL;
+    return image;
+}
+
 enum {
     HFSBI_READ_LINES = 2000,      /* when no limit is given */
     HFSBI_READ_CHARS = 4000,      /* of a line */
@@ -26095,9 +27615,8 @@ HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/tool_write.c ---- */
-/* tool_write.c - write, edit and multi_edit; whether a file is there. Depends
-   on: file, edit, check, call. */
+/* ---- src/tools/write.c ---- */
+/* write.c - write, edit and multi_edit; whether a file is there. */
 /* ---- what write and edit share ---- */
 
 /* A session refuses to change a file that it has not read. True when it may;
@@ -26385,9 +27904,8 @@ HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err) {
     return hfsbi_result_err(&call->result, err);
 }
 
-/* ---- src/tool_patch.c ---- */
-/* tool_patch.c - apply_patch: many files at once. Depends on: file, patch,
-   call. */
+/* ---- src/tools/patch.c ---- */
+/* patch.c - apply_patch: many files at once. */
 /* A file that the patch looked at, as it was then. */
 typedef struct hfsbi_patch_seen {
     hfsb_str       path; /* shows the patch's bytes, or those of a change */
@@ -26649,159 +28167,12 @@ HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
-/* ---- src/search.h ---- */
-/* What glob, grep and list share: a walk over all that lies beneath a folder,
-   and how paths and results are shown. Private. Nothing outside the root of
-   the place is read: each folder is opened from the one before, and symbolic
-   links are seen but never followed. */
+/* ---- src/tools/walk.c ---- */
+/* walk.c - arguments and results of glob, grep and list. */
+/* ==== search rules ==== */
 
-enum {
-    HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
-    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
-    HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,        /* folders that could not be read, by name */
-    HFSBI_FINDER_MS = 30000,      /* a search is cut off then */
-    HFSBI_FINDER_CHARS = 40000,   /* bytes of output */
-    HFSBI_FINDER_OFFSET = 1000000 /* results that may be left out */
-};
+/* the .gitignore files that a walk meets, and those above it. */
 
-typedef enum hfsbi_entry_type {
-    HFSBI_ENTRY_FILE,
-    HFSBI_ENTRY_FOLDER,
-    HFSBI_ENTRY_LINK,
-    HFSBI_ENTRY_OTHER, /* a device, FIFO or socket */
-    HFSBI_ENTRY_UNKNOWN
-} hfsbi_entry_type;
-
-/* Something in a folder; good during the call it is handed to. */
-typedef struct hfsbi_entry {
-    int              dir; /* the folder, opened */
-    const char      *name;
-    hfsb_str         path; /* from where the search began */
-    hfsbi_entry_type type;
-    bool             ignored;
-} hfsbi_entry;
-
-typedef struct hfsbi_finder_level hfsbi_finder_level;
-
-/* All zero at first, but for what the caller sets. */
-typedef struct hfsbi_finder {
-    /* set by the caller */
-    const hfsb_call  *call; /* that may be cancelled (NULL: none) */
-    const hfsb_place *place;
-    hfsb_alloc        alloc;
-    bool              all;    /* also what is ignored, and .git */
-    bool              sorted; /* names of a folder in order */
-    bool      no_follow;      /* of where it begins, a link is not followed */
-    bool      shows_ignored;  /* ignored ones are visited, not entered */
-    size_t    offset;         /* results to leave out at the beginning */
-    size_t    max_depth;      /* folders in each other, the first one counted
-                                 (0: as many as it may) */
-    long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
-    /* Quick, before anything else is looked at: a folder that is not wanted
-       is not entered, anything else not visited. NULL: all are. */
-    bool (*wants)(void *user, const hfsbi_entry *entry);
-    /* Folders come before what is in them. Other than HFSB_OK ends it. */
-    hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
-    void *user;
-    bool  stop; /* set by visit to end it without an error */
-
-    /* where it begins: from hfsbi_finder_open() on */
-    hfsbi_spot spot;
-    hfsb_buf   shown; /* what to put before the path of an entry, to read it
-                         by: "" or ends in a slash */
-
-    /* what became of it */
-    size_t   files;     /* seen, links and all that is no folder counted */
-    size_t   ignored;   /* entries */
-    size_t   failed;    /* folders that could not be read, or not wholly */
-    hfsb_buf notes;     /* about some of them: a line each, with LF before */
-    bool     late;      /* it took too long, */
-    bool     cancelled; /* or was not wanted any more: late as well */
-
-    /* private */
-    hfsb_buf            path;    /* of the entry, as the rules see it */
-    size_t              prefix;  /* bytes of it up to where it begins */
-    hfsbi_ignore       *ignore;  /* NULL: no rules at all so far */
-    bool                at_root; /* it begins at / */
-    size_t              names;   /* bytes of names that are held */
-    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
-    size_t              depth;   /* of them in use */
-} hfsbi_finder;
-
-/* ---- search_walk.c ---- */
-
-/* Finds what is at path ("": the work directory). HFSB_OK with f->spot; or why
-   not. close() in any case. */
-HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
-                                       hfsb_err *err);
-/* Visits all beneath f->spot, which must be a folder. HFSB_OK also when some
-   could not be read; else what visit returned, HFSB_NOMEM, or why the first
-   folder cannot be read. */
-HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
-HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
-
-/* Whether the time is over, or the call cancelled: f->late. To be asked also
-   while one file takes long. */
-HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
-
-/* Opens a file that was visited; -1 when it is none any more, or with errno
-   cannot be read. st is that of the file. */
-HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
-
-/* ---- search_rules.c ---- */
-
-/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
-   takes them away again at the pop. folder is its path from the top of the
-   rules. *pushed tells whether there is something to pop. HFSB_OK or
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
-                                       hfsb_str folder, bool has_rules,
-                                       bool *pushed);
-HFSBI_FN void        hfsbi_finder_pop(hfsbi_finder *f);
-/* The rules of the folders above f->spot, from the top of its repository (or
-   the root) on; sets f->path, f->prefix and f->at_root. */
-HFSBI_FN hfsb_status hfsbi_finder_above(hfsbi_finder *f);
-
-/* ---- the tools ---- */
-
-HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
-
-/* ---- search_show.c ---- */
-
-/* `path`, `all`, `limit` and `offset` of a call; limit is *limit when it is
-   not given, and at most max. Opens f. HFSB_OK; else as a tool's function. */
-HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
-                                            hfsb_str path, size_t *limit,
-                                            size_t max, hfsb_err *err);
-
-/* A path or a name on one line: control characters and bytes that are not
-   UTF-8 as \n, \t, \x1B. */
-HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
-
-/* A line for the end of the output. */
-HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
-                                       ...) HFSBI_PRINTF(2, 3);
-
-/* What part of the results is shown, and how to read on: a note, unless it is
-   all of them. "[201-400 of 5321 files; read on with offset=400]"; what is
-   " files". at_least: there may be more than total. */
-HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
-                                       unsigned long long shown,
-                                       unsigned long long total, bool at_least,
-                                       const char *what);
-
-/* The call went well: notes about the walk, and the keys count, truncated and
-   next_offset, the offset to read on with (0: there is no more). */
-HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
-                                         unsigned long long count,
-                                         unsigned long long next_offset);
-
-/* ---- src/search_rules.c ---- */
-/* search_rules.c - the .gitignore files that a walk meets, and those above it.
-   Depends on: base, os, file_place, ignore. */
 /* ---- one folder ---- */
 
 /* Appends a file of rules; nothing when it is none to be read. */
@@ -26835,7 +28206,11 @@ static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
     return st == HFSB_OK ? hfsbi_rules_read(dir, ".gitignore", out) : st;
 }
 
-HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
+/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
+   takes them away again at the pop. folder is its path from the top of the
+   rules. *pushed tells whether there is something to pop. HFSB_OK or
+   HFSB_NOMEM. */
+static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
                                        hfsb_str folder, bool has_rules,
                                        bool *pushed) {
     hfsb_buf    text = HFSB_INIT;
@@ -26853,7 +28228,7 @@ HFSBI_FN hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
     return st;
 }
 
-HFSBI_FN void hfsbi_finder_pop(hfsbi_finder *f) {
+static void hfsbi_finder_pop(hfsbi_finder *f) {
     hfsbi_ignore_pop(f->ignore);
 }
 
@@ -26963,7 +28338,7 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
+static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
     const hfsb_place *place = f->place;
     bool              rooted = place && place->root_fd >= 0;
     hfsbi_descent     d;
@@ -26982,9 +28357,10 @@ HFSBI_FN hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
     return st;
 }
 
-/* ---- src/search_walk.c ---- */
-/* search_walk.c - visit all beneath a folder. Depends on: base, os,
-   file_place, search_rules. */
+/* ==== search walk ==== */
+
+/* visit all beneath a folder. */
+
 /* One entry of a folder. */
 typedef struct hfsbi_finder_item {
     const char      *name;
@@ -27327,9 +28703,6 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     return -1;
 }
 
-/* ---- src/search_show.c ---- */
-/* search_show.c - arguments and results of glob, grep and list. Depends on:
-   base, json, call, search_walk. */
 /* A session may search the spill files it was told of, also under a root: the
    file itself, not what a link that took its place leads to. */
 static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
@@ -27469,326 +28842,8 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
     return hfsb_json_writer_finish(&w, NULL);
 }
 
-/* ---- src/search_lines.h ---- */
-/* One file on its way through grep: lines that match, and those around them.
-   Private to grep. */
-
-enum {
-    HFSBI_GREP_BLOCK = 256 * 1024,     /* read at a time */
-    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* a longer one is searched in parts */
-    HFSBI_GREP_PROBE = 8192,           /* where a NUL means binary */
-    HFSBI_GREP_CHARS = 400,            /* shown of a line */
-    HFSBI_GREP_LEAD = 100              /* of these, before the match */
-};
-
-typedef enum hfsbi_grep_mode {
-    HFSBI_GREP_CONTENT,
-    HFSBI_GREP_FILES,
-    HFSBI_GREP_COUNT
-} hfsbi_grep_mode;
-
-/* All offsets are into `window`, which is moved along the file. */
-typedef struct hfsbi_hits {
-    hfsb_regex        *regex;
-    hfsbi_finder      *finder; /* asked whether to go on */
-    hfsbi_grep_mode    mode;
-    size_t             context;
-    unsigned long long skip; /* matching lines to leave out, before */
-    unsigned long long left; /* those that may still be shown */
-    hfsb_buf          *out;
-    hfsb_str           folder, path; /* shown before a line, one behind the
-                                        other */
-    bool               no_path;      /* only the number */
-    hfsb_buf           window;
-
-    size_t             searched; /* lines up to here are done */
-    bool               parted;   /* the text to search ends within a line */
-    bool               told;     /* a part of that line has matched */
-    size_t             shown;    /* behind the last line that was shown */
-    bool               any;      /* one of this file was */
-    bool               gap;      /* more lies between it and the window */
-    size_t             after;    /* lines to be shown behind it */
-    size_t             counted;  /* the line that begins here ... */
-    unsigned long long line;     /* ... has this number */
-
-    unsigned long long matches; /* in this file */
-    unsigned long long printed; /* matching lines, in all files */
-    bool               full;    /* something was not shown */
-    bool               binary, bad_utf8;
-} hfsbi_hits;
-
-/* Searches an open file to its end, or as far as the mode needs, or until the
-   finder is over. HFSB_OK;
-   HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
-                                    unsigned long long size);
-
-/* ---- src/search_lines.c ---- */
-/* search_lines.c - lines of a file that match, and those around them. Depends
-   on: base, utf8, regex, search_show. */
-/* ---- showing a line ---- */
-
-/* The part of a long line around `at`: *from and *to. */
-static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
-                           size_t *to) {
-    size_t back = 0, n = 0;
-    *from = at;
-    while (*from > 0 && n < HFSBI_GREP_LEAD) {
-        --*from;
-        if (((unsigned char)text.ptr[*from] & 0xC0u) != 0x80u) n++;
-        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* it is no UTF-8 */
-    }
-    *to = *from + hfsb_utf8_offset(hfsb_str_slice(text, *from, text.len),
-                                   HFSBI_GREP_CHARS);
-}
-
-static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
-                                   bool matches) {
-    hfsbi_sink sink = hfsbi_sink_begin(l->out);
-    size_t     from = 0, to = text.len, at = 0, end, chars = 0;
-    hfsb_str   part;
-    if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
-    if (chars > HFSBI_GREP_CHARS) {
-        if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
-        hfsbi_line_cut(text, at, &from, &to);
-    }
-    part = hfsb_str_slice(text, from, to);
-    if (from) hfsbi_putf(&sink, "...");
-    if (hfsb_utf8_validate(part) == part.len) hfsbi_put(&sink, part);
-    else if (sink.status == HFSB_OK) {
-        sink.status = hfsb_utf8_repair(part, l->out);
-        l->bad_utf8 = true;
-    }
-    if (to < text.len) hfsbi_putf(&sink, "...");
-    if (from || to < text.len)
-        hfsbi_putf(&sink, " (cut: the line has %zu characters)", chars);
-    return hfsbi_sink_end(&sink);
-}
-
-/* The number of the line that begins at pos. */
-static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
-    hfsb_str text = hfsb_buf_str(&l->window);
-    l->line +=
-        hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
-    l->counted = pos;
-    return l->line;
-}
-
-/* Behind the line that begins at pos, its line feed included. */
-static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
-    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, end);
-    size_t   n = hfsb_str_find_byte(text, '\n');
-    return n == HFSB_NPOS ? end : pos + n + 1;
-}
-
-/* "path:12:text", or with "-" when it is only near a match. */
-static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
-                                  bool matches) {
-    hfsbi_sink         sink = hfsbi_sink_begin(l->out);
-    unsigned long long number = hfsbi_hits_number(l, pos);
-    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
-    char     mark = matches ? ':' : '-';
-    if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
-    if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
-    if (l->out->len) hfsbi_put_byte(&sink, '\n');
-    if (!l->no_path) {
-        hfsbi_put_shown(&sink, l->folder);
-        hfsbi_put_shown(&sink, l->path);
-        hfsbi_put_byte(&sink, mark);
-    }
-    hfsbi_putf(&sink, "%llu%c", number, mark);
-    l->shown = next;
-    l->any = true;
-    l->gap = false;
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return sink.status;
-    return hfsbi_hits_text(l, text, matches);
-}
-
-/* ---- a match and what is around it ---- */
-
-/* Lines behind the last match, up to `end`. */
-static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
-    hfsb_status st = HFSB_OK;
-    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
-    while (st == HFSB_OK && l->after && l->shown < end) {
-        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
-        st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
-                            false);
-    }
-    return st;
-}
-
-/* Where the lines before the one at pos begin that are context. */
-static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
-    const char *text = l->window.ptr;
-    size_t      n = l->context;
-    for (; n > 0 && pos > low; n--) {
-        pos--; /* the line feed that ends it */
-        while (pos > low && text[pos - 1] != '\n') pos--;
-    }
-    return pos;
-}
-
-/* The line of a match, with those before it. */
-static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
-    hfsb_status st = HFSB_OK;
-    size_t      from;
-    from = hfsbi_hits_back(l, pos, l->shown);
-    if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
-        st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
-    while (st == HFSB_OK && from < pos) {
-        size_t to = hfsbi_hits_next(l, from, pos);
-        st = hfsbi_hits_put(l, from, to, false);
-        from = to;
-    }
-    if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
-    return st;
-}
-
-static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
-    hfsb_status st = hfsbi_hits_after(l, pos);
-    size_t      mark = l->out->len;
-    if (st != HFSB_OK) return st;
-    if (l->skip) {
-        l->skip--;
-        l->shown = next; /* it is no context of others either */
-        return HFSB_OK;
-    }
-    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
-    if (!l->full) st = hfsbi_hits_show(l, pos, next);
-    /* with much around it a match may be too large for what is left */
-    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
-        hfsb_buf_truncate(l->out, mark);
-        l->full = true;
-    }
-    l->after = l->full ? 0 : l->context;
-    if (l->full || st != HFSB_OK) return st;
-    l->left--;
-    l->printed++;
-    return HFSB_OK;
-}
-
-/* ---- the window ---- */
-
-/* What is left of a line of which a part has matched is no line of its own:
-   it is neither counted nor shown. */
-static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
-    size_t next = hfsbi_hits_next(l, l->searched, end);
-    if (l->searched == end) return;
-    l->told = l->parted && next == end;
-    l->searched = l->shown = next;
-}
-
-/* Searches the lines up to `end`; *done when no more of the file matters. */
-static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
-    hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
-    hfsb_status st = HFSB_OK;
-    size_t      begin, last;
-    if (l->told) hfsbi_hits_pass(l, end);
-    while (st == HFSB_OK && l->searched < end &&
-           hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
-        size_t next = hfsbi_hits_next(l, last, end);
-        l->matches++;
-        l->searched = next;
-        l->told = l->parted && next == end;
-        if (l->mode == HFSBI_GREP_FILES) {
-            *done = true;
-            return HFSB_OK;
-        }
-        if (l->mode == HFSBI_GREP_CONTENT && !l->full)
-            st = hfsbi_hits_match(l, begin, next);
-        else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
-    }
-    l->searched = end;
-    if (st == HFSB_OK) st = hfsbi_hits_after(l, end);
-    return st;
-}
-
-/* Drops what is not needed any more from the front. */
-static void hfsbi_hits_slide(hfsbi_hits *l) {
-    size_t low =
-        l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
-    size_t keep;
-    if (low < l->shown) low = l->shown;
-    keep = l->context ? hfsbi_hits_back(l, l->searched, low) : l->searched;
-    if (keep == 0) return;
-    (void)hfsbi_hits_number(l, keep);
-    l->gap = l->gap || keep > l->shown;
-    memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
-    l->window.len -= keep;
-    l->searched -= keep;
-    l->counted -= keep;
-    l->shown = 0;
-}
-
-/* Reads on behind what is in the window; *eof at the end of the file. */
-static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
-                                   unsigned long long  size,
-                                   unsigned long long *got, bool *eof) {
-    size_t      want = HFSBI_GREP_BLOCK;
-    hfsb_status st = hfsb_buf_reserve(&l->window, want);
-    if (st != HFSB_OK) return st;
-    while (want > 0 && !*eof) {
-        ssize_t n = hfsbi_read_file(fd, l->window.ptr + l->window.len, want);
-        if (n < 0) return HFSB_IO;
-        l->window.len += (size_t)n;
-        want -= (size_t)n;
-        *got += (unsigned long long)n;
-        /* a file of /proc says that it has no size; one that grows as fast
-           as it is read would have no end */
-        *eof = n == 0 || (size && *got >= size);
-    }
-    return HFSB_OK;
-}
-
-/* Where the last whole line ends in the window, of which what is behind
-   `from` is new. */
-static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
-    size_t end = l->window.len;
-    if (eof) return end;
-    while (end > from && l->window.ptr[end - 1] != '\n') end--;
-    if (end > from) return end;
-    if (l->window.len - l->searched >= HFSBI_GREP_LINE) return l->window.len;
-    return l->searched;
-}
-
-static void hfsbi_hits_begin(hfsbi_hits *l) {
-    hfsb_buf_truncate(&l->window, 0);
-    l->searched = l->shown = l->after = l->counted = 0;
-    l->line = 1;
-    l->matches = 0;
-    l->any = l->gap = l->binary = l->parted = l->told = false;
-}
-
-HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
-                                    unsigned long long size) {
-    unsigned long long got = 0;
-    bool               eof = false, done = false, first = true;
-    hfsb_status        st = HFSB_OK;
-    size_t             from, end;
-    hfsbi_hits_begin(l);
-    while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
-        from = l->window.len;
-        st = hfsbi_hits_fill(l, fd, size, &got, &eof);
-        if (st != HFSB_OK) break;
-        if (first) {
-            hfsb_str probe =
-                hfsb_str_slice(hfsb_buf_str(&l->window), 0, HFSBI_GREP_PROBE);
-            l->binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
-            if (l->binary) break;
-            first = false;
-        }
-        end = hfsbi_hits_whole(l, from, eof);
-        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
-        st = hfsbi_hits_search(l, end, &done);
-        if (!eof && !done) hfsbi_hits_slide(l);
-    }
-    return st;
-}
-
-/* ---- src/tool_search.c ---- */
-/* tool_search.c - glob: files by a pattern, the newest first. Depends on:
-   regex, search. */
+/* ---- src/tools/glob.c ---- */
+/* glob.c - glob: files by a pattern, the newest first. */
 enum {
     HFSBI_NAMED_LIMIT = 200,
     HFSBI_NAMED_MOST = 10000,
@@ -28114,9 +29169,280 @@ HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/tool_grep.c ---- */
-/* tool_grep.c - grep: lines of files by a pattern. Depends on: regex, search,
-   search_lines. */
+/* ---- src/tools/grep.c ---- */
+/* grep.c - grep: lines of files by a pattern. */
+enum {
+    HFSBI_GREP_BLOCK = 256 * 1024,     /* read at a time */
+    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* a longer one is searched in parts */
+    HFSBI_GREP_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_GREP_CHARS = 400,            /* shown of a line */
+    HFSBI_GREP_LEAD = 100              /* of these, before the match */
+};
+
+/* ==== search lines ==== */
+
+/* lines of a file that match, and those around them. */
+
+/* ---- showing a line ---- */
+
+/* The part of a long line around `at`: *from and *to. */
+static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
+                           size_t *to) {
+    size_t back = 0, n = 0;
+    *from = at;
+    while (*from > 0 && n < HFSBI_GREP_LEAD) {
+        --*from;
+        if (((unsigned char)text.ptr[*from] & 0xC0u) != 0x80u) n++;
+        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* it is no UTF-8 */
+    }
+    *to = *from + hfsb_utf8_offset(hfsb_str_slice(text, *from, text.len),
+                                   HFSBI_GREP_CHARS);
+}
+
+static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
+                                   bool matches) {
+    hfsbi_sink sink = hfsbi_sink_begin(l->out);
+    size_t     from = 0, to = text.len, at = 0, end, chars = 0;
+    hfsb_str   part;
+    if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
+    if (chars > HFSBI_GREP_CHARS) {
+        if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
+        hfsbi_line_cut(text, at, &from, &to);
+    }
+    part = hfsb_str_slice(text, from, to);
+    if (from) hfsbi_putf(&sink, "...");
+    if (hfsb_utf8_validate(part) == part.len) hfsbi_put(&sink, part);
+    else if (sink.status == HFSB_OK) {
+        sink.status = hfsb_utf8_repair(part, l->out);
+        l->bad_utf8 = true;
+    }
+    if (to < text.len) hfsbi_putf(&sink, "...");
+    if (from || to < text.len)
+        hfsbi_putf(&sink, " (cut: the line has %zu characters)", chars);
+    return hfsbi_sink_end(&sink);
+}
+
+/* The number of the line that begins at pos. */
+static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
+    hfsb_str text = hfsb_buf_str(&l->window);
+    l->line +=
+        hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
+    l->counted = pos;
+    return l->line;
+}
+
+/* Behind the line that begins at pos, its line feed included. */
+static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
+    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, end);
+    size_t   n = hfsb_str_find_byte(text, '\n');
+    return n == HFSB_NPOS ? end : pos + n + 1;
+}
+
+/* "path:12:text", or with "-" when it is only near a match. */
+static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
+                                  bool matches) {
+    hfsbi_sink         sink = hfsbi_sink_begin(l->out);
+    unsigned long long number = hfsbi_hits_number(l, pos);
+    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
+    char     mark = matches ? ':' : '-';
+    if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
+    if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
+    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    if (!l->no_path) {
+        hfsbi_put_shown(&sink, l->folder);
+        hfsbi_put_shown(&sink, l->path);
+        hfsbi_put_byte(&sink, mark);
+    }
+    hfsbi_putf(&sink, "%llu%c", number, mark);
+    l->shown = next;
+    l->any = true;
+    l->gap = false;
+    if (hfsbi_sink_end(&sink) != HFSB_OK) return sink.status;
+    return hfsbi_hits_text(l, text, matches);
+}
+
+/* ---- a match and what is around it ---- */
+
+/* Lines behind the last match, up to `end`. */
+static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
+    hfsb_status st = HFSB_OK;
+    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
+    while (st == HFSB_OK && l->after && l->shown < end) {
+        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
+        st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
+                            false);
+    }
+    return st;
+}
+
+/* Where the lines before the one at pos begin that are context. */
+static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
+    const char *text = l->window.ptr;
+    size_t      n = l->context;
+    for (; n > 0 && pos > low; n--) {
+        pos--; /* the line feed that ends it */
+        while (pos > low && text[pos - 1] != '\n') pos--;
+    }
+    return pos;
+}
+
+/* The line of a match, with those before it. */
+static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = HFSB_OK;
+    size_t      from;
+    from = hfsbi_hits_back(l, pos, l->shown);
+    if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
+        st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
+    while (st == HFSB_OK && from < pos) {
+        size_t to = hfsbi_hits_next(l, from, pos);
+        st = hfsbi_hits_put(l, from, to, false);
+        from = to;
+    }
+    if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
+    return st;
+}
+
+static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = hfsbi_hits_after(l, pos);
+    size_t      mark = l->out->len;
+    if (st != HFSB_OK) return st;
+    if (l->skip) {
+        l->skip--;
+        l->shown = next; /* it is no context of others either */
+        return HFSB_OK;
+    }
+    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
+    if (!l->full) st = hfsbi_hits_show(l, pos, next);
+    /* with much around it a match may be too large for what is left */
+    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
+        hfsb_buf_truncate(l->out, mark);
+        l->full = true;
+    }
+    l->after = l->full ? 0 : l->context;
+    if (l->full || st != HFSB_OK) return st;
+    l->left--;
+    l->printed++;
+    return HFSB_OK;
+}
+
+/* ---- the window ---- */
+
+/* What is left of a line of which a part has matched is no line of its own:
+   it is neither counted nor shown. */
+static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
+    size_t next = hfsbi_hits_next(l, l->searched, end);
+    if (l->searched == end) return;
+    l->told = l->parted && next == end;
+    l->searched = l->shown = next;
+}
+
+/* Searches the lines up to `end`; *done when no more of the file matters. */
+static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
+    hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
+    hfsb_status st = HFSB_OK;
+    size_t      begin, last;
+    if (l->told) hfsbi_hits_pass(l, end);
+    while (st == HFSB_OK && l->searched < end &&
+           hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
+        size_t next = hfsbi_hits_next(l, last, end);
+        l->matches++;
+        l->searched = next;
+        l->told = l->parted && next == end;
+        if (l->mode == HFSBI_GREP_FILES) {
+            *done = true;
+            return HFSB_OK;
+        }
+        if (l->mode == HFSBI_GREP_CONTENT && !l->full)
+            st = hfsbi_hits_match(l, begin, next);
+        else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
+    }
+    l->searched = end;
+    if (st == HFSB_OK) st = hfsbi_hits_after(l, end);
+    return st;
+}
+
+/* Drops what is not needed any more from the front. */
+static void hfsbi_hits_slide(hfsbi_hits *l) {
+    size_t low =
+        l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
+    size_t keep;
+    if (low < l->shown) low = l->shown;
+    keep = l->context ? hfsbi_hits_back(l, l->searched, low) : l->searched;
+    if (keep == 0) return;
+    (void)hfsbi_hits_number(l, keep);
+    l->gap = l->gap || keep > l->shown;
+    memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
+    l->window.len -= keep;
+    l->searched -= keep;
+    l->counted -= keep;
+    l->shown = 0;
+}
+
+/* Reads on behind what is in the window; *eof at the end of the file. */
+static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
+                                   unsigned long long  size,
+                                   unsigned long long *got, bool *eof) {
+    size_t      want = HFSBI_GREP_BLOCK;
+    hfsb_status st = hfsb_buf_reserve(&l->window, want);
+    if (st != HFSB_OK) return st;
+    while (want > 0 && !*eof) {
+        ssize_t n = hfsbi_read_file(fd, l->window.ptr + l->window.len, want);
+        if (n < 0) return HFSB_IO;
+        l->window.len += (size_t)n;
+        want -= (size_t)n;
+        *got += (unsigned long long)n;
+        /* a file of /proc says that it has no size; one that grows as fast
+           as it is read would have no end */
+        *eof = n == 0 || (size && *got >= size);
+    }
+    return HFSB_OK;
+}
+
+/* Where the last whole line ends in the window, of which what is behind
+   `from` is new. */
+static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
+    size_t end = l->window.len;
+    if (eof) return end;
+    while (end > from && l->window.ptr[end - 1] != '\n') end--;
+    if (end > from) return end;
+    if (l->window.len - l->searched >= HFSBI_GREP_LINE) return l->window.len;
+    return l->searched;
+}
+
+static void hfsbi_hits_begin(hfsbi_hits *l) {
+    hfsb_buf_truncate(&l->window, 0);
+    l->searched = l->shown = l->after = l->counted = 0;
+    l->line = 1;
+    l->matches = 0;
+    l->any = l->gap = l->binary = l->parted = l->told = false;
+}
+
+HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
+                                    unsigned long long size) {
+    unsigned long long got = 0;
+    bool               eof = false, done = false, first = true;
+    hfsb_status        st = HFSB_OK;
+    size_t             from, end;
+    hfsbi_hits_begin(l);
+    while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
+        from = l->window.len;
+        st = hfsbi_hits_fill(l, fd, size, &got, &eof);
+        if (st != HFSB_OK) break;
+        if (first) {
+            hfsb_str probe =
+                hfsb_str_slice(hfsb_buf_str(&l->window), 0, HFSBI_GREP_PROBE);
+            l->binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
+            if (l->binary) break;
+            first = false;
+        }
+        end = hfsbi_hits_whole(l, from, eof);
+        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
+        st = hfsbi_hits_search(l, end, &done);
+        if (!eof && !done) hfsbi_hits_slide(l);
+    }
+    return st;
+}
+
 enum {
     HFSBI_GREP_LIMIT = 200,
     HFSBI_GREP_MOST = 10000,
@@ -28450,8 +29776,8 @@ HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/tool_list.c ---- */
-/* tool_list.c - list: what is in a folder. Depends on: search. */
+/* ---- src/tools/list.c ---- */
+/* list.c - list: what is in a folder. */
 enum { HFSBI_LIST_LIMIT = 500, HFSBI_LIST_MOST = 10000, HFSBI_LIST_DEPTH = 5 };
 
 typedef struct hfsbi_listing {
@@ -28583,9 +29909,8 @@ HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/tool_table.c ---- */
-/* tool_table.c - the tools: names, words for a model, schemas, functions.
-   Depends on: call and the tools. */
+/* ---- src/tools/table.c ---- */
+/* table.c - the tools: names, words for a model, schemas, functions. */
 /* The words are for a model and are paid for in every request: short, exact.
    All definitions together stay under 8,000 bytes in any format (tested). */
 
@@ -28862,297 +30187,7 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
     return hfsbi_tools_define(false, NULL, 0, format, out, err);
 }
 
-/* ---- src/plan.h ---- */
-/* The plan of an agent: what plan_tool writes, and the reminder. Private.
-   Whoever has one locks it. */
-
-enum {
-    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2  /* in a row */
-};
-
-/* All zero, but for doc.alloc, at first. */
-typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* as it was written, an array */
-    unsigned      reminded; /* times in a row */
-} hfsbi_plan;
-
-/* The row of plan_tool; its fn is NULL. */
-HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
-
-HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
-/* What plan_tool does, its keys looked at already. */
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result      *result,
-                                    hfsb_err              *err);
-/* The whole call, keys and all: for whoever has no session. strict as in
-   hfsb_call_opts. *result is filled in any case and must be freed. */
-HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
-                                     const hfsb_json_value *arguments,
-                                     bool strict, hfsb_tool_result *result);
-/* Appends the plan as JSON. */
-HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
-                                      hfsb_err *err);
-/* How many items are not completed. */
-HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
-/* As hfsb_session_remind(). */
-HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
-                                hfsb_buf *out);
-
-/* ---- src/plan.c ---- */
-/* plan.c - the plan of a model, and the reminder of what is open in it.
-   Depends on: json, call. */
-/* It changes nothing but what the model itself wrote before: a host need not
-   ask anyone. */
-/* clang-format off */
-static const hfsbi_tool hfsbi_plan_row =
-    {"plan_tool", "Keep a plan",
-     "Write down your plan for work of several steps, and keep it up to date: "
-     "each call replaces the whole plan. Keep one item in_progress, and set "
-     "it to completed as soon as it is done, not before.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"todos\"",
-         "\"todos\":{\"type\":\"array\",\"items\":"
-         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
-                      HFSBI_PLAIN("id", "string") ","
-                      HFSBI_TYPE("content", "string", "What is to be done")
-                      ","
-                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
-                      "\"in_progress\",\"completed\"]}")
-         "}"),
-     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
-     "\"openWorldHint\":false}",
-     "todos", false, NULL};
-/* clang-format on */
-
-HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
-    return &hfsbi_plan_row;
-}
-
-static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
-                                                "completed"};
-
-enum {
-    HFSBI_PLAN_COMPLETED = 2,
-    HFSBI_PLAN_STATES = 3,
-    HFSBI_REMIND_CHARS = 200 /* of one item */
-};
-
-/* ---- plan_tool ---- */
-
-static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
-                                    hfsb_err *err) {
-    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
-        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
-            return HFSB_OK;
-    hfsbi_fail(err, HFSB_ARG, 0,
-               "\"status\": expected pending, in_progress or completed, "
-               "found \"");
-    hfsbi_err_quote(err, name, 40);
-    hfsbi_err_add(err, "\"");
-    return HFSB_ARG;
-}
-
-/* An id may come as a number, which models like better. */
-static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
-                                 size_t size, hfsb_str *out, hfsb_err *err) {
-    const hfsb_json_value *id = hfsb_json_get(item, "id");
-    hfsb_json_type         type = hfsb_json_type_of(id);
-    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
-        return hfsb_json_arg_str(item, "id", true, out, err);
-    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
-    *out = hfsb_cstr(number);
-    return HFSB_OK;
-}
-
-/* Writes one item as it is kept, and counts its status. */
-static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
-                                   hfsb_json_writer *w, size_t *counts,
-                                   hfsb_err *err) {
-    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
-    hfsb_json_type type = hfsb_json_type_of(item);
-    char           number[24];
-    size_t         state;
-    hfsb_status    st;
-    if (type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
-                          hfsb_json_type_name(type));
-    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "content", true, &content, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "status", true, &status, err);
-    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
-    if (st != HFSB_OK) return st;
-    counts[state]++;
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "id", id);
-    hfsbi_put_member_str(w, "content", content);
-    hfsbi_put_member_str(w, "status", status);
-    hfsb_json_put_end(w);
-    return HFSB_OK;
-}
-
-/* Checks the items and writes them as an array. */
-static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
-                                    hfsb_buf *out, size_t *counts,
-                                    hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(todos);
-    hfsb_json_writer w;
-    hfsb_err         why = HFSB_INIT;
-    size_t           n = 0;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_array(&w);
-    for (; hfsb_json_next(&it); n++)
-        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
-            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
-}
-
-/* The items as a document of our own, and how many have each status. */
-static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
-                                   hfsb_json_doc *out, size_t *counts,
-                                   hfsb_err *err) {
-    const hfsb_json_value *todos = NULL;
-    hfsb_json_doc          sent = HFSB_INIT;
-    hfsb_buf               text = HFSB_INIT;
-    hfsb_status            st;
-    text.alloc = sent.alloc = out->alloc;
-    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
-                              &todos, err);
-    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
-    hfsb_buf_free(&text);
-    hfsb_json_free(&sent);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result *result, hfsb_err *err) {
-    hfsb_json_doc fresh = HFSB_INIT;
-    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
-    hfsb_status   st;
-    fresh.alloc = plan->doc.alloc;
-    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_result_ok(result,
-                         "Plan updated: %zu pending, %zu in progress, %zu "
-                         "completed.",
-                         counts[0], counts[1], counts[2]);
-    if (st != HFSB_OK) {
-        hfsb_json_free(&fresh);
-        return st;
-    }
-    hfsb_json_free(&plan->doc);
-    plan->doc = fresh;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
-                                     const hfsb_json_value *arguments,
-                                     bool strict, hfsb_tool_result *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_call   call; /* for what it has to say about the keys */
-    hfsb_status st;
-    memset(&call, 0, sizeof call);
-    memset(result, 0, sizeof *result);
-    call.opts.strict = strict;
-    call.notes.alloc = plan->doc.alloc;
-    result->output.alloc = result->error.alloc = plan->doc.alloc;
-    result->extra.alloc = plan->doc.alloc;
-    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
-    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&call.notes);
-    return st;
-}
-
-HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
-    hfsb_json_free(&plan->doc);
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
-                                      hfsb_err *err) {
-    hfsb_status st = plan->doc.root
-                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
-                         : hfsb_buf_append(out, HFSB_LIT("[]"));
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Writing the plan");
-}
-
-/* ---- the reminder ---- */
-
-static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
-                                  const char            *key) {
-    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
-}
-
-static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
-    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
-    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
-}
-
-HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
-    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
-    size_t         n = 0;
-    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
-    return n;
-}
-
-/* On one line, and not at any length: the words are the model's own. */
-static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_err line = HFSB_INIT;
-    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
-    hfsbi_put(sink, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
-                                      hfsb_buf *out) {
-    hfsbi_sink     sink = hfsbi_sink_begin(out);
-    hfsb_json_iter it = hfsb_json_begin(plan);
-    size_t         listed = 0;
-    hfsbi_putf(&sink,
-               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
-               "but your plan has %zu open item%s:\n",
-               open, open == 1 ? "" : "s");
-    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
-        if (!hfsbi_plan_is_open(it.value)) continue;
-        listed++;
-        hfsbi_put(&sink, HFSB_LIT("- "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
-        hfsbi_put(&sink, HFSB_LIT(" ("));
-        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
-        hfsbi_put(&sink, HFSB_LIT("): "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
-        hfsbi_put_byte(&sink, '\n');
-    }
-    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
-    hfsbi_putf(&sink,
-               "Go on with the next one now, by calling a tool. If they are "
-               "done or not needed any more, say so with plan_tool, then give "
-               "your answer. If you cannot go on, say what you need.");
-    return hfsbi_sink_end(&sink);
-}
-
-HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
-                                hfsb_buf *out) {
-    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
-    if (called_tools) plan->reminded = 0;
-    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
-        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
-        return false;
-    plan->reminded++;
-    return true;
-}
-
-/* ---- src/net_os.h ---- */
+/* ---- src/net/net_private.h ---- */
 /* The operating system as the client's network sees it, beyond os.h: sockets
    and the lookup of names. Never part of the public header. */
 
@@ -29171,28 +30206,8 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
 #define HFSBI_NET_SEND_FLAGS 0
 #endif
 
-/* ---- src/net_parts.h ---- */
 /* Private to the net*.c files: what waits, where connections lead, and those
    that are kept. */
-
-struct hfsb_cancel {
-    hfsb_alloc alloc;
-    int        fds[2]; /* hfsbi_wake_open() */
-};
-
-/* ---- waiting ---- */
-
-/* A time on hfsb_clock_ms() that never comes. */
-#define HFSBI_NET_FOREVER 0x3FFFFFFFFFFFFFFFll
-
-/* From now until then, as poll() takes it: never 0 before `until`, and never
-   longer than it can tell. */
-HFSBI_FN int hfsbi_net_poll_ms(long long until);
-
-/* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
-   POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
-HFSBI_FN hfsb_status hfsbi_net_wait(int fd, short events, long long until,
-                                    const hfsb_cancel *cancel, short *ready);
 
 /* ---- proxies ---- */
 
@@ -29223,136 +30238,10 @@ HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host, unsigned port);
 
 #define HFSBI_LINK_HOST 256 /* with the NUL */
 
-/* A connection, and what a call on it needs: kept together, since a call on a
-   kept connection needs no memory then. */
-typedef struct hfsbi_link {
-    struct hfsbi_link *next; /* of those that are kept */
-    hfsb_alloc         alloc;
-    int                fd;                    /* -1: not connected */
-    char               host[HFSBI_LINK_HOST]; /* in lower case */
-    unsigned           port;
-    long               pid;   /* of the process that connected */
-    long long          until; /* when it is too old, once it is kept */
-    hfsb_buf           out;   /* the head of the request, pieces of the body */
-    char              *in;    /* room bytes: what came and is not read yet */
-    size_t             room, have;
-    hfsb_http_field   *fields;
-    size_t             max_fields;
-} hfsbi_link;
-
-/* How long connecting may take. */
-typedef struct hfsbi_connect {
-    long long          ms;    /* that it may take in all, for the message */
-    long long          until; /* on the clock */
-    const hfsb_cancel *cancel;
-} hfsbi_connect;
-
-/* HFSB_OK, or as perform() has it, with nothing left open. */
-HFSBI_FN hfsb_status hfsbi_link_connect(hfsbi_link          *link,
-                                        const hfsbi_connect *how,
-                                        hfsb_err            *err);
-
-/* True when the peer has neither closed it nor sent anything. */
-HFSBI_FN bool hfsbi_link_quiet(const hfsbi_link *link);
-
-/* sendmsg() of up to two views; as send() has it, never a signal. */
-HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b);
-
-/* The words for an errno of the network. */
-HFSBI_FN const char *hfsbi_net_text(int code);
-
 /* ---- the pool ---- */
 
-typedef struct hfsbi_net {
-    hfsb_alloc       alloc;
-    hfsb_http_limits limits; /* of replies */
-    hfsbi_proxy      proxy;
-    pthread_mutex_t  lock; /* of what follows */
-    hfsbi_link      *kept; /* the one used last comes first */
-    size_t           count, max_kept;
-    long long        kept_ms;
-} hfsbi_net;
-
-/* One that leads there: a kept one (*kept), or a new one that is not connected
-   yet. fresh: only such a one. NULL without memory. */
-HFSBI_FN hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
-                                     unsigned port, bool fresh, bool *kept);
-/* For the next call, at most for `ms`. */
-HFSBI_FN void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms);
-HFSBI_FN void hfsbi_link_close(hfsbi_link *link);
-/* Closes all. */
-HFSBI_FN void hfsbi_pool_clear(hfsbi_net *net);
-
-/* ---- src/net_cancel.c ---- */
-/* net_cancel.c - to end what waits, from another thread. Depends on: os. */
-/* The flag is the pipe itself: what waits polls it, and asking is a poll()
-   that does not wait. So there is nothing to keep in step, and set() is fit
-   for a signal handler. */
-
-hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
-                             hfsb_err *err) {
-    hfsb_alloc   hook = HFSB_INIT;
-    hfsb_cancel *cancel;
-    *out = NULL;
-    if (alloc) hook = *alloc;
-    cancel = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof *cancel);
-    if (!cancel) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
-    cancel->alloc = hook;
-    cancel->fds[0] = cancel->fds[1] = -1;
-    if (!hfsbi_wake_open(cancel->fds)) {
-        int code = errno;
-        hfsb_cancel_close(cancel);
-        return hfsbi_fail_os(err, code, "Cannot make a cancel flag");
-    }
-    *out = cancel;
-    return hfsbi_ok(err);
-}
-
-void hfsb_cancel_set(hfsb_cancel *cancel) {
-    if (cancel) hfsbi_wake_write(cancel->fds[1]);
-}
-
-void hfsb_cancel_reset(hfsb_cancel *cancel) {
-    if (cancel) hfsbi_wake_drain(cancel->fds[0]);
-}
-
-bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
-    return !hfsb_cancel_wait(cancel, 0);
-}
-
-int hfsb_cancel_fd(const hfsb_cancel *cancel) {
-    return cancel ? cancel->fds[0] : -1;
-}
-
-void hfsb_cancel_close(hfsb_cancel *cancel) {
-    hfsb_alloc hook;
-    if (!cancel) return;
-    hook = cancel->alloc;
-    hfsbi_close(&cancel->fds[0]);
-    hfsbi_close(&cancel->fds[1]);
-    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
-}
-
-bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
-    long long     now = hfsb_clock_ms(), until;
-    struct pollfd fd;
-    int           n;
-    if (!cancel && ms <= 0) return true;
-    if (ms < 0) ms = 0;
-    until = ms < HFSBI_NET_FOREVER - now ? now + ms : HFSBI_NET_FOREVER;
-    fd.fd = hfsb_cancel_fd(cancel);
-    fd.events = POLLIN;
-    do {
-        fd.revents = 0;
-        n = poll(&fd, 1, hfsbi_net_poll_ms(until));
-        if (n > 0) return false;
-    } while ((n < 0 && errno == EINTR) || hfsb_clock_ms() < until);
-    return true;
-}
-
-/* ---- src/net_proxy.c ---- */
-/* net_proxy.c - proxies, as the environment names them. Depends on: url, hash,
-   http_target. */
+/* ---- src/net/proxy.c ---- */
+/* proxy.c - proxies, as the environment names them. */
 /* A variable that is set and not empty. */
 static const char *hfsbi_proxy_variable(const char *name) {
     const char *value = getenv(name);
@@ -29488,12 +30377,50 @@ HFSBI_FN bool hfsbi_proxy_serves(const hfsbi_proxy *proxy,
                                                url->host, url->port);
 }
 
-/* ---- src/net_socket.c ---- */
-/* net_socket.c - waiting, connecting and sending. Depends on: os, net_cancel.
- */
+/* ---- src/net/net.c ---- */
+/* net.c - the built-in transport: one request over a socket, and its reply. */
+/* A connection, and what a call on it needs: kept together, since a call on a
+   kept connection needs no memory then. */
+typedef struct hfsbi_link {
+    struct hfsbi_link *next; /* of those that are kept */
+    hfsb_alloc         alloc;
+    int                fd;                    /* -1: not connected */
+    char               host[HFSBI_LINK_HOST]; /* in lower case */
+    unsigned           port;
+    long               pid;   /* of the process that connected */
+    long long          until; /* when it is too old, once it is kept */
+    hfsb_buf           out;   /* the head of the request, pieces of the body */
+    char              *in;    /* room bytes: what came and is not read yet */
+    size_t             room, have;
+    hfsb_http_field   *fields;
+    size_t             max_fields;
+} hfsbi_link;
+
+/* How long connecting may take. */
+typedef struct hfsbi_connect {
+    long long          ms;    /* that it may take in all, for the message */
+    long long          until; /* on the clock */
+    const hfsb_cancel *cancel;
+} hfsbi_connect;
+
+typedef struct hfsbi_net {
+    hfsb_alloc       alloc;
+    hfsb_http_limits limits; /* of replies */
+    hfsbi_proxy      proxy;
+    pthread_mutex_t  lock; /* of what follows */
+    hfsbi_link      *kept; /* the one used last comes first */
+    size_t           count, max_kept;
+    long long        kept_ms;
+} hfsbi_net;
+
+/* ==== net socket ==== */
+
+/* waiting, connecting and sending. */
+
 /* ---- errors ---- */
 
-HFSBI_FN const char *hfsbi_net_text(int code) {
+/* The words for an errno of the network. */
+static const char *hfsbi_net_text(int code) {
     switch (code) {
     case ECONNREFUSED: return "connection refused";
     case ECONNRESET: return "connection reset by the peer";
@@ -29517,36 +30444,6 @@ static const char *hfsbi_lookup_text(int code) {
     case EAI_AGAIN: return "the name cannot be looked up at the moment";
     case EAI_FAIL: return "the lookup of the name failed";
     default: return "the name has no address that can be used";
-    }
-}
-
-/* ---- waiting ---- */
-
-HFSBI_FN int hfsbi_net_poll_ms(long long until) {
-    long long left = until - hfsb_clock_ms();
-    if (left <= 0) return 0;
-    return left > INT_MAX ? INT_MAX : (int)left;
-}
-
-HFSBI_FN hfsb_status hfsbi_net_wait(int fd, short events, long long until,
-                                    const hfsb_cancel *cancel, short *ready) {
-    struct pollfd fds[2];
-    *ready = 0;
-    fds[0].fd = fd;
-    fds[0].events = events;
-    fds[1].fd = hfsb_cancel_fd(cancel);
-    fds[1].events = POLLIN;
-    for (;;) {
-        int ms = hfsbi_net_poll_ms(until), n;
-        fds[0].revents = fds[1].revents = 0;
-        n = poll(fds, cancel ? 2 : 1, ms);
-        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
-        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
-        if (n > 0) {
-            *ready = fds[0].revents;
-            return HFSB_OK;
-        }
-        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
     }
 }
 
@@ -29611,7 +30508,7 @@ static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
     if (connect(*fd, a->ai_addr, a->ai_addrlen) != 0) {
         *code = errno;
         if (*code == EINPROGRESS || *code == EINTR) {
-            st = hfsbi_net_wait(*fd, POLLOUT, until, cancel, &ready);
+            st = hfsbi_wait_fd(*fd, POLLOUT, until, cancel, &ready);
             *code = st == HFSB_OK ? hfsbi_socket_outcome(*fd) : 0;
         }
     }
@@ -29660,7 +30557,8 @@ static hfsb_status hfsbi_connect_failed(const hfsbi_link    *link,
                       link->port, hfsbi_net_text(code));
 }
 
-HFSBI_FN hfsb_status hfsbi_link_connect(hfsbi_link          *link,
+/* HFSB_OK, or as perform() has it, with nothing left open. */
+static hfsb_status hfsbi_link_connect(hfsbi_link          *link,
                                         const hfsbi_connect *how,
                                         hfsb_err            *err) {
     struct addrinfo *list = NULL, *a;
@@ -29686,7 +30584,8 @@ HFSBI_FN hfsb_status hfsbi_link_connect(hfsbi_link          *link,
 
 /* ---- talking ---- */
 
-HFSBI_FN bool hfsbi_link_quiet(const hfsbi_link *link) {
+/* True when the peer has neither closed it nor sent anything. */
+static bool hfsbi_link_quiet(const hfsbi_link *link) {
     char    byte;
     ssize_t n;
     do n = recv(link->fd, &byte, 1, MSG_PEEK);
@@ -29694,7 +30593,8 @@ HFSBI_FN bool hfsbi_link_quiet(const hfsbi_link *link) {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
+/* sendmsg() of up to two views; as send() has it, never a signal. */
+static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
     struct iovec  v[2];
     struct msghdr m;
     ssize_t       n;
@@ -29717,9 +30617,10 @@ HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
     return n;
 }
 
-/* ---- src/net_pool.c ---- */
-/* net_pool.c - connections that are kept for the next call. Depends on:
-   net_socket. */
+/* ==== net pool ==== */
+
+/* connections that are kept for the next call. */
+
 /* Bytes that are read at once, and what a kept one may hold for the head of
    its next request. */
 #define HFSBI_LINK_ROOM    ((size_t)65536)
@@ -29727,7 +30628,9 @@ HFSBI_FN ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
 
 /* ---- one connection ---- */
 
-HFSBI_FN void hfsbi_link_close(hfsbi_link *link) {
+/* One that leads there: a kept one (*kept), or a new one that is not connected
+   yet. fresh: only such a one. NULL without memory. */
+static void hfsbi_link_close(hfsbi_link *link) {
     hfsb_alloc alloc;
     if (!link) return;
     alloc = link->alloc;
@@ -29796,7 +30699,7 @@ static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
     }
 }
 
-HFSBI_FN hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
+static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
                                      unsigned port, bool fresh, bool *kept) {
     *kept = false;
     while (!fresh) {
@@ -29813,7 +30716,7 @@ HFSBI_FN hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
     return hfsbi_link_make(net, host, port);
 }
 
-HFSBI_FN void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
+static void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
     hfsbi_link **last, *old = NULL;
     link->until = hfsb_clock_ms() + (ms < net->kept_ms ? ms : net->kept_ms);
     link->have = 0;
@@ -29831,15 +30734,12 @@ HFSBI_FN void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
     hfsbi_pool_close_all(old);
 }
 
-HFSBI_FN void hfsbi_pool_clear(hfsbi_net *net) {
+static void hfsbi_pool_clear(hfsbi_net *net) {
     hfsbi_pool_close_all(net->kept);
     net->kept = NULL;
     net->count = 0;
 }
 
-/* ---- src/net.c ---- */
-/* net.c - the built-in transport: one request over a socket, and its reply.
-   Depends on: http, url, net_cancel, net_proxy, net_socket, net_pool. */
 enum {
     HFSBI_NET_PIECE = 65536,      /* bytes asked of body_read at once */
     HFSBI_NET_MAX_INTERIM = 1000, /* replies before the reply */
@@ -29853,7 +30753,7 @@ typedef struct hfsbi_exchange {
     hfsb_err             *err;
     hfsbi_link           *link;
     hfsb_http_parser      parser;
-    long long             total_at; /* on the clock; or HFSBI_NET_FOREVER */
+    long long             total_at; /* on the clock; or HFSBI_FOREVER */
     long long             moved;    /* when a byte came or went */
     /* the request */
     hfsb_str           out, body; /* of the head or a piece; of call->body */
@@ -30043,7 +30943,7 @@ static long long hfsbi_net_keep_ms(const hfsb_http_head *head) {
     hfsb_str  value = hfsb_http_field_find(head, "Keep-Alive");
     size_t    at = hfsb_str_find(value, hfsb_str_make("timeout=", 8));
     long long seconds = 0;
-    if (at == HFSB_NPOS) return HFSBI_NET_FOREVER;
+    if (at == HFSB_NPOS) return HFSBI_FOREVER;
     for (at += 8; at < value.len && seconds < 100000 && value.ptr[at] >= '0' &&
                   value.ptr[at] <= '9';
          at++)
@@ -30163,7 +31063,7 @@ static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
     short       ready;
     hfsb_status st;
     if (idle > 0 && idle < until - x->moved) until = x->moved + idle;
-    st = hfsbi_net_wait(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
+    st = hfsbi_wait_fd(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
                         until, x->call->cancel, &ready);
     if (st != HFSB_OK) return hfsbi_net_too_late(x, st);
     /* a peer that never stops must not outlive the time of the call */
@@ -30262,13 +31162,13 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
     hfsbi_net  *net = (hfsbi_net *)user;
     hfsb_url    url;
     bool        proxied = false, again = true;
-    long long   total_at = HFSBI_NET_FOREVER;
+    long long   total_at = HFSBI_FOREVER;
     int         tries;
     hfsb_status st = hfsbi_net_check(net, call, &url, &proxied, err);
     *sent = false;
     if (st != HFSB_OK) return st;
     if (call->total_ms > 0 &&
-        call->total_ms < HFSBI_NET_FOREVER - hfsb_clock_ms())
+        call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
         total_at = hfsb_clock_ms() + call->total_ms;
     for (tries = 0; tries < 2 && again; tries++) {
         hfsbi_exchange x = HFSB_INIT;
@@ -30303,8 +31203,8 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->alloc = opts->alloc;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
-    if (net->kept_ms > HFSBI_NET_FOREVER / 2)
-        net->kept_ms = HFSBI_NET_FOREVER / 2;
+    if (net->kept_ms > HFSBI_FOREVER / 2)
+        net->kept_ms = HFSBI_FOREVER / 2;
     if (max > HFSBI_NET_MAX_HEAD) max = HFSBI_NET_MAX_HEAD;
     net->limits.max_head = max;
     net->limits.max_fields = 1000;
@@ -30342,9 +31242,8 @@ void hfsb_transport_close(hfsb_transport *transport) {
     memset(transport, 0, sizeof *transport);
 }
 
-/* ---- src/fetch.c ---- */
-/* fetch.c - a call with redirects, its reply kept. Depends on: http, url, a
-   transport. */
+/* ---- src/net/fetch.c ---- */
+/* fetch.c - a call with redirects, its reply kept. */
 enum {
     HFSBI_FOLLOW_MAX = 10,
     HFSBI_FOLLOW_MAX_BODY = 67108864, /* kept */
@@ -30660,216 +31559,7 @@ hfsb_status hfsb_http_send(const hfsb_transport *transport,
     return st;
 }
 
-/* ---- src/sse.c ---- */
-/* sse.c - server-sent events, as they arrive. Depends on: base. */
-typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
-
-/* A line may be as long as an event and the name of its field, whether it
-   comes as a whole or in pieces. */
-static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
-                           size_t more) {
-    size_t max = sse->max ? sse->max : (size_t)1 << 20;
-    size_t held = sse->event.len + sse->data.len;
-    if (to == &sse->line) {
-        held = to->len;
-        if (max < (size_t)-1 - 16) max += 16;
-    }
-    return more <= max && held <= max - more;
-}
-
-static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
-    if (!hfsbi_sse_fits(sse, to, s.len)) return HFSB_LIMIT;
-    return hfsb_buf_append(to, s);
-}
-
-static hfsb_status hfsbi_sse_dispatch(hfsb_sse *sse, hfsbi_sse_fn *fn,
-                                      void *user) {
-    bool go = !sse->has_data ||
-              fn(user, hfsb_buf_str(&sse->event), hfsb_buf_str(&sse->data));
-    sse->has_data = false;
-    hfsb_buf_truncate(&sse->event, 0);
-    hfsb_buf_truncate(&sse->data, 0);
-    return go ? HFSB_OK : HFSB_CANCELLED;
-}
-
-/* A whole line, without its end. */
-static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
-                                  hfsbi_sse_fn *fn, void *user) {
-    size_t      colon = hfsb_str_find_byte(line, ':');
-    hfsb_str    name = hfsb_str_slice(line, 0, colon), value;
-    hfsb_status st = HFSB_OK;
-    if (!line.len) return hfsbi_sse_dispatch(sse, fn, user);
-    value = hfsb_str_slice(line, name.len + 1, line.len);
-    if (value.len && *value.ptr == ' ')
-        value = hfsb_str_slice(value, 1, value.len);
-    if (hfsb_str_equal(name, hfsb_str_make("data", 4))) {
-        if (sse->has_data)
-            st = hfsbi_sse_add(sse, &sse->data, hfsb_str_make("\n", 1));
-        if (st == HFSB_OK) st = hfsbi_sse_add(sse, &sse->data, value);
-        if (st == HFSB_OK) sse->has_data = true;
-    } else if (hfsb_str_equal(name, hfsb_str_make("event", 5))) {
-        hfsb_buf_truncate(&sse->event, 0);
-        st = hfsbi_sse_add(sse, &sse->event, value);
-    }
-    return st;
-}
-
-/* The end of a line has come: `rest` is what the piece has of it. */
-static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
-                                      hfsbi_sse_fn *fn, void *user) {
-    hfsb_str    line = rest;
-    hfsb_status st = HFSB_OK;
-    if (!hfsbi_sse_fits(sse, &sse->line, rest.len)) return HFSB_LIMIT;
-    if (sse->line.len) {
-        st = hfsbi_sse_add(sse, &sse->line, rest);
-        line = hfsb_buf_str(&sse->line);
-    }
-    if (st != HFSB_OK) return st;
-    if (!sse->started &&
-        hfsb_str_starts(line, hfsb_str_make("\xEF\xBB\xBF", 3)))
-        line = hfsb_str_slice(line, 3, line.len);
-    sse->started = true;
-    st = hfsbi_sse_line(sse, line, fn, user);
-    hfsb_buf_truncate(&sse->line, 0);
-    return st;
-}
-
-hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
-                          bool (*fn)(void *user, hfsb_str event,
-                                     hfsb_str data),
-                          void *user) {
-    size_t      at = 0, end;
-    hfsb_status st;
-    if (!sse->event.alloc.fn) sse->event.alloc = sse->line.alloc;
-    if (!sse->data.alloc.fn) sse->data.alloc = sse->line.alloc;
-    while (at < piece.len) {
-        if (sse->after_cr && piece.ptr[at] == '\n') at++;
-        sse->after_cr = false;
-        end = at;
-        while (end < piece.len && piece.ptr[end] != '\n' &&
-               piece.ptr[end] != '\r')
-            end++;
-        if (end == piece.len)
-            return hfsbi_sse_add(sse, &sse->line,
-                                 hfsb_str_slice(piece, at, end));
-        sse->after_cr = piece.ptr[end] == '\r';
-        st = hfsbi_sse_line_end(sse, hfsb_str_slice(piece, at, end), fn, user);
-        if (st != HFSB_OK) return st;
-        at = end + 1;
-    }
-    return HFSB_OK;
-}
-
-void hfsb_sse_free(hfsb_sse *sse) {
-    hfsb_buf_free(&sse->line);
-    hfsb_buf_free(&sse->event);
-    hfsb_buf_free(&sse->data);
-    sse->after_cr = sse->has_data = sse->started = false;
-}
-
-/* ---- src/sha1.h ---- */
-/* Private: sha1, by which git names what it holds. Good for nothing else:
-   collisions can be made. */
-
-#define HFSBI_SHA1_HEX 41 /* with the NUL */
-
-/* sha1 of a followed by b, in lower-case hexadecimal. */
-HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
-
-/* The name git gives to a file with that content. */
-HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]);
-
-/* ---- src/sha1.c ---- */
-/* sha1.c - sha1 (RFC 3174) and git's names of files. Depends on: base. */
-typedef struct hfsbi_sha1 {
-    uint32_t      state[5];
-    unsigned char block[64];
-    size_t        used; /* of block */
-    uint64_t      total;
-} hfsbi_sha1;
-
-static uint32_t hfsbi_sha1_rol(uint32_t x, unsigned n) {
-    return x << n | x >> (32 - n);
-}
-
-static uint32_t hfsbi_sha1_mix(size_t round, uint32_t b, uint32_t c,
-                               uint32_t d) {
-    if (round < 20) return ((b & c) | (~b & d)) + 0x5A827999u;
-    if (round < 40) return (b ^ c ^ d) + 0x6ED9EBA1u;
-    if (round < 60) return ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDCu;
-    return (b ^ c ^ d) + 0xCA62C1D6u;
-}
-
-static void hfsbi_sha1_block(hfsbi_sha1 *sha) {
-    const unsigned char *p = sha->block;
-    uint32_t             w[80], s[5], t;
-    size_t               i;
-    for (i = 0; i < 16; i++, p += 4)
-        w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
-               (uint32_t)p[2] << 8 | p[3];
-    for (; i < 80; i++)
-        w[i] = hfsbi_sha1_rol(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-    memcpy(s, sha->state, sizeof s);
-    for (i = 0; i < 80; i++) {
-        t = hfsbi_sha1_rol(s[0], 5) + hfsbi_sha1_mix(i, s[1], s[2], s[3]) +
-            s[4] + w[i];
-        s[4] = s[3];
-        s[3] = s[2];
-        s[2] = hfsbi_sha1_rol(s[1], 30);
-        s[1] = s[0];
-        s[0] = t;
-    }
-    for (i = 0; i < 5; i++) sha->state[i] += s[i];
-    sha->used = 0;
-}
-
-static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
-    sha->total += s.len;
-    while (s.len) {
-        size_t n = sizeof sha->block - sha->used;
-        if (n > s.len) n = s.len;
-        memcpy(sha->block + sha->used, s.ptr, n);
-        sha->used += n;
-        s = hfsb_str_slice(s, n, s.len);
-        if (sha->used == sizeof sha->block) hfsbi_sha1_block(sha);
-    }
-}
-
-static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
-    uint64_t bits = sha->total * 8;
-    size_t   i;
-    sha->block[sha->used++] = 0x80;
-    if (sha->used > 56) {
-        memset(sha->block + sha->used, 0, sizeof sha->block - sha->used);
-        hfsbi_sha1_block(sha);
-    }
-    memset(sha->block + sha->used, 0, 56 - sha->used);
-    for (i = 0; i < 8; i++)
-        sha->block[56 + i] = (unsigned char)(bits >> (56 - 8 * i));
-    hfsbi_sha1_block(sha);
-    for (i = 0; i < 5; i++)
-        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha->state[i]);
-}
-
-HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
-                             char hex[HFSBI_SHA1_HEX]) {
-    static const uint32_t start[5] = {0x67452301u, 0xEFCDAB89u, 0x98BADCFEu,
-                                      0x10325476u, 0xC3D2E1F0u};
-    hfsbi_sha1            sha;
-    memset(&sha, 0, sizeof sha);
-    memcpy(sha.state, start, sizeof start);
-    hfsbi_sha1_write(&sha, a);
-    hfsbi_sha1_write(&sha, b);
-    hfsbi_sha1_finish(&sha, hex);
-}
-
-HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
-    char head[32];
-    int  n = snprintf(head, sizeof head, "blob %zu", content.len);
-    hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
-}
-
-/* ---- src/hub_parts.h ---- */
+/* ---- src/remote/remote_private.h ---- */
 /* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport() and
    what hub_space.c gives to sandboxes and sessions. */
 
@@ -30963,16 +31653,10 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
 
 /* ---- hub_error.c ---- */
 
-/* The reply's status is not 2xx: what that means, in *err. */
-HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
-                                       const hfsbi_hub_request *request,
-                                       hfsb_err                *err);
 /* A whole reply that cannot be understood. */
 HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
                                    const hfsbi_hub_request *request,
                                    const char *problem, hfsb_err *err);
-/* What the Hub says about waiting: milliseconds, or -1. */
-HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply);
 /* Appends text with the token and the request's secrets taken out. */
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
@@ -31000,15 +31684,6 @@ HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
                                              const hfsb_cancel  *cancel,
                                              hfsb_space_runtime *out,
                                              hfsb_err           *err);
-
-/* ---- hub_jobs.c ---- */
-
-/* Makes the target of a request about a job, which is {rest} of it, and adds
-   its id to what. */
-HFSBI_FN hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                          hfsbi_hub_request *request,
-                                          hfsb_str space, hfsb_str id,
-                                          const char *rest, hfsb_err *err);
 
 /* ---- hub.c ---- */
 
@@ -31041,173 +31716,297 @@ HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
                                           size_t count, size_t least,
                                           hfsb_err *err);
 
-/* ---- src/hub_env.c ---- */
-/* hub_env.c - what the environment says about the Hub. Depends on: file. */
-/* An empty variable counts as unset. */
-static hfsb_str hfsbi_env_get(const char *name) {
-    return hfsb_cstr(getenv(name));
-}
+/* The inside of a sandbox handle. Private to sandbox_*.c. */
 
-/* 1, ON, YES or TRUE, in any case. */
-static bool hfsbi_env_is_true(const char *name) {
-    hfsb_str value = hfsbi_env_get(name);
-    return hfsb_http_same(value, HFSB_LIT("1")) ||
-           hfsb_http_same(value, HFSB_LIT("on")) ||
-           hfsb_http_same(value, HFSB_LIT("yes")) ||
-           hfsb_http_same(value, HFSB_LIT("true"));
-}
+struct hfsb_sandbox {
+    /* what does not change once it is made */
+    hfsb_sandbox_opts o; /* its texts are in the buffers below; defaults are
+                            filled in */
+    hfsb_transport    transport;     /* not ours to close */
+    hfsb_buf          id, page, api; /* api: "https://.../api/" */
+    hfsb_buf          hub_token, api_token, work_dir, space_url;
+    bool              is_url, owned;
 
-/* ---- paths with "~" and variables in them ---- */
+    pthread_mutex_t lock; /* what follows belongs to it */
+    bool            deleted;
+    bool            ours;         /* the server has said X-Hfsb */
+    char            instance[64]; /* of that */
+    hfsb_buf        seen; /* cleaned absolute paths that were read or written,
+                             a NUL behind each */
+};
 
-static bool hfsbi_env_is_name(char c) {
-    char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
+/* ---- sandbox_handle.c ---- */
 
-/* text begins with "$": puts the value of the variable there, or the text
-   itself when there is none, as Python does. Gives the bytes taken. */
-static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
-    char     name[256];
-    bool     braces = text.len > 1 && text.ptr[1] == '{';
-    size_t   from = braces ? 2 : 1, to = from, end;
-    hfsb_str value = HFSB_INIT;
-    if (braces) to = hfsb_str_find_byte(text, '}');
-    else
-        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
-    if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
-        hfsbi_put_byte(sink, '$');
-        return 1;
-    }
-    end = to + (braces ? 1 : 0);
-    memcpy(name, text.ptr + from, to - from);
-    name[to - from] = '\0';
-    if (getenv(name)) value = hfsbi_env_get(name);
-    else value = hfsb_str_slice(text, 0, end);
-    hfsbi_put(sink, value);
-    return end;
-}
+/* A handle for id (or is_url: a server at `api`), all options copied and
+   resolved, nothing asked of anyone yet. */
+HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
+                                       hfsb_str id, hfsb_str url, bool owned,
+                                       hfsb_sandbox **out, hfsb_err *err);
+/* Frees it, secrets overwritten. */
+HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
+/* One line to the log, when there is one. */
+HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
+                                const char *format, ...) HFSBI_PRINTF(2, 3);
 
-static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
-    hfsb_str   home = hfsbi_env_get("HOME");
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
-                     hfsb_str_starts(text, HFSB_LIT("~/")))) {
-        hfsbi_put(&sink, home);
-        text = hfsb_str_slice(text, 1, text.len);
-    }
-    while (text.len) {
-        size_t n = 1;
-        if (*text.ptr == '$') n = hfsbi_env_variable(&sink, text);
-        else hfsbi_put_byte(&sink, *text.ptr);
-        text = hfsb_str_slice(text, n, text.len);
-    }
-    return hfsbi_sink_end(&sink);
-}
+/* The same for a server that was just started: one that refuses the token, or
+   is the instance `before` (may be ""), is what ran there until now, and is
+   waited for to go. Never HFSB_AUTH. */
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
+                                            long long     wait_ms,
+                                            const char   *before,
+                                            hfsb_err     *err);
+/* Asks the Hub for the address of a Space whose name does not tell it. */
+HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
+                                          hfsb_err     *err);
+/* "600" or "0.25": milliseconds as seconds, for messages. */
+#define HFSBI_SECONDS 24 /* with the NUL */
+HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
 
-/* ---- the token ---- */
+/* ---- sandbox_start.c ---- */
 
-/* Appends it without line breaks, and without white space around it. */
-static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i, from = 0;
-    while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
-    while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
-        raw.len--;
-    for (i = from; i < raw.len; i++)
-        if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
-            hfsbi_put_byte(&sink, raw.ptr[i]);
-    return hfsbi_sink_end(&sink);
-}
+/* Takes the handle's tokens out of a text: a peer may echo them. */
+HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *sandbox, char *text);
+/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
+   spec. *seen becomes true once the Hub has told of it. */
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err);
 
-/* Where the file with the token is; *path stays empty when that is nowhere. */
-static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
-    hfsb_str    file = hfsbi_env_get("HF_TOKEN_PATH");
-    hfsb_str    home = hfsbi_env_get("HF_HOME");
-    hfsb_str    cache = hfsbi_env_get("XDG_CACHE_HOME");
-    hfsb_status status;
-    if (file.len) return hfsbi_env_expand(file, path);
-    if (home.len) status = hfsbi_env_expand(home, path);
-    else {
-        if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
-        if (!cache.len) cache = HFSB_LIT("~/.cache");
-        status = hfsbi_env_expand(cache, path);
-        if (status == HFSB_OK)
-            status = hfsb_buf_append(path, HFSB_LIT("/huggingface"));
-    }
-    if (status != HFSB_OK) return status;
-    return hfsb_buf_append(path, HFSB_LIT("/token"));
-}
+/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
+   Space that it made and could not delete. */
+HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
+                                        const hfsb_sandbox_opts *opts,
+                                        hfsb_buf *left, hfsb_sandbox **out,
+                                        hfsb_err *err);
 
-enum { HFSBI_ENV_TOKEN_FILE = 65536 };
+/* ---- sandbox_sweep.c ---- */
 
-static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
-    hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status status;
-    path.alloc = raw.alloc = out->alloc;
-    status = hfsbi_env_token_path(&path);
-    if (status == HFSB_OK && path.len) {
-        status = hfsb_file_read(NULL, hfsb_buf_str(&path),
-                                HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
-        if (status == HFSB_NOT_FOUND) status = HFSB_OK;
-        else if (status != HFSB_OK && status != HFSB_NOMEM)
-            status = hfsbi_fail(err, HFSB_IO, 0,
-                                "The file with the Hub's token cannot be "
-                                "read: %s",
-                                why.msg);
-    }
-    if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
-    if (status == HFSB_NOMEM)
-        hfsbi_fail_status(err, status, "The Hub's token");
-    hfsb_buf_free(&path);
-    hfsbi_hub_wipe(&raw);
-    return status;
-}
+/* "2025-03-07T12:24:18.657Z" (0 to 9 digits behind the point, a zone) as
+   seconds since 1970; false when it is none. */
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
-static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
-    hfsb_status status;
-    if (hfsbi_env_is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return HFSB_OK;
-    status = hfsbi_env_clean(hfsbi_env_get("HF_TOKEN"), out);
-    if (status == HFSB_OK && !out->len)
-        status = hfsbi_env_clean(hfsbi_env_get("HUGGING_FACE_HUB_TOKEN"), out);
-    if (status != HFSB_OK)
-        return hfsbi_fail_status(err, status, "The Hub's token");
-    if (out->len) return HFSB_OK;
-    return hfsbi_env_token_file(out, err);
-}
+/* ---- sandbox_request.c ---- */
 
-/* ---- all of it ---- */
+/* One request to the server, both tokens added; what X-Hfsb says is noted.
+   The call's url is set here to api + `path` (which may have a query); its
+   fields are sent besides. Results as hfsb_http_send(). */
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply *reply, hfsb_err *err);
 
-hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
-    hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
-    hfsb_status status;
-    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
-    if (!endpoint.len && hfsbi_env_is_true("HUGGINGFACE_CO_STAGING"))
-        endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
-    env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
-                   hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
-    status = hfsb_buf_append(&env->endpoint, endpoint);
-    if (status == HFSB_OK)
-        status = hfsb_buf_append(&env->origin,
-                                 hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
-    if (status != HFSB_OK)
-        hfsbi_fail_status(err, status, "The Hub's environment");
-    else status = hfsbi_env_token(&env->token, err);
-    if (status == HFSB_OK) return hfsbi_ok(err);
-    hfsb_hub_env_free(env);
-    return status;
-}
+/* A call on its way to a sandbox and back. Private to sandbox_*.c. */
 
-void hfsb_hub_env_free(hfsb_hub_env *env) {
-    hfsb_buf_free(&env->endpoint);
-    hfsbi_hub_wipe(&env->token);
-    hfsb_buf_free(&env->origin);
-    env->offline = false;
-}
+/* What a command prints, as the events of its reply bring it. */
+typedef struct hfsbi_remote_text {
+    hfsb_sse           sse;
+    bool               streams;  /* this reply is a stream of events */
+    bool               used;     /* one has begun, in this try or before */
+    unsigned long long shown[2]; /* bytes of each stream */
+    hfsb_buf           errors;   /* the beginning of what was of stderr */
+    hfsb_buf           plain;    /* a reply that is no stream after all */
+    hfsb_buf           result;   /* the event that ends it */
+    bool               ended;
+    hfsb_status        status; /* of our own part in it */
+} hfsbi_remote_text;
 
-/* ---- src/hub_error.c ---- */
-/* hub_error.c - what an answer of the Hub that is no success means, in words
-   that help. Depends on: http, net, json. */
+typedef struct hfsbi_remote {
+    hfsb_sandbox      *sandbox;
+    const hfsbi_tool  *tool;
+    const hfsb_cancel *cancel;
+    hfsb_call_opts     opts;
+    hfsb_buf           body;    /* JSON */
+    double             timeout; /* seconds it may take */
+    char               key[256];
+    bool               harmless; /* may run any number of times */
+
+    /* the tries */
+    bool again;        /* it may be tried again */
+    bool may_have_run; /* one of them may have reached the server */
+    bool trusted;      /* ... which knows keys, and is this instance: */
+    char instance[sizeof((hfsb_sandbox *)0)->instance];
+
+    hfsbi_remote_text text;
+    int               status; /* of HTTP */
+    hfsb_json_doc     doc;    /* the reply */
+} hfsbi_remote;
+
+/* ---- sandbox_request.c ---- */
+
+/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
+   we could compare later. */
+HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value);
+
+/* True when url, where a reply came from, is of the sandbox's own origin. */
+HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
+                                     hfsb_str            url);
+
+/* ---- sandbox_try.c: sending it until there is a reply ---- */
+
+/* A call of a tool that exists, without arguments yet. */
+HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
+                                const hfsbi_tool  *tool,
+                                const hfsb_cancel *cancel);
+HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r);
+
+/* Sends r->body as often as it takes and is allowed: HFSB_OK with r->status
+   and r->doc; else *err says what a result shall say. */
+HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
+
+/* ---- sandbox_seen.c: a file is read before it is changed ---- */
+
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
+
+/* False when the call is refused here; *result tells why, or *st why not even
+   that. */
+HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments,
+                               hfsb_tool_result *result, hfsb_status *st,
+                               hfsb_err *err);
+/* A call went well: notes the files that were read or written by it. */
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments);
+
+/* ---- sandbox_call.c ---- */
+
+/* Makes *result of the reply. */
+HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err);
+/* The status for one of HTTP that is not 200. */
+HFSBI_FN hfsb_status hfsbi_remote_status(int http);
+
+/* The plan of an agent: what plan_tool writes, and the reminder. Private.
+   Whoever has one locks it. */
+
+enum {
+    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
+    HFSBI_REMIND_TIMES = 2  /* in a row */
+};
+
+/* All zero, but for doc.alloc, at first. */
+typedef struct hfsbi_plan {
+    hfsb_json_doc doc;      /* as it was written, an array */
+    unsigned      reminded; /* times in a row */
+} hfsbi_plan;
+
+/* The row of plan_tool; its fn is NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
+/* What plan_tool does, its keys looked at already. */
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result      *result,
+                                    hfsb_err              *err);
+/* The whole call, keys and all: for whoever has no session. strict as in
+   hfsb_call_opts. *result is filled in any case and must be freed. */
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result);
+/* Appends the plan as JSON. */
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err);
+/* How many items are not completed. */
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
+/* As hfsb_session_remind(). */
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out);
+
+/* The inside of a session. Private to session*.c. */
+
+/* A sandbox of the session. */
+typedef struct hfsbi_box {
+    struct hfsbi_box *next;
+    hfsb_sandbox     *sandbox; /* NULL until it is made */
+    hfsb_cancel      *cancel;  /* ends its making, and calls that have none */
+    hfsb_buf          hardware;
+    hfsb_buf          left;  /* no sandbox, but its Space is there: its id */
+    size_t            users; /* calls that hold it */
+    bool              automatic; /* nobody asked for it */
+    bool              retired;   /* another took its place: deleted when no
+                                    call holds it any more */
+} hfsbi_box;
+
+struct hfsb_session {
+    /* what does not change after open */
+    hfsb_alloc        alloc;
+    hfsb_runtime      runtime;
+    hfsb_tools       *tools; /* of the local runtime */
+    hfsb_sandbox_opts opts;  /* of sandboxes, but for cancel */
+    hfsb_sandbox_spec spec;  /* of the preloaded one */
+    hfsb_hub_pair    *secrets;
+    size_t            secret_cap;
+    hfsb_buf          texts; /* of opts, spec and secrets: never moves */
+    hfsb_cancel      *give_up;
+    long long         close_ms;
+    hfsb_log_fn       log;
+    void             *user;
+
+    pthread_mutex_t   lock; /* what follows belongs to it */
+    pthread_cond_t    changed;
+    hfsbi_box        *box;     /* in use now, or NULL */
+    hfsbi_box        *boxes;   /* all that hold a Space */
+    bool              claimed; /* a sandbox_create is under way: it alone makes
+                                one, and others wait for what comes of it */
+    hfsbi_box        *making;  /* the thread makes this one (NULL: it is done)
+                                 ... */
+    hfsb_sandbox_spec make;    /* ... like this */
+    bool              thread_there; /* to be joined */
+    pthread_t         thread;
+    hfsb_status       made; /* what came of the last one */
+    hfsb_err          made_err;
+    hfsbi_plan        plan;
+};
+
+/* ---- session.c ---- */
+
+/* One line to the log, when there is one. Not under the lock. */
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char *format, ...) HFSBI_PRINTF(2, 3);
+
+/* ---- session_preload.c: sandboxes; all but start take the lock ---- */
+
+/* A thread begins to make a sandbox. Nothing is being made. Under the lock. */
+HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
+                                         const hfsb_sandbox_spec *spec,
+                                         bool automatic, hfsb_err *err);
+
+/* Waits for something to change. Under the lock, which is let go of meanwhile;
+   false when it was cancelled. */
+HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
+                                 const hfsb_cancel *cancel);
+
+/* The sandbox in use, held until it is given back; made first, or waited for,
+   when need be. What it gives but HFSB_OK is in *err. */
+HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
+                                        const hfsb_cancel *cancel,
+                                        hfsbi_box **out, hfsb_err *err);
+/* HFSB_OK, or why a sandbox that was to be deleted is still there. */
+HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
+                                           hfsbi_box *box, hfsb_err *err);
+
+/* Ends what is being made, deletes all. */
+HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
+
+/* ---- session_jobs.c: hf_jobs ---- */
+
+HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
+HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
+                                              const hfsb_json_value *arguments,
+                                              const hfsb_cancel     *cancel,
+                                              hfsb_tool_result      *result,
+                                              hfsb_err              *err);
+
+/* ---- session_jobs_run.c ---- */
+
+/* ---- src/remote/hub_request.c ---- */
+/* hub_request.c - one request to the Hub: its fields, its repeats, its pages. */
+/* ==== hub error ==== */
+
+/* what an answer of the Hub that is no success means, in words
+   that help. */
+
 /* ---- secrets stay out ---- */
 
 /* The secret that begins at p, the longest when there are several; 0: none.
@@ -31353,7 +32152,7 @@ static long long hfsbi_hub_parameter(hfsb_str item, const char *name) {
 
 /* RateLimit comes with every reply: only r=0 explains this one. A second more
    than asked for, since theirs are whole ones. */
-HFSBI_FN long long hfsbi_hub_asked(const hfsb_http_reply *reply) {
+static long long hfsbi_hub_asked(const hfsb_http_reply *reply) {
     hfsb_str  rest = hfsb_http_reply_field(reply, "RateLimit", 0), item;
     long long seconds = -1, t;
     while (reply->status == 429 && hfsbi_http_list_next(&rest, &item))
@@ -31526,7 +32325,8 @@ static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
     return code;
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
+/* The reply's status is not 2xx: what that means, in *err. */
+static hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
                                        const hfsbi_hub_request *request,
                                        hfsb_err                *err) {
     hfsb_buf    raw = HFSB_INIT, said = HFSB_INIT;
@@ -31552,9 +32352,6 @@ HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
     return HFSB_REMOTE;
 }
 
-/* ---- src/hub_request.c ---- */
-/* hub_request.c - one request to the Hub: its fields, its repeats, its pages.
-   Depends on: url, http, net, json, hub_error. */
 /* ---- begin and end ---- */
 
 HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
@@ -31994,9 +32791,174 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
     return status;
 }
 
-/* ---- src/hub.c ---- */
-/* hub.c - the handle of the Hub, and what all its calls share. Depends on:
-   url, net, json. */
+/* ---- src/remote/hub.c ---- */
+/* hub.c - the handle of the Hub, and what all its calls share. */
+/* ==== hub env ==== */
+
+/* what the environment says about the Hub. */
+
+/* An empty variable counts as unset. */
+static hfsb_str hfsbi_env_get(const char *name) {
+    return hfsb_cstr(getenv(name));
+}
+
+/* 1, ON, YES or TRUE, in any case. */
+static bool hfsbi_env_is_true(const char *name) {
+    hfsb_str value = hfsbi_env_get(name);
+    return hfsb_http_same(value, HFSB_LIT("1")) ||
+           hfsb_http_same(value, HFSB_LIT("on")) ||
+           hfsb_http_same(value, HFSB_LIT("yes")) ||
+           hfsb_http_same(value, HFSB_LIT("true"));
+}
+
+/* ---- paths with "~" and variables in them ---- */
+
+static bool hfsbi_env_is_name(char c) {
+    char l = hfsbi_lower(c);
+    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* text begins with "$": puts the value of the variable there, or the text
+   itself when there is none, as Python does. Gives the bytes taken. */
+static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
+    char     name[256];
+    bool     braces = text.len > 1 && text.ptr[1] == '{';
+    size_t   from = braces ? 2 : 1, to = from, end;
+    hfsb_str value = HFSB_INIT;
+    if (braces) to = hfsb_str_find_byte(text, '}');
+    else
+        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
+    if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
+        hfsbi_put_byte(sink, '$');
+        return 1;
+    }
+    end = to + (braces ? 1 : 0);
+    memcpy(name, text.ptr + from, to - from);
+    name[to - from] = '\0';
+    if (getenv(name)) value = hfsbi_env_get(name);
+    else value = hfsb_str_slice(text, 0, end);
+    hfsbi_put(sink, value);
+    return end;
+}
+
+static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
+    hfsb_str   home = hfsbi_env_get("HOME");
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
+                     hfsb_str_starts(text, HFSB_LIT("~/")))) {
+        hfsbi_put(&sink, home);
+        text = hfsb_str_slice(text, 1, text.len);
+    }
+    while (text.len) {
+        size_t n = 1;
+        if (*text.ptr == '$') n = hfsbi_env_variable(&sink, text);
+        else hfsbi_put_byte(&sink, *text.ptr);
+        text = hfsb_str_slice(text, n, text.len);
+    }
+    return hfsbi_sink_end(&sink);
+}
+
+/* ---- the token ---- */
+
+/* Appends it without line breaks, and without white space around it. */
+static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     i, from = 0;
+    while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
+    while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
+        raw.len--;
+    for (i = from; i < raw.len; i++)
+        if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
+            hfsbi_put_byte(&sink, raw.ptr[i]);
+    return hfsbi_sink_end(&sink);
+}
+
+/* Where the file with the token is; *path stays empty when that is nowhere. */
+static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
+    hfsb_str    file = hfsbi_env_get("HF_TOKEN_PATH");
+    hfsb_str    home = hfsbi_env_get("HF_HOME");
+    hfsb_str    cache = hfsbi_env_get("XDG_CACHE_HOME");
+    hfsb_status status;
+    if (file.len) return hfsbi_env_expand(file, path);
+    if (home.len) status = hfsbi_env_expand(home, path);
+    else {
+        if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
+        if (!cache.len) cache = HFSB_LIT("~/.cache");
+        status = hfsbi_env_expand(cache, path);
+        if (status == HFSB_OK)
+            status = hfsb_buf_append(path, HFSB_LIT("/huggingface"));
+    }
+    if (status != HFSB_OK) return status;
+    return hfsb_buf_append(path, HFSB_LIT("/token"));
+}
+
+enum { HFSBI_ENV_TOKEN_FILE = 65536 };
+
+static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
+    hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status status;
+    path.alloc = raw.alloc = out->alloc;
+    status = hfsbi_env_token_path(&path);
+    if (status == HFSB_OK && path.len) {
+        status = hfsb_file_read(NULL, hfsb_buf_str(&path),
+                                HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
+        if (status == HFSB_NOT_FOUND) status = HFSB_OK;
+        else if (status != HFSB_OK && status != HFSB_NOMEM)
+            status = hfsbi_fail(err, HFSB_IO, 0,
+                                "The file with the Hub's token cannot be "
+                                "read: %s",
+                                why.msg);
+    }
+    if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
+    if (status == HFSB_NOMEM)
+        hfsbi_fail_status(err, status, "The Hub's token");
+    hfsb_buf_free(&path);
+    hfsbi_hub_wipe(&raw);
+    return status;
+}
+
+static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
+    hfsb_status status;
+    if (hfsbi_env_is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return HFSB_OK;
+    status = hfsbi_env_clean(hfsbi_env_get("HF_TOKEN"), out);
+    if (status == HFSB_OK && !out->len)
+        status = hfsbi_env_clean(hfsbi_env_get("HUGGING_FACE_HUB_TOKEN"), out);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, "The Hub's token");
+    if (out->len) return HFSB_OK;
+    return hfsbi_env_token_file(out, err);
+}
+
+/* ---- all of it ---- */
+
+hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
+    hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
+    hfsb_status status;
+    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
+    if (!endpoint.len && hfsbi_env_is_true("HUGGINGFACE_CO_STAGING"))
+        endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
+    env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
+                   hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
+    status = hfsb_buf_append(&env->endpoint, endpoint);
+    if (status == HFSB_OK)
+        status = hfsb_buf_append(&env->origin,
+                                 hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    if (status != HFSB_OK)
+        hfsbi_fail_status(err, status, "The Hub's environment");
+    else status = hfsbi_env_token(&env->token, err);
+    if (status == HFSB_OK) return hfsbi_ok(err);
+    hfsb_hub_env_free(env);
+    return status;
+}
+
+void hfsb_hub_env_free(hfsb_hub_env *env) {
+    hfsb_buf_free(&env->endpoint);
+    hfsbi_hub_wipe(&env->token);
+    hfsb_buf_free(&env->origin);
+    env->offline = false;
+}
+
 /* ---- open and close ---- */
 
 HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
@@ -32286,9 +33248,8 @@ HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
     return status;
 }
 
-/* ---- src/hub_space.c ---- */
-/* hub_space.c - Spaces: made, set, paused, looked at, listed, deleted. Depends
-   on: path, http, json, hub_request. */
+/* ---- src/remote/hub_space.c ---- */
+/* hub_space.c - Spaces: made, set, paused, looked at, listed, deleted. */
 /* A request about a Space: its target is /api/spaces/{id}{rest}. The id is
    checked before anything is sent. */
 static hfsb_status
@@ -32850,9 +33811,8 @@ hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
     return status;
 }
 
-/* ---- src/hub_commit.c ---- */
-/* hub_commit.c - a commit of small files: what has changed, all at once.
-   Depends on: json, hash, sha1, path, hub_request. */
+/* ---- src/remote/hub_commit.c ---- */
+/* hub_commit.c - a commit of small files: what has changed, all at once. */
 /* One file on its way. */
 typedef struct hfsbi_commit_item {
     hfsb_str path;    /* cleaned */
@@ -33344,9 +34304,17 @@ hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
     return status == HFSB_OK ? hfsbi_ok(err) : status;
 }
 
-/* ---- src/hub_logs.c ---- */
-/* hub_logs.c - log streams of Spaces and jobs. Depends on: net (sse), json,
-   hub_request. */
+/* ---- src/remote/hub_jobs.c ---- */
+/* hub_jobs.c - jobs: run, looked at, listed, cancelled. */
+static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
+                                          hfsbi_hub_request *request,
+                                          hfsb_str space, hfsb_str id,
+                                          const char *rest, hfsb_err *err);
+
+/* ==== hub logs ==== */
+
+/* log streams of Spaces and jobs. */
+
 /* What is carried from one connection to the next. A reconnect gives the log
    from its start again, so what was told is counted. After ?tail=N the count
    says nothing, and the time of the last line told decides. */
@@ -33625,9 +34593,6 @@ hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
     return status;
 }
 
-/* ---- src/hub_jobs.c ---- */
-/* hub_jobs.c - jobs: run, looked at, listed, cancelled. Depends on: json,
-   hash, hub_request. */
 /* ---- names ---- */
 
 /* Ids and namespaces stand in a target as they are. */
@@ -33666,7 +34631,9 @@ static hfsb_status hfsbi_job_space(hfsb_hub *hub, hfsbi_hub_request *request,
     return hfsb_hub_user(hub, request->cancel, &request->target, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
+/* Makes the target of a request about a job, which is {rest} of it, and adds
+   its id to what. */
+static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
                                           hfsbi_hub_request *request,
                                           hfsb_str space, hfsb_str id,
                                           const char *rest, hfsb_err *err) {
@@ -34017,514 +34984,8 @@ hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
     return status;
 }
 
-/* ---- src/sandbox_parts.h ---- */
-/* The inside of a sandbox handle. Private to sandbox_*.c. */
-
-struct hfsb_sandbox {
-    /* what does not change once it is made */
-    hfsb_sandbox_opts o; /* its texts are in the buffers below; defaults are
-                            filled in */
-    hfsb_transport    transport;     /* not ours to close */
-    hfsb_buf          id, page, api; /* api: "https://.../api/" */
-    hfsb_buf          hub_token, api_token, work_dir, space_url;
-    bool              is_url, owned;
-
-    pthread_mutex_t lock; /* what follows belongs to it */
-    bool            deleted;
-    bool            ours;         /* the server has said X-Hfsb */
-    char            instance[64]; /* of that */
-    hfsb_buf        seen; /* cleaned absolute paths that were read or written,
-                             a NUL behind each */
-};
-
-/* ---- sandbox_handle.c ---- */
-
-/* A handle for id (or is_url: a server at `api`), all options copied and
-   resolved, nothing asked of anyone yet. */
-HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
-                                       hfsb_str id, hfsb_str url, bool owned,
-                                       hfsb_sandbox **out, hfsb_err *err);
-/* Frees it, secrets overwritten. */
-HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
-/* One line to the log, when there is one. */
-HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
-                                const char *format, ...) HFSBI_PRINTF(2, 3);
-/* Asks for health until it answers 200; wait_ms in all. HFSB_OK, HFSB_TIMEOUT,
-   HFSB_CANCELLED, HFSB_AUTH. */
-HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *sandbox,
-                                        long long wait_ms, hfsb_err *err);
-
-/* The same for a server that was just started: one that refuses the token, or
-   is the instance `before` (may be ""), is what ran there until now, and is
-   waited for to go. Never HFSB_AUTH. */
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
-                                            long long     wait_ms,
-                                            const char   *before,
-                                            hfsb_err     *err);
-/* Asks the Hub for the address of a Space whose name does not tell it. */
-HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
-                                          hfsb_err     *err);
-/* "600" or "0.25": milliseconds as seconds, for messages. */
-#define HFSBI_SECONDS 24 /* with the NUL */
-HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
-
-/* ---- sandbox_start.c ---- */
-
-/* How long is waited for a Space that was just duplicated and is not visible
-   everywhere yet. All zero at first. */
-typedef struct hfsbi_patience {
-    int    seconds; /* waited so far */
-    size_t waits;
-} hfsbi_patience;
-
-/* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
-   it has been a minute, HFSB_CANCELLED. */
-HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *sandbox,
-                                            hfsbi_patience     *patience);
-/* Takes the tokens and what was given as a secret out of a text. */
-HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
-                                  const hfsb_sandbox_spec *spec, char *text);
-/* Takes the handle's tokens out of a text: a peer may echo them. */
-HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *sandbox, char *text);
-/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
-   spec. *seen becomes true once the Hub has told of it. */
-HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
-                                         const hfsb_sandbox_spec *spec,
-                                         const char *sha, bool *seen,
-                                         hfsb_err *err);
-
-/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
-   Space that it made and could not delete. */
-HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
-                                        const hfsb_sandbox_opts *opts,
-                                        hfsb_buf *left, hfsb_sandbox **out,
-                                        hfsb_err *err);
-
-/* ---- sandbox_sweep.c ---- */
-
-/* "2025-03-07T12:24:18.657Z" (0 to 9 digits behind the point, a zone) as
-   seconds since 1970; false when it is none. */
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
-
-/* ---- sandbox_request.c ---- */
-
-/* One request to the server, both tokens added; what X-Hfsb says is noted.
-   The call's url is set here to api + `path` (which may have a query); its
-   fields are sent besides. Results as hfsb_http_send(). */
-HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
-                                        const hfsb_http_call *call,
-                                        hfsb_http_reply *reply, hfsb_err *err);
-
-/* ---- src/sandbox_call.h ---- */
-/* A call on its way to a sandbox and back. Private to sandbox_*.c. */
-
-/* What a command prints, as the events of its reply bring it. */
-typedef struct hfsbi_remote_text {
-    hfsb_sse           sse;
-    bool               streams;  /* this reply is a stream of events */
-    bool               used;     /* one has begun, in this try or before */
-    unsigned long long shown[2]; /* bytes of each stream */
-    hfsb_buf           errors;   /* the beginning of what was of stderr */
-    hfsb_buf           plain;    /* a reply that is no stream after all */
-    hfsb_buf           result;   /* the event that ends it */
-    bool               ended;
-    hfsb_status        status; /* of our own part in it */
-} hfsbi_remote_text;
-
-typedef struct hfsbi_remote {
-    hfsb_sandbox      *sandbox;
-    const hfsbi_tool  *tool;
-    const hfsb_cancel *cancel;
-    hfsb_call_opts     opts;
-    hfsb_buf           body;    /* JSON */
-    double             timeout; /* seconds it may take */
-    char               key[256];
-    bool               harmless; /* may run any number of times */
-
-    /* the tries */
-    bool again;        /* it may be tried again */
-    bool may_have_run; /* one of them may have reached the server */
-    bool trusted;      /* ... which knows keys, and is this instance: */
-    char instance[sizeof((hfsb_sandbox *)0)->instance];
-
-    hfsbi_remote_text text;
-    int               status; /* of HTTP */
-    hfsb_json_doc     doc;    /* the reply */
-} hfsbi_remote;
-
-/* ---- sandbox_request.c ---- */
-
-/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
-   we could compare later. */
-HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value);
-
-/* True when url, where a reply came from, is of the sandbox's own origin. */
-HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
-                                     hfsb_str            url);
-
-/* ---- sandbox_try.c: sending it until there is a reply ---- */
-
-/* A call of a tool that exists, without arguments yet. */
-HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
-                                const hfsbi_tool  *tool,
-                                const hfsb_cancel *cancel);
-HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r);
-
-/* Sends r->body as often as it takes and is allowed: HFSB_OK with r->status
-   and r->doc; else *err says what a result shall say. */
-HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
-
-/* ---- sandbox_stream.c: text while it is printed ---- */
-
-/* The callbacks of a call whose reply may be a stream; user is the
-   hfsbi_remote. */
-HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
-                                   const hfsb_http_field *fields,
-                                   size_t                 field_count);
-HFSBI_FN bool hfsbi_remote_on_body(void *user, hfsb_str piece);
-
-/* Shows what was not shown yet, once the reply is there. */
-HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output);
-
-/* ---- sandbox_arguments.c ---- */
-
-/* Writes r->body, with what the reference's client adds, and sets the time
-   it may take. */
-HFSBI_FN hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_err              *err);
-
-/* ---- sandbox_seen.c: a file is read before it is changed ---- */
-
-HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
-
-/* False when the call is refused here; *result tells why, or *st why not even
-   that. */
-HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
-                               const hfsb_json_value *arguments,
-                               hfsb_tool_result *result, hfsb_status *st,
-                               hfsb_err *err);
-/* A call went well: notes the files that were read or written by it. */
-HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
-                               const hfsb_json_value *arguments);
-
-/* ---- sandbox_call.c ---- */
-
-/* Makes *result of the reply. */
-HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
-                                         hfsb_tool_result *result,
-                                         hfsb_err         *err);
-/* The status for one of HTTP that is not 200. */
-HFSBI_FN hfsb_status hfsbi_remote_status(int http);
-
-/* ---- src/sandbox_request.c ---- */
-/* sandbox_request.c - one request to a sandbox's server, with its tokens.
-   Depends on: http, url, net. */
-/* ---- what the server says of itself ---- */
-
-HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value) {
-    const hfsb_str name = HFSB_LIT("instance=");
-    size_t         at = hfsb_str_find(value, name), end;
-    hfsb_str       id;
-    if (at == HFSB_NPOS) return hfsb_str_make("", 0);
-    id = hfsb_str_slice(value, at + name.len, value.len);
-    end = hfsb_str_find_byte(id, ';');
-    id = hfsbi_trim(hfsb_str_slice(id, 0, end));
-    if (id.len >= sizeof((hfsb_sandbox *)0)->instance) id.len = 0;
-    return id;
-}
-
-/* Only what the address we asked says counts: one that it redirected us to
-   was sent no key, and is not who answers the next time. */
-HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
-                                     hfsb_str            url) {
-    hfsb_url here, there;
-    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
-               HFSB_OK &&
-           hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
-           hfsb_url_same_origin(&here, &there);
-}
-
-static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
-                               const hfsb_http_reply *reply) {
-    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
-    hfsb_str id = hfsbi_sandbox_said(said);
-    if (!id.len || !hfsbi_sandbox_is_there(sandbox, hfsb_buf_str(&reply->url)))
-        return;
-    pthread_mutex_lock(&sandbox->lock);
-    memcpy(sandbox->instance, id.ptr, id.len);
-    sandbox->instance[id.len] = '\0';
-    sandbox->ours = true;
-    pthread_mutex_unlock(&sandbox->lock);
-}
-
-/* ---- its tokens ---- */
-
-/* The Hub's token is for the Hub and the edge of its Spaces, whatever server
-   the caller points us to. */
-static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_url       url;
-    if (!sandbox->is_url) return true;
-    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
-               HFSB_OK &&
-           url.secure && url.host.len > domain.len &&
-           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
-                                         url.host.len),
-                          domain);
-}
-
-static hfsb_status hfsbi_bearer(hfsb_buf *out, const hfsb_buf *token) {
-    if (!token->len) return HFSB_OK;
-    return hfsb_buf_printf(out, "Bearer %s", token->ptr);
-}
-
-static void hfsbi_bearer_free(hfsb_buf *bearer) {
-    if (bearer->ptr) hfsbi_wipe(bearer->ptr, bearer->len);
-    hfsb_buf_free(bearer);
-}
-
-/* ---- the request ---- */
-
-typedef struct hfsbi_sandbox_message {
-    hfsb_buf         url, hub, api; /* the last two are secret */
-    hfsb_http_field *fields;
-    size_t           room, count;
-} hfsbi_sandbox_message;
-
-static void hfsbi_sandbox_message_free(const hfsb_sandbox    *sandbox,
-                                       hfsbi_sandbox_message *m) {
-    hfsb_buf_free(&m->url);
-    hfsbi_bearer_free(&m->hub);
-    hfsbi_bearer_free(&m->api);
-    if (m->fields)
-        hfsbi_array_free(&sandbox->o.alloc, m->fields, m->room,
-                         sizeof *m->fields);
-}
-
-static void hfsbi_sandbox_message_add(hfsbi_sandbox_message *m, hfsb_str name,
-                                      const hfsb_buf *value) {
-    if (!value->len) return;
-    m->fields[m->count].name = name;
-    m->fields[m->count++].value = hfsb_buf_str(value);
-}
-
-static hfsb_status hfsbi_sandbox_message_make(const hfsb_sandbox    *sandbox,
-                                              hfsb_str               path,
-                                              const hfsb_http_call  *call,
-                                              hfsbi_sandbox_message *m) {
-    hfsb_status st;
-    memset(m, 0, sizeof *m);
-    m->url.alloc = m->hub.alloc = m->api.alloc = sandbox->o.alloc;
-    m->room = call->field_count + 2;
-    m->fields = (hfsb_http_field *)hfsbi_array(&sandbox->o.alloc, m->room,
-                                               sizeof *m->fields);
-    if (!m->fields) return HFSB_NOMEM;
-    st = hfsb_buf_append(&m->url, hfsb_buf_str(&sandbox->api));
-    if (st == HFSB_OK) st = hfsb_buf_append(&m->url, path);
-    if (st == HFSB_OK && hfsbi_sandbox_at_edge(sandbox))
-        st = hfsbi_bearer(&m->hub, &sandbox->hub_token);
-    if (st == HFSB_OK) st = hfsbi_bearer(&m->api, &sandbox->api_token);
-    if (st != HFSB_OK) return st;
-    if (call->field_count)
-        memcpy(m->fields, call->fields,
-               call->field_count * sizeof *call->fields);
-    m->count = call->field_count;
-    hfsbi_sandbox_message_add(m, HFSB_LIT("Authorization"), &m->hub);
-    hfsbi_sandbox_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), &m->api);
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
-                                        const hfsb_http_call *call,
-                                        hfsb_http_reply      *reply,
-                                        hfsb_err             *err) {
-    hfsbi_sandbox_message m;
-    hfsb_http_call        c = *call;
-    hfsb_status st = hfsbi_sandbox_message_make(sandbox, path, call, &m);
-    if (st == HFSB_OK) {
-        c.url = hfsb_buf_str(&m.url);
-        c.fields = m.fields;
-        c.field_count = m.count;
-        if (!c.connect_ms) c.connect_ms = sandbox->o.connect_ms;
-        reply->url.alloc = reply->body.alloc = sandbox->o.alloc;
-        reply->head.alloc = sandbox->o.alloc;
-        st = hfsb_http_send(&sandbox->transport, &c, reply, err);
-        if (reply->status) hfsbi_sandbox_note(sandbox, reply);
-    } else {
-        (void)hfsbi_fail_status(err, st, "Request");
-    }
-    hfsbi_sandbox_message_free(sandbox, &m);
-    return st;
-}
-
-/* ---- src/sandbox_arguments.c ---- */
-/* sandbox_arguments.c - the body of a call, as the reference's client writes
-   it. Depends on: json, tools. */
-enum {
-    HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
-    HFSBI_REMOTE_LINES = 2000,   /* that are read when nothing is said */
-    HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
-    HFSBI_REMOTE_FIRST = 6
-};
-
-/* The keys that come first, in this order. */
-typedef struct hfsbi_remote_order {
-    const char *tool;
-    const char *keys[HFSBI_REMOTE_FIRST];
-} hfsbi_remote_order;
-
-static const hfsbi_remote_order *hfsbi_remote_first(const hfsbi_remote *r) {
-    static const hfsbi_remote_order list[] = {
-        {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
-        {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
-        {"write", {"path", "content", NULL, NULL, NULL, NULL}},
-        {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
-        {"", {NULL, NULL, NULL, NULL, NULL, NULL}}};
-    const hfsbi_remote_order *at = list;
-    while (at->keys[0] && strcmp(at->tool, r->tool->name) != 0) at++;
-    return at;
-}
-
-/* What the caller says, NULL when that is nothing. */
-static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
-                                                 const char            *key) {
-    const hfsb_json_value *value = hfsb_json_get(args, key);
-    return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
-}
-
-static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
-    return strcmp(r->tool->name, tool) == 0;
-}
-
-/* ---- time ---- */
-
-static bool hfsbi_remote_stays(const hfsb_json_value *args) {
-    bool stays = false;
-    (void)hfsb_json_arg_bool(args, "background", false, &stays, NULL);
-    return stays;
-}
-
-/* How long the tool may take. */
-static double hfsbi_remote_seconds(const hfsbi_remote    *r,
-                                   const hfsb_json_value *args) {
-    double    seconds = 0;
-    long long wait_ms = 0;
-    if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_stays(args))
-        (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
-    if (hfsbi_remote_is(r, "bash_output"))
-        (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
-    if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
-    if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
-    return seconds > (double)HFSBI_REMOTE_SECONDS
-               ? (double)HFSBI_REMOTE_SECONDS
-               : seconds;
-}
-
-/* In the background a command has no time limit unless it is asked for. A
-   server that is not ours sets none itself: no more than the longest is
-   sent to it. */
-static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
-                                     const hfsb_json_value *args) {
-    const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
-    double                 seconds = 0;
-    bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
-                                      NULL) == HFSB_OK;
-    bool none = !given || (known && !(seconds < 0 || seconds > 0));
-    if (none && hfsbi_remote_stays(args)) return;
-    hfsb_json_put_key(w, HFSB_LIT("timeout"));
-    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
-        hfsb_json_put_value(w, given);
-    else if ((double)(long long)r->timeout >= r->timeout)
-        hfsb_json_put_int(w, (long long)r->timeout);
-    else hfsb_json_put_double(w, r->timeout);
-}
-
-/* ---- the other keys ---- */
-
-static void hfsbi_put_remote_limit(hfsb_json_writer      *w,
-                                   const hfsb_json_value *args) {
-    const hfsb_json_value *limit = hfsb_json_get(args, "limit");
-    hfsb_json_put_key(w, HFSB_LIT("limit"));
-    if (limit || hfsbi_remote_given(args, "offset"))
-        hfsb_json_put_value(w, limit); /* null: all that follow */
-    else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
-}
-
-static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
-                                      const hfsb_json_value *given) {
-    hfsb_str own = hfsb_buf_str(&r->sandbox->work_dir);
-    bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
-                           hfsb_json_str(given, own).len == 0);
-    if (none && !own.len) return;
-    hfsb_json_put_key(w, HFSB_LIT("work_dir"));
-    if (none) hfsb_json_put_str(w, own);
-    else hfsb_json_put_value(w, given);
-}
-
-/* One of the keys that come first: as it is given, or what the reference's
-   client adds; a required one that is missing is for the server to tell. */
-static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
-                                   const hfsb_json_value *args,
-                                   const char            *key) {
-    const hfsb_json_value *given = hfsbi_remote_given(args, key);
-    if (strcmp(key, "timeout") == 0) hfsbi_put_remote_timeout(w, r, args);
-    else if (strcmp(key, "work_dir") == 0)
-        hfsbi_put_remote_work_dir(w, r, given);
-    else if (strcmp(key, "limit") == 0) hfsbi_put_remote_limit(w, args);
-    else if (!given && strcmp(key, "replace_all") == 0)
-        hfsbi_put_member_bool(w, key, false);
-    else if (!given && strcmp(key, "mode") == 0)
-        hfsbi_put_member_str(w, key, HFSB_LIT("replace"));
-    else if (hfsb_json_get(args, key) || strcmp(key, "offset") == 0) {
-        hfsb_json_put_key(w, hfsb_cstr(key));
-        hfsb_json_put_value(w, given);
-    }
-}
-
-/* How a reply is sent is for us to say, not for the caller. */
-static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
-                                    const hfsbi_remote_order *order,
-                                    hfsb_str                  key) {
-    size_t i;
-    for (i = 0; order->keys[i]; i++)
-        if (hfsb_str_equal(key, hfsb_cstr(order->keys[i]))) return true;
-    return hfsbi_remote_is(r, "bash") &&
-           hfsb_str_equal(key, HFSB_LIT("stream"));
-}
-
-HFSBI_FN hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_err              *err) {
-    const hfsbi_remote_order *order = hfsbi_remote_first(r);
-    hfsb_json_iter            it = hfsb_json_begin(arguments);
-    hfsb_json_writer          w;
-    size_t                    i;
-    r->timeout = hfsbi_remote_seconds(r, arguments);
-    hfsb_json_writer_init(&w, &r->body, NULL);
-    hfsb_json_put_object(&w);
-    for (i = 0; order->keys[i]; i++)
-        hfsbi_put_remote_first(&w, r, arguments, order->keys[i]);
-    while (hfsb_json_next(&it)) {
-        if (hfsbi_remote_is_own_key(r, order, it.key)) continue;
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-    }
-    /* a stream that breaks is not the end of its command */
-    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
-        !hfsb_json_get(arguments, "on_disconnect"))
-        hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
-    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
-        !hfsb_json_get(arguments, "image"))
-        hfsbi_put_member_bool(&w, "image", true);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
-}
-
-/* ---- src/sandbox_seen.c ---- */
-/* sandbox_seen.c - a session reads a file before it changes it. Depends on:
-   path, patch, sandbox_try. */
+/* ---- src/remote/seen.c ---- */
+/* seen.c - a session reads a file before it changes it. */
 /* ---- the files that were read or written ---- */
 
 /* As the server would find it: joined with the work directory, cleaned. */
@@ -34761,9 +35222,181 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
     }
 }
 
-/* ---- src/sandbox_stream.c ---- */
-/* sandbox_stream.c - what a command prints, shown while it runs. Depends on:
-   sse, json, sandbox_try. */
+/* ---- src/remote/sandbox_call.c ---- */
+/* sandbox_call.c - a tool on another machine: from its arguments to its
+   result. */
+/* ==== sandbox arguments ==== */
+
+/* the body of a call, as the reference's client writes
+   it. */
+
+enum {
+    HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
+    HFSBI_REMOTE_LINES = 2000,   /* that are read when nothing is said */
+    HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
+    HFSBI_REMOTE_FIRST = 6
+};
+
+/* The keys that come first, in this order. */
+typedef struct hfsbi_remote_order {
+    const char *tool;
+    const char *keys[HFSBI_REMOTE_FIRST];
+} hfsbi_remote_order;
+
+static const hfsbi_remote_order *hfsbi_remote_first(const hfsbi_remote *r) {
+    static const hfsbi_remote_order list[] = {
+        {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
+        {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
+        {"write", {"path", "content", NULL, NULL, NULL, NULL}},
+        {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
+        {"", {NULL, NULL, NULL, NULL, NULL, NULL}}};
+    const hfsbi_remote_order *at = list;
+    while (at->keys[0] && strcmp(at->tool, r->tool->name) != 0) at++;
+    return at;
+}
+
+/* What the caller says, NULL when that is nothing. */
+static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
+                                                 const char            *key) {
+    const hfsb_json_value *value = hfsb_json_get(args, key);
+    return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
+}
+
+static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
+
+/* ---- time ---- */
+
+static bool hfsbi_remote_stays(const hfsb_json_value *args) {
+    bool stays = false;
+    (void)hfsb_json_arg_bool(args, "background", false, &stays, NULL);
+    return stays;
+}
+
+/* How long the tool may take. */
+static double hfsbi_remote_seconds(const hfsbi_remote    *r,
+                                   const hfsb_json_value *args) {
+    double    seconds = 0;
+    long long wait_ms = 0;
+    if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
+    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_stays(args))
+        (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
+    if (hfsbi_remote_is(r, "bash_output"))
+        (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
+    if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
+    if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
+    return seconds > (double)HFSBI_REMOTE_SECONDS
+               ? (double)HFSBI_REMOTE_SECONDS
+               : seconds;
+}
+
+/* In the background a command has no time limit unless it is asked for. A
+   server that is not ours sets none itself: no more than the longest is
+   sent to it. */
+static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+                                     const hfsb_json_value *args) {
+    const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
+    double                 seconds = 0;
+    bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
+                                      NULL) == HFSB_OK;
+    bool none = !given || (known && !(seconds < 0 || seconds > 0));
+    if (none && hfsbi_remote_stays(args)) return;
+    hfsb_json_put_key(w, HFSB_LIT("timeout"));
+    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
+        hfsb_json_put_value(w, given);
+    else if ((double)(long long)r->timeout >= r->timeout)
+        hfsb_json_put_int(w, (long long)r->timeout);
+    else hfsb_json_put_double(w, r->timeout);
+}
+
+/* ---- the other keys ---- */
+
+static void hfsbi_put_remote_limit(hfsb_json_writer      *w,
+                                   const hfsb_json_value *args) {
+    const hfsb_json_value *limit = hfsb_json_get(args, "limit");
+    hfsb_json_put_key(w, HFSB_LIT("limit"));
+    if (limit || hfsbi_remote_given(args, "offset"))
+        hfsb_json_put_value(w, limit); /* null: all that follow */
+    else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
+}
+
+static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
+                                      const hfsb_json_value *given) {
+    hfsb_str own = hfsb_buf_str(&r->sandbox->work_dir);
+    bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
+                           hfsb_json_str(given, own).len == 0);
+    if (none && !own.len) return;
+    hfsb_json_put_key(w, HFSB_LIT("work_dir"));
+    if (none) hfsb_json_put_str(w, own);
+    else hfsb_json_put_value(w, given);
+}
+
+/* One of the keys that come first: as it is given, or what the reference's
+   client adds; a required one that is missing is for the server to tell. */
+static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
+                                   const hfsb_json_value *args,
+                                   const char            *key) {
+    const hfsb_json_value *given = hfsbi_remote_given(args, key);
+    if (strcmp(key, "timeout") == 0) hfsbi_put_remote_timeout(w, r, args);
+    else if (strcmp(key, "work_dir") == 0)
+        hfsbi_put_remote_work_dir(w, r, given);
+    else if (strcmp(key, "limit") == 0) hfsbi_put_remote_limit(w, args);
+    else if (!given && strcmp(key, "replace_all") == 0)
+        hfsbi_put_member_bool(w, key, false);
+    else if (!given && strcmp(key, "mode") == 0)
+        hfsbi_put_member_str(w, key, HFSB_LIT("replace"));
+    else if (hfsb_json_get(args, key) || strcmp(key, "offset") == 0) {
+        hfsb_json_put_key(w, hfsb_cstr(key));
+        hfsb_json_put_value(w, given);
+    }
+}
+
+/* How a reply is sent is for us to say, not for the caller. */
+static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
+                                    const hfsbi_remote_order *order,
+                                    hfsb_str                  key) {
+    size_t i;
+    for (i = 0; order->keys[i]; i++)
+        if (hfsb_str_equal(key, hfsb_cstr(order->keys[i]))) return true;
+    return hfsbi_remote_is(r, "bash") &&
+           hfsb_str_equal(key, HFSB_LIT("stream"));
+}
+
+/* Writes r->body, with what the reference's client adds, and sets the time
+   it may take. */
+static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_err              *err) {
+    const hfsbi_remote_order *order = hfsbi_remote_first(r);
+    hfsb_json_iter            it = hfsb_json_begin(arguments);
+    hfsb_json_writer          w;
+    size_t                    i;
+    r->timeout = hfsbi_remote_seconds(r, arguments);
+    hfsb_json_writer_init(&w, &r->body, NULL);
+    hfsb_json_put_object(&w);
+    for (i = 0; order->keys[i]; i++)
+        hfsbi_put_remote_first(&w, r, arguments, order->keys[i]);
+    while (hfsb_json_next(&it)) {
+        if (hfsbi_remote_is_own_key(r, order, it.key)) continue;
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
+    /* a stream that breaks is not the end of its command */
+    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+        !hfsb_json_get(arguments, "on_disconnect"))
+        hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
+    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
+        !hfsb_json_get(arguments, "image"))
+        hfsbi_put_member_bool(&w, "image", true);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* ==== sandbox stream ==== */
+
+/* what a command prints, shown while it runs. */
+
 enum {
     HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
     HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
@@ -34832,7 +35465,9 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     return true;
 }
 
-HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
+/* The callbacks of a call whose reply may be a stream; user is the
+   hfsbi_remote. */
+static bool hfsbi_remote_on_head(void *user, int status,
                                    const hfsb_http_field *fields,
                                    size_t                 field_count) {
     hfsbi_remote  *r = (hfsbi_remote *)user;
@@ -34849,7 +35484,7 @@ HFSBI_FN bool hfsbi_remote_on_head(void *user, int status,
     return true;
 }
 
-HFSBI_FN bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
+static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
     hfsbi_remote *r = (hfsbi_remote *)user;
     hfsb_status   st;
     if (!r->text.streams) {
@@ -34906,7 +35541,8 @@ static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
                       hfsb_str_slice(log, at + shown, log.len));
 }
 
-HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
+/* Shows what was not shown yet, once the reply is there. */
+static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     hfsb_str id =
         hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
     unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
@@ -34930,9 +35566,10 @@ HFSBI_FN void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     hfsb_buf_free(&log);
 }
 
-/* ---- src/sandbox_try.c ---- */
-/* sandbox_try.c - a call is sent until there is a reply, and runs once.
-   Depends on: sandbox_request, sandbox_stream, json. */
+/* ==== sandbox try ==== */
+
+/* a call is sent until there is a reply, and runs once. */
+
 /*  What may be sent again:
 
                           ours, with a key   ours, harmless   not ours
@@ -35279,9 +35916,6 @@ HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
     return st == HFSB_CONNECT ? hfsbi_remote_unreachable(r, err) : st;
 }
 
-/* ---- src/sandbox_call.c ---- */
-/* sandbox_call.c - a tool on another machine: from its arguments to its
-   result. Depends on: call, sandbox_arguments, sandbox_seen, sandbox_try. */
 /* ---- the result ---- */
 
 HFSBI_FN hfsb_status hfsbi_remote_status(int http) {
@@ -35491,9 +36125,8 @@ hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                              result);
 }
 
-/* ---- src/sandbox_files.c ---- */
-/* sandbox_files.c - files to and from a sandbox, byte for byte. Depends on:
-   file, hash, http, sandbox_try. */
+/* ---- src/remote/sandbox_files.c ---- */
+/* sandbox_files.c - files to and from a sandbox, byte for byte. */
 enum {
     HFSBI_COPY_PIECE = 18000, /* bytes a command prints as base64: what a
                                  reply shows without leaving some out */
@@ -36050,9 +36683,150 @@ hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
     return st;
 }
 
-/* ---- src/sandbox_handle.c ---- */
-/* sandbox_handle.c - a sandbox's handle: made, waited for, deleted. Depends
-   on: json, path, url, net, hub, sandbox_request. */
+/* ---- src/remote/sandbox.c ---- */
+/* sandbox.c - a sandbox's handle: made, waited for, deleted. */
+/* ==== sandbox request ==== */
+
+/* one request to a sandbox's server, with its tokens. */
+
+/* ---- what the server says of itself ---- */
+
+HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value) {
+    const hfsb_str name = HFSB_LIT("instance=");
+    size_t         at = hfsb_str_find(value, name), end;
+    hfsb_str       id;
+    if (at == HFSB_NPOS) return hfsb_str_make("", 0);
+    id = hfsb_str_slice(value, at + name.len, value.len);
+    end = hfsb_str_find_byte(id, ';');
+    id = hfsbi_trim(hfsb_str_slice(id, 0, end));
+    if (id.len >= sizeof((hfsb_sandbox *)0)->instance) id.len = 0;
+    return id;
+}
+
+/* Only what the address we asked says counts: one that it redirected us to
+   was sent no key, and is not who answers the next time. */
+HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
+                                     hfsb_str            url) {
+    hfsb_url here, there;
+    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
+               HFSB_OK &&
+           hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
+           hfsb_url_same_origin(&here, &there);
+}
+
+static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
+                               const hfsb_http_reply *reply) {
+    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
+    hfsb_str id = hfsbi_sandbox_said(said);
+    if (!id.len || !hfsbi_sandbox_is_there(sandbox, hfsb_buf_str(&reply->url)))
+        return;
+    pthread_mutex_lock(&sandbox->lock);
+    memcpy(sandbox->instance, id.ptr, id.len);
+    sandbox->instance[id.len] = '\0';
+    sandbox->ours = true;
+    pthread_mutex_unlock(&sandbox->lock);
+}
+
+/* ---- its tokens ---- */
+
+/* The Hub's token is for the Hub and the edge of its Spaces, whatever server
+   the caller points us to. */
+static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
+    const hfsb_str domain = HFSB_LIT(".hf.space");
+    hfsb_url       url;
+    if (!sandbox->is_url) return true;
+    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
+               HFSB_OK &&
+           url.secure && url.host.len > domain.len &&
+           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
+                                         url.host.len),
+                          domain);
+}
+
+static hfsb_status hfsbi_bearer(hfsb_buf *out, const hfsb_buf *token) {
+    if (!token->len) return HFSB_OK;
+    return hfsb_buf_printf(out, "Bearer %s", token->ptr);
+}
+
+static void hfsbi_bearer_free(hfsb_buf *bearer) {
+    if (bearer->ptr) hfsbi_wipe(bearer->ptr, bearer->len);
+    hfsb_buf_free(bearer);
+}
+
+/* ---- the request ---- */
+
+typedef struct hfsbi_sandbox_message {
+    hfsb_buf         url, hub, api; /* the last two are secret */
+    hfsb_http_field *fields;
+    size_t           room, count;
+} hfsbi_sandbox_message;
+
+static void hfsbi_sandbox_message_free(const hfsb_sandbox    *sandbox,
+                                       hfsbi_sandbox_message *m) {
+    hfsb_buf_free(&m->url);
+    hfsbi_bearer_free(&m->hub);
+    hfsbi_bearer_free(&m->api);
+    if (m->fields)
+        hfsbi_array_free(&sandbox->o.alloc, m->fields, m->room,
+                         sizeof *m->fields);
+}
+
+static void hfsbi_sandbox_message_add(hfsbi_sandbox_message *m, hfsb_str name,
+                                      const hfsb_buf *value) {
+    if (!value->len) return;
+    m->fields[m->count].name = name;
+    m->fields[m->count++].value = hfsb_buf_str(value);
+}
+
+static hfsb_status hfsbi_sandbox_message_make(const hfsb_sandbox    *sandbox,
+                                              hfsb_str               path,
+                                              const hfsb_http_call  *call,
+                                              hfsbi_sandbox_message *m) {
+    hfsb_status st;
+    memset(m, 0, sizeof *m);
+    m->url.alloc = m->hub.alloc = m->api.alloc = sandbox->o.alloc;
+    m->room = call->field_count + 2;
+    m->fields = (hfsb_http_field *)hfsbi_array(&sandbox->o.alloc, m->room,
+                                               sizeof *m->fields);
+    if (!m->fields) return HFSB_NOMEM;
+    st = hfsb_buf_append(&m->url, hfsb_buf_str(&sandbox->api));
+    if (st == HFSB_OK) st = hfsb_buf_append(&m->url, path);
+    if (st == HFSB_OK && hfsbi_sandbox_at_edge(sandbox))
+        st = hfsbi_bearer(&m->hub, &sandbox->hub_token);
+    if (st == HFSB_OK) st = hfsbi_bearer(&m->api, &sandbox->api_token);
+    if (st != HFSB_OK) return st;
+    if (call->field_count)
+        memcpy(m->fields, call->fields,
+               call->field_count * sizeof *call->fields);
+    m->count = call->field_count;
+    hfsbi_sandbox_message_add(m, HFSB_LIT("Authorization"), &m->hub);
+    hfsbi_sandbox_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), &m->api);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply      *reply,
+                                        hfsb_err             *err) {
+    hfsbi_sandbox_message m;
+    hfsb_http_call        c = *call;
+    hfsb_status st = hfsbi_sandbox_message_make(sandbox, path, call, &m);
+    if (st == HFSB_OK) {
+        c.url = hfsb_buf_str(&m.url);
+        c.fields = m.fields;
+        c.field_count = m.count;
+        if (!c.connect_ms) c.connect_ms = sandbox->o.connect_ms;
+        reply->url.alloc = reply->body.alloc = sandbox->o.alloc;
+        reply->head.alloc = sandbox->o.alloc;
+        st = hfsb_http_send(&sandbox->transport, &c, reply, err);
+        if (reply->status) hfsbi_sandbox_note(sandbox, reply);
+    } else {
+        (void)hfsbi_fail_status(err, st, "Request");
+    }
+    hfsbi_sandbox_message_free(sandbox, &m);
+    return st;
+}
+
 HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
 
 /* ---- what goes into it ---- */
@@ -36450,7 +37224,9 @@ static hfsb_status hfsbi_probe_wait_for(hfsb_sandbox *s, long long wait_ms,
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *s, long long wait_ms,
+/* Asks for health until it answers 200; wait_ms in all. HFSB_OK, HFSB_TIMEOUT,
+   HFSB_CANCELLED, HFSB_AUTH. */
+static hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *s, long long wait_ms,
                                         hfsb_err *err) {
     hfsbi_probe_wait w = HFSB_INIT;
     w.before = "";
@@ -36632,12 +37408,25 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
                             sandbox->o.cancel, out, err);
 }
 
-/* ---- src/sandbox_start.c ---- */
-/* sandbox_start.c - a Space that was just made, until it runs. Depends on:
-   text, net, hub, sandbox_handle. */
+/* ---- src/remote/sandbox_create.c ---- */
+/* sandbox_create.c - a new sandbox on the Hub: duplicated, furnished, waited
+   for, and taken away again when any of that fails. */
+/* How long is waited for a Space that was just duplicated and is not visible
+   everywhere yet. All zero at first. */
+typedef struct hfsbi_patience {
+    int    seconds; /* waited so far */
+    size_t waits;
+} hfsbi_patience;
+
+/* ==== sandbox start ==== */
+
+/* a Space that was just made, until it runs. */
+
 /* ---- patience with the Hub ---- */
 
-HFSBI_FN hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
+/* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
+   it has been a minute, HFSB_CANCELLED. */
+static hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
                                             hfsbi_patience     *p) {
     static const int steps[] = {1, 2, 4, 5};
     const long long  second = (s->o.poll_ms + 4) / 5;
@@ -36667,7 +37456,8 @@ static void hfsbi_scrub_one(char *text, hfsb_str secret) {
     }
 }
 
-HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
+/* Takes the tokens and what was given as a secret out of a text. */
+static void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
                                   const hfsb_sandbox_spec *spec, char *text) {
     size_t i;
     hfsbi_scrub_one(text, opts->api_token);
@@ -36875,10 +37665,6 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
     }
 }
 
-/* ---- src/sandbox_create.c ---- */
-/* sandbox_create.c - a new sandbox on the Hub: duplicated, furnished, waited
-   for, and taken away again when any of that fails. Depends on: hash, text,
-   net, hub, sandbox_handle. */
 typedef struct hfsbi_create {
     const hfsb_sandbox_spec *spec;
     hfsb_sandbox_opts        opts; /* with the token that was made */
@@ -37332,9 +38118,11 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
     return hfsbi_sandbox_make(spec, opts, NULL, out, err);
 }
 
-/* ---- src/sandbox_sweep.c ---- */
-/* sandbox_sweep.c - Spaces of ours that were left behind: found by name and
-   age. Depends on: json, hub. */
+/* ==== sandbox sweep ==== */
+
+/* Spaces of ours that were left behind: found by name and
+   age. */
+
 /* ---- dates ---- */
 
 /* n digits at *at of text as a number; false when there is something else. */
@@ -37539,208 +38327,260 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
     return st;
 }
 
-/* ---- src/session_parts.h ---- */
-/* The inside of a session. Private to session*.c. */
+/* ---- src/remote/plan.c ---- */
+/* plan.c - the plan of a model, and the reminder of what is open in it. */
+/* It changes nothing but what the model itself wrote before: a host need not
+   ask anyone. */
+/* clang-format off */
+static const hfsbi_tool hfsbi_plan_row =
+    {"plan_tool", "Keep a plan",
+     "Write down your plan for work of several steps, and keep it up to date: "
+     "each call replaces the whole plan. Keep one item in_progress, and set "
+     "it to completed as soon as it is done, not before.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"todos\"",
+         "\"todos\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
+                      HFSBI_PLAIN("id", "string") ","
+                      HFSBI_TYPE("content", "string", "What is to be done")
+                      ","
+                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
+                      "\"in_progress\",\"completed\"]}")
+         "}"),
+     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
+     "\"openWorldHint\":false}",
+     "todos", false, NULL};
+/* clang-format on */
 
-/* A sandbox of the session. */
-typedef struct hfsbi_box {
-    struct hfsbi_box *next;
-    hfsb_sandbox     *sandbox; /* NULL until it is made */
-    hfsb_cancel      *cancel;  /* ends its making, and calls that have none */
-    hfsb_buf          hardware;
-    hfsb_buf          left;  /* no sandbox, but its Space is there: its id */
-    size_t            users; /* calls that hold it */
-    bool              automatic; /* nobody asked for it */
-    bool              retired;   /* another took its place: deleted when no
-                                    call holds it any more */
-} hfsbi_box;
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
+    return &hfsbi_plan_row;
+}
+
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
 
 enum {
-    HFSBI_SESSION_TEXTS = 8,   /* of the options */
-    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
 };
 
-struct hfsb_session {
-    /* what does not change after open */
-    hfsb_alloc        alloc;
-    hfsb_runtime      runtime;
-    hfsb_tools       *tools; /* of the local runtime */
-    hfsb_sandbox_opts opts;  /* of sandboxes, but for cancel */
-    hfsb_sandbox_spec spec;  /* of the preloaded one */
-    hfsb_hub_pair    *secrets;
-    size_t            secret_cap;
-    hfsb_buf          texts; /* of opts, spec and secrets: never moves */
-    hfsb_cancel      *give_up;
-    long long         close_ms;
-    hfsb_log_fn       log;
-    void             *user;
+/* ---- plan_tool ---- */
 
-    pthread_mutex_t   lock; /* what follows belongs to it */
-    pthread_cond_t    changed;
-    hfsbi_box        *box;     /* in use now, or NULL */
-    hfsbi_box        *boxes;   /* all that hold a Space */
-    bool              claimed; /* a sandbox_create is under way: it alone makes
-                                one, and others wait for what comes of it */
-    hfsbi_box        *making;  /* the thread makes this one (NULL: it is done)
-                                 ... */
-    hfsb_sandbox_spec make;    /* ... like this */
-    bool              thread_there; /* to be joined */
-    pthread_t         thread;
-    hfsb_status       made; /* what came of the last one */
-    hfsb_err          made_err;
-    hfsbi_plan        plan;
-};
-
-/* ---- session.c ---- */
-
-/* One line to the log, when there is one. Not under the lock. */
-HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
-                                const char *format, ...) HFSBI_PRINTF(2, 3);
-
-/* ---- session_preload.c: sandboxes; all but start take the lock ---- */
-
-/* A thread begins to make a sandbox. Nothing is being made. Under the lock. */
-HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
-                                         const hfsb_sandbox_spec *spec,
-                                         bool automatic, hfsb_err *err);
-
-/* Waits for something to change. Under the lock, which is let go of meanwhile;
-   false when it was cancelled. */
-HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
-                                 const hfsb_cancel *cancel);
-
-/* The sandbox in use, held until it is given back; made first, or waited for,
-   when need be. What it gives but HFSB_OK is in *err. */
-HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
-                                        const hfsb_cancel *cancel,
-                                        hfsbi_box **out, hfsb_err *err);
-/* HFSB_OK, or why a sandbox that was to be deleted is still there. */
-HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
-                                           hfsbi_box *box, hfsb_err *err);
-
-/* Ends what is being made, deletes all. */
-HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
-
-/* ---- session_tools.c ---- */
-
-/* What a tool of the session does, its keys looked at already. What it
-   returns but HFSB_OK is the status of the call, with the sentence in *err. */
-typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
-                                    const hfsb_json_value *arguments,
-                                    const hfsb_cancel     *cancel,
-                                    hfsb_tool_result      *result,
-                                    hfsb_err              *err);
-
-typedef struct hfsbi_own_tool {
-    const hfsbi_tool *(*row)(void); /* its fn is NULL */
-    hfsbi_own_fn fn;
-} hfsbi_own_tool;
-
-/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
-   others. */
-HFSBI_FN const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
-                                                  hfsb_str            name);
-
-/* ---- session_jobs.c: hf_jobs ---- */
-
-HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
-HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
-                                              const hfsb_json_value *arguments,
-                                              const hfsb_cancel     *cancel,
-                                              hfsb_tool_result      *result,
-                                              hfsb_err              *err);
-
-/* A call of hf_jobs. */
-typedef struct hfsbi_hf_jobs_call {
-    hfsb_session          *session;
-    const hfsb_json_value *arguments;
-    const hfsb_cancel     *cancel;
-    hfsb_tool_result      *result;
-    hfsb_str               id, space; /* job_id and namespace, or empty */
-} hfsbi_hf_jobs_call;
-
-/* A text of what the Hub tells about a job; "" when there is none, and not at
-   any length. */
-HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                     const char            *key);
-HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
-/* The added keys id, stage and url; HFSB_REMOTE when id or stage is
-   missing: nothing may be said of such a job. */
-HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_err              *err);
-
-/* ---- session_jobs_run.c ---- */
-
-/* Starts a job. */
-HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err);
-
-/* ---- src/session_script.c ---- */
-/* session_script.c - what a job is given for a script. Depends on: path,
-   file, sandbox, session_preload. */
-/* A job gets its script base64-encoded in one argument, which Linux limits to
-   128 KiB. */
-enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
-
-static hfsb_status hfsbi_script_long(hfsb_err *err) {
-    return hfsbi_fail(err, HFSB_LIMIT, 0,
-                      "The script is longer than the 90 kB that a job can be "
-                      "given: upload it to a repository on the Hub and give "
-                      "its URL, or split it and let a small script load the "
-                      "rest.");
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
 }
 
-static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
-                                       const hfsb_err *why, hfsb_err *err) {
-    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
-    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
-    hfsbi_fail(err, why->code, 0, "The script ");
-    hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, " cannot be read%s: %s",
-                  there ? " from the sandbox" : "", why->msg);
-    return why->code;
+/* An id may come as a number, which models like better. */
+static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
+                                 size_t size, hfsb_str *out, hfsb_err *err) {
+    const hfsb_json_value *id = hfsb_json_get(item, "id");
+    hfsb_json_type         type = hfsb_json_type_of(id);
+    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
+        return hfsb_json_arg_str(item, "id", true, out, err);
+    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
+    *out = hfsb_cstr(number);
+    return HFSB_OK;
 }
 
-static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
-                                     const hfsb_cancel *cancel, hfsb_buf *out,
-                                     hfsb_err *why) {
-    hfsbi_box  *box;
-    hfsb_status st;
-    if (session->runtime == HFSB_RUNTIME_LOCAL)
-        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
-                              out, NULL, why);
-    st = hfsbi_session_hold(session, cancel, &box, why);
+/* Writes one item as it is kept, and counts its status. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
+    hfsb_json_type type = hfsb_json_type_of(item);
+    char           number[24];
+    size_t         state;
+    hfsb_status    st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "content", true, &content, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "status", true, &status, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
     if (st != HFSB_OK) return st;
-    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
-                          why);
-    (void)hfsbi_session_release(session, box, NULL);
+    counts[state]++;
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", id);
+    hfsbi_put_member_str(w, "content", content);
+    hfsbi_put_member_str(w, "status", status);
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
+/* Checks the items and writes them as an array. */
+static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
+                                    hfsb_buf *out, size_t *counts,
+                                    hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(todos);
+    hfsb_json_writer w;
+    hfsb_err         why = HFSB_INIT;
+    size_t           n = 0;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (; hfsb_json_next(&it); n++)
+        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
+            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* The items as a document of our own, and how many have each status. */
+static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
+                                   hfsb_json_doc *out, size_t *counts,
+                                   hfsb_err *err) {
+    const hfsb_json_value *todos = NULL;
+    hfsb_json_doc          sent = HFSB_INIT;
+    hfsb_buf               text = HFSB_INIT;
+    hfsb_status            st;
+    text.alloc = sent.alloc = out->alloc;
+    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
+                              &todos, err);
+    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
+    hfsb_buf_free(&text);
+    hfsb_json_free(&sent);
     return st;
 }
 
-hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
-                                hfsb_script_kind  *kind,
-                                const hfsb_cancel *cancel, hfsb_buf *out,
-                                hfsb_err *err) {
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status st;
-    *kind = hfsb_script_classify(script);
-    if (*kind == HFSB_SCRIPT_PATH) {
-        st = hfsbi_script_read(session, script, cancel, out, &why);
-        why.code = st;
-        if (st != HFSB_OK)
-            return hfsbi_script_unread(session, script, &why, err);
-        *kind = HFSB_SCRIPT_INLINE;
-        return hfsbi_ok(err);
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_json_doc fresh = HFSB_INIT;
+    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status   st;
+    fresh.alloc = plan->doc.alloc;
+    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st != HFSB_OK) {
+        hfsb_json_free(&fresh);
+        return st;
     }
-    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
-    st = hfsb_buf_append(out, script);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Copying a script");
+    hfsb_json_free(&plan->doc);
+    plan->doc = fresh;
+    return HFSB_OK;
 }
 
-/* ---- src/session_preload.c ---- */
-/* session_preload.c - the sandboxes of a session: made by a thread, held by
-   calls, deleted at the end. Depends on: sandbox. */
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_call   call; /* for what it has to say about the keys */
+    hfsb_status st;
+    memset(&call, 0, sizeof call);
+    memset(result, 0, sizeof *result);
+    call.opts.strict = strict;
+    call.notes.alloc = plan->doc.alloc;
+    result->output.alloc = result->error.alloc = plan->doc.alloc;
+    result->extra.alloc = plan->doc.alloc;
+    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
+    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
+    return st;
+}
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
+    hfsb_json_free(&plan->doc);
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err) {
+    hfsb_status st = plan->doc.root
+                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
+                         : hfsb_buf_append(out, HFSB_LIT("[]"));
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
+}
+
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
+}
+
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
+    return n;
+}
+
+/* On one line, and not at any length: the words are the model's own. */
+static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsbi_put(sink, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsbi_putf(&sink,
+               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+               "but your plan has %zu open item%s:\n",
+               open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsbi_put(&sink, HFSB_LIT("- "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
+        hfsbi_put(&sink, HFSB_LIT(" ("));
+        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
+        hfsbi_put(&sink, HFSB_LIT("): "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
+        hfsbi_put_byte(&sink, '\n');
+    }
+    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
+    hfsbi_putf(&sink,
+               "Go on with the next one now, by calling a tool. If they are "
+               "done or not needed any more, say so with plan_tool, then give "
+               "your answer. If you cannot go on, say what you need.");
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out) {
+    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
+    if (called_tools) plan->reminded = 0;
+    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
+        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
+        return false;
+    plan->reminded++;
+    return true;
+}
+
+/* ---- src/remote/preload.c ---- */
+/* preload.c - the sandboxes of a session: made by a thread, held by
+   calls, deleted at the end. */
 enum {
     HFSBI_SPACE_ID = 160, /* longer than any */
     HFSBI_MAKER_STACK = 1024 * 1024,
@@ -38001,9 +38841,92 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/session_jobs_run.c ---- */
-/* session_jobs_run.c - hf_jobs run: what a model asks for becomes a job.
-   Depends on: path, hub_jobs, session_script. */
+/* ---- src/remote/jobs.c ---- */
+/* jobs.c - hf_jobs: jobs on the Hub, for a model. */
+/* A call of hf_jobs. */
+typedef struct hfsbi_hf_jobs_call {
+    hfsb_session          *session;
+    const hfsb_json_value *arguments;
+    const hfsb_cancel     *cancel;
+    hfsb_tool_result      *result;
+    hfsb_str               id, space; /* job_id and namespace, or empty */
+} hfsbi_hf_jobs_call;
+
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                     const char            *key);
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err);
+
+/* ==== session script ==== */
+
+/* what a job is given for a script. */
+
+/* A job gets its script base64-encoded in one argument, which Linux limits to
+   128 KiB. */
+enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
+
+static hfsb_status hfsbi_script_long(hfsb_err *err) {
+    return hfsbi_fail(err, HFSB_LIMIT, 0,
+                      "The script is longer than the 90 kB that a job can be "
+                      "given: upload it to a repository on the Hub and give "
+                      "its URL, or split it and let a small script load the "
+                      "rest.");
+}
+
+static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
+                                       const hfsb_err *why, hfsb_err *err) {
+    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
+    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
+    hfsbi_fail(err, why->code, 0, "The script ");
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, " cannot be read%s: %s",
+                  there ? " from the sandbox" : "", why->msg);
+    return why->code;
+}
+
+static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
+                                     const hfsb_cancel *cancel, hfsb_buf *out,
+                                     hfsb_err *why) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL)
+        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
+                              out, NULL, why);
+    st = hfsbi_session_hold(session, cancel, &box, why);
+    if (st != HFSB_OK) return st;
+    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
+                          why);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
+                                hfsb_script_kind  *kind,
+                                const hfsb_cancel *cancel, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    *kind = hfsb_script_classify(script);
+    if (*kind == HFSB_SCRIPT_PATH) {
+        st = hfsbi_script_read(session, script, cancel, out, &why);
+        why.code = st;
+        if (st != HFSB_OK)
+            return hfsbi_script_unread(session, script, &why, err);
+        *kind = HFSB_SCRIPT_INLINE;
+        return hfsbi_ok(err);
+    }
+    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
+    st = hfsb_buf_append(out, script);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Copying a script");
+}
+
+/* ==== session jobs run ==== */
+
+/* hf_jobs run: what a model asks for becomes a job. */
+
 /* ---- lists of texts ---- */
 
 /* The elements of an array, or key and value of each member of an object, as
@@ -38441,7 +39364,8 @@ static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
         stage.ptr, c->space.len ? " and namespace" : "");
 }
 
-HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+/* Starts a job. */
+static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsb_json_doc job = HFSB_INIT;
     hfsbi_wanted  wanted;
     hfsb_status   st;
@@ -38460,9 +39384,6 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/session_jobs.c ---- */
-/* session_jobs.c - hf_jobs: jobs on the Hub, for a model. Depends on:
-   hub_jobs, hub_logs, text, session_jobs_run. */
 enum {
     HFSBI_HF_JOBS_TEXT = 200,      /* bytes of what the Hub calls something */
     HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command that are shown */
@@ -38540,13 +39461,15 @@ static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
     return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
 }
 
-HFSBI_FN hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+/* A text of what the Hub tells about a job; "" when there is none, and not at
+   any length. */
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                      const char            *key) {
     return hfsbi_hf_jobs_cut(
         hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
 }
 
-HFSBI_FN hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
     return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
 }
 
@@ -38556,7 +39479,7 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
            !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
 }
 
-HFSBI_FN hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
                                          const hfsb_json_value *job,
                                          hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
@@ -38933,9 +39856,31 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
     return op->fn(&c, err);
 }
 
-/* ---- src/session_tools.c ---- */
-/* session_tools.c - the tools of the session itself, and the definitions of
-   all. Depends on: tool_table, plan, session_preload, session_jobs. */
+/* ---- src/remote/session.c ---- */
+/* session.c - a session: open, close, calls. */
+/* What a tool of the session does, its keys looked at already. What it
+   returns but HFSB_OK is the status of the call, with the sentence in *err. */
+typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_cancel     *cancel,
+                                    hfsb_tool_result      *result,
+                                    hfsb_err              *err);
+
+enum {
+    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
+};
+
+typedef struct hfsbi_own_tool {
+    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    hfsbi_own_fn fn;
+} hfsbi_own_tool;
+
+/* ==== session tools ==== */
+
+/* the tools of the session itself, and the definitions of
+   all. */
+
 enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
 
 /* clang-format off */
@@ -39162,7 +40107,9 @@ static size_t hfsbi_own_tool_count(const hfsb_session *session) {
                                                     : HFSBI_OWN_TOOLS_LOCAL;
 }
 
-HFSBI_FN const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
+/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
+   others. */
+static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
                                                   hfsb_str            name) {
     size_t i, n = hfsbi_own_tool_count(session);
     for (i = 0; i < n; i++)
@@ -39181,9 +40128,6 @@ hfsb_status hfsb_session_define(const hfsb_session *session,
                               n, format, out, err);
 }
 
-/* ---- src/session.c ---- */
-/* session.c - a session: open, close, calls. Depends on: tools, sandbox,
-   session_preload, session_tools, plan. */
 /* ---- where the tools work ---- */
 
 hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,

@@ -51,7 +51,7 @@
 extern "C" {
 #endif
 
-/* ---- src/curl/http_curl.h ---- */
+/* ---- src/net/curl/http_curl.h ---- */
 /* ==== HTTP_CURL: the transport on libcurl: https, HTTP/2, proxies ======= */
 
 typedef struct hfsb_curl_opts {
@@ -104,7 +104,8 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
 needs: define HFSB_IMPLEMENTATION before both, and take both from the same version"
 #endif
 
-/* ---- src/curl/http_curl_parts.h ---- */
+/* ---- src/net/curl/http_curl.c ---- */
+/* http_curl.c - the transport on libcurl: perform, open and close. */
 /* Private to the http_curl*.c files: libcurl, and what one call is. */
 
 #include <curl/curl.h>
@@ -201,9 +202,10 @@ HFSBI_FN hfsb_status hfsbi_curl_prepare(hfsbi_curl_call *x);
 /* Performs what was set, until its end. */
 HFSBI_FN hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x);
 
-/* ---- src/curl/http_curl_error.c ---- */
-/* http_curl_error.c - what libcurl says, as statuses and sentences. Depends
-   on: base, url, net. */
+/* ==== http curl error ==== */
+
+/* what libcurl says, as statuses and sentences. */
+
 HFSBI_FN void hfsbi_curl_end(hfsbi_curl_call *x, hfsb_status code,
                              const char *format, ...) {
     char    text[256];
@@ -335,9 +337,11 @@ HFSBI_FN hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code) {
                       (int)origin.len, origin.ptr, text);
 }
 
-/* ---- src/curl/http_curl_slot.c ---- */
-/* http_curl_slot.c - handles of libcurl, each with its connections, and their
-   sockets. Depends on: base, os. */
+/* ==== http curl slot ==== */
+
+/* handles of libcurl, each with its connections, and their
+   sockets. */
+
 /* ---- sockets ---- */
 
 HFSBI_FN curl_socket_t hfsbi_curl_on_socket(void *user, curlsocktype purpose,
@@ -456,9 +460,10 @@ HFSBI_FN void hfsbi_curl_give_back(hfsbi_curl *curl, hfsbi_curl_slot *slot) {
     if (!keep) hfsbi_curl_slot_free(curl, slot);
 }
 
-/* ---- src/curl/http_curl_call.c ---- */
-/* http_curl_call.c - one request through a handle of libcurl. Depends on:
-   http, url, net, http_curl_error. */
+/* ==== http curl call ==== */
+
+/* one request through a handle of libcurl. */
+
 /* What a callback returns for n bytes when it wants the call to end. */
 static size_t hfsbi_curl_stop(size_t n) {
     return n ? 0 : 1;
@@ -898,9 +903,6 @@ HFSBI_FN hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     return hfsbi_curl_result(x, code);
 }
 
-/* ---- src/curl/http_curl.c ---- */
-/* http_curl.c - the transport on libcurl: perform, open and close. Depends on:
-   net, http_curl_slot, http_curl_call. */
 /* ---- the interface ---- */
 
 /* The URL up to the end of its host and port. */

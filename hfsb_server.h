@@ -72,7 +72,7 @@
 extern "C" {
 #endif
 
-/* ---- src/server.h ---- */
+/* ---- src/server/server.h ---- */
 /* ==== SERVER: HTTP/1.1 on one event loop, and the sandbox on top ======== */
 
 /* One thread serves all connections: the one that runs or polls the server.
@@ -279,7 +279,7 @@ HFSB_API hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
                                              const hfsb_server_sandbox_opts *opts,
                                              hfsb_err                *err);
 
-/* ---- src/mcp.h ---- */
+/* ---- src/mcp/mcp.h ---- */
 /* ==== MCP: the tools for hosts of the Model Context Protocol ============ */
 
 /* On a server: over a pair of descriptors (stdio), over POST /mcp, or both.
@@ -407,1129 +407,7 @@ HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 needs: define HFSB_IMPLEMENTATION before both, and take both from the same version"
 #endif
 
-/* ---- src/server_os.h ---- */
-/* The operating system as the server sees it, beyond os.h: sockets, and the
-   kernel's ways to wait for many descriptors. Never part of the public
-   header. */
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-
-#ifdef HFSBI_LINUX
-#define HFSBI_EPOLL 1
-#include <sys/epoll.h>
-#include <sys/sendfile.h>
-#elif !defined(HFSBI_PORTABLE) &&                                         \
-    (defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
-     defined(__OpenBSD__) || defined(__DragonFly__))
-#define HFSBI_KQUEUE 1
-#include <sys/event.h>
-#endif
-
-/* ---- src/server_loop.h ---- */
-/* The event loop of a server: descriptors, timers, sources that drive
-   themselves, work for threads. Private to the server. One thread runs a
-   loop; post and wake may come from any. */
-
-typedef struct hfsbi_loop hfsbi_loop;
-
-/* ---- descriptors ---- */
-
-enum {
-    HFSBI_IO_READ = 1,
-    HFSBI_IO_WRITE = 2,
-    HFSBI_IO_EOF = 4, /* the peer has ended its side; only told when asked for,
-                         and while READ is not asked for */
-    HFSBI_IO_GONE = 8 /* told whether asked for or not: both sides are closed,
-                         or the connection is broken; told once while neither
-                         READ nor WRITE is asked for */
-};
-
-/* A descriptor of interest, part of its owner; all-zero but fd and fn before
-   its first set. */
-typedef struct hfsbi_io {
-    int           fd;
-    unsigned char want;  /* private: what is asked for */
-    bool          known; /* private: the kernel's set has it */
-    bool          gone;  /* private: it was told so */
-    size_t        place; /* private: in the list of the poll() way */
-    void (*fn)(struct hfsbi_io *io, unsigned events);
-} hfsbi_io;
-
-/* Asks for events, level-triggered; replaces what was asked for before. False
-   without memory or kernel resources; then nothing is asked for. */
-HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want);
-/* Forgets it: its fn is not called any more, also not for an event that the
-   current turn has found already. Before its descriptor is closed. May be
-   called at any time, also from its own fn or that of another. */
-HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
-
-/* ---- timers: no allocation, any number ---- */
-
-typedef struct hfsbi_timer {
-    struct hfsbi_timer *child, *next, *prev; /* private: a pairing heap */
-    long long           at; /* private */
-    bool                set;
-    void (*fn)(struct hfsbi_timer *timer);
-} hfsbi_timer;
-
-/* Calls fn once when hfsb_clock_ms() has reached `at`; replaces an earlier
-   setting. */
-HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
-                               long long at);
-HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
-
-/* The time this turn began. */
-HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
-
-/* ---- objects that say themselves what they wait for (tools) ---- */
-
-/* All-zero but for its functions and user. The first descriptor it tells of
-   is its own: it is there, and the same, while the source is in the loop. The
-   others may be closed and replaced at any time. */
-typedef struct hfsbi_source {
-    hfsbi_io             first; /* private, as all up to `ready` */
-    struct hfsbi_source *next;
-    size_t               from, count; /* in the list of this turn */
-    long long            at;
-    bool                 ready;
-    size_t (*watch)(void *user, hfsb_watch *list, size_t max);
-    long long (*deadline)(void *user);
-    void (*step)(void *user); /* called every turn in which one of its
-                                 descriptors is ready or its deadline passed */
-    void *user;
-} hfsbi_source;
-
-HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source);
-HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
-
-/* ---- tasks: part of their owner, no allocation ---- */
-
-typedef struct hfsbi_task {
-    struct hfsbi_task *next; /* private */
-    void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
-    void (*done)(struct hfsbi_task *task); /* then, in the loop */
-} hfsbi_task;
-
-/* Calls task->done in the loop, soon. From any thread. */
-HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
-/* Calls task->run in a thread, then task->done in the loop. Where no thread
-   can be had (or with no_threads) run is called at once, done later all the
-   same. Threads are started when all that there are are busy, up to
-   max_threads, and stay. */
-HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
-/* Tasks given to work or post whose done was not called yet. */
-HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
-
-/* Ends the wait of a turn. From any thread or signal handler. */
-HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
-
-/* ---- the loop ---- */
-
-HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
-                                     size_t max_threads, bool no_threads,
-                                     hfsbi_loop **out, hfsb_err *err);
-/* Waits for the threads, calls what done is due, frees it. All descriptors
-   must have been forgotten and timers cleared. */
-HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
-
-/* One turn: waits up to wait_ms (below 0: until something happens) and calls
-   whoever is concerned. */
-HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
-
-/* For a host's own loop, as in hfsb_server_watch(). */
-HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
-                                    size_t max);
-HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
-
-/* ---- src/server_loop_parts.h ---- */
-/* What the event loop is made of: the kernel's set of descriptors and the
-   threads. Private to the loop. */
-
-/* ---- the kernel's set: epoll, kqueue, or a list for poll() ---- */
-
-enum {
-    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
-    HFSBI_POLLER_GUESTS = 512 /* descriptors that are not in the set */
-};
-
-/* Events are found by wait and told by tell. In between, and while they are
-   told, the entries of what is forgotten are emptied: from `at` on. */
-typedef struct hfsbi_poller {
-#if defined(HFSBI_EPOLL)
-    int                fd;
-    size_t             at, count;
-    struct epoll_event batch[HFSBI_POLLER_BATCH];
-#elif defined(HFSBI_KQUEUE)
-    int           fd;
-    size_t        at, count;
-    struct kevent batch[HFSBI_POLLER_BATCH];
-#else
-    hfsb_alloc     alloc;
-    struct pollfd *fds; /* room for the guests behind `count` */
-    hfsbi_io     **ios; /* NULL: forgotten since the last wait */
-    size_t         count, fds_cap, ios_cap;
-#endif
-} hfsbi_poller;
-
-/* False with errno; close it even so. */
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_poller_close(hfsbi_poller *poller);
-/* As hfsbi_loop_io() and hfsbi_loop_io_forget(). */
-HFSBI_FN bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
-                               unsigned want);
-HFSBI_FN void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io);
-/* Waits ms (below 0: as long as it takes) for an event of the set or of the
-   n guests, which begin at list[1]: list[0] is for the poller itself. Their
-   revents are filled. The guests never come into the kernel's set: they are
-   closed and their numbers used again without a word, and a forked process
-   that holds a copy would keep them in it. */
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms);
-/* Calls fn for what was found. */
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller);
-/* What stands for the whole set in someone else's loop. */
-HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max);
-
-/* ---- threads ---- */
-
-typedef struct hfsbi_pool {
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock;
-    pthread_cond_t  more;          /* something to do, or the end */
-    hfsbi_task     *first, **last; /* that wait for a thread */
-    size_t          waiting, idle; /* tasks, threads */
-    pthread_t      *threads;
-    size_t          count, max;
-    bool            ending;
-    void (*finished)(void *user, hfsbi_task *task); /* in whatever thread */
-    void *user;
-} hfsbi_pool;
-
-/* max 0: no threads, tasks run in give(). False without memory. */
-HFSBI_FN bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
-                              size_t max,
-                              void (*finished)(void *user, hfsbi_task *task),
-                              void *user);
-HFSBI_FN void hfsbi_pool_give(hfsbi_pool *pool, hfsbi_task *task);
-/* Waits until all that was given has run and the threads have ended. What is
-   given afterwards runs in give(). */
-HFSBI_FN void hfsbi_pool_end(hfsbi_pool *pool);
-HFSBI_FN void hfsbi_pool_close(hfsbi_pool *pool);
-
-/* ---- src/server_poller.c ---- */
-/* server_poller.c - the kernel's set of descriptors: epoll on Linux, kqueue on
-   BSD and macOS, poll() elsewhere. Depends on: base, os. */
-#define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
-
-/* What each of the three ways brings: */
-
-/* Puts io into the set or changes what is asked for; false with errno. */
-static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want);
-/* Takes it out of the set. */
-static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io);
-/* Empties its entries among the events that are found and not told yet. */
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io);
-
-/* ---- the same for all ---- */
-
-/* Out of the set, but for the owner still as it was. */
-static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
-    if (io->known) hfsbi_poller_drop(poller, io);
-    io->known = false;
-}
-
-HFSBI_FN bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
-                               unsigned want) {
-    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
-    if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
-    if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
-        hfsbi_poller_mute(poller, io);
-        io->want = (unsigned char)want;
-        return true;
-    }
-    if (io->known && io->want == want) return true;
-    if (!hfsbi_poller_put(poller, io, want)) {
-        hfsbi_poller_mute(poller, io);
-        hfsbi_poller_unfind(poller, io);
-        io->want = 0;
-        return false;
-    }
-    io->known = true;
-    io->want = (unsigned char)want;
-    return true;
-}
-
-HFSBI_FN void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
-    hfsbi_poller_unfind(poller, io);
-    hfsbi_poller_mute(poller, io);
-    io->want = 0;
-    io->gone = false;
-}
-
-/* Tells io, unless what was found is no longer asked for. The kernel would
-   say again and again that a connection is gone. */
-static void hfsbi_poller_tell_one(hfsbi_poller *poller, hfsbi_io *io,
-                                  unsigned events) {
-    bool quiet = !(io->want & HFSBI_IO_BOTH);
-    if (io->gone && quiet) return;
-    events &= io->want | (unsigned)HFSBI_IO_GONE;
-    if (events & HFSBI_IO_GONE) {
-        io->gone = true;
-        if (quiet) hfsbi_poller_mute(poller, io);
-    }
-    if (events) io->fn(io, events);
-}
-
-#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
-
-/* A nap in place of a wait that failed, so that nobody spins. */
-static void hfsbi_poller_nap(int ms) {
-    (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
-}
-
-/* Waits for the set's own descriptor and the guests with poll(). True when the
-   set has something. */
-static bool hfsbi_poller_wait_guests(hfsbi_poller *poller, struct pollfd *list,
-                                     size_t n, int ms) {
-    size_t i;
-    list[0].fd = poller->fd;
-    list[0].events = POLLIN;
-    list[0].revents = 0;
-    if (poll(list, (nfds_t)(n + 1), ms) >= 0) return list[0].revents != 0;
-    if (errno == EINTR) return false;
-    hfsbi_poller_nap(ms);
-    for (i = 0; i <= n; i++) list[i].revents = POLLERR; /* look at them all */
-    return true;
-}
-
-HFSBI_FN void hfsbi_poller_close(hfsbi_poller *poller) {
-    hfsbi_close(&poller->fd);
-}
-
-HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max) {
-    if (max > 0) {
-        list[0].fd = poller->fd;
-        list[0].readable = true;
-        list[0].writable = false;
-    }
-    return 1;
-}
-
-#endif
-
-/* ---- epoll ---- */
-
-#if defined(HFSBI_EPOLL)
-
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
-    (void)alloc;
-    poller->at = poller->count = 0;
-    poller->fd = hfsbi_above_standard(epoll_create1(EPOLL_CLOEXEC));
-    return poller->fd >= 0;
-}
-
-static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want) {
-    struct epoll_event event;
-    memset(&event, 0, sizeof event);
-    event.events = (want & HFSBI_IO_READ ? (uint32_t)EPOLLIN : 0) |
-                   (want & HFSBI_IO_WRITE ? (uint32_t)EPOLLOUT : 0) |
-                   (want & HFSBI_IO_EOF ? (uint32_t)EPOLLRDHUP : 0);
-    event.data.ptr = io;
-    return epoll_ctl(poller->fd, io->known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
-                     io->fd, &event) == 0;
-}
-
-static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
-    struct epoll_event unused; /* early kernels want one */
-    memset(&unused, 0, sizeof unused);
-    (void)epoll_ctl(poller->fd, EPOLL_CTL_DEL, io->fd, &unused);
-}
-
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
-    size_t i;
-    for (i = poller->at; i < poller->count; i++)
-        if (poller->batch[i].data.ptr == io) poller->batch[i].data.ptr = NULL;
-}
-
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
-    int found = 0;
-    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
-        found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
-                           n == 0 ? ms : 0);
-    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
-}
-
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
-    while (poller->at < poller->count) {
-        const struct epoll_event *event = &poller->batch[poller->at++];
-        uint32_t                  found = event->events;
-        hfsbi_io                 *io = (hfsbi_io *)event->data.ptr;
-        if (!io) continue;
-        hfsbi_poller_tell_one(
-            poller, io,
-            (found & EPOLLIN ? (unsigned)HFSBI_IO_READ : 0) |
-                (found & EPOLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
-                (found & EPOLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
-                (found & (EPOLLERR | EPOLLHUP) ? (unsigned)HFSBI_IO_GONE : 0));
-    }
-}
-
-/* ---- kqueue ---- */
-
-#elif defined(HFSBI_KQUEUE)
-
-/* hfsbi_io.place holds which filters there are: */
-enum {
-    HFSBI_FILTER_READ = 1,
-    HFSBI_FILTER_END = 2, /* the read filter too, but only for its end */
-    HFSBI_FILTER_WRITE = 4
-};
-
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
-    (void)alloc;
-    poller->at = poller->count = 0;
-    poller->fd = hfsbi_above_standard(kqueue());
-    return poller->fd >= 0 && fcntl(poller->fd, F_SETFD, FD_CLOEXEC) == 0;
-}
-
-static bool hfsbi_poller_filter(hfsbi_poller *poller, hfsbi_io *io, int filter,
-                                int flags, unsigned fflags) {
-    struct kevent change;
-    EV_SET(&change, (uintptr_t)io->fd, (short)filter, (unsigned short)flags,
-           fflags, fflags ? INT_MAX : 0, (void *)io);
-    return kevent(poller->fd, &change, 1, NULL, 0, NULL) == 0;
-}
-
-/* The end is told by the read filter, whatever is asked for: each change once
-   (EV_CLEAR), and where the kernel can, without those of mere bytes. */
-static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want) {
-    size_t now =
-        (want & HFSBI_IO_READ ? HFSBI_FILTER_READ : HFSBI_FILTER_END) |
-        (want & HFSBI_IO_WRITE ? (size_t)HFSBI_FILTER_WRITE : 0);
-    size_t before = io->known ? io->place : 0, changed = now ^ before;
-    bool   ok = true;
-    if (before & changed & (HFSBI_FILTER_READ | HFSBI_FILTER_END))
-        (void)hfsbi_poller_filter(poller, io, EVFILT_READ, EV_DELETE, 0);
-    if (before & changed & HFSBI_FILTER_WRITE)
-        (void)hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_DELETE, 0);
-    if (now & HFSBI_FILTER_READ & changed)
-        ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD, 0);
-    else if (now & HFSBI_FILTER_END)
-        /* again when it is there, to be told of an end that came before */
-        ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD | EV_CLEAR,
-                                 NOTE_LOWAT);
-    if (ok && (now & HFSBI_FILTER_WRITE & changed))
-        ok = hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_ADD, 0);
-    io->place = now;
-    return ok;
-}
-
-static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
-    (void)hfsbi_poller_filter(poller, io, EVFILT_READ, EV_DELETE, 0);
-    (void)hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_DELETE, 0);
-}
-
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
-    size_t i;
-    for (i = poller->at; i < poller->count; i++)
-        if ((const void *)poller->batch[i].udata == (const void *)io)
-            poller->batch[i].udata = NULL;
-}
-
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
-    struct timespec time = HFSB_INIT;
-    int             found = 0, wait = n == 0 ? ms : 0;
-    time.tv_sec = wait / 1000;
-    time.tv_nsec = (long)(wait % 1000) * 1000000L;
-    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
-        found = kevent(poller->fd, NULL, 0, poller->batch, HFSBI_POLLER_BATCH,
-                       wait < 0 ? NULL : &time);
-    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
-}
-
-/* kqueue tells of an end, not whether of one side or of both: poll() does. */
-static unsigned hfsbi_poller_end(const hfsbi_io *io) {
-    struct pollfd one = HFSB_INIT;
-    one.fd = io->fd;
-    (void)poll(&one, 1, 0);
-    return (unsigned)HFSBI_IO_EOF |
-           (one.revents & (POLLHUP | POLLERR | POLLNVAL)
-                ? (unsigned)HFSBI_IO_GONE
-                : 0);
-}
-
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
-    while (poller->at < poller->count) {
-        const struct kevent *event = &poller->batch[poller->at++];
-        hfsbi_io            *io = (hfsbi_io *)event->udata;
-        unsigned             events;
-        if (!io) continue;
-        events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
-                                              : (unsigned)HFSBI_IO_WRITE;
-        if (event->flags & EV_EOF) events |= hfsbi_poller_end(io);
-        if (event->flags & EV_ERROR) events |= (unsigned)HFSBI_IO_GONE;
-        hfsbi_poller_tell_one(poller, io, events);
-    }
-}
-
-/* ---- poll() ---- */
-
-#else
-
-#ifndef POLLRDHUP
-#define POLLRDHUP 0 /* an end is only seen by reading */
-#endif
-
-/* Room for n of ours and all guests. */
-static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
-    void *grown;
-    if (n + HFSBI_POLLER_GUESTS > poller->fds_cap) {
-        grown = hfsbi_array_grow(&poller->alloc, poller->fds, &poller->fds_cap,
-                                 n + HFSBI_POLLER_GUESTS, sizeof *poller->fds);
-        if (!grown) return false;
-        poller->fds = (struct pollfd *)grown;
-    }
-    if (n > poller->ios_cap) {
-        grown = hfsbi_array_grow(&poller->alloc, (void *)poller->ios,
-                                 &poller->ios_cap, n, sizeof *poller->ios);
-        if (!grown) return false;
-        poller->ios = (hfsbi_io **)grown;
-    }
-    return true;
-}
-
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
-    memset(poller, 0, sizeof *poller);
-    poller->alloc = *alloc;
-    errno = ENOMEM;
-    return hfsbi_poller_room(poller, 1);
-}
-
-HFSBI_FN void hfsbi_poller_close(hfsbi_poller *poller) {
-    hfsbi_array_free(&poller->alloc, poller->fds, poller->fds_cap,
-                     sizeof *poller->fds);
-    hfsbi_array_free(&poller->alloc, (void *)poller->ios, poller->ios_cap,
-                     sizeof *poller->ios);
-    poller->fds = NULL;
-    poller->ios = NULL;
-}
-
-static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want) {
-    struct pollfd *item;
-    if (!io->known) {
-        if (!hfsbi_poller_room(poller, poller->count + 1)) {
-            errno = ENOMEM;
-            return false;
-        }
-        io->place = poller->count++;
-        poller->ios[io->place] = io;
-        poller->fds[io->place].revents = 0;
-    }
-    item = &poller->fds[io->place];
-    item->fd = io->fd;
-    item->events = (short)((want & HFSBI_IO_READ ? POLLIN : 0) |
-                           (want & HFSBI_IO_WRITE ? POLLOUT : 0) |
-                           (want & HFSBI_IO_EOF ? POLLRDHUP : 0));
-    return true;
-}
-
-/* Leaves a hole: others may be on their way through the list. */
-static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
-    poller->ios[io->place] = NULL;
-    poller->fds[io->place].fd = -1;
-}
-
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
-    if (io->known) poller->fds[io->place].revents = 0;
-}
-
-static void hfsbi_poller_close_holes(hfsbi_poller *poller) {
-    size_t from, to = 0;
-    for (from = 0; from < poller->count; from++) {
-        if (!poller->ios[from]) continue;
-        poller->fds[to] = poller->fds[from];
-        poller->ios[to] = poller->ios[from];
-        poller->ios[to]->place = to;
-        to++;
-    }
-    poller->count = to;
-}
-
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
-    size_t i, all;
-    int    found;
-    hfsbi_poller_close_holes(poller);
-    all = poller->count + n;
-    if (n) memcpy(poller->fds + poller->count, list + 1, n * sizeof *list);
-    found = poll(poller->fds, (nfds_t)all, ms);
-    if (found < 0) {
-        bool odd = errno != EINTR;
-        if (odd) (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
-        for (i = 0; i < all; i++) poller->fds[i].revents = 0;
-        for (i = poller->count; odd && i < all; i++)
-            poller->fds[i].revents = POLLERR; /* look at them all */
-    }
-    if (n) memcpy(list + 1, poller->fds + poller->count, n * sizeof *list);
-}
-
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
-    size_t i, n = poller->count; /* what comes behind is new */
-    for (i = 0; i < n; i++) {
-        int found = poller->fds[i].revents;
-        poller->fds[i].revents = 0;
-        if (!found || !poller->ios[i]) continue;
-        hfsbi_poller_tell_one(
-            poller, poller->ios[i],
-            (found & POLLIN ? (unsigned)HFSBI_IO_READ : 0) |
-                (found & POLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
-                (found & POLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
-                (found & (POLLERR | POLLHUP | POLLNVAL)
-                     ? (unsigned)HFSBI_IO_GONE
-                     : 0));
-    }
-}
-
-HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max) {
-    size_t i, n = 0;
-    for (i = 0; i < poller->count; i++) {
-        if (!poller->ios[i]) continue;
-        if (n < max) {
-            list[n].fd = poller->fds[i].fd;
-            list[n].readable = (poller->fds[i].events & POLLIN) != 0;
-            list[n].writable = (poller->fds[i].events & POLLOUT) != 0;
-        }
-        n++;
-    }
-    return n;
-}
-
-#endif
-
-/* ---- src/server_pool.c ---- */
-/* server_pool.c - a few threads for work that may block. Depends on: base, os.
- */
-/* The deepest of the tools' functions stay far below this, blocks of 64 kB on
-   the stack included; only what is touched costs memory. */
-enum { HFSBI_POOL_STACK = 512 * 1024 };
-
-HFSBI_FN bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
-                              size_t max,
-                              void (*finished)(void *user, hfsbi_task *task),
-                              void *user) {
-    memset(pool, 0, sizeof *pool);
-    pool->alloc = *alloc;
-    pool->last = &pool->first;
-    pool->finished = finished;
-    pool->user = user;
-    (void)pthread_mutex_init(&pool->lock, NULL);
-    (void)pthread_cond_init(&pool->more, NULL);
-    if (max == 0) return true;
-    pool->threads = (pthread_t *)hfsbi_array(alloc, max, sizeof(pthread_t));
-    if (pool->threads) pool->max = max;
-    return pool->threads != NULL;
-}
-
-/* The first task that waits; NULL when there is none. Under the lock. */
-static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
-    hfsbi_task *task = pool->first;
-    if (!task) return NULL;
-    pool->first = task->next;
-    if (!pool->first) pool->last = &pool->first;
-    pool->waiting--;
-    return task;
-}
-
-static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_pool *pool = (hfsbi_pool *)arg;
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        hfsbi_task *task = hfsbi_pool_next(pool);
-        if (task) {
-            pthread_mutex_unlock(&pool->lock);
-            task->run(task);
-            pool->finished(pool->user, task); /* it may be gone after this */
-            pthread_mutex_lock(&pool->lock);
-        } else if (pool->ending) {
-            break;
-        } else {
-            pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &pool->lock);
-            pool->idle--;
-        }
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return NULL;
-}
-
-/* One more thread, under the lock; false when it cannot be had. It inherits a
-   mask with all signals blocked: the host's signals are for its threads. */
-static bool hfsbi_pool_start(hfsbi_pool *pool) {
-    int rc = hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
-                                hfsbi_pool_thread, pool);
-    if (rc == 0) pool->count++;
-    return rc == 0;
-}
-
-/* A place for it among the threads; false when there is no thread at all.
-   Threads that were woken but have not come to the lock yet still count as
-   idle, and so do their tasks as waiting. */
-static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task) {
-    bool queued;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->waiting >= pool->idle && pool->count < pool->max &&
-        !pool->ending)
-        (void)hfsbi_pool_start(pool);
-    queued = pool->count > 0;
-    if (queued) {
-        task->next = NULL;
-        *pool->last = task;
-        pool->last = &task->next;
-        pool->waiting++;
-        (void)pthread_cond_signal(&pool->more);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return queued;
-}
-
-HFSBI_FN void hfsbi_pool_give(hfsbi_pool *pool, hfsbi_task *task) {
-    if (hfsbi_pool_queue(pool, task)) return;
-    task->run(task);
-    pool->finished(pool->user, task);
-}
-
-HFSBI_FN void hfsbi_pool_end(hfsbi_pool *pool) {
-    size_t i;
-    pthread_mutex_lock(&pool->lock);
-    pool->ending = true;
-    (void)pthread_cond_broadcast(&pool->more);
-    pthread_mutex_unlock(&pool->lock);
-    for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->threads[i], NULL);
-    pool->count = 0;
-}
-
-HFSBI_FN void hfsbi_pool_close(hfsbi_pool *pool) {
-    hfsbi_pool_end(pool);
-    hfsbi_array_free(&pool->alloc, pool->threads, pool->max,
-                     sizeof(pthread_t));
-    (void)pthread_cond_destroy(&pool->more);
-    (void)pthread_mutex_destroy(&pool->lock);
-}
-
-/* ---- src/server_loop.c ---- */
-/* server_loop.c - the turns of the event loop: descriptors, timers, sources,
-   tasks. Depends on: server_poller, server_pool. */
-struct hfsbi_loop {
-    hfsb_alloc    alloc;
-    hfsbi_poller  poller;
-    hfsbi_pool    pool;
-    hfsbi_timer   heap; /* its child is the root */
-    hfsbi_timer   due;  /* its child is the first of those that run now */
-    hfsbi_source *sources, *next_source; /* next: of those being stepped */
-    long long     now;
-    hfsbi_io      wake;
-    int           wake_fds[2];
-
-    pthread_mutex_t lock;                  /* for what is below: */
-    hfsbi_task     *posted, **posted_last; /* done is due */
-    size_t          pending;
-    bool            woken; /* a byte for the posted ones is in the pipe */
-};
-
-/* ---- descriptors ---- */
-
-HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
-    return hfsbi_poller_set(&loop->poller, io, want);
-}
-
-HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
-    hfsbi_poller_forget(&loop->poller, io);
-}
-
-/* ---- timers ---- */
-
-/* A pairing heap: `child` is the first of the children, which are linked by
-   `next`; `prev` is the one before, or for the first the parent. The loop
-   holds two timers that are parents only, so every timer that is set has one
-   before it, and leaves a list of those due as it leaves the heap. */
-
-/* Two trees become one. Either may be NULL. */
-static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
-    hfsbi_timer *later;
-    if (!a || !b) return a ? a : b;
-    later = a->at <= b->at ? b : a;
-    a = later == b ? a : b;
-    later->next = a->child;
-    if (a->child) a->child->prev = later;
-    later->prev = a;
-    a->child = later;
-    return a;
-}
-
-/* The children of a tree without its root: melded in pairs from the left, the
-   pairs from the right. */
-static hfsbi_timer *hfsbi_timer_merge(hfsbi_timer *first) {
-    hfsbi_timer *pairs = NULL, *root = NULL;
-    while (first) {
-        hfsbi_timer *second = first->next;
-        hfsbi_timer *rest = second ? second->next : NULL, *pair;
-        pair = hfsbi_timer_meld(first, second);
-        pair->next = pairs;
-        pairs = pair;
-        first = rest;
-    }
-    while (pairs) {
-        hfsbi_timer *rest = pairs->next;
-        root = hfsbi_timer_meld(root, pairs);
-        pairs = rest;
-    }
-    return root;
-}
-
-static void hfsbi_timer_put(hfsbi_loop *loop, hfsbi_timer *tree) {
-    hfsbi_timer *root = hfsbi_timer_meld(loop->heap.child, tree);
-    loop->heap.child = root;
-    if (!root) return;
-    root->prev = &loop->heap;
-    root->next = NULL;
-}
-
-/* Out of the heap or the list of those due. */
-static void hfsbi_timer_take(hfsbi_loop *loop, hfsbi_timer *timer) {
-    if (timer->prev->child == timer) timer->prev->child = timer->next;
-    else timer->prev->next = timer->next;
-    if (timer->next) timer->next->prev = timer->prev;
-    hfsbi_timer_put(loop, hfsbi_timer_merge(timer->child));
-    timer->child = timer->next = timer->prev = NULL;
-}
-
-HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
-                               long long at) {
-    hfsbi_loop_timer_clear(loop, timer);
-    timer->at = at;
-    timer->set = true;
-    timer->child = timer->next = timer->prev = NULL;
-    hfsbi_timer_put(loop, timer);
-}
-
-HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer) {
-    if (timer->set) hfsbi_timer_take(loop, timer);
-    timer->set = false;
-}
-
-/* First all that are due are listed: what they set runs in the next turn. */
-static void hfsbi_timers_run(hfsbi_loop *loop) {
-    hfsbi_timer *last = &loop->due, *timer;
-    while ((timer = loop->heap.child) != NULL && timer->at <= loop->now) {
-        hfsbi_timer_take(loop, timer);
-        timer->prev = last;
-        if (last == &loop->due) last->child = timer;
-        else last->next = timer;
-        last = timer;
-    }
-    while ((timer = loop->due.child) != NULL) {
-        hfsbi_loop_timer_clear(loop, timer);
-        timer->fn(timer);
-    }
-}
-
-/* When the next one is due; -1: never. */
-static long long hfsbi_timers_next(const hfsbi_loop *loop) {
-    const hfsbi_timer *root = loop->heap.child;
-    return !root ? -1 : root->at < 0 ? 0 : root->at;
-}
-
-HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
-    return loop->now;
-}
-
-/* ---- sources ---- */
-
-static void hfsbi_source_ready(hfsbi_io *io, unsigned events) {
-    hfsbi_source *source = (hfsbi_source *)(void *)io; /* its first member */
-    (void)events;
-    source->ready = true;
-}
-
-HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source) {
-    hfsbi_source **end = &loop->sources;
-    hfsb_watch     own;
-    while (*end) end = &(*end)->next;
-    *end = source;
-    source->next = NULL;
-    source->ready = false;
-    /* Mostly its first descriptor is all there is to watch: that one is in
-       the kernel's set, which makes one call of the whole wait. When that
-       fails it is watched like the rest. */
-    memset(&source->first, 0, sizeof source->first);
-    source->first.fd = -1;
-    if (source->watch(source->user, &own, 1) == 0 || !own.readable ||
-        own.writable)
-        return;
-    source->first.fd = own.fd;
-    source->first.fn = hfsbi_source_ready;
-    (void)hfsbi_poller_set(&loop->poller, &source->first, HFSBI_IO_READ);
-}
-
-HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop   *loop,
-                                       hfsbi_source *source) {
-    hfsbi_source **at = &loop->sources;
-    while (*at && *at != source) at = &(*at)->next;
-    if (!*at) return;
-    *at = source->next;
-    if (loop->next_source == source) loop->next_source = source->next;
-    hfsbi_poller_forget(&loop->poller, &source->first);
-}
-
-/* What there is to watch besides what the kernel's set has: fills list, gives
-   how many there are, which may be more than max. */
-static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
-                                 size_t max) {
-    hfsb_watch all[HFSBI_POLLER_GUESTS + 1];
-    size_t     n = source->watch(source->user, all, HFSBI_POLLER_GUESTS + 1);
-    size_t have = n < HFSBI_POLLER_GUESTS + 1 ? n : HFSBI_POLLER_GUESTS + 1;
-    size_t own =
-        have > 0 && source->first.known && all[0].fd == source->first.fd;
-    have -= own;
-    if (have > max) have = max;
-    if (have) memcpy(list, all + own, have * sizeof *list);
-    return n - own;
-}
-
-/* Asks all sources before a wait, fills fds; how many there are. One that has
-   more than there is room for is looked at in any case. */
-static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
-    hfsb_watch    list[HFSBI_POLLER_GUESTS];
-    hfsbi_source *source;
-    size_t        n = 0;
-    for (source = loop->sources; source; source = source->next) {
-        size_t room = HFSBI_POLLER_GUESTS - n;
-        source->from = n;
-        source->count = hfsbi_source_watch(source, list, room);
-        source->ready = source->count > room;
-        if (source->ready) source->count = room;
-        source->at = source->deadline(source->user);
-        hfsbi_poll_fill(list, source->count, fds + n);
-        n += source->count;
-    }
-    return n;
-}
-
-/* After the wait, before anyone can change the list of sources. */
-static void hfsbi_sources_look(hfsbi_loop *loop, const struct pollfd *fds) {
-    hfsbi_source *source;
-    size_t        i;
-    for (source = loop->sources; source; source = source->next) {
-        if (source->at >= 0 && source->at <= loop->now) source->ready = true;
-        for (i = 0; i < source->count; i++)
-            if (fds[source->from + i].revents) source->ready = true;
-    }
-}
-
-static void hfsbi_sources_step(hfsbi_loop *loop) {
-    hfsbi_source *source;
-    for (source = loop->sources; source; source = loop->next_source) {
-        loop->next_source = source->next;
-        if (source->ready) source->step(source->user);
-    }
-    loop->next_source = NULL;
-}
-
-/* ---- tasks ---- */
-
-/* done is due; from any thread. */
-static void hfsbi_loop_append(hfsbi_loop *loop, hfsbi_task *task,
-                              size_t count) {
-    pthread_mutex_lock(&loop->lock);
-    loop->pending += count;
-    task->next = NULL;
-    *loop->posted_last = task;
-    loop->posted_last = &task->next;
-    /* under the lock: once the task is done the loop may be closed */
-    if (!loop->woken) hfsbi_wake_write(loop->wake_fds[1]);
-    loop->woken = true;
-    pthread_mutex_unlock(&loop->lock);
-}
-
-static void hfsbi_loop_finished(void *user, hfsbi_task *task) {
-    hfsbi_loop_append((hfsbi_loop *)user, task, 0);
-}
-
-HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
-    hfsbi_loop_append(loop, task, 1);
-}
-
-HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
-    pthread_mutex_lock(&loop->lock);
-    loop->pending++;
-    pthread_mutex_unlock(&loop->lock);
-    hfsbi_pool_give(&loop->pool, task);
-}
-
-HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
-    size_t n;
-    pthread_mutex_lock(&loop->lock);
-    n = loop->pending;
-    pthread_mutex_unlock(&loop->lock);
-    return n;
-}
-
-/* Calls done of all that are posted by now; false when there was none. */
-static bool hfsbi_loop_finish(hfsbi_loop *loop) {
-    hfsbi_task *task, *next;
-    pthread_mutex_lock(&loop->lock);
-    task = loop->posted;
-    loop->posted = NULL;
-    loop->posted_last = &loop->posted;
-    loop->woken = false;
-    pthread_mutex_unlock(&loop->lock);
-    if (!task) return false;
-    for (; task; task = next) {
-        next = task->next; /* done may free it or give it again */
-        pthread_mutex_lock(&loop->lock);
-        loop->pending--;
-        pthread_mutex_unlock(&loop->lock);
-        task->done(task);
-    }
-    return true;
-}
-
-/* Emptied first: what is posted after that and not found here writes again. */
-static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
-    hfsbi_loop *loop =
-        (hfsbi_loop *)(void *)((char *)io - offsetof(hfsbi_loop, wake));
-    (void)events;
-    hfsbi_wake_drain(io->fd);
-    (void)hfsbi_loop_finish(loop);
-}
-
-HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
-    hfsbi_wake_write(loop->wake_fds[1]);
-}
-
-/* ---- the loop ---- */
-
-static void hfsbi_loop_free(hfsbi_loop *loop) {
-    hfsb_alloc alloc = loop->alloc;
-    hfsbi_pool_close(&loop->pool);
-    hfsbi_poller_close(&loop->poller);
-    hfsbi_close(&loop->wake_fds[0]);
-    hfsbi_close(&loop->wake_fds[1]);
-    (void)pthread_mutex_destroy(&loop->lock);
-    hfsbi_array_free(&alloc, loop, 1, sizeof *loop);
-}
-
-/* False with errno. */
-static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
-    bool pool = hfsbi_pool_open(&loop->pool, &loop->alloc, max_threads,
-                                hfsbi_loop_finished, loop);
-    bool poller = hfsbi_poller_open(&loop->poller, &loop->alloc);
-    if (!pool) errno = ENOMEM;
-    if (!pool || !poller || !hfsbi_wake_open(loop->wake_fds)) return false;
-    loop->wake.fd = loop->wake_fds[0];
-    loop->wake.fn = hfsbi_loop_woken;
-    return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
-}
-
-HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
-                                     size_t max_threads, bool no_threads,
-                                     hfsbi_loop **out, hfsb_err *err) {
-    hfsbi_loop *loop = (hfsbi_loop *)hfsbi_array(alloc, 1, sizeof *loop);
-    *out = NULL;
-    if (!loop)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server's loop");
-    memset(loop, 0, sizeof *loop);
-    loop->alloc = *alloc;
-    loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    loop->posted_last = &loop->posted;
-    loop->now = hfsb_clock_ms();
-    (void)pthread_mutex_init(&loop->lock, NULL);
-    if (max_threads == 0) max_threads = 8;
-    if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
-        hfsb_status st =
-            hfsbi_fail_os(err, errno, "The server's loop cannot be opened");
-        hfsbi_loop_free(loop);
-        return st;
-    }
-    *out = loop;
-    return hfsbi_ok(err);
-}
-
-HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
-    if (!loop) return;
-    hfsbi_pool_end(&loop->pool);
-    while (hfsbi_loop_finish(loop)) continue; /* done may give more to do */
-    hfsbi_loop_free(loop);
-}
-
-/* Milliseconds to wait, after the sources were asked. */
-static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
-    const hfsbi_source *source;
-    long long           at = hfsbi_timers_next(loop), now;
-    if (wait_ms == 0) return 0;
-    now = hfsb_clock_ms();
-    for (source = loop->sources; source; source = source->next) {
-        at = hfsbi_sooner(at, source->at);
-        if (source->ready) at = hfsbi_sooner(at, now + 20);
-    }
-    if (at >= 0) wait_ms = hfsbi_sooner(wait_ms, at > now ? at - now : 0);
-    return wait_ms > INT_MAX ? INT_MAX : wait_ms < 0 ? -1 : (int)wait_ms;
-}
-
-HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
-    struct pollfd list[1 + HFSBI_POLLER_GUESTS];
-    size_t        n = hfsbi_sources_ask(loop, list + 1);
-    hfsbi_poller_wait(&loop->poller, list, n, hfsbi_loop_time(loop, wait_ms));
-    loop->now = hfsb_clock_ms();
-    hfsbi_sources_look(loop, list + 1);
-    hfsbi_poller_tell(&loop->poller);
-    hfsbi_timers_run(loop);
-    hfsbi_sources_step(loop);
-}
-
-HFSBI_FN size_t hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
-                                 size_t max) {
-    size_t        n = hfsbi_poller_watch(&loop->poller, list, max);
-    hfsbi_source *source;
-    for (source = loop->sources; source; source = source->next) {
-        size_t room = n < max ? max - n : 0;
-        n += hfsbi_source_watch(source, room ? list + n : list, room);
-    }
-    return n;
-}
-
-HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
-    hfsbi_source *source;
-    long long     at = hfsbi_timers_next(loop);
-    for (source = loop->sources; source; source = source->next)
-        at = hfsbi_sooner(at, source->deadline(source->user));
-    return at;
-}
-
-/* ---- src/server_http.h ---- */
+/* ---- src/server/server_private.h ---- */
 /* The inside of a server, for what is built on it: the sandbox, and later
    others. Private. */
 
@@ -1595,7 +473,6 @@ HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
                                  hfsb_str detail_json, hfsb_str error);
 
-/* ---- src/server_conn.h ---- */
 /* The objects of the HTTP layer: server, listener, connection, request.
    Private to its files. All of it belongs to the thread that serves. */
 
@@ -1743,13 +620,7 @@ struct hfsb_server {
 
 /* ---- server_guard.c: who may ask ---- */
 
-/* True when name (a Host or the host of an Origin, with or without a port) may
-   be used at this listener. */
-HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str name);
 /* The same for an Origin ("" : there is none). */
-HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
-                                 const hfsbi_listener *at, hfsb_str origin);
 typedef enum hfsbi_guard {
     HFSBI_GUARD_OK,
     HFSBI_GUARD_MISSING,
@@ -1759,19 +630,11 @@ typedef enum hfsbi_guard {
 /* Looks for the token in a head and wipes it there. */
 HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
                                        hfsb_http_head    *head);
-/* For a route that takes it in Authorization, too: the same there, unless it
-   was found. */
-HFSBI_FN hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
-                                        hfsb_http_head    *head,
-                                        hfsbi_guard        token);
 
 /* ---- server_listen.c ---- */
 
 /* Accepts again where it had stopped, or stops. */
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
-/* Stops listening there; connections go on to know where they came from. */
-HFSBI_FN void hfsbi_listener_shut(hfsbi_listener *listener);
-HFSBI_FN void hfsbi_listener_free(hfsbi_listener *listener);
 
 /* ---- server_conn.c ---- */
 
@@ -1814,16 +677,17 @@ HFSBI_FN void hfsbi_request_complete(hfsb_request *request);
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *request);
 /* The peer takes bytes again. */
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *request);
-/* Goes on with a file when there is nothing else to send. */
-HFSBI_FN void hfsbi_reply_file_step(hfsb_request *request);
 /* Bytes to be sent, a file's left aside. */
 HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *request);
 /* A reply that a thread made is sent. */
 HFSBI_FN void hfsbi_reply_from_thread(hfsb_request *request);
 
-/* ---- src/server_guard.c ---- */
-/* server_guard.c - who may ask: token, Host, Origin. Depends on: hash,
-   http. */
+/* ---- src/server/request.c ---- */
+/* request.c - a request: from its head to its handler. */
+/* ==== server guard ==== */
+
+/* who may ask: token, Host, Origin. */
+
 /* ---- names ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
@@ -1891,14 +755,16 @@ static bool hfsbi_guard_any(const hfsb_server    *server,
            (server->has_token && !at->loopback && !server->some_hosts);
 }
 
-HFSBI_FN bool hfsbi_guard_host(const hfsb_server    *server,
+/* True when name (a Host or the host of an Origin, with or without a port) may
+   be used at this listener. */
+static bool hfsbi_guard_host(const hfsb_server    *server,
                                const hfsbi_listener *at, hfsb_str name) {
     /* a Unix socket has no name that could be another's */
     return at->local || hfsbi_guard_any(server, at) ||
            hfsbi_guard_name(server, at, name);
 }
 
-HFSBI_FN bool hfsbi_guard_origin(const hfsb_server    *server,
+static bool hfsbi_guard_origin(const hfsb_server    *server,
                                  const hfsbi_listener *at, hfsb_str origin) {
     size_t slash;
     if (!origin.ptr) return true;
@@ -1962,7 +828,9 @@ HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
     return server->has_token ? found : HFSBI_GUARD_NONE;
 }
 
-HFSBI_FN hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
+/* For a route that takes it in Authorization, too: the same there, unless it
+   was found. */
+static hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
                                         hfsb_http_head    *head,
                                         hfsbi_guard        token) {
     hfsbi_guard other = hfsbi_guard_fields(server, head, "authorization");
@@ -1971,9 +839,6 @@ HFSBI_FN hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
     return token == HFSBI_GUARD_MISSING ? other : token;
 }
 
-/* ---- src/server_request.c ---- */
-/* server_request.c - a request: from its head to its handler. Depends on:
-   http. */
 /* ---- making and freeing ---- */
 
 /* The same bytes in the copy; what is not of these bytes (a path "/" that
@@ -2375,9 +1240,10 @@ HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request) {
                           HFSB_LIT("+json"));
 }
 
-/* ---- src/server_reply.c ---- */
-/* server_reply.c - a reply: its head, its body whole, in pieces, or a file.
-   Depends on: http. */
+/* ---- src/server/reply.c ---- */
+/* reply.c - a reply: its head, its body whole, in pieces, or a file. */
+static void hfsbi_reply_file_step(hfsb_request *r);
+
 /* ---- the head ---- */
 
 /* The field Date, written once a second. */
@@ -2769,7 +1635,8 @@ static void hfsbi_file_ran(hfsbi_task *task) {
     hfsbi_conn_poke(conn);
 }
 
-HFSBI_FN void hfsbi_reply_file_step(hfsb_request *r) {
+/* Goes on with a file when there is nothing else to send. */
+static void hfsbi_reply_file_step(hfsb_request *r) {
     if (r->conn->tasks || hfsbi_reply_left(r)) return;
     r->conn->tasks++;
     r->task.run = hfsbi_file_run;
@@ -2793,9 +1660,8 @@ void hfsb_reply_file(hfsb_request *request, int status, const char *type,
     hfsbi_reply_go(request, st);
 }
 
-/* ---- src/server_conn.c ---- */
-/* server_conn.c - a connection: bytes in, one request after the other.
-   Depends on: http, server_loop. */
+/* ---- src/server/conn.c ---- */
+/* conn.c - a connection: bytes in, one request after the other. */
 /*  no request, no bytes    idle           until idle_ms
     no request, some bytes  a head comes   until head_ms after its first byte
     request, no body yet    a body comes   body_ms without a byte
@@ -3296,9 +2162,12 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
     server->on_event(server->user, event);
 }
 
-/* ---- src/server_listen.c ---- */
-/* server_listen.c - where a server listens, and taking connections. Depends
-   on: server_conn. */
+/* ---- src/server/server.c ---- */
+/* server.c - a server: open, run, stop, close; its routes. */
+/* ==== server listen ==== */
+
+/* where a server listens, and taking connections. */
+
 enum {
     HFSBI_ACCEPT_TURN = 64,   /* connections taken in one go */
     HFSBI_ACCEPT_PAUSE = 250, /* ms of rest when no descriptor is left */
@@ -3450,14 +2319,15 @@ static unsigned hfsbi_listener_name(hfsbi_listener        *l,
     return 0;
 }
 
-HFSBI_FN void hfsbi_listener_shut(hfsbi_listener *l) {
+static void hfsbi_listener_shut(hfsbi_listener *l) {
     hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
     if (l->made) (void)unlink(l->name.ptr);
     l->made = false;
 }
 
-HFSBI_FN void hfsbi_listener_free(hfsbi_listener *l) {
+/* Stops listening there; connections go on to know where they came from. */
+static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsb_server *server = l->server;
     hfsbi_listener_shut(l);
     hfsb_buf_free(&l->name);
@@ -3642,9 +2512,6 @@ hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd, hfsb_err *err) {
     return hfsbi_listener_add(server, fd, "", false, NULL, err);
 }
 
-/* ---- src/server.c ---- */
-/* server.c - a server: open, run, stop, close; its routes. Depends on:
-   server_conn, server_listen. */
 /* ---- being told to stop ---- */
 
 /* A pipe counts the calls: a signal handler may write to it, and no memory is
@@ -4055,7 +2922,7 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
     server->parts = part;
 }
 
-/* ---- src/server_sandbox.h ---- */
+/* ---- src/api/api_private.h ---- */
 /* The endpoints of the sandbox on a server. Private to its files. All of it
    belongs to the thread that serves, but for what is marked otherwise. */
 
@@ -4164,14 +3031,8 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
 HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box);
 /* Looks which calls are done and answers them; sends events. */
 HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
-/* Between hold and release it is not freed. False when it was, or has no
-   request any more. */
-HFSBI_FN void hfsbi_api_hold(hfsbi_api_call *x);
-HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x);
 /* The handler of a tool's route; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
-/* The status of HTTP for that of a call. */
-HFSBI_FN int hfsbi_api_status(hfsb_status st);
 
 /* ---- server_arguments.c: a body becomes the arguments of a tool ---- */
 
@@ -4194,45 +3055,41 @@ HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
                                          const char            *where,
                                          const hfsb_json_value *arguments,
                                          hfsb_str sentence, hfsb_buf *out);
-/* The same with one item; key may be "". */
-HFSBI_FN hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
-                                       const char *type, const char *text,
-                                       const hfsb_json_value *input,
-                                       hfsb_buf              *out);
-
-/* ---- server_stream.c: events ---- */
-
-/* Takes text of the command; user is the call. Under the lock of the
-   tools. */
-HFSBI_FN void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
-                                hfsb_str text);
-/* The head and the first event. */
-HFSBI_FN void hfsbi_stream_begin(hfsbi_api_call *x);
-/* Sends what there is. */
-HFSBI_FN void hfsbi_stream_flush(hfsbi_api_call *x);
-/* The last event: x->reply; the request is answered. */
-HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x);
 
 /* ---- server_jobs.c, server_metrics.c, server_files.c: routes ---- */
 
-HFSBI_FN hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err);
-/* /api/health, which is open to anyone. */
-HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err);
-/* /api/metrics. */
-HFSBI_FN hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err);
 /* /api/files. */
 HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
                                      hfsb_err *err);
 
-/* A route with no more than these. */
-HFSBI_FN hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
-                                         const char *method, const char *path,
-                                         hfsb_route_fn fn, void *user,
-                                         hfsb_err *err);
+/* What the two directions of /api/files share. Private to them. */
 
-/* ---- src/server_fields.c ---- */
-/* server_fields.c - what is wrong with the arguments of a call, in the shape
-   that clients of FastAPI know. Depends on: tools. */
+/* ---- in threads ---- */
+
+/* The strong validator of a file, with its quotes. */
+enum { HFSBI_ETAG = 96 };
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]);
+
+/* The part of a file that a Range asks for. */
+typedef enum hfsbi_range {
+    HFSBI_RANGE_NONE, /* none, or one to be ignored: the whole */
+    HFSBI_RANGE_PART,
+    HFSBI_RANGE_BEYOND /* 416 */
+} hfsbi_range;
+HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
+                                       unsigned long long *first,
+                                       unsigned long long *length);
+
+/* ---- the routes; user is the hfsbi_files ---- */
+
+/* ---- src/api/fields.c ---- */
+/* fields.c - the body of a request becomes the arguments of a tool. */
+/* ==== server fields ==== */
+
+/* what is wrong with the arguments of a call, in the shape
+   that clients of FastAPI know. */
+
 enum {
     HFSBI_FIELDS_MAX = 16,    /* items in one answer */
     HFSBI_FIELDS_TEXT = 1024, /* bytes of a text that are shown as they are */
@@ -4497,7 +3354,8 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
     return hfsb_json_writer_finish(&f->w, NULL);
 }
 
-HFSBI_FN hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
+/* The same with one item; key may be "". */
+static hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
                                        const char *type, const char *text,
                                        const hfsb_json_value *input,
                                        hfsb_buf              *out) {
@@ -4528,9 +3386,6 @@ HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
     return st;
 }
 
-/* ---- src/server_arguments.c ---- */
-/* server_arguments.c - the body of a request becomes the arguments of a tool.
-   Depends on: server_fields, json. */
 /* ---- refusals ---- */
 
 HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
@@ -4699,9 +3554,16 @@ HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x) {
         hfsbi_api_rewrite(x);
 }
 
-/* ---- src/server_stream.c ---- */
-/* server_stream.c - the output of a command as events, while it runs. Depends
-   on: server_call. */
+/* ---- src/api/call.c ---- */
+/* call.c - a call of a tool by a request, from its body to its reply. */
+static bool hfsbi_api_release(hfsbi_api_call *x);
+
+static void hfsbi_api_hold(hfsbi_api_call *x);
+
+/* ==== server stream ==== */
+
+/* the output of a command as events, while it runs. */
+
 /*  event: job          data: {"id":"..."}
     event: stdout       data: {"offset":0,"text":"..."}     id: 5
     event: stderr       data: {"offset":0,"text":"..."}
@@ -4734,7 +3596,9 @@ static void hfsbi_stream_piece(hfsbi_sink *sink, size_t which,
     hfsbi_put(sink, HFSB_LIT("\n\n"));
 }
 
-HFSBI_FN void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
+/* Takes text of the command; user is the call. Under the lock of the
+   tools. */
+static void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
                                 hfsb_str text) {
     hfsbi_events      *e = &((hfsbi_api_call *)user)->events;
     size_t             which = (size_t)stream;
@@ -4775,7 +3639,7 @@ static void hfsbi_stream_send(hfsbi_api_call *x) {
         e->choked = true;
 }
 
-HFSBI_FN void hfsbi_stream_flush(hfsbi_api_call *x) {
+static void hfsbi_stream_flush(hfsbi_api_call *x) {
     if (!x->events.choked) {
         hfsbi_stream_send(x);
         hfsbi_stream_gaps(&x->events);
@@ -4794,7 +3658,7 @@ static void hfsbi_stream_drained(void *user, hfsb_request *request) {
     (void)hfsbi_api_release(x);
 }
 
-HFSBI_FN void hfsbi_stream_begin(hfsbi_api_call *x) {
+static void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsb_buf         job = HFSB_INIT;
     hfsb_json_writer w;
     x->begun = x->streaming = true;
@@ -4817,7 +3681,7 @@ HFSBI_FN void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsbi_stream_flush(x);
 }
 
-HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x) {
+static void hfsbi_stream_end(hfsbi_api_call *x) {
     static const char none[] = "{\"success\":false,\"output\":\"\","
                                "\"error\":\"Out of memory.\"}";
     hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
@@ -4832,9 +3696,6 @@ HFSBI_FN void hfsbi_stream_end(hfsbi_api_call *x) {
     x->request = NULL;
 }
 
-/* ---- src/server_call.c ---- */
-/* server_call.c - a call of a tool by a request, from its body to its reply.
-   Depends on: server_arguments, server_stream, server_http, tools. */
 /*  new -> start -> arguments -> open -> (waits, beats) -> finish -> answer
              |                    ^
              +--- in a thread ----+      work on disk, or a long body
@@ -4890,11 +3751,13 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
 }
 
-HFSBI_FN void hfsbi_api_hold(hfsbi_api_call *x) {
+static void hfsbi_api_hold(hfsbi_api_call *x) {
     x->held++;
 }
 
-HFSBI_FN bool hfsbi_api_release(hfsbi_api_call *x) {
+/* Between hold and release it is not freed. False when it was, or has no
+   request any more. */
+static bool hfsbi_api_release(hfsbi_api_call *x) {
     if (--x->held || x->in_thread || x->request) return x->request != NULL;
     hfsbi_api_call_free(x);
     return false;
@@ -4936,7 +3799,8 @@ static void hfsbi_api_gone(void *user, hfsb_request *request) {
 
 /* ---- the reply ---- */
 
-HFSBI_FN int hfsbi_api_status(hfsb_status st) {
+/* The status of HTTP for that of a call. */
+static int hfsbi_api_status(hfsb_status st) {
     switch (st) {
     case HFSB_OK: return 200;
     case HFSB_ARG: return 422;
@@ -5225,327 +4089,8 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     hfsbi_api_call_start(x);
 }
 
-/* ---- src/server_jobs.c ---- */
-/* server_jobs.c - commands by their ids: /api/jobs. Depends on: server_call,
-   job_list. */
-/* ---- looking ---- */
-
-static void hfsbi_jobs_list(void *user, hfsb_request *request) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_buf       out = HFSB_INIT;
-    out.alloc = box->alloc;
-    if (hfsb_buf_append(&out, HFSB_LIT("{\"jobs\":")) == HFSB_OK &&
-        hfsb_tools_jobs(box->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
-        hfsb_buf_append_byte(&out, '}') == HFSB_OK)
-        hfsbi_reply_take(request, 200, "application/json", &out);
-    else hfsb_reply_error(request, 503, "Out of memory.");
-    hfsb_buf_free(&out);
-}
-
-static void hfsbi_jobs_one(void *user, hfsb_request *request) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_buf       out = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
-    out.alloc = box->alloc;
-    st =
-        hfsb_tools_jobs(box->tools, hfsb_request_part(request, 0), &out, &err);
-    if (st == HFSB_OK)
-        hfsbi_reply_take(request, 200, "application/json", &out);
-    else
-        hfsb_reply_error(request, st == HFSB_NOT_FOUND ? 404 : 503, "%s",
-                         err.msg);
-    hfsb_buf_free(&out);
-}
-
-/* ---- calls of the tools that take an id ---- */
-
-/* A call with the id of the path; NULL when it is answered: there is no such
-   job. */
-static hfsbi_api_call *
-hfsbi_jobs_call(hfsbi_sandbox *box, hfsb_request *request, const char *tool) {
-    hfsb_str        id = hfsb_request_part(request, 0);
-    hfsb_err        err = HFSB_INIT;
-    hfsbi_api_call *x;
-    if (!hfsbi_job_exists(box->tools, id)) {
-        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "No such job: ");
-        hfsbi_err_quote(&err, id, 80);
-        hfsb_reply_error(request, 404, "%s", err.msg);
-        return NULL;
-    }
-    x = hfsbi_api_call_new(box, request, hfsbi_tool_find(hfsb_cstr(tool)));
-    if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
-        x->status = 503; /* hfsbi_api_call_start() answers */
-    return x;
-}
-
-/* Appends ,"key":"value" when the query has it: the tools take numbers in
-   strings. False when it cannot be decoded. */
-static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
-                                    const char *key, hfsb_json_writer *w,
-                                    const hfsb_alloc *alloc, hfsb_err *err) {
-    hfsb_buf    value = HFSB_INIT;
-    hfsb_status st;
-    value.alloc = *alloc;
-    st = hfsb_request_query(request, key, &value, err);
-    if (st == HFSB_OK) hfsbi_put_member_str(w, key, hfsb_buf_str(&value));
-    hfsb_buf_free(&value);
-    return st == HFSB_NOT_FOUND ? HFSB_OK : st;
-}
-
-static void hfsbi_jobs_output(void *user, hfsb_request *request) {
-    hfsbi_sandbox   *box = (hfsbi_sandbox *)user;
-    hfsbi_api_call  *x = hfsbi_jobs_call(box, request, "bash_output");
-    hfsb_err         err = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    if (!x) return;
-    x->where = "query";
-    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
-    hfsb_json_writer_init(&w, &x->body, NULL);
-    hfsb_json_put_object(&w);
-    st = hfsbi_jobs_query(request, "offset", &w, &box->alloc, &err);
-    if (st == HFSB_OK)
-        st = hfsbi_jobs_query(request, "wait_ms", &w, &box->alloc, &err);
-    hfsb_json_put_end(&w);
-    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, &err);
-    if (st == HFSB_SYNTAX)
-        hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
-    else if (st != HFSB_OK) x->status = 503;
-    hfsbi_api_call_start(x);
-}
-
-static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
-    hfsbi_api_call *x =
-        hfsbi_jobs_call((hfsbi_sandbox *)user, request, "kill");
-    if (!x) return;
-    hfsb_buf_truncate(&x->body, 0);
-    if (hfsb_buf_append(&x->body, HFSB_LIT("{}")) != HFSB_OK) x->status = 503;
-    hfsbi_api_call_start(x);
-}
-
-/* ---- input ---- */
-
-/* The body as it is: bytes that need not be UTF-8. */
-static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
-    hfsb_tool_result result = HFSB_INIT;
-    hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
-    hfsb_str         last;
-    hfsb_status      st;
-    out.alloc = eof.alloc = box->alloc;
-    result.output.alloc = result.error.alloc = result.extra.alloc = box->alloc;
-    st = hfsb_request_query(request, "eof", &eof, NULL);
-    last = hfsb_buf_str(&eof);
-    if (st == HFSB_OK || st == HFSB_NOT_FOUND)
-        st = hfsbi_job_input(box->tools, hfsb_request_part(request, 0),
-                             hfsb_request_body(request),
-                             hfsb_str_equal(last, HFSB_LIT("1")) ||
-                                 hfsb_str_equal(last, HFSB_LIT("true")),
-                             &result);
-    if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
-    if (st == HFSB_OK)
-        hfsbi_reply_take(request, 200, "application/json", &out);
-    else if (st == HFSB_SYNTAX)
-        hfsb_reply_error(request, 400, "The query cannot be decoded.");
-    else hfsb_reply_error(request, 503, "Out of memory.");
-    hfsb_tool_result_free(&result);
-    hfsb_buf_free(&eof);
-    hfsb_buf_free(&out);
-}
-
-static void hfsbi_jobs_input(void *user, hfsb_request *request) {
-    hfsbi_sandbox        *box = (hfsbi_sandbox *)user;
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsbi_api_call       *x;
-    bool raw = hfsb_http_field_lists(head, "Content-Type", "text/plain") ||
-               hfsb_http_field_lists(head, "Content-Type",
-                                     "application/octet-stream");
-    if (!raw && hfsb_request_body(request).len &&
-        !hfsbi_request_is_json(request)) {
-        hfsb_reply_error(request, 415,
-                         "The body must be JSON (application/json), or the "
-                         "bytes themselves (text/plain or "
-                         "application/octet-stream).");
-        return;
-    }
-    if (raw && hfsbi_job_exists(box->tools, hfsb_request_part(request, 0))) {
-        hfsbi_jobs_bytes(box, request);
-        return;
-    }
-    x = hfsbi_jobs_call(box, request, "bash_input");
-    if (x) hfsbi_api_call_start(x);
-}
-
-HFSBI_FN hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err) {
-    hfsb_route  input = HFSB_INIT;
-    hfsb_status st = hfsbi_sandbox_route(box, "GET", "/api/jobs",
-                                         hfsbi_jobs_list, box, err);
-    if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "GET", "/api/jobs/*", hfsbi_jobs_one,
-                                 box, err);
-    if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
-                                 box, err);
-    if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "GET",
-                                 "/api/jobs/*"
-                                 "/output",
-                                 hfsbi_jobs_output, box, err);
-    if (st != HFSB_OK) return st;
-    input.method = "POST";
-    input.path = "/api/jobs/*"
-                 "/input";
-    input.fn = hfsbi_jobs_input;
-    input.user = box;
-    input.max_body = HFSBI_API_INPUT;
-    return hfsb_server_add(box->server, &input, err);
-}
-
-/* ---- src/server_metrics.c ---- */
-/* server_metrics.c - how the server does: for probes and for Prometheus.
-   Depends on: server_sandbox. */
-/* ---- /api/health ---- */
-
-static void hfsbi_health(void *user, hfsb_request *request) {
-    hfsbi_sandbox            *box = (hfsbi_sandbox *)user;
-    const hfsbi_server_stats *stats;
-    hfsbi_jobs_figures        jobs;
-    char                      text[400];
-    int                       n;
-    if (!hfsbi_request_trusted(request)) {
-        hfsb_reply(request, 200, "application/json",
-                   HFSB_LIT("{\"status\":\"ok\"}"));
-        return;
-    }
-    stats = hfsbi_server_stats_of(box->server);
-    jobs = hfsbi_jobs_count_all(box->tools);
-    n = snprintf(text, sizeof text,
-                 "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
-                 "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
-                 "\"connections\":%zu,\"stopping\":%s}",
-                 HFSB_VERSION, hfsbi_server_instance(box->server),
-                 (hfsb_clock_ms() - box->began) / 1000, jobs.running,
-                 jobs.waiting, stats->open,
-                 hfsbi_server_stopping(box->server) ? "true" : "false");
-    hfsb_reply(request, 200, "application/json",
-               hfsb_str_make(text, n > 0 ? (size_t)n : 0));
-}
-
-/* ---- /api/metrics ---- */
-
-/* HELP, TYPE and, unless labels follow, the value. */
-static void hfsbi_put_metric(hfsbi_sink *s, const char *name, const char *type,
-                             const char *help, unsigned long long value) {
-    hfsbi_putf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
-               type, name, value);
-}
-
-/* Bytes of memory that this process has in use, 0: not known. */
-static unsigned long long hfsbi_resident(void) {
-    unsigned long long pages = 0;
-    char               text[128];
-    ssize_t            n;
-    const char        *at;
-    int                fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    n = hfsbi_read(fd, text, sizeof text - 1);
-    hfsbi_close(&fd);
-    if (n <= 0) return 0;
-    text[n] = '\0';
-    at = strchr(text, ' '); /* "size resident ..." */
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
-        pages = pages * 10 + (unsigned long long)(*at - '0');
-    return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
-}
-
-static void hfsbi_put_requests(hfsbi_sink               *s,
-                               const hfsbi_server_stats *stats) {
-    int i;
-    hfsbi_putf(s, "# HELP hfsb_requests_total Requests answered, by the class "
-                  "of the status.\n# TYPE hfsb_requests_total counter\n");
-    for (i = 1; i <= 5; i++)
-        hfsbi_putf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
-                   stats->by_class[i]);
-}
-
-static void hfsbi_put_server_metrics(hfsbi_sink               *s,
-                                     const hfsbi_server_stats *stats) {
-    hfsbi_put_requests(s, stats);
-    hfsbi_put_metric(s, "hfsb_connections", "gauge", "Connections now.",
-                     stats->open);
-    hfsbi_put_metric(s, "hfsb_connections_accepted_total", "counter",
-                     "Connections ever.", stats->accepted);
-    hfsbi_put_metric(s, "hfsb_connections_refused_total", "counter",
-                     "Connections closed at once: too many.", stats->refused);
-    hfsbi_put_metric(s, "hfsb_received_bytes_total", "counter",
-                     "Bytes of bodies received.", stats->bytes_in);
-    hfsbi_put_metric(s, "hfsb_sent_bytes_total", "counter",
-                     "Bytes of bodies sent.", stats->bytes_out);
-    hfsbi_put_metric(s, "hfsb_bodies_bytes", "gauge",
-                     "Bytes of bodies in memory now.", stats->bodies);
-}
-
-static void hfsbi_put_commands(hfsbi_sink *s, hfsbi_jobs_figures jobs) {
-    hfsbi_put_metric(s, "hfsb_commands_running", "gauge",
-                     "Commands that run now.", jobs.running);
-    hfsbi_put_metric(s, "hfsb_commands_waiting", "gauge",
-                     "Commands that wait for a place.", jobs.waiting);
-    hfsbi_put_metric(s, "hfsb_commands_total", "counter",
-                     "Commands ever taken.", jobs.ever);
-}
-
-static void hfsbi_metrics(void *user, hfsb_request *request) {
-    hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
-    hfsb_buf           out = HFSB_INIT;
-    unsigned long long resident = hfsbi_resident();
-    hfsbi_sink         s;
-    out.alloc = box->alloc;
-    s = hfsbi_sink_begin(&out);
-    hfsbi_putf(&s,
-               "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
-               "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
-               HFSB_VERSION, hfsbi_server_instance(box->server));
-    hfsbi_put_metric(
-        &s, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
-        (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
-    hfsbi_put_server_metrics(&s, hfsbi_server_stats_of(box->server));
-    hfsbi_put_commands(&s, hfsbi_jobs_count_all(box->tools));
-    if (resident)
-        hfsbi_put_metric(&s, "process_resident_memory_bytes", "gauge",
-                         "Memory of the server in use.", resident);
-    if (hfsbi_sink_end(&s) == HFSB_OK)
-        hfsbi_reply_take(request, 200, "text/plain; version=0.0.4", &out);
-    else hfsb_reply_error(request, 503, "Out of memory.");
-    hfsb_buf_free(&out);
-}
-
-static hfsb_status hfsbi_health_route(hfsbi_sandbox *box, const char *path,
-                                      hfsb_err *err) {
-    hfsb_route route = HFSB_INIT;
-    route.method = "GET";
-    route.path = path;
-    route.fn = hfsbi_health;
-    route.user = box;
-    route.no_token = true;
-    route.max_body = 1; /* no stranger's bytes are kept in memory */
-    return hfsb_server_add(box->server, &route, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
-    return hfsbi_health_route(box, "/api/health", err);
-}
-
-HFSBI_FN hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
-    /* what probes ask for elsewhere */
-    hfsb_status st = hfsbi_health_route(box, "/healthz", err);
-    if (st != HFSB_OK) return st;
-    return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
-                               err);
-}
-
-/* ---- src/server_files.h ---- */
-/* What the two directions of /api/files share. Private to them. */
-
+/* ---- src/api/files.c ---- */
+/* files.c - PUT of /api/files: a body of any size becomes a file. */
 /* The endpoint, once a server. */
 typedef struct hfsbi_files {
     hfsbi_server_part part; /* first: the server knows only this */
@@ -5570,70 +4115,23 @@ typedef struct hfsbi_file_job {
     hfsb_err err; /* ... and the sentence, when it is a refusal */
 } hfsbi_file_job;
 
-/* Makes a job of that size, all-zero behind its head, from a request: its path
-   and conditions. Replies itself, and gives NULL, when that cannot be. gone
-   gets the job. */
-HFSBI_FN hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
-                                             hfsb_request *request,
-                                             size_t size, hfsb_route_fn gone);
-HFSBI_FN void            hfsbi_file_job_free(hfsbi_file_job *job);
-
-/* Gives the request, for its reply, and lets go of it. */
-HFSBI_FN hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job);
-/* Replies with job->http and the sentence in job->err. */
-HFSBI_FN void hfsbi_file_job_refuse(hfsbi_file_job *job);
-
-/* 422 about a key of the query; type is one of pydantic's. input.ptr NULL:
-   there was none. */
-HFSBI_FN void hfsbi_files_bad_key(hfsb_request *request, const char *key,
-                                  const char *type, hfsb_str input,
-                                  const char *sentence);
-
-/* ---- in threads ---- */
-
-/* Sets job->http for a failure of FILE that job->err tells of. */
-HFSBI_FN void hfsbi_file_job_failed(hfsbi_file_job *job);
-
-/* The strong validator of a file, with its quotes. */
-enum { HFSBI_ETAG = 96 };
-HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
-                              char                  etag[HFSBI_ETAG]);
-
-/* True when a list of If-Match and the like names the tag, or is "*"; `weak`
-   tags are good enough for some. */
-HFSBI_FN bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak);
-
-/* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
-   there is none. False: 412, and job->err says why. */
-HFSBI_FN bool hfsbi_file_job_may(hfsbi_file_job       *job,
-                                 const hfsb_file_info *info, bool change);
-
-/* The part of a file that a Range asks for. */
-typedef enum hfsbi_range {
-    HFSBI_RANGE_NONE, /* none, or one to be ignored: the whole */
-    HFSBI_RANGE_PART,
-    HFSBI_RANGE_BEYOND /* 416 */
-} hfsbi_range;
-HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
-                                       unsigned long long *first,
-                                       unsigned long long *length);
-
-/* ---- the routes; user is the hfsbi_files ---- */
-
-HFSBI_FN void hfsbi_download(void *user, hfsb_request *request);
-HFSBI_FN void hfsbi_remove(void *user, hfsb_request *request);
-HFSBI_FN void hfsbi_upload_begin(void *user, hfsb_request *request);
-HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+static void hfsbi_download(void *user, hfsb_request *request);
+static void hfsbi_remove(void *user, hfsb_request *request);
+static void hfsbi_upload_begin(void *user, hfsb_request *request);
+static void hfsbi_upload_body(void *user, hfsb_request *request,
                                 hfsb_str piece);
-HFSBI_FN void hfsbi_upload_end(void *user, hfsb_request *request);
+static void hfsbi_upload_end(void *user, hfsb_request *request);
 
-/* ---- src/server_files.c ---- */
-/* server_files.c - /api/files: what its directions share. Depends on: file,
-   http, server_http. */
+static void hfsbi_file_job_free(hfsbi_file_job *job);
+
+/* ==== server files ==== */
+
+/* /api/files: what its directions share. */
+
 /* ---- refusals ---- */
 
 /* {"type","loc","msg","input"} as FastAPI's clients know it. */
-HFSBI_FN void hfsbi_files_bad_key(hfsb_request *request, const char *key,
+static void hfsbi_files_bad_key(hfsb_request *request, const char *key,
                                   const char *type, hfsb_str input,
                                   const char *sentence) {
     hfsb_buf         detail = HFSB_INIT;
@@ -5680,7 +4178,7 @@ static int hfsbi_files_http(hfsb_status st) {
 
 /* FILE refuses what is outside the root (403), what is no regular file (400)
    and what is not as the conditions want it (412). */
-HFSBI_FN void hfsbi_file_job_failed(hfsbi_file_job *job) {
+static void hfsbi_file_job_failed(hfsbi_file_job *job) {
     hfsb_file_info info;
     hfsb_status    st;
     job->http = hfsbi_files_http(job->err.code);
@@ -5728,7 +4226,10 @@ static bool hfsbi_file_job_fill(hfsbi_file_job *job) {
     return false;
 }
 
-HFSBI_FN hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
+/* Makes a job of that size, all-zero behind its head, from a request: its path
+   and conditions. Replies itself, and gives NULL, when that cannot be. gone
+   gets the job. */
+static hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
                                              hfsb_request *request,
                                              size_t size, hfsb_route_fn gone) {
     hfsbi_file_job *job =
@@ -5753,7 +4254,7 @@ HFSBI_FN hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
     return job;
 }
 
-HFSBI_FN void hfsbi_file_job_free(hfsbi_file_job *job) {
+static void hfsbi_file_job_free(hfsbi_file_job *job) {
     hfsbi_files *files = job->files;
     hfsb_buf_free(&job->path);
     hfsb_buf_free(&job->match);
@@ -5762,7 +4263,8 @@ HFSBI_FN void hfsbi_file_job_free(hfsbi_file_job *job) {
     files->pending--;
 }
 
-HFSBI_FN hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job) {
+/* Gives the request, for its reply, and lets go of it. */
+static hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job) {
     hfsb_request *request = job->request;
     job->request = NULL;
     hfsb_request_set(request, NULL);
@@ -5770,7 +4272,7 @@ HFSBI_FN hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job) {
     return request;
 }
 
-HFSBI_FN void hfsbi_file_job_refuse(hfsbi_file_job *job) {
+static void hfsbi_file_job_refuse(hfsbi_file_job *job) {
     hfsb_request *request = hfsbi_file_job_reply(job);
     hfsb_reply_error(request, job->http, "%s",
                      job->err.msg[0] ? job->err.msg
@@ -5789,7 +4291,9 @@ HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                    (unsigned long)info->changed_nanos);
 }
 
-HFSBI_FN bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
+/* True when a list of If-Match and the like names the tag, or is "*"; `weak`
+   tags are good enough for some. */
+static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
     const hfsb_str tag = hfsb_cstr(etag);
     list = hfsbi_trim(list);
     if (hfsb_str_equal(list, HFSB_LIT("*"))) return true;
@@ -5812,7 +4316,9 @@ HFSBI_FN bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
     return false;
 }
 
-HFSBI_FN bool hfsbi_file_job_may(hfsbi_file_job       *job,
+/* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
+   there is none. False: 412, and job->err says why. */
+static bool hfsbi_file_job_may(hfsbi_file_job       *job,
                                  const hfsb_file_info *info, bool change) {
     char etag[HFSBI_ETAG];
     if (info) hfsbi_file_etag(info, etag);
@@ -5928,9 +4434,10 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
     return hfsbi_files_routes(files, err);
 }
 
-/* ---- src/server_download.c ---- */
-/* server_download.c - GET and DELETE of /api/files. Depends on: file,
-   server_files. */
+/* ==== server download ==== */
+
+/* GET and DELETE of /api/files. */
+
 /* Largest file without a size of its own (those of /proc), which is read into
    memory. */
 enum { HFSBI_SIZELESS_MAX = 16 << 20 };
@@ -6151,7 +4658,7 @@ static bool hfsbi_fetch_field(const hfsb_http_head *head, const char *name,
     return hfsb_buf_append(out, hfsb_http_field_find(head, name)) == HFSB_OK;
 }
 
-HFSBI_FN void hfsbi_download(void *user, hfsb_request *request) {
+static void hfsbi_download(void *user, hfsb_request *request) {
     hfsbi_files          *files = (hfsbi_files *)user;
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_job_open(
@@ -6173,7 +4680,7 @@ HFSBI_FN void hfsbi_download(void *user, hfsb_request *request) {
     hfsbi_fetch_free(f);
 }
 
-HFSBI_FN void hfsbi_remove(void *user, hfsb_request *request) {
+static void hfsbi_remove(void *user, hfsb_request *request) {
     hfsbi_files    *files = (hfsbi_files *)user;
     hfsbi_file_job *job =
         hfsbi_file_job_open(files, request, sizeof *job, hfsbi_fetch_gone);
@@ -6183,9 +4690,6 @@ HFSBI_FN void hfsbi_remove(void *user, hfsb_request *request) {
     hfsbi_loop_work(files->loop, &job->task);
 }
 
-/* ---- src/server_upload.c ---- */
-/* server_upload.c - PUT of /api/files: a body of any size becomes a file.
-   Depends on: file, hash, server_files. */
 /* The loop fills one block while a thread writes the other; when both are full
    the peer waits. A block holds this and one more piece at most. */
 enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
@@ -6386,7 +4890,7 @@ static bool hfsbi_upload_options(hfsb_request     *request,
 
 /* The file is looked at before the body is there. A peer that asks first
    whether it may send (Expect) hears of a refusal in place of "100". */
-HFSBI_FN void hfsbi_upload_begin(void *user, hfsb_request *request) {
+static void hfsbi_upload_begin(void *user, hfsb_request *request) {
     hfsbi_files  *files = (hfsbi_files *)user;
     hfsbi_upload *u;
     unsigned      mode;
@@ -6405,7 +4909,7 @@ HFSBI_FN void hfsbi_upload_begin(void *user, hfsb_request *request) {
     hfsbi_upload_work(u, 0);
 }
 
-HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+static void hfsbi_upload_body(void *user, hfsb_request *request,
                                 hfsb_str piece) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
     hfsb_buf     *block;
@@ -6422,7 +4926,7 @@ HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
     hfsbi_upload_step(u);
 }
 
-HFSBI_FN void hfsbi_upload_end(void *user, hfsb_request *request) {
+static void hfsbi_upload_end(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
     (void)user;
     if (!u) return;
@@ -6430,9 +4934,335 @@ HFSBI_FN void hfsbi_upload_end(void *user, hfsb_request *request) {
     hfsbi_upload_step(u);
 }
 
-/* ---- src/server_sandbox.c ---- */
-/* server_sandbox.c - the sandbox on a server: its tools, routes and end.
-   Depends on: server_call, server_jobs, server_metrics, server_files. */
+/* ---- src/api/api.c ---- */
+/* api.c - the sandbox on a server: its tools, routes and end. */
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
+                                         const char *method, const char *path,
+                                         hfsb_route_fn fn, void *user,
+                                         hfsb_err *err);
+
+/* ==== server jobs ==== */
+
+/* commands by their ids: /api/jobs. */
+
+/* ---- looking ---- */
+
+static void hfsbi_jobs_list(void *user, hfsb_request *request) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_buf       out = HFSB_INIT;
+    out.alloc = box->alloc;
+    if (hfsb_buf_append(&out, HFSB_LIT("{\"jobs\":")) == HFSB_OK &&
+        hfsb_tools_jobs(box->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
+        hfsb_buf_append_byte(&out, '}') == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_jobs_one(void *user, hfsb_request *request) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_buf       out = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    out.alloc = box->alloc;
+    st =
+        hfsb_tools_jobs(box->tools, hfsb_request_part(request, 0), &out, &err);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else
+        hfsb_reply_error(request, st == HFSB_NOT_FOUND ? 404 : 503, "%s",
+                         err.msg);
+    hfsb_buf_free(&out);
+}
+
+/* ---- calls of the tools that take an id ---- */
+
+/* A call with the id of the path; NULL when it is answered: there is no such
+   job. */
+static hfsbi_api_call *
+hfsbi_jobs_call(hfsbi_sandbox *box, hfsb_request *request, const char *tool) {
+    hfsb_str        id = hfsb_request_part(request, 0);
+    hfsb_err        err = HFSB_INIT;
+    hfsbi_api_call *x;
+    if (!hfsbi_job_exists(box->tools, id)) {
+        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "No such job: ");
+        hfsbi_err_quote(&err, id, 80);
+        hfsb_reply_error(request, 404, "%s", err.msg);
+        return NULL;
+    }
+    x = hfsbi_api_call_new(box, request, hfsbi_tool_find(hfsb_cstr(tool)));
+    if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
+        x->status = 503; /* hfsbi_api_call_start() answers */
+    return x;
+}
+
+/* Appends ,"key":"value" when the query has it: the tools take numbers in
+   strings. False when it cannot be decoded. */
+static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
+                                    const char *key, hfsb_json_writer *w,
+                                    const hfsb_alloc *alloc, hfsb_err *err) {
+    hfsb_buf    value = HFSB_INIT;
+    hfsb_status st;
+    value.alloc = *alloc;
+    st = hfsb_request_query(request, key, &value, err);
+    if (st == HFSB_OK) hfsbi_put_member_str(w, key, hfsb_buf_str(&value));
+    hfsb_buf_free(&value);
+    return st == HFSB_NOT_FOUND ? HFSB_OK : st;
+}
+
+static void hfsbi_jobs_output(void *user, hfsb_request *request) {
+    hfsbi_sandbox   *box = (hfsbi_sandbox *)user;
+    hfsbi_api_call  *x = hfsbi_jobs_call(box, request, "bash_output");
+    hfsb_err         err = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    if (!x) return;
+    x->where = "query";
+    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
+    hfsb_json_writer_init(&w, &x->body, NULL);
+    hfsb_json_put_object(&w);
+    st = hfsbi_jobs_query(request, "offset", &w, &box->alloc, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_jobs_query(request, "wait_ms", &w, &box->alloc, &err);
+    hfsb_json_put_end(&w);
+    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_SYNTAX)
+        hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
+    else if (st != HFSB_OK) x->status = 503;
+    hfsbi_api_call_start(x);
+}
+
+static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
+    hfsbi_api_call *x =
+        hfsbi_jobs_call((hfsbi_sandbox *)user, request, "kill");
+    if (!x) return;
+    hfsb_buf_truncate(&x->body, 0);
+    if (hfsb_buf_append(&x->body, HFSB_LIT("{}")) != HFSB_OK) x->status = 503;
+    hfsbi_api_call_start(x);
+}
+
+/* ---- input ---- */
+
+/* The body as it is: bytes that need not be UTF-8. */
+static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
+    hfsb_str         last;
+    hfsb_status      st;
+    out.alloc = eof.alloc = box->alloc;
+    result.output.alloc = result.error.alloc = result.extra.alloc = box->alloc;
+    st = hfsb_request_query(request, "eof", &eof, NULL);
+    last = hfsb_buf_str(&eof);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND)
+        st = hfsbi_job_input(box->tools, hfsb_request_part(request, 0),
+                             hfsb_request_body(request),
+                             hfsb_str_equal(last, HFSB_LIT("1")) ||
+                                 hfsb_str_equal(last, HFSB_LIT("true")),
+                             &result);
+    if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else if (st == HFSB_SYNTAX)
+        hfsb_reply_error(request, 400, "The query cannot be decoded.");
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&eof);
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_jobs_input(void *user, hfsb_request *request) {
+    hfsbi_sandbox        *box = (hfsbi_sandbox *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_api_call       *x;
+    bool raw = hfsb_http_field_lists(head, "Content-Type", "text/plain") ||
+               hfsb_http_field_lists(head, "Content-Type",
+                                     "application/octet-stream");
+    if (!raw && hfsb_request_body(request).len &&
+        !hfsbi_request_is_json(request)) {
+        hfsb_reply_error(request, 415,
+                         "The body must be JSON (application/json), or the "
+                         "bytes themselves (text/plain or "
+                         "application/octet-stream).");
+        return;
+    }
+    if (raw && hfsbi_job_exists(box->tools, hfsb_request_part(request, 0))) {
+        hfsbi_jobs_bytes(box, request);
+        return;
+    }
+    x = hfsbi_jobs_call(box, request, "bash_input");
+    if (x) hfsbi_api_call_start(x);
+}
+
+static hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err) {
+    hfsb_route  input = HFSB_INIT;
+    hfsb_status st = hfsbi_sandbox_route(box, "GET", "/api/jobs",
+                                         hfsbi_jobs_list, box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "GET", "/api/jobs/*", hfsbi_jobs_one,
+                                 box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
+                                 box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "GET",
+                                 "/api/jobs/*"
+                                 "/output",
+                                 hfsbi_jobs_output, box, err);
+    if (st != HFSB_OK) return st;
+    input.method = "POST";
+    input.path = "/api/jobs/*"
+                 "/input";
+    input.fn = hfsbi_jobs_input;
+    input.user = box;
+    input.max_body = HFSBI_API_INPUT;
+    return hfsb_server_add(box->server, &input, err);
+}
+
+/* ==== server metrics ==== */
+
+/* how the server does: for probes and for Prometheus. */
+
+/* ---- /api/health ---- */
+
+static void hfsbi_health(void *user, hfsb_request *request) {
+    hfsbi_sandbox            *box = (hfsbi_sandbox *)user;
+    const hfsbi_server_stats *stats;
+    hfsbi_jobs_figures        jobs;
+    char                      text[400];
+    int                       n;
+    if (!hfsbi_request_trusted(request)) {
+        hfsb_reply(request, 200, "application/json",
+                   HFSB_LIT("{\"status\":\"ok\"}"));
+        return;
+    }
+    stats = hfsbi_server_stats_of(box->server);
+    jobs = hfsbi_jobs_count_all(box->tools);
+    n = snprintf(text, sizeof text,
+                 "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
+                 "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
+                 "\"connections\":%zu,\"stopping\":%s}",
+                 HFSB_VERSION, hfsbi_server_instance(box->server),
+                 (hfsb_clock_ms() - box->began) / 1000, jobs.running,
+                 jobs.waiting, stats->open,
+                 hfsbi_server_stopping(box->server) ? "true" : "false");
+    hfsb_reply(request, 200, "application/json",
+               hfsb_str_make(text, n > 0 ? (size_t)n : 0));
+}
+
+/* ---- /api/metrics ---- */
+
+/* HELP, TYPE and, unless labels follow, the value. */
+static void hfsbi_put_metric(hfsbi_sink *s, const char *name, const char *type,
+                             const char *help, unsigned long long value) {
+    hfsbi_putf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
+               type, name, value);
+}
+
+/* Bytes of memory that this process has in use, 0: not known. */
+static unsigned long long hfsbi_resident(void) {
+    unsigned long long pages = 0;
+    char               text[128];
+    ssize_t            n;
+    const char        *at;
+    int                fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = hfsbi_read(fd, text, sizeof text - 1);
+    hfsbi_close(&fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    at = strchr(text, ' '); /* "size resident ..." */
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        pages = pages * 10 + (unsigned long long)(*at - '0');
+    return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
+static void hfsbi_put_requests(hfsbi_sink               *s,
+                               const hfsbi_server_stats *stats) {
+    int i;
+    hfsbi_putf(s, "# HELP hfsb_requests_total Requests answered, by the class "
+                  "of the status.\n# TYPE hfsb_requests_total counter\n");
+    for (i = 1; i <= 5; i++)
+        hfsbi_putf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
+                   stats->by_class[i]);
+}
+
+static void hfsbi_put_server_metrics(hfsbi_sink               *s,
+                                     const hfsbi_server_stats *stats) {
+    hfsbi_put_requests(s, stats);
+    hfsbi_put_metric(s, "hfsb_connections", "gauge", "Connections now.",
+                     stats->open);
+    hfsbi_put_metric(s, "hfsb_connections_accepted_total", "counter",
+                     "Connections ever.", stats->accepted);
+    hfsbi_put_metric(s, "hfsb_connections_refused_total", "counter",
+                     "Connections closed at once: too many.", stats->refused);
+    hfsbi_put_metric(s, "hfsb_received_bytes_total", "counter",
+                     "Bytes of bodies received.", stats->bytes_in);
+    hfsbi_put_metric(s, "hfsb_sent_bytes_total", "counter",
+                     "Bytes of bodies sent.", stats->bytes_out);
+    hfsbi_put_metric(s, "hfsb_bodies_bytes", "gauge",
+                     "Bytes of bodies in memory now.", stats->bodies);
+}
+
+static void hfsbi_put_commands(hfsbi_sink *s, hfsbi_jobs_figures jobs) {
+    hfsbi_put_metric(s, "hfsb_commands_running", "gauge",
+                     "Commands that run now.", jobs.running);
+    hfsbi_put_metric(s, "hfsb_commands_waiting", "gauge",
+                     "Commands that wait for a place.", jobs.waiting);
+    hfsbi_put_metric(s, "hfsb_commands_total", "counter",
+                     "Commands ever taken.", jobs.ever);
+}
+
+static void hfsbi_metrics(void *user, hfsb_request *request) {
+    hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
+    hfsb_buf           out = HFSB_INIT;
+    unsigned long long resident = hfsbi_resident();
+    hfsbi_sink         s;
+    out.alloc = box->alloc;
+    s = hfsbi_sink_begin(&out);
+    hfsbi_putf(&s,
+               "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
+               "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
+               HFSB_VERSION, hfsbi_server_instance(box->server));
+    hfsbi_put_metric(
+        &s, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
+        (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
+    hfsbi_put_server_metrics(&s, hfsbi_server_stats_of(box->server));
+    hfsbi_put_commands(&s, hfsbi_jobs_count_all(box->tools));
+    if (resident)
+        hfsbi_put_metric(&s, "process_resident_memory_bytes", "gauge",
+                         "Memory of the server in use.", resident);
+    if (hfsbi_sink_end(&s) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "text/plain; version=0.0.4", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+static hfsb_status hfsbi_health_route(hfsbi_sandbox *box, const char *path,
+                                      hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "GET";
+    route.path = path;
+    route.fn = hfsbi_health;
+    route.user = box;
+    route.no_token = true;
+    route.max_body = 1; /* no stranger's bytes are kept in memory */
+    return hfsb_server_add(box->server, &route, err);
+}
+
+/* /api/health, which is open to anyone. */
+static hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
+    return hfsbi_health_route(box, "/api/health", err);
+}
+
+/* /api/metrics. */
+static hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
+    /* what probes ask for elsewhere */
+    hfsb_status st = hfsbi_health_route(box, "/healthz", err);
+    if (st != HFSB_OK) return st;
+    return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
+                               err);
+}
+
 /* Over HTTP a command has this long unless it says otherwise. */
 #define HFSBI_API_TIMEOUT 120.0
 
@@ -6496,7 +5326,8 @@ static void hfsbi_endpoints_free(hfsbi_server_part *part) {
 
 /* ---- its beginning ---- */
 
-HFSBI_FN hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
+/* A route with no more than these. */
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
                                          const char *method, const char *path,
                                          hfsb_route_fn fn, void *user,
                                          hfsb_err *err) {
@@ -6583,7 +5414,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     return hfsbi_sandbox_routes(box, err);
 }
 
-/* ---- src/server_mcp.h ---- */
+/* ---- src/mcp/mcp_private.h ---- */
 /* The inside of MCP on a server. Private to server_mcp*.c.
 
        bytes -> server_mcp_stdio, server_mcp_http: a document and its head
@@ -6877,11 +5708,6 @@ struct hfsb_mcp {
     bool (*late_remote)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 };
 
-/* A long message is a long text with few values around it. Any number of them
-   would keep the loop from all else, and cost many times their bytes: it is
-   not parsed. */
-HFSBI_FN bool hfsbi_mcp_is_bulky(hfsb_str text);
-
 /* A message (text as it came; moved out of *text) for this channel. Gives how
    many times `reply` was called or will be: 0 for notifications. */
 HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
@@ -6909,9 +5735,6 @@ HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
 /* A new one that no id leads to. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
-/* Its tools, opened if need be; NULL with *err. */
-HFSBI_FN hfsb_tools *hfsbi_mcp_session_tools(hfsbi_mcp_session *session,
-                                             hfsb_err          *err);
 /* How many commands run or wait, in all sessions. */
 HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
 /* Asks all commands to end, without waiting. */
@@ -6977,13 +5800,9 @@ struct hfsb_mcp_call {
 HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
                                           const hfsbi_mcp_message *m,
                                           hfsbi_mcp_input         *input);
-/* Ends it without an answer, and kills its command. */
-HFSBI_FN void hfsbi_mcp_call_abandon(hfsb_mcp_call *call);
 /* The client cancels the call with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);
-/* Looks which commands of a session are done. */
-HFSBI_FN void hfsbi_mcp_calls_step(hfsbi_mcp_session *session);
 /* The server ends: what is in threads is told so; with `all` the rest is
    abandoned, too. */
 HFSBI_FN void hfsbi_mcp_calls_end(hfsb_mcp *mcp, bool all);
@@ -7018,9 +5837,13 @@ HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err);
 
-/* ---- src/server_mcp_message.c ---- */
-/* server_mcp_message.c - what a message of MCP says, or what is wrong with
-   it. Depends on: json, hash, number. */
+/* ---- src/mcp/message.c ---- */
+/* message.c - messages of MCP to a client. */
+/* ==== server mcp message ==== */
+
+/* what a message of MCP says, or what is wrong with
+   it. */
+
 #define HFSBI_MCP_KEY "io.modelcontextprotocol/"
 
 /* ---- words of the protocol ---- */
@@ -7432,8 +6255,6 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
         hfsbi_mcp_read_request(out);
 }
 
-/* ---- src/server_mcp_reply.c ---- */
-/* server_mcp_reply.c - messages of MCP to a client. Depends on: json. */
 /* Each is written as one line: the only bytes that are not ours go through
    the JSON writer, which escapes line feeds and repairs what is not UTF-8. */
 
@@ -7670,9 +6491,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
     return hfsbi_mcp_end_frame(&sink);
 }
 
-/* ---- src/server_mcp_show.c ---- */
-/* server_mcp_show.c - the result of a tool as blocks of MCP. Depends on: json,
-   utf8. */
+/* ---- src/mcp/show.c ---- */
+/* show.c - the result of a tool as blocks of MCP. */
 enum {
     /* Bytes of all blocks together: clients drop the connection at a message
        of 10 MiB. */
@@ -8088,9 +6908,13 @@ HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
     return HFSB_LIT("");
 }
 
-/* ---- src/server_mcp_list.c ---- */
-/* server_mcp_list.c - the tools that a server of MCP offers. Depends on:
-   json. */
+/* ---- src/mcp/list.c ---- */
+/* list.c - tools of the program's own over MCP: added, and what
+   their functions say. */
+/* ==== server mcp list ==== */
+
+/* the tools that a server of MCP offers. */
+
 /* ---- names ---- */
 
 /* Takes the next name off a list with commas; false at its end. */
@@ -8365,9 +7189,215 @@ HFSBI_FN bool hfsbi_mcp_lists(hfsb_str list, hfsb_str name) {
     return false;
 }
 
-/* ---- src/server_mcp_session.c ---- */
-/* server_mcp_session.c - the sessions of MCP's clients and their tools.
-   Depends on: server_mcp_call, tools, plan. */
+/* ---- the tools ---- */
+
+HFSBI_FN const hfsb_mcp_tool *hfsbi_mcp_own(const hfsb_mcp *mcp,
+                                            hfsb_str        name) {
+    size_t i;
+    for (i = 0; i < mcp->own_count; i++)
+        if (hfsb_str_equal(hfsb_cstr(mcp->own[i].name), name))
+            return &mcp->own[i];
+    return NULL;
+}
+
+static void hfsbi_mcp_own_drop(hfsb_mcp *mcp, const char *text) {
+    if (text)
+        hfsbi_array_free(&mcp->alloc, (void *)(uintptr_t)text,
+                         strlen(text) + 1, 1);
+}
+
+static void hfsbi_mcp_own_clear(hfsb_mcp *mcp, hfsb_mcp_tool *tool) {
+    hfsbi_mcp_own_drop(mcp, tool->name);
+    hfsbi_mcp_own_drop(mcp, tool->title);
+    hfsbi_mcp_own_drop(mcp, tool->description);
+    hfsbi_mcp_own_drop(mcp, tool->schema);
+    hfsbi_mcp_own_drop(mcp, tool->annotations);
+}
+
+HFSBI_FN void hfsbi_mcp_own_free(hfsb_mcp *mcp) {
+    size_t i;
+    for (i = 0; i < mcp->own_count; i++)
+        hfsbi_mcp_own_clear(mcp, &mcp->own[i]);
+    hfsbi_array_free(&mcp->alloc, mcp->own, mcp->own_cap, sizeof *mcp->own);
+}
+
+/* A copy of *text in its place; false without memory. */
+static bool hfsbi_mcp_own_copy(hfsb_mcp *mcp, const char *from,
+                               const char **text) {
+    *text = from ? hfsbi_terminated(&mcp->alloc, hfsb_cstr(from)) : NULL;
+    return *text || !from;
+}
+
+static bool hfsbi_mcp_own_fill(hfsb_mcp *mcp, const hfsb_mcp_tool *from,
+                               hfsb_mcp_tool *to) {
+    bool ok;
+    memset(to, 0, sizeof *to);
+    to->fn = from->fn;
+    to->user = from->user;
+    ok = hfsbi_mcp_own_copy(mcp, from->name, &to->name);
+    ok = hfsbi_mcp_own_copy(mcp, from->title, &to->title) && ok;
+    ok = hfsbi_mcp_own_copy(mcp, from->description, &to->description) && ok;
+    ok = hfsbi_mcp_own_copy(mcp, from->schema, &to->schema) && ok;
+    ok = hfsbi_mcp_own_copy(mcp, from->annotations, &to->annotations) && ok;
+    if (!ok) hfsbi_mcp_own_clear(mcp, to);
+    return ok;
+}
+
+/* A tool that may change something, when none of these is wanted: it is
+   checked as any other, and left out. */
+static hfsb_status hfsbi_mcp_own_leave(hfsb_mcp            *mcp,
+                                       const hfsb_mcp_tool *tool, bool *leave,
+                                       hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      list = HFSB_INIT;
+    hfsb_status   st;
+    *leave = false;
+    if (!mcp->choice.read_only) return HFSB_OK;
+    doc.alloc = list.alloc = mcp->alloc;
+    st = hfsbi_mcp_define(tool, &list, err);
+    if (st == HFSB_OK && tool->annotations)
+        st = hfsb_json_parse(hfsb_cstr(tool->annotations), NULL, &doc, err);
+    *leave = !hfsb_json_bool(hfsb_json_get(doc.root, "readOnlyHint"), false);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&list);
+    return st;
+}
+
+/* Room in the array first: nothing fails once the list has it. */
+hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
+                              hfsb_err *err) {
+    hfsb_mcp_tool *grown, copy;
+    hfsb_status    st;
+    bool           leave;
+    if (!tool->name || !tool->fn)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A tool has a name and a function.");
+    if (hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools),
+                        hfsb_cstr(tool->name)))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "There is a tool of the name %.64s already.",
+                          tool->name);
+    st = hfsbi_mcp_own_leave(mcp, tool, &leave, err);
+    if (st != HFSB_OK || leave) return st;
+    grown =
+        (hfsb_mcp_tool *)hfsbi_array_grow(&mcp->alloc, mcp->own, &mcp->own_cap,
+                                          mcp->own_count + 1, sizeof *grown);
+    if (grown) mcp->own = grown;
+    if (!grown || !hfsbi_mcp_own_fill(mcp, tool, &copy))
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a tool");
+    st = hfsbi_mcp_define(tool, &mcp->about.tools, err);
+    if (st != HFSB_OK) {
+        hfsbi_mcp_own_clear(mcp, &copy);
+        return st;
+    }
+    mcp->own[mcp->own_count++] = copy;
+    return hfsbi_ok(err);
+}
+
+/* ---- what they say ---- */
+
+static void hfsbi_mcp_say_text(hfsb_mcp_call *call, const char *format,
+                               va_list ap) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = call->mcp->alloc;
+    if (hfsbi_buf_vprintf(&text, format, ap) == HFSB_OK)
+        hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
+    else call->blocks.status = HFSB_NOMEM;
+    hfsb_buf_free(&text);
+}
+
+void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...) {
+    va_list ap;
+    va_start(ap, format);
+    hfsbi_mcp_say_text(call, format, ap);
+    va_end(ap);
+}
+
+void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text) {
+    hfsbi_mcp_add_text(&call->blocks, text);
+}
+
+static void hfsbi_mcp_say_data(hfsb_mcp_call *call, const char *type,
+                               const char *mime_type, hfsb_str data) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = call->mcp->alloc;
+    if (hfsb_base64_encode(data, &text) == HFSB_OK)
+        hfsbi_mcp_add_data(&call->blocks, type, hfsb_cstr(mime_type),
+                           hfsb_buf_str(&text));
+    else call->blocks.status = HFSB_NOMEM;
+    hfsb_buf_free(&text);
+}
+
+void hfsb_mcp_image(hfsb_mcp_call *call, const char *mime_type,
+                    hfsb_str data) {
+    hfsbi_mcp_say_data(call, "image", mime_type, data);
+}
+
+void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
+                    hfsb_str data) {
+    hfsbi_mcp_say_data(call, "audio", mime_type, data);
+}
+
+void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
+                       const char *mime_type, hfsb_str text) {
+    hfsbi_mcp_add_resource(&call->blocks, uri, hfsb_cstr(mime_type), text);
+}
+
+void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...) {
+    va_list ap;
+    call->blocks.is_error = true;
+    va_start(ap, format);
+    hfsbi_mcp_say_text(call, format, ap);
+    va_end(ap);
+}
+
+void hfsb_mcp_progress(hfsb_mcp_call *call, double progress, double total,
+                       const char *message) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str words = call->bare ? HFSB_LIT("") : hfsb_cstr(message);
+    if (!call->token.len || !call->notifies) return;
+    text.alloc = call->mcp->alloc;
+    pthread_mutex_lock(&call->lock);
+    if ((!call->told || progress > call->progress) &&
+        hfsbi_mcp_put_progress(hfsb_buf_str(&call->token), progress, total,
+                               words, &text) == HFSB_OK) {
+        call->told = call->spoke = true;
+        call->progress = progress;
+        call->total = total;
+        hfsbi_mcp_call_say(call, hfsb_buf_str(&text));
+    }
+    pthread_mutex_unlock(&call->lock);
+    hfsb_buf_free(&text);
+}
+
+void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
+    hfsb_buf message = HFSB_INIT;
+    int      weight = hfsbi_mcp_level(hfsb_cstr(level));
+    if (!call->mcp->about.logging || !call->notifies ||
+        weight < call->log_level)
+        return;
+    message.alloc = call->mcp->alloc;
+    if (hfsbi_mcp_put_log(level, text, &message) == HFSB_OK) {
+        pthread_mutex_lock(&call->lock);
+        hfsbi_mcp_call_say(call, hfsb_buf_str(&message));
+        pthread_mutex_unlock(&call->lock);
+    }
+    hfsb_buf_free(&message);
+}
+
+const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
+    return call->cancel;
+}
+
+/* ---- src/mcp/call.c ---- */
+/* call.c - one call of a tool over MCP, from its message to its
+   answer. */
+static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session);
+
+/* ==== server mcp session ==== */
+
+/* the sessions of MCP's clients and their tools. */
+
 /* ---- the options of their tools ---- */
 
 static hfsb_status hfsbi_mcp_keep_text(hfsb_mcp *mcp, hfsb_str text) {
@@ -8478,7 +7508,8 @@ static void hfsbi_mcp_session_step(void *user) {
     session->users--;
 }
 
-HFSBI_FN hfsb_tools *hfsbi_mcp_session_tools(hfsbi_mcp_session *session,
+/* Its tools, opened if need be; NULL with *err. */
+static hfsb_tools *hfsbi_mcp_session_tools(hfsbi_mcp_session *session,
                                              hfsb_err          *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return session->tools;
@@ -8626,10 +7657,6 @@ HFSBI_FN void hfsbi_mcp_sessions_free(hfsb_mcp *mcp, bool at_once) {
     }
 }
 
-/* ---- src/server_mcp_call.c ---- */
-/* server_mcp_call.c - one call of a tool over MCP, from its message to its
-   answer. Depends on: server_mcp_session, server_mcp_show, server_mcp_reply,
-   tools, plan. */
 /*  start -> in the loop:   commands         -+-> answer -> freed
           -> in a thread:   files, tools of  -+
              the program, a session's
@@ -8951,7 +7978,7 @@ static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 
 /* An answer may bring the next message, and that may end others: after each
    the list is looked at anew. */
-HFSBI_FN void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
+static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
     hfsb_mcp_call *call = session->mcp->calls;
     while (call) {
         if (call->session != session || !call->call ||
@@ -9153,7 +8180,8 @@ static void hfsbi_mcp_call_drop(hfsb_mcp_call *call) {
                                                 : HFSBI_MCP_ABANDONED);
 }
 
-HFSBI_FN void hfsbi_mcp_call_abandon(hfsb_mcp_call *call) {
+/* Ends it without an answer, and kills its command. */
+static void hfsbi_mcp_call_abandon(hfsb_mcp_call *call) {
     hfsbi_mcp_channel *channel = call->channel;
     hfsb_buf           nothing = HFSB_INIT;
     hfsbi_mcp_call_drop(call);
@@ -9207,215 +8235,9 @@ HFSBI_FN bool hfsbi_mcp_calls_wait(const hfsbi_mcp_channel *channel) {
     return call != NULL;
 }
 
-/* ---- src/server_mcp_tool.c ---- */
-/* server_mcp_tool.c - tools of the program's own over MCP: added, and what
-   their functions say. Depends on: server_mcp_call, server_mcp_show,
-   server_mcp_list, server_mcp_reply, hash. */
-/* ---- the tools ---- */
-
-HFSBI_FN const hfsb_mcp_tool *hfsbi_mcp_own(const hfsb_mcp *mcp,
-                                            hfsb_str        name) {
-    size_t i;
-    for (i = 0; i < mcp->own_count; i++)
-        if (hfsb_str_equal(hfsb_cstr(mcp->own[i].name), name))
-            return &mcp->own[i];
-    return NULL;
-}
-
-static void hfsbi_mcp_own_drop(hfsb_mcp *mcp, const char *text) {
-    if (text)
-        hfsbi_array_free(&mcp->alloc, (void *)(uintptr_t)text,
-                         strlen(text) + 1, 1);
-}
-
-static void hfsbi_mcp_own_clear(hfsb_mcp *mcp, hfsb_mcp_tool *tool) {
-    hfsbi_mcp_own_drop(mcp, tool->name);
-    hfsbi_mcp_own_drop(mcp, tool->title);
-    hfsbi_mcp_own_drop(mcp, tool->description);
-    hfsbi_mcp_own_drop(mcp, tool->schema);
-    hfsbi_mcp_own_drop(mcp, tool->annotations);
-}
-
-HFSBI_FN void hfsbi_mcp_own_free(hfsb_mcp *mcp) {
-    size_t i;
-    for (i = 0; i < mcp->own_count; i++)
-        hfsbi_mcp_own_clear(mcp, &mcp->own[i]);
-    hfsbi_array_free(&mcp->alloc, mcp->own, mcp->own_cap, sizeof *mcp->own);
-}
-
-/* A copy of *text in its place; false without memory. */
-static bool hfsbi_mcp_own_copy(hfsb_mcp *mcp, const char *from,
-                               const char **text) {
-    *text = from ? hfsbi_terminated(&mcp->alloc, hfsb_cstr(from)) : NULL;
-    return *text || !from;
-}
-
-static bool hfsbi_mcp_own_fill(hfsb_mcp *mcp, const hfsb_mcp_tool *from,
-                               hfsb_mcp_tool *to) {
-    bool ok;
-    memset(to, 0, sizeof *to);
-    to->fn = from->fn;
-    to->user = from->user;
-    ok = hfsbi_mcp_own_copy(mcp, from->name, &to->name);
-    ok = hfsbi_mcp_own_copy(mcp, from->title, &to->title) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->description, &to->description) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->schema, &to->schema) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->annotations, &to->annotations) && ok;
-    if (!ok) hfsbi_mcp_own_clear(mcp, to);
-    return ok;
-}
-
-/* A tool that may change something, when none of these is wanted: it is
-   checked as any other, and left out. */
-static hfsb_status hfsbi_mcp_own_leave(hfsb_mcp            *mcp,
-                                       const hfsb_mcp_tool *tool, bool *leave,
-                                       hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      list = HFSB_INIT;
-    hfsb_status   st;
-    *leave = false;
-    if (!mcp->choice.read_only) return HFSB_OK;
-    doc.alloc = list.alloc = mcp->alloc;
-    st = hfsbi_mcp_define(tool, &list, err);
-    if (st == HFSB_OK && tool->annotations)
-        st = hfsb_json_parse(hfsb_cstr(tool->annotations), NULL, &doc, err);
-    *leave = !hfsb_json_bool(hfsb_json_get(doc.root, "readOnlyHint"), false);
-    hfsb_json_free(&doc);
-    hfsb_buf_free(&list);
-    return st;
-}
-
-/* Room in the array first: nothing fails once the list has it. */
-hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
-                              hfsb_err *err) {
-    hfsb_mcp_tool *grown, copy;
-    hfsb_status    st;
-    bool           leave;
-    if (!tool->name || !tool->fn)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A tool has a name and a function.");
-    if (hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools),
-                        hfsb_cstr(tool->name)))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "There is a tool of the name %.64s already.",
-                          tool->name);
-    st = hfsbi_mcp_own_leave(mcp, tool, &leave, err);
-    if (st != HFSB_OK || leave) return st;
-    grown =
-        (hfsb_mcp_tool *)hfsbi_array_grow(&mcp->alloc, mcp->own, &mcp->own_cap,
-                                          mcp->own_count + 1, sizeof *grown);
-    if (grown) mcp->own = grown;
-    if (!grown || !hfsbi_mcp_own_fill(mcp, tool, &copy))
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a tool");
-    st = hfsbi_mcp_define(tool, &mcp->about.tools, err);
-    if (st != HFSB_OK) {
-        hfsbi_mcp_own_clear(mcp, &copy);
-        return st;
-    }
-    mcp->own[mcp->own_count++] = copy;
-    return hfsbi_ok(err);
-}
-
-/* ---- what they say ---- */
-
-static void hfsbi_mcp_say_text(hfsb_mcp_call *call, const char *format,
-                               va_list ap) {
-    hfsb_buf text = HFSB_INIT;
-    text.alloc = call->mcp->alloc;
-    if (hfsbi_buf_vprintf(&text, format, ap) == HFSB_OK)
-        hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...) {
-    va_list ap;
-    va_start(ap, format);
-    hfsbi_mcp_say_text(call, format, ap);
-    va_end(ap);
-}
-
-void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text) {
-    hfsbi_mcp_add_text(&call->blocks, text);
-}
-
-static void hfsbi_mcp_say_data(hfsb_mcp_call *call, const char *type,
-                               const char *mime_type, hfsb_str data) {
-    hfsb_buf text = HFSB_INIT;
-    text.alloc = call->mcp->alloc;
-    if (hfsb_base64_encode(data, &text) == HFSB_OK)
-        hfsbi_mcp_add_data(&call->blocks, type, hfsb_cstr(mime_type),
-                           hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_image(hfsb_mcp_call *call, const char *mime_type,
-                    hfsb_str data) {
-    hfsbi_mcp_say_data(call, "image", mime_type, data);
-}
-
-void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
-                    hfsb_str data) {
-    hfsbi_mcp_say_data(call, "audio", mime_type, data);
-}
-
-void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
-                       const char *mime_type, hfsb_str text) {
-    hfsbi_mcp_add_resource(&call->blocks, uri, hfsb_cstr(mime_type), text);
-}
-
-void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...) {
-    va_list ap;
-    call->blocks.is_error = true;
-    va_start(ap, format);
-    hfsbi_mcp_say_text(call, format, ap);
-    va_end(ap);
-}
-
-void hfsb_mcp_progress(hfsb_mcp_call *call, double progress, double total,
-                       const char *message) {
-    hfsb_buf text = HFSB_INIT;
-    hfsb_str words = call->bare ? HFSB_LIT("") : hfsb_cstr(message);
-    if (!call->token.len || !call->notifies) return;
-    text.alloc = call->mcp->alloc;
-    pthread_mutex_lock(&call->lock);
-    if ((!call->told || progress > call->progress) &&
-        hfsbi_mcp_put_progress(hfsb_buf_str(&call->token), progress, total,
-                               words, &text) == HFSB_OK) {
-        call->told = call->spoke = true;
-        call->progress = progress;
-        call->total = total;
-        hfsbi_mcp_call_say(call, hfsb_buf_str(&text));
-    }
-    pthread_mutex_unlock(&call->lock);
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
-    hfsb_buf message = HFSB_INIT;
-    int      weight = hfsbi_mcp_level(hfsb_cstr(level));
-    if (!call->mcp->about.logging || !call->notifies ||
-        weight < call->log_level)
-        return;
-    message.alloc = call->mcp->alloc;
-    if (hfsbi_mcp_put_log(level, text, &message) == HFSB_OK) {
-        pthread_mutex_lock(&call->lock);
-        hfsbi_mcp_call_say(call, hfsb_buf_str(&message));
-        pthread_mutex_unlock(&call->lock);
-    }
-    hfsb_buf_free(&message);
-}
-
-const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
-    return call->cancel;
-}
-
-/* ---- src/server_mcp.c ---- */
-/* server_mcp.c - MCP on a server: what is offered, messages and their methods,
-   the end. Depends on: server_mcp_call, server_mcp_session, server_mcp_tool,
-   server_mcp_stdio, server_mcp_http, server_mcp_message, server_mcp_reply,
-   server_mcp_list, server_http. */
+/* ---- src/mcp/mcp.c ---- */
+/* mcp.c - MCP on a server: what is offered, messages and their methods,
+   the end. */
 /* ---- messages ---- */
 
 HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input) {
@@ -9595,7 +8417,10 @@ static size_t hfsbi_mcp_batch(hfsbi_mcp_channel    *channel,
     return n;
 }
 
-HFSBI_FN bool hfsbi_mcp_is_bulky(hfsb_str text) {
+/* A long message is a long text with few values around it. Any number of them
+   would keep the loop from all else, and cost many times their bytes: it is
+   not parsed. */
+static bool hfsbi_mcp_is_bulky(hfsb_str text) {
     size_t i, values = 0;
     bool   inside = false; /* of a string */
     if (text.len < HFSBI_MCP_LONG) return false;
@@ -9898,9 +8723,8 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
     return hfsbi_ok(err);
 }
 
-/* ---- src/server_mcp_stdio.c ---- */
-/* server_mcp_stdio.c - MCP over a pair of descriptors, a message a line.
-   Depends on: server_mcp, server_loop. */
+/* ---- src/mcp/stdio.c ---- */
+/* stdio.c - MCP over a pair of descriptors, a message a line. */
 /*  in --> line --> receive ... reply, notify --> queue --> out
 
     O_NONBLOCK belongs to the open file, which the host may share with its
@@ -10411,9 +9235,9 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
     return hfsbi_ok(err);
 }
 
-/* ---- src/server_mcp_http.c ---- */
-/* server_mcp_http.c - MCP over HTTP: POST of one message, the answer as JSON
-   or as a stream of events. Depends on: server_mcp, server_http. */
+/* ---- src/mcp/http.c ---- */
+/* http.c - MCP over HTTP: POST of one message, the answer as JSON
+   or as a stream of events. */
 /*  POST -> checks of the head -> session -> receive
               answers at once, or by and by:
               nothing was sent before    whole: its own status, JSON
@@ -10775,9 +9599,9 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     return hfsb_server_add(mcp->server, &route, err);
 }
 
-/* ---- src/server_mcp_remote.c ---- */
-/* server_mcp_remote.c - the tools of a session, which work in a sandbox: its
-   calls, in threads. Depends on: session, server_mcp_list, server_mcp_show. */
+/* ---- src/mcp/remote.c ---- */
+/* remote.c - the tools of a session, which work in a sandbox: its
+   calls, in threads. */
 /*  A command there is a job with an id that we choose, so that the waiting for
     it can end at any time:
 

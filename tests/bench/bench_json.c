@@ -15,7 +15,7 @@
 #include <time.h>
 
 #ifdef HFSBI_SPLIT
-#include "../../src/internal.h"
+#include "../../src/core/core_private.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"

@@ -33,7 +33,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "python"))
 import server_limits  # noqa: E402  (its upload and download)
 import t_server  # noqa: E402
 from t_server import Server, TOKEN, request  # noqa: E402

@@ -65,11 +65,6 @@ suites() { # WAY...
     for way; do item "suite-$way" sh tests/checks/sanitize.sh "$way"; done
 }
 
-programs() { # those that are used below; the others are only compiled
-    make CFLAGS=-O1 PROGRAMS='examples/hfsb.c examples/hfsb-server.c' &&
-        make CFLAGS=-O0
-}
-
 computing() { # no test here has less than seconds for anything
     gently='nice -n 19'
     item symbols sh tests/checks/symbols.sh
@@ -106,7 +101,7 @@ timed() {
 
 gently=
 item headers-up-to-date ./amalgamate.sh --check
-item make programs
+item make make CFLAGS=-O1
 computing &
 computes=$!
 waiting &

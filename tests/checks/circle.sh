@@ -2,7 +2,7 @@
 # The whole circle for real: hfsb_space.h is made, a sandbox is created on the
 # fake Hub from it, which compiles what was committed as the Dockerfile says
 # and runs it; the tools are called through the client; it is deleted, and no
-# process or directory is left. tests/circle.c does it.
+# process or directory is left. tests/programs/circle.c does it.
 #   CC, CFLAGS     for the client (cc, -O0)
 #   CIRCLE_MAKE    what the fake Hub adds to its make (STATIC_CFLAGS=-O0: the
 #                  quickest; "" is what a Space does)
@@ -22,5 +22,5 @@ cp "$out/hfsb_space.h" "$out/first.h"
 cmp "$out/first.h" "$out/hfsb_space.h" || exit 1
 rm -f "$out/first.h"
 # shellcheck disable=SC2086
-$CC $CFLAGS -I. -I"$out" tests/circle.c -o "$out/circle" -lm -pthread || exit 1
+$CC $CFLAGS -I. -I"$out" tests/programs/circle.c -o "$out/circle" -lm -pthread || exit 1
 limited 300 "$out/circle"

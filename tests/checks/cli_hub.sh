@@ -1,6 +1,6 @@
 #!/bin/sh
 # The command line with sandboxes and jobs: build/hfsb against the fake Hub
-# (tests/fake_hub.c, built here) and against build/hfsb-server at a URL.
+# (tests/programs/fake_hub.c, built here) and against build/hfsb-server at a URL.
 # A shell that was started with signals ignored cannot undo that itself.
 if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
     SIGNALS_SET=1 exec env --default-signal sh "$0" "$@"
@@ -14,10 +14,23 @@ done
 # what stands behind a wrapper starts faster
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
     { echo "skipped: no python3"; exit 77; }
-# shellcheck disable=SC2086
-if [ -n "$(find tests/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
+if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
     [ ! -x build/fake_hub ]; then
-    ${CC:-cc} -I. -o build/fake_hub tests/fake_hub.c -pthread || exit 1
+    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
+fi
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+for f in hfsb hfsb-server; do
+    [ -x build/$f ] || { echo "build/$f is missing: run make"; exit 1; }
+done
+# what stands behind a wrapper starts faster
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
+    { echo "skipped: no python3"; exit 77; }
+# shellcheck disable=SC2086
+if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
+    [ ! -x build/fake_hub ]; then
+    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
 fi
 hfsb=$PWD/build/hfsb server=$PWD/build/hfsb-server fake=$PWD/build/fake_hub
 top=$(mktemp -d) || exit 1

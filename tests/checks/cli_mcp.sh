@@ -1,7 +1,7 @@
 #!/bin/sh
 # `hfsb mcp`: messages on standard input and output, and nothing else there;
 # its end, with nothing left running; with --sandbox-tools against the fake Hub
-# (tests/fake_hub.c, built here): the Space is made, used, and deleted at each
+# (tests/programs/fake_hub.c, built here): the Space is made, used, and deleted at each
 # kind of end.
 # A shell that was started with signals ignored cannot undo that itself.
 if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
@@ -13,9 +13,19 @@ cd "$(dirname "$0")/../.." || exit 1
 [ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
     { echo "skipped: no python3"; exit 77; }
-if [ -n "$(find tests/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
+if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
     [ ! -x build/fake_hub ]; then
-    ${CC:-cc} -I. -o build/fake_hub tests/fake_hub.c -pthread || exit 1
+    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
+fi
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks/lib.sh
+[ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
+    { echo "skipped: no python3"; exit 77; }
+if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
+    [ ! -x build/fake_hub ]; then
+    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
 fi
 hfsb=$PWD/build/hfsb fake=$PWD/build/fake_hub
 top=$(mktemp -d) || exit 1

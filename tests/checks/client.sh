@@ -1,5 +1,5 @@
 #!/bin/sh
-# The server as clients that exist already see it: tests/reference_client.py
+# The server as clients that exist already see it: tests/python/reference_client.py
 # against build/hfsb-server with a token and without, and a silent command
 # through nginx, which gives up on a server that says nothing for 3 s.
 #   HFSB_TEST_LONG=1   90 silent seconds and nginx's patience 30 s, besides
@@ -58,7 +58,7 @@ start() { # NAME OPTION...: a server; its address in $url, its id in $pid
 client() { # NAME ARGUMENT...: its output goes to $top/NAME
     log=$top/$1
     shift
-    limited 200 "$python" tests/reference_client.py "$@" > "$log" 2>&1
+    limited 200 "$python" tests/python/reference_client.py "$@" > "$log" 2>&1
 }
 
 report() { # WHAT NAME: shows the output, adds its counts to ours

@@ -55,9 +55,9 @@ only_for() { # WHAT TOOL LANGUAGE
     esac
 }
 
-every() { # DIRECTORY SUFFIX: its .c or .h files, each by itself
+every() { # FILE...: .c or .h files, each by itself
     bad=0
-    for f in "$1"/*"$2"; do
+    for f; do
         case $f in
         *.h) printf '#include "../../../%s"\n' "$f" > "$o/alone.c"
             object "$o/alone.c" -Wno-unused-function -DHFSBI_SPLIT ;;
@@ -108,12 +108,12 @@ do_job() { # sets cc, link, run, warn, o before
         for f in examples/*.c examples/*/*.c; do
             object "$f" -I. || return 1
         done ;;
-    modules) every src .c ;;
-    headers) every src .h ;;
+    modules) every src/*/*.c ;;
+    headers) every src/*/*.h ;;
     curl) # with hfsb_server.h beside it, and alone; its modules
         object $use/implementation.c -DTEST_WITH_CURL &&
             object $use/static.c -DTEST_WITH_CURL -DTEST_WITHOUT_SERVER &&
-            every src/curl .c && every src/curl .h ;;
+            every src/net/curl/*.[ch] ;;
     public_part) only_three_headers ;;
     *) object "$use/$1.c" ;;
     esac

@@ -11,7 +11,7 @@ CC=${CC:-cc} CFLAGS=${CFLAGS:--O1}
 have strace || { echo "skipped: strace not found"; exit 77; }
 mkdir -p build
 # shellcheck disable=SC2086
-$CC $CFLAGS tests/crash.c -o build/crash || exit 1
+$CC $CFLAGS tests/programs/crash.c -o build/crash || exit 1
 crash=$PWD/build/crash
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT

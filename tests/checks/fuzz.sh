@@ -19,13 +19,13 @@ flags="-g1 -O1 -fno-omit-frame-pointer -DHFSBI_SPLIT
        -fno-sanitize-recover=all"
 
 # without the client of the Hub, which no target gets to
-modules=$(find src -maxdepth 1 -name '*.c' ! -name 'hub*' ! -name 'sandbox*' \
-    ! -name 'session*' ! -name 'sha1.c' ! -name 'server_mcp_remote.c')
+modules=$(./amalgamate.sh --sources core edit pattern http os tools net server \
+    api mcp | grep -v mcp/remote.c; echo src/remote/plan.c)
 
 module() { # the library, once for all targets
     # shellcheck disable=SC2086
     clang $flags -fsanitize=fuzzer-no-link,address,undefined -c "$1" \
-        -o "$out/src/$(basename "$1" .c).o" >> "$out/src/log" 2>&1
+        -o "$out/src/$(module_name "$1").o" >> "$out/src/log" 2>&1
 }
 
 target() { # $1: NAME

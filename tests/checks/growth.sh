@@ -1,6 +1,6 @@
 #!/bin/sh
 # Time grows with the input and not faster: counts the instructions of the
-# cases of tests/growth.c with valgrind, and fails when doubling the input
+# cases of tests/programs/growth.c with valgrind, and fails when doubling the input
 # makes them more than 2.2 times as many, in any of the last doublings.
 # (cachegrind without its cache counts the same as callgrind in a third of
 # the time; what making the input costs is counted and subtracted.)
@@ -17,8 +17,8 @@ out=build/growth
 have valgrind || { echo "skipped: valgrind not found"; exit 77; }
 mkdir -p "$out"
 # static where that can be linked: valgrind starts in a third of the time
-${CC:-cc} -O2 -s -static tests/growth.c -o "$out/growth" 2>/dev/null ||
-    ${CC:-cc} -O2 tests/growth.c -o "$out/growth" || exit 1
+${CC:-cc} -O2 -s -static tests/programs/growth.c -o "$out/growth" 2>/dev/null ||
+    ${CC:-cc} -O2 tests/programs/growth.c -o "$out/growth" || exit 1
 
 run() { # CASE BYTES [-]: instructions of the whole program
     limited 900 valgrind --tool=cachegrind --cache-sim=no \

@@ -55,12 +55,28 @@ parallel() {
     rm -rf "$par_taken"
 }
 
+# link_program SOURCE OUT: builds a program that uses the joined headers, with the
+# implementation that make has compiled
+link_program() {
+    make -s build/hfsb.o || return 1
+    # shellcheck disable=SC2046
+    ${CC:-cc} -O0 -DHFSB_IMPLEMENTATION_DONE -DHFSB_SERVER_IMPLEMENTATION_DONE \
+        -DHFSB_HTTP_CURL_IMPLEMENTATION_DONE -I. -Ibuild -o "$2" "$1" \
+        build/hfsb.o $(cat build/link) -pthread
+}
+
 # limited SECONDS COMMAND...: timeout(1) where there is one
 limited() {
     if have timeout; then timeout "$@"; else shift; "$@"; fi
 }
 
 seconds() { date +%s; }
+
+# src/os/file.c as the name of an object: two rooms may have a file of a name
+module_name() {
+    module_n=${1#src/}
+    echo "${module_n%.c}" | tr / -
+}
 
 # ---- for scripts that count: checks=0 failed=0 before, and both told at the
 # end

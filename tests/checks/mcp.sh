@@ -2,7 +2,7 @@
 # MCP as others speak it: the official SDK clients, both majors and all eras,
 # over stdio (build/hfsb mcp) and over HTTP (build/hfsb-server), and the
 # official conformance suite, with the tools of build/hfsb-server and with those
-# that tests/mcp_fixtures.c adds. Needs node, npm, and either the network or a
+# that tests/programs/mcp_fixtures.c adds. Needs node, npm, and either the network or a
 # build/mcp-npm that an earlier run has filled; and the checker and the lists of
 # what a server that offers tools only may fail, in $HFSB_TEST_DATA/tools.
 #   HFSB_SERVER=FILE, HFSB=FILE   other binaries
@@ -69,7 +69,7 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 
-${CC:-cc} -O0 -I. -o "$top/fixtures" tests/mcp_fixtures.c -pthread &
+link_program tests/programs/mcp_fixtures.c "$top/fixtures" &
 compiler=$!
 
 token=a-token-of-the-tests
@@ -183,7 +183,7 @@ one() {
     esac
 }
 
-wait $compiler || { echo "FAIL  tests/mcp_fixtures.c"; exit 1; }
+wait $compiler || { echo "FAIL  tests/programs/mcp_fixtures.c"; exit 1; }
 "$top/fixtures" > "$out/fixtures.log" 2>&1 &
 pids="$pids $!"
 with_fixtures=$(port "$out/fixtures.log")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Mutation testing of one file of src/: do the tests notice small faults?
 
-usage: tests/checks/mutate.py src/FILE.c [TEST...] [--max N] [--lines A-B]
+usage: tests/checks/mutate.py src/ROOM/FILE.c [TEST...] [--max N] [--lines A-B]
                               [--jobs N] [--seconds N] [--quick] [--no-simd]
 
 Each mutant changes one operator, constant or statement of FILE.c. It is
 killed when it does not compile, or when one of the tests (names as in
-tests/test_NAME.c; default: those that begin with FILE's first word, else all)
+test_NAME.c; default: those of the room)
 fails or runs too long. Survivors are printed: each is a behaviour no test
 looks at, a check that cannot matter, or code that need not be there. Mutants
 in code that this build leaves out survive too: try again with --no-simd.
@@ -75,18 +75,16 @@ def mutants(text, first, last):
                 yield m.start(), m.end(), r, line
 
 
-def compile_object(source, target):
-    run = subprocess.run(["cc", *FLAGS, "-Isrc", "-c", source, "-o", target],
+def compile_object(source, target, *more):
+    run = subprocess.run(["cc", *FLAGS, *more, "-c", source, "-o", target],
                          cwd=TOP, capture_output=True, text=True)
     return run.returncode == 0, run.stderr
 
 
 def default_tests(source):
-    stem = os.path.basename(source)[:-2]
-    names = [os.path.basename(t)[5:-2]
-             for t in sorted(glob.glob(os.path.join(TOP, "tests/test_*.c")))]
-    mine = [n for n in names if n.split("_")[0] == stem.split("_")[0]]
-    return mine or names
+    room = os.path.basename(os.path.dirname(source))
+    found = glob.glob(os.path.join(TOP, "tests", room, "test_*.c"))
+    return [os.path.basename(t)[5:-2] for t in sorted(found)]
 
 
 class Bench:
@@ -97,15 +95,17 @@ class Bench:
         self.folder = folder
         self.text = open(os.path.join(TOP, source)).read()
         self.others = []
-        for path in sorted(glob.glob(os.path.join(TOP, "src/*.c"))):
-            if os.path.basename(path) != os.path.basename(source):
+        for path in sorted(glob.glob(os.path.join(TOP, "src/*/*.c"))):
+            if os.path.relpath(path, TOP) != os.path.normpath(source):
                 self.others.append(self.keep(path))
         self.test_objects = {
-            t: self.keep(os.path.join(TOP, "tests/test_%s.c" % t))
+            t: self.keep(glob.glob(os.path.join(
+                TOP, "tests/*/test_%s.c" % t))[0])
             for t in tests}
 
     def keep(self, path):
-        target = os.path.join(self.folder, os.path.basename(path) + ".o")
+        name = os.path.relpath(path, TOP).replace("/", "-")
+        target = os.path.join(self.folder, name + ".o")
         ok, why = compile_object(path, target)
         if not ok:
             sys.exit("%s does not compile:\n%s" % (path, why))
@@ -118,7 +118,8 @@ class Bench:
             source = os.path.join(d, os.path.basename(self.source))
             with open(source, "w") as f:
                 f.write(text)
-            if not compile_object(source, source + ".o")[0]:
+            if not compile_object(source, source + ".o", "-iquote",
+                                  os.path.dirname(self.source))[0]:
                 return None
             return all(self.passes(t, d, source + ".o") for t in self.tests)
         finally:

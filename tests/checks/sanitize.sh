@@ -15,27 +15,24 @@ ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
 
 # Tests that start processes and write files take their time by the clock, and
 # emulators do not know all system calls: some ways run the others only.
-system=$(cd tests && echo test_file*.c test_proc*.c test_record.c \
-    test_check*.c test_tools*.c test_server*.c test_net*.c test_fetch.c \
-    test_mcp_[!mrs]*.c test_mcp_stdio.c test_mcp_remote.c \
-    test_transport.c test_hub*.c test_sandbox*.c test_session*.c \
-    test_fake_hub*.c)
-# the modules that touch no OS, as the header joins them
-pure=$(sed -n '/^SOURCES="/,/"$/p' amalgamate.sh | tr ' "' '\n\n' |
-    sed -n 's|^[a-z_0-9]*\.c$|src/&|p')
+system=$(cd tests && ls os/test_*.c tools/test_*.c server/test_*.c \
+    api/test_*.c net/test_*.c mcp/test_mcp_[!mrs]*.c mcp/test_mcp_stdio.c \
+    mcp/test_mcp_remote.c remote/test_*.c | grep -v test_plan.c)
+# the modules that touch no OS
+pure=$(./amalgamate.sh --sources core edit pattern http)
 # all but the client of the Hub
-here=$(find src -maxdepth 1 -name '*.c' ! -name 'hub*' ! -name 'sandbox*' \
-    ! -name 'session*' ! -name 'sha1.c' ! -name 'server_mcp_remote.c')
+here=$(./amalgamate.sh --sources core edit pattern http os tools net server \
+    api mcp | grep -v mcp/remote.c; echo src/remote/plan.c)
 names() { # all, pure, system (the others), or a list of names
     case $1 in all | pure | system) ;; *) echo "$1"; return ;; esac
-    for t in $(cd tests && echo test_*.c); do
+    for t in $(cd tests && echo */test_*.c); do
         kind=pure
         case " $(echo $system) " in *" $t "*) kind=system ;; esac
         case $1:$kind in
         all:* | system:system | pure:pure) ;;
         *) continue ;;
         esac
-        t=${t#test_}
+        t=${t##*/test_}
         echo "${t%.c}"
     done
 }
@@ -65,11 +62,11 @@ threads() {
     flags="-O1 -g1 -fsanitize=thread"
     suite gcc "$flags" || return $?
     set --
-    for m in src/*.c; do
-        set -- "$@" "build/sanitize/tsan/src/$(basename "$m" .c).o"
+    for m in $(./amalgamate.sh --sources); do
+        set -- "$@" "build/sanitize/tsan/src/$(module_name "$m").o"
     done
     # shellcheck disable=SC2086
-    gcc $flags -DHFSBI_SPLIT tests/threads.c "$@" \
+    gcc $flags -DHFSBI_SPLIT tests/programs/threads.c "$@" \
         -pthread -o build/sanitize/tsan/threads &&
         build/sanitize/tsan/threads
 }

@@ -14,7 +14,7 @@ server=${SERVER:-build/hfsb-server}
 [ -x "$server" ] || { echo "$server is missing: run make"; exit 1; }
 case $server in /*) ;; *) server=$PWD/$server ;; esac
 top=$(mktemp -d) || exit 1
-"${CC:-cc}" -O1 -o "$top/scan" tests/scan_memory.c || exit 1
+"${CC:-cc}" -O1 -o "$top/scan" tests/programs/scan_memory.c || exit 1
 unset SANDBOX_API_TOKEN PORT SPACE_HOST http_proxy https_proxy all_proxy
 checks=0 failed=0 pid=
 trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; rm -rf "$top"' EXIT

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the server stands: tests/server_limits.py against build/hfsb-server.
+# What the server stands: tests/python/server_limits.py against build/hfsb-server.
 #   tests/checks/server_limits.sh [NAME...]     only these parts of it
 #   HFSB_TEST_LONG=1   1 GB up and down, a disk that takes 5 s a call
 set -u
@@ -21,4 +21,4 @@ if ${CC:-cc} -shared -fPIC -O1 tests/bench/slow_shim.c -o $shim -ldl \
     SLOW_SHIM=$PWD/$shim
     export SLOW_SHIM
 fi
-limited 600 python3 tests/server_limits.py "$@"
+limited 600 python3 tests/python/server_limits.py "$@"

@@ -16,13 +16,14 @@ out=build/symbols
 libc='realloc free memchr memcmp memcpy memmove memset strchr strcmp strlen
       strncmp snprintf vsnprintf __assert_fail'
 os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
-    execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
+    epoll_create1 epoll_ctl epoll_wait execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
     getpid getrlimit64 getsockname getsockopt kill linkat lseek64 mkdirat
     open64 openat64 opendir pipe2 poll pread64 pthread_attr_destroy
     pthread_attr_init pthread_attr_setstacksize pthread_cond_broadcast
-    pthread_cond_destroy pthread_cond_init pthread_cond_timedwait
+    pthread_cond_destroy pthread_cond_init pthread_cond_signal
+    pthread_cond_timedwait
     pthread_cond_wait pthread_create pthread_join pthread_mutex_destroy
     pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock
     pthread_setcancelstate pthread_sigmask pwrite64 read readdir64 readlinkat
@@ -30,10 +31,9 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
     stat64 strrchr strstr strtol strtoull syscall sysconf unlink unlinkat
     vfork waitid waitpid write __errno_location __sysconf'
-# hfsb_server.h besides: what listens, the event loop
-server='accept accept4 bind chmod epoll_create1 epoll_ctl epoll_wait htonl htons
-    inet_ntop inet_pton ioctl listen lstat64 ntohl ntohs pthread_cond_signal
-    send sendfile64 shutdown time'
+# hfsb_server.h adds what listens
+server='accept accept4 bind chmod htonl htons
+    inet_ntop inet_pton ioctl listen lstat64 ntohl ntohs send sendfile64 shutdown time'
 # hfsb_http_curl.h besides
 curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_reset
     curl_easy_setopt curl_easy_strerror curl_global_cleanup curl_global_init

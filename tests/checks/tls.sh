@@ -1,5 +1,5 @@
 #!/bin/sh
-# hfsb_http_curl.h for real: tests/tls_client.c talks through it to nginx,
+# hfsb_http_curl.h for real: tests/programs/tls_client.c talks through it to nginx,
 # which has certificates of an authority made here and stands before
 # build/hfsb-server. A wrong host name, an expired certificate and an unknown
 # authority are refused; what every transport promises is kept (the list of
@@ -33,7 +33,7 @@ trap 'exit 130' INT TERM
 
 client=$top/tls_client
 # shellcheck disable=SC2046,SC2086
-${CC:-cc} ${CFLAGS:--O0} -o "$client" tests/tls_client.c \
+${CC:-cc} ${CFLAGS:--O0} -o "$client" tests/programs/tls_client.c \
     $(pkg-config --cflags --libs libcurl) -pthread || exit 1
 
 # ---- certificates

@@ -6,7 +6,7 @@
    holds what was asked for but for blanks and look-alikes, an exact match is
    replaced as a simple search does it, a file with CRLF is edited as one with
    LF; a refusal leaves nothing behind and speaks UTF-8. */
-#include "../t_edit.h"
+#include "../support/t_edit.h"
 #include "must.h"
 
 /* The next field, in a block of its own. */

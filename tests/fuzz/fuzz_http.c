@@ -4,8 +4,8 @@
    refusal must be the same; what was read must survive writing and reading.
    Targets and queries of requests are decoded and encoded again. */
 #ifdef HFSBI_SPLIT
-#include "../../src/internal.h"
-#include "../../src/http.h"
+#include "../../src/core/core_private.h"
+#include "../../src/http/http.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"

@@ -7,7 +7,7 @@
      src/find.c src/utf8.c src/number.c src/json_*.c -o fuzz_json
    ./fuzz_json -dict=tests/fuzz/json.dict corpus tests/fuzz/corpus/json   */
 #ifdef HFSBI_SPLIT
-#include "../../src/internal.h"
+#include "../../src/core/core_private.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"

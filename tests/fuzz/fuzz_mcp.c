@@ -12,9 +12,9 @@
    nothing is under way in the end. Without memory: as many answers, whole or
    empty. */
 #define T_SERVER
-#include "../t.h"
+#include "../support/t.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/server_mcp.h"
+#include "../../src/mcp/mcp_private.h"
 #endif
 #include "must.h"
 

@@ -7,7 +7,7 @@
    request must be one that a strict server takes, and none to another host
    may carry the token. */
 #ifdef HFSBI_SPLIT
-#include "../../src/net_parts.h"
+#include "../../src/net/net_private.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"

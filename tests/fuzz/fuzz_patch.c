@@ -6,7 +6,7 @@
    content into the new, an update alone changes the number of lines as its
    marks say, the same patch gives the same result twice; a refusal leaves
    nothing behind. */
-#include "../t_edit.h"
+#include "../support/t_edit.h"
 #include "must.h"
 
 #define MAX_FILES 64

@@ -9,7 +9,7 @@
      2  a glob, NUL, a path: table and simulation agree; a folder that is not
         entered holds no match; so for rules of .gitignore
    The second holds the flags. */
-#include "../t_regex.h"
+#include "../support/t_regex.h"
 #include "must.h"
 
 /* ---- a pattern as a tree, and the sets of places it leads to ---- */

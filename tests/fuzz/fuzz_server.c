@@ -9,7 +9,7 @@
    must have; another cut gives the same bytes; a client that ends its side
    sees the end; afterwards no connection and no memory is left, and the server
    serves on. */
-#include "../t_conn.h"
+#include "../support/t_conn.h"
 #include "must.h"
 
 static hfsb_server       *server;

@@ -9,7 +9,7 @@
    changes nothing; cleaning what was repaired before is the same; the window
    shows what truncate gives. */
 #define HFSBI_LINE_MAX 64u /* so that short inputs have long lines */
-#include "../t.h"
+#include "../support/t.h"
 #include "must.h"
 
 typedef struct cuts {

@@ -6,7 +6,7 @@
    failure says why; a file outside the root, to which a link leads, stays as
    it was; nothing is left but what was written (no temporary); what a
    successful write wrote can be read back. */
-#include "../t.h"
+#include "../support/t.h"
 #include "must.h"
 
 #include <ftw.h>

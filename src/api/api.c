@@ -1,0 +1,480 @@
+/* api.c - the sandbox on a server: its tools, routes and end. */
+#include "api_private.h"
+
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
+                                         const char *method, const char *path,
+                                         hfsb_route_fn fn, void *user,
+                                         hfsb_err *err);
+
+/* ==== server jobs ==== */
+
+/* commands by their ids: /api/jobs. */
+
+/* ---- looking ---- */
+
+static void hfsbi_jobs_list(void *user, hfsb_request *request) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_buf       out = HFSB_INIT;
+    out.alloc = box->alloc;
+    if (hfsb_buf_append(&out, HFSB_LIT("{\"jobs\":")) == HFSB_OK &&
+        hfsb_tools_jobs(box->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
+        hfsb_buf_append_byte(&out, '}') == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_jobs_one(void *user, hfsb_request *request) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_buf       out = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    out.alloc = box->alloc;
+    st =
+        hfsb_tools_jobs(box->tools, hfsb_request_part(request, 0), &out, &err);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else
+        hfsb_reply_error(request, st == HFSB_NOT_FOUND ? 404 : 503, "%s",
+                         err.msg);
+    hfsb_buf_free(&out);
+}
+
+/* ---- calls of the tools that take an id ---- */
+
+/* A call with the id of the path; NULL when it is answered: there is no such
+   job. */
+static hfsbi_api_call *
+hfsbi_jobs_call(hfsbi_sandbox *box, hfsb_request *request, const char *tool) {
+    hfsb_str        id = hfsb_request_part(request, 0);
+    hfsb_err        err = HFSB_INIT;
+    hfsbi_api_call *x;
+    if (!hfsbi_job_exists(box->tools, id)) {
+        hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "No such job: ");
+        hfsbi_err_quote(&err, id, 80);
+        hfsb_reply_error(request, 404, "%s", err.msg);
+        return NULL;
+    }
+    x = hfsbi_api_call_new(box, request, hfsbi_tool_find(hfsb_cstr(tool)));
+    if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
+        x->status = 503; /* hfsbi_api_call_start() answers */
+    return x;
+}
+
+/* Appends ,"key":"value" when the query has it: the tools take numbers in
+   strings. False when it cannot be decoded. */
+static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
+                                    const char *key, hfsb_json_writer *w,
+                                    const hfsb_alloc *alloc, hfsb_err *err) {
+    hfsb_buf    value = HFSB_INIT;
+    hfsb_status st;
+    value.alloc = *alloc;
+    st = hfsb_request_query(request, key, &value, err);
+    if (st == HFSB_OK) hfsbi_put_member_str(w, key, hfsb_buf_str(&value));
+    hfsb_buf_free(&value);
+    return st == HFSB_NOT_FOUND ? HFSB_OK : st;
+}
+
+static void hfsbi_jobs_output(void *user, hfsb_request *request) {
+    hfsbi_sandbox   *box = (hfsbi_sandbox *)user;
+    hfsbi_api_call  *x = hfsbi_jobs_call(box, request, "bash_output");
+    hfsb_err         err = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    if (!x) return;
+    x->where = "query";
+    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
+    hfsb_json_writer_init(&w, &x->body, NULL);
+    hfsb_json_put_object(&w);
+    st = hfsbi_jobs_query(request, "offset", &w, &box->alloc, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_jobs_query(request, "wait_ms", &w, &box->alloc, &err);
+    hfsb_json_put_end(&w);
+    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_SYNTAX)
+        hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
+    else if (st != HFSB_OK) x->status = 503;
+    hfsbi_api_call_start(x);
+}
+
+static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
+    hfsbi_api_call *x =
+        hfsbi_jobs_call((hfsbi_sandbox *)user, request, "kill");
+    if (!x) return;
+    hfsb_buf_truncate(&x->body, 0);
+    if (hfsb_buf_append(&x->body, HFSB_LIT("{}")) != HFSB_OK) x->status = 503;
+    hfsbi_api_call_start(x);
+}
+
+/* ---- input ---- */
+
+/* The body as it is: bytes that need not be UTF-8. */
+static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
+    hfsb_str         last;
+    hfsb_status      st;
+    out.alloc = eof.alloc = box->alloc;
+    result.output.alloc = result.error.alloc = result.extra.alloc = box->alloc;
+    st = hfsb_request_query(request, "eof", &eof, NULL);
+    last = hfsb_buf_str(&eof);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND)
+        st = hfsbi_job_input(box->tools, hfsb_request_part(request, 0),
+                             hfsb_request_body(request),
+                             hfsb_str_equal(last, HFSB_LIT("1")) ||
+                                 hfsb_str_equal(last, HFSB_LIT("true")),
+                             &result);
+    if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else if (st == HFSB_SYNTAX)
+        hfsb_reply_error(request, 400, "The query cannot be decoded.");
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&eof);
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_jobs_input(void *user, hfsb_request *request) {
+    hfsbi_sandbox        *box = (hfsbi_sandbox *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_api_call       *x;
+    bool raw = hfsb_http_field_lists(head, "Content-Type", "text/plain") ||
+               hfsb_http_field_lists(head, "Content-Type",
+                                     "application/octet-stream");
+    if (!raw && hfsb_request_body(request).len &&
+        !hfsbi_request_is_json(request)) {
+        hfsb_reply_error(request, 415,
+                         "The body must be JSON (application/json), or the "
+                         "bytes themselves (text/plain or "
+                         "application/octet-stream).");
+        return;
+    }
+    if (raw && hfsbi_job_exists(box->tools, hfsb_request_part(request, 0))) {
+        hfsbi_jobs_bytes(box, request);
+        return;
+    }
+    x = hfsbi_jobs_call(box, request, "bash_input");
+    if (x) hfsbi_api_call_start(x);
+}
+
+static hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err) {
+    hfsb_route  input = HFSB_INIT;
+    hfsb_status st = hfsbi_sandbox_route(box, "GET", "/api/jobs",
+                                         hfsbi_jobs_list, box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "GET", "/api/jobs/*", hfsbi_jobs_one,
+                                 box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
+                                 box, err);
+    if (st == HFSB_OK)
+        st = hfsbi_sandbox_route(box, "GET",
+                                 "/api/jobs/*"
+                                 "/output",
+                                 hfsbi_jobs_output, box, err);
+    if (st != HFSB_OK) return st;
+    input.method = "POST";
+    input.path = "/api/jobs/*"
+                 "/input";
+    input.fn = hfsbi_jobs_input;
+    input.user = box;
+    input.max_body = HFSBI_API_INPUT;
+    return hfsb_server_add(box->server, &input, err);
+}
+
+/* ==== server metrics ==== */
+
+/* how the server does: for probes and for Prometheus. */
+
+/* ---- /api/health ---- */
+
+static void hfsbi_health(void *user, hfsb_request *request) {
+    hfsbi_sandbox            *box = (hfsbi_sandbox *)user;
+    const hfsbi_server_stats *stats;
+    hfsbi_jobs_figures        jobs;
+    char                      text[400];
+    int                       n;
+    if (!hfsbi_request_trusted(request)) {
+        hfsb_reply(request, 200, "application/json",
+                   HFSB_LIT("{\"status\":\"ok\"}"));
+        return;
+    }
+    stats = hfsbi_server_stats_of(box->server);
+    jobs = hfsbi_jobs_count_all(box->tools);
+    n = snprintf(text, sizeof text,
+                 "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
+                 "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
+                 "\"connections\":%zu,\"stopping\":%s}",
+                 HFSB_VERSION, hfsbi_server_instance(box->server),
+                 (hfsb_clock_ms() - box->began) / 1000, jobs.running,
+                 jobs.waiting, stats->open,
+                 hfsbi_server_stopping(box->server) ? "true" : "false");
+    hfsb_reply(request, 200, "application/json",
+               hfsb_str_make(text, n > 0 ? (size_t)n : 0));
+}
+
+/* ---- /api/metrics ---- */
+
+/* HELP, TYPE and, unless labels follow, the value. */
+static void hfsbi_put_metric(hfsbi_sink *s, const char *name, const char *type,
+                             const char *help, unsigned long long value) {
+    hfsbi_putf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
+               type, name, value);
+}
+
+/* Bytes of memory that this process has in use, 0: not known. */
+static unsigned long long hfsbi_resident(void) {
+    unsigned long long pages = 0;
+    char               text[128];
+    ssize_t            n;
+    const char        *at;
+    int                fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = hfsbi_read(fd, text, sizeof text - 1);
+    hfsbi_close(&fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    at = strchr(text, ' '); /* "size resident ..." */
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        pages = pages * 10 + (unsigned long long)(*at - '0');
+    return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
+static void hfsbi_put_requests(hfsbi_sink               *s,
+                               const hfsbi_server_stats *stats) {
+    int i;
+    hfsbi_putf(s, "# HELP hfsb_requests_total Requests answered, by the class "
+                  "of the status.\n# TYPE hfsb_requests_total counter\n");
+    for (i = 1; i <= 5; i++)
+        hfsbi_putf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
+                   stats->by_class[i]);
+}
+
+static void hfsbi_put_server_metrics(hfsbi_sink               *s,
+                                     const hfsbi_server_stats *stats) {
+    hfsbi_put_requests(s, stats);
+    hfsbi_put_metric(s, "hfsb_connections", "gauge", "Connections now.",
+                     stats->open);
+    hfsbi_put_metric(s, "hfsb_connections_accepted_total", "counter",
+                     "Connections ever.", stats->accepted);
+    hfsbi_put_metric(s, "hfsb_connections_refused_total", "counter",
+                     "Connections closed at once: too many.", stats->refused);
+    hfsbi_put_metric(s, "hfsb_received_bytes_total", "counter",
+                     "Bytes of bodies received.", stats->bytes_in);
+    hfsbi_put_metric(s, "hfsb_sent_bytes_total", "counter",
+                     "Bytes of bodies sent.", stats->bytes_out);
+    hfsbi_put_metric(s, "hfsb_bodies_bytes", "gauge",
+                     "Bytes of bodies in memory now.", stats->bodies);
+}
+
+static void hfsbi_put_commands(hfsbi_sink *s, hfsbi_jobs_figures jobs) {
+    hfsbi_put_metric(s, "hfsb_commands_running", "gauge",
+                     "Commands that run now.", jobs.running);
+    hfsbi_put_metric(s, "hfsb_commands_waiting", "gauge",
+                     "Commands that wait for a place.", jobs.waiting);
+    hfsbi_put_metric(s, "hfsb_commands_total", "counter",
+                     "Commands ever taken.", jobs.ever);
+}
+
+static void hfsbi_metrics(void *user, hfsb_request *request) {
+    hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
+    hfsb_buf           out = HFSB_INIT;
+    unsigned long long resident = hfsbi_resident();
+    hfsbi_sink         s;
+    out.alloc = box->alloc;
+    s = hfsbi_sink_begin(&out);
+    hfsbi_putf(&s,
+               "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
+               "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
+               HFSB_VERSION, hfsbi_server_instance(box->server));
+    hfsbi_put_metric(
+        &s, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
+        (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
+    hfsbi_put_server_metrics(&s, hfsbi_server_stats_of(box->server));
+    hfsbi_put_commands(&s, hfsbi_jobs_count_all(box->tools));
+    if (resident)
+        hfsbi_put_metric(&s, "process_resident_memory_bytes", "gauge",
+                         "Memory of the server in use.", resident);
+    if (hfsbi_sink_end(&s) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "text/plain; version=0.0.4", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+static hfsb_status hfsbi_health_route(hfsbi_sandbox *box, const char *path,
+                                      hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "GET";
+    route.path = path;
+    route.fn = hfsbi_health;
+    route.user = box;
+    route.no_token = true;
+    route.max_body = 1; /* no stranger's bytes are kept in memory */
+    return hfsb_server_add(box->server, &route, err);
+}
+
+/* /api/health, which is open to anyone. */
+static hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
+    return hfsbi_health_route(box, "/api/health", err);
+}
+
+/* /api/metrics. */
+static hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
+    /* what probes ask for elsewhere */
+    hfsb_status st = hfsbi_health_route(box, "/healthz", err);
+    if (st != HFSB_OK) return st;
+    return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
+                               err);
+}
+
+/* Over HTTP a command has this long unless it says otherwise. */
+#define HFSBI_API_TIMEOUT 120.0
+
+static const struct {
+    const char *name, *path;
+    bool        on_disk;
+} hfsbi_api_tools[HFSBI_API_TOOLS] = {
+    {"bash", "/api/bash", false},
+    {"kill", "/api/kill", false},
+    {"read", "/api/read", true},
+    {"write", "/api/write", true},
+    {"edit", "/api/edit", true},
+    {"exists", "/api/exists", true},
+    {"multi_edit", "/api/multi_edit", true},
+    {"apply_patch", "/api/apply_patch", true},
+    {"glob", "/api/glob", true},
+    {"grep", "/api/grep", true},
+    {"list", "/api/list", true},
+    {"bash_output", "/api/bash_output", false},
+    {"bash_input", "/api/bash_input", false},
+};
+
+/* ---- the loop drives the tools ---- */
+
+static size_t hfsbi_sandbox_watch(void *user, hfsb_watch *list, size_t max) {
+    return hfsb_tools_watch(((hfsbi_sandbox *)user)->tools, list, max);
+}
+
+static long long hfsbi_sandbox_deadline(void *user) {
+    return hfsb_tools_deadline(((hfsbi_sandbox *)user)->tools);
+}
+
+static void hfsbi_sandbox_step(void *user) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
+    hfsb_tools_step(box->tools);
+    hfsbi_api_calls_step(box);
+}
+
+/* ---- its end ---- */
+
+static void hfsbi_sandbox_end(hfsbi_server_part *part) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
+    box->ended = true;
+    hfsbi_api_calls_end(box);
+    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
+}
+
+static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
+    return box->working > 0 || hfsb_tools_busy(box->tools) > 0;
+}
+
+static void hfsbi_endpoints_free(hfsbi_server_part *part) {
+    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
+    hfsb_alloc     alloc = box->alloc;
+    hfsbi_loop_source_remove(box->loop, &box->source);
+    if (hfsbi_server_hurries(box->server)) hfsbi_tools_free(box->tools);
+    else hfsb_tools_close(box->tools);
+    hfsbi_array_free(&alloc, box, 1, sizeof *box);
+}
+
+/* ---- its beginning ---- */
+
+/* A route with no more than these. */
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
+                                         const char *method, const char *path,
+                                         hfsb_route_fn fn, void *user,
+                                         hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = method;
+    route.path = path;
+    route.fn = fn;
+    route.user = user;
+    return hfsb_server_add(box->server, &route, err);
+}
+
+static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < HFSBI_API_TOOLS; i++) {
+        hfsbi_endpoint *at = &box->endpoints[i];
+        at->box = box;
+        at->tool = hfsbi_tool_find(hfsb_cstr(hfsbi_api_tools[i].name));
+        at->on_disk = hfsbi_api_tools[i].on_disk;
+        st = hfsbi_sandbox_route(box, "POST", hfsbi_api_tools[i].path,
+                                 hfsbi_api_tool, at, err);
+    }
+    if (st == HFSB_OK) st = hfsbi_metrics_add(box, err);
+    if (st == HFSB_OK) st = hfsbi_jobs_add(box, err);
+    if (st == HFSB_OK) st = hfsbi_files_add(box->server, box->tools, err);
+    return st;
+}
+
+/* Without routes; NULL with *err. */
+static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server *server,
+                                          const hfsb_server_sandbox_opts *opts,
+                                          hfsb_err *err) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsbi_sandbox *box = (hfsbi_sandbox *)hfsbi_array(alloc, 1, sizeof *box);
+    if (!box) {
+        hfsbi_fail_status(err, HFSB_NOMEM, "Adding the sandbox");
+        return NULL;
+    }
+    memset(box, 0, sizeof *box);
+    if (opts->tools) o = *opts->tools;
+    if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
+    if (!o.alloc.fn) o.alloc = *alloc;
+    o.session = false; /* requests belong to no session */
+    if (hfsb_tools_open(&o, &box->tools, err) != HFSB_OK) {
+        hfsbi_array_free(alloc, box, 1, sizeof *box);
+        return NULL;
+    }
+    box->alloc = *alloc;
+    box->server = server;
+    box->loop = hfsbi_server_loop(server);
+    box->kill_on_disconnect = opts->kill_on_disconnect;
+    box->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
+    box->began = hfsb_clock_ms();
+    box->part.end = hfsbi_sandbox_end;
+    box->part.busy = hfsbi_sandbox_busy;
+    box->part.free = hfsbi_endpoints_free;
+    box->source.watch = hfsbi_sandbox_watch;
+    box->source.deadline = hfsbi_sandbox_deadline;
+    box->source.step = hfsbi_sandbox_step;
+    box->source.user = box;
+    return box;
+}
+
+hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
+                                    const hfsb_server_sandbox_opts *opts,
+                                    hfsb_err                       *err) {
+    hfsb_server_sandbox_opts none = HFSB_INIT;
+    hfsb_err                 why = HFSB_INIT;
+    hfsbi_sandbox           *box;
+    hfsb_status              st;
+    if (!err) err = &why;
+    box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
+    if (!box) return err->code;
+    st = hfsbi_health_add(box, err);
+    if (st != HFSB_OK) { /* no route knows of it: there is one already */
+        hfsb_tools_close(box->tools);
+        hfsbi_array_free(hfsbi_server_alloc(server), box, 1, sizeof *box);
+        return st;
+    }
+    /* from here on it lives as long as the server, whatever fails */
+    hfsbi_loop_source(box->loop, &box->source);
+    hfsbi_server_part_add(server, &box->part);
+    return hfsbi_sandbox_routes(box, err);
+}

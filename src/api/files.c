@@ -1,0 +1,845 @@
+/* files.c - PUT of /api/files: a body of any size becomes a file. */
+#include "api_private.h"
+
+/* The endpoint, once a server. */
+typedef struct hfsbi_files {
+    hfsbi_server_part part; /* first: the server knows only this */
+    hfsb_server      *server;
+    hfsbi_loop       *loop;
+    const hfsb_place *place;
+    hfsb_alloc        alloc;
+    size_t            pending; /* jobs that are not freed yet */
+} hfsbi_files;
+
+/* A request on its way through a thread. It outlives the request when the
+   peer is gone: whoever works on it in a thread knows only the job, and the
+   request is looked at in the loop alone. */
+typedef struct hfsbi_file_job {
+    hfsbi_task    task;
+    hfsbi_files  *files;
+    hfsb_request *request; /* NULL: no one waits for a reply any more */
+    size_t        size;    /* of the whole, for its free */
+    hfsb_buf      path;
+    hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
+    int      http;              /* status to reply with; 0: it goes on */
+    hfsb_err err; /* ... and the sentence, when it is a refusal */
+} hfsbi_file_job;
+
+static void hfsbi_download(void *user, hfsb_request *request);
+static void hfsbi_remove(void *user, hfsb_request *request);
+static void hfsbi_upload_begin(void *user, hfsb_request *request);
+static void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece);
+static void hfsbi_upload_end(void *user, hfsb_request *request);
+
+static void hfsbi_file_job_free(hfsbi_file_job *job);
+
+/* ==== server files ==== */
+
+/* /api/files: what its directions share. */
+
+/* ---- refusals ---- */
+
+/* {"type","loc","msg","input"} as FastAPI's clients know it. */
+static void hfsbi_files_bad_key(hfsb_request *request, const char *key,
+                                  const char *type, hfsb_str input,
+                                  const char *sentence) {
+    hfsb_buf         detail = HFSB_INIT;
+    hfsb_json_writer w;
+    detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsb_json_writer_init(&w, &detail, NULL);
+    hfsb_json_put_array(&w);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "type", hfsb_cstr(type));
+    hfsb_json_put_key(&w, HFSB_LIT("loc"));
+    hfsb_json_put_array(&w);
+    hfsb_json_put_str(&w, HFSB_LIT("query"));
+    hfsb_json_put_str(&w, hfsb_cstr(key));
+    hfsb_json_put_end(&w);
+    hfsbi_put_member_str(&w, "msg",
+                         input.ptr ? hfsb_cstr(sentence)
+                                   : HFSB_LIT("Field required"));
+    hfsb_json_put_key(&w, HFSB_LIT("input"));
+    if (input.ptr) hfsb_json_put_str(&w, input);
+    else hfsb_json_put_null(&w);
+    hfsb_json_put_end(&w);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
+                           hfsb_cstr(sentence));
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&detail);
+}
+
+static int hfsbi_files_http(hfsb_status st) {
+    switch (st) {
+    case HFSB_NOT_FOUND: return 404;
+    case HFSB_ARG:
+    case HFSB_REFUSED: return 400;
+    case HFSB_STALE: return 412;
+    case HFSB_DENIED:
+    case HFSB_LIMIT: return 403;
+    case HFSB_FULL: return 507;
+    case HFSB_BUSY:
+    case HFSB_NOMEM: return 503;
+    default: return 500;
+    }
+}
+
+/* FILE refuses what is outside the root (403), what is no regular file (400)
+   and what is not as the conditions want it (412). */
+static void hfsbi_file_job_failed(hfsbi_file_job *job) {
+    hfsb_file_info info;
+    hfsb_status    st;
+    job->http = hfsbi_files_http(job->err.code);
+    if (job->err.code != HFSB_REFUSED) return;
+    st = hfsb_file_stat(job->files->place, hfsb_buf_str(&job->path), &info,
+                        NULL);
+    if (st == HFSB_REFUSED) job->http = 403;
+    else if ((job->match.ptr || job->none_match.ptr) &&
+             (st != HFSB_OK || info.type == HFSB_FILE_REGULAR))
+        job->http = 412;
+}
+
+/* ---- jobs ---- */
+
+/* All fields of that name as one list; false without memory. */
+static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
+                             hfsb_buf *out) {
+    size_t i;
+    bool   ok = true;
+    for (i = 0; ok && i < head->field_count; i++) {
+        if (!hfsb_http_same(head->fields[i].name, hfsb_cstr(name))) continue;
+        if (out->ptr) ok = hfsb_buf_append_byte(out, ',') == HFSB_OK;
+        ok = ok && hfsb_buf_append(out, head->fields[i].value) == HFSB_OK;
+    }
+    return ok;
+}
+
+/* False when it has replied. */
+static bool hfsbi_file_job_fill(hfsbi_file_job *job) {
+    hfsb_request         *request = job->request;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              none = HFSB_INIT;
+    hfsb_status           st =
+        hfsb_request_query(request, "path", &job->path, &job->err);
+    if (st == HFSB_NOT_FOUND || (st == HFSB_OK && job->path.len == 0))
+        hfsbi_files_bad_key(request, "path", "missing", none,
+                            "path is required: /api/files?path=...");
+    else if (st == HFSB_SYNTAX)
+        hfsb_reply_error(request, 400, "%s", job->err.msg);
+    else if (st != HFSB_OK ||
+             !hfsbi_field_join(head, "If-Match", &job->match) ||
+             !hfsbi_field_join(head, "If-None-Match", &job->none_match))
+        hfsb_reply_error(request, 503, "Out of memory.");
+    else return true;
+    return false;
+}
+
+/* Makes a job of that size, all-zero behind its head, from a request: its path
+   and conditions. Replies itself, and gives NULL, when that cannot be. gone
+   gets the job. */
+static hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
+                                             hfsb_request *request,
+                                             size_t size, hfsb_route_fn gone) {
+    hfsbi_file_job *job =
+        (hfsbi_file_job *)hfsbi_array(&files->alloc, size, 1);
+    if (!job) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return NULL;
+    }
+    memset(job, 0, size);
+    job->files = files;
+    job->request = request;
+    job->size = size;
+    job->path.alloc = job->match.alloc = files->alloc;
+    job->none_match.alloc = files->alloc;
+    files->pending++;
+    if (!hfsbi_file_job_fill(job)) {
+        hfsbi_file_job_free(job);
+        return NULL;
+    }
+    hfsb_request_set(request, job);
+    hfsb_request_on_gone(request, gone, job);
+    return job;
+}
+
+static void hfsbi_file_job_free(hfsbi_file_job *job) {
+    hfsbi_files *files = job->files;
+    hfsb_buf_free(&job->path);
+    hfsb_buf_free(&job->match);
+    hfsb_buf_free(&job->none_match);
+    hfsbi_array_free(&files->alloc, job, job->size, 1);
+    files->pending--;
+}
+
+/* Gives the request, for its reply, and lets go of it. */
+static hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job) {
+    hfsb_request *request = job->request;
+    job->request = NULL;
+    hfsb_request_set(request, NULL);
+    hfsb_request_on_gone(request, NULL, NULL);
+    return request;
+}
+
+static void hfsbi_file_job_refuse(hfsbi_file_job *job) {
+    hfsb_request *request = hfsbi_file_job_reply(job);
+    hfsb_reply_error(request, job->http, "%s",
+                     job->err.msg[0] ? job->err.msg
+                                     : hfsb_http_reason(job->http));
+}
+
+/* ---- conditions ---- */
+
+/* What says that a file is another one, or another version of it. A rename
+   into its place changes the inode, a change in place the time. */
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]) {
+    (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
+                   info->device, info->inode, info->size,
+                   (unsigned long long)info->changed,
+                   (unsigned long)info->changed_nanos);
+}
+
+/* True when a list of If-Match and the like names the tag, or is "*"; `weak`
+   tags are good enough for some. */
+static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
+    const hfsb_str tag = hfsb_cstr(etag);
+    list = hfsbi_trim(list);
+    if (hfsb_str_equal(list, HFSB_LIT("*"))) return true;
+    while (list.len) {
+        bool   is_weak = hfsb_str_starts(list, HFSB_LIT("W/"));
+        size_t end;
+        if (list.ptr[0] == ',' || list.ptr[0] == ' ' || list.ptr[0] == '\t') {
+            list = hfsb_str_slice(list, 1, list.len);
+            continue;
+        }
+        if (is_weak) list = hfsb_str_slice(list, 2, list.len);
+        if (!list.len || list.ptr[0] != '"') return false;
+        end = hfsb_str_find_byte(hfsb_str_slice(list, 1, list.len), '"');
+        if (end == HFSB_NPOS) return false;
+        if ((weak || !is_weak) &&
+            hfsb_str_equal(hfsb_str_slice(list, 0, end + 2), tag))
+            return true;
+        list = hfsb_str_slice(list, end + 2, list.len);
+    }
+    return false;
+}
+
+/* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
+   there is none. False: 412, and job->err says why. */
+static bool hfsbi_file_job_may(hfsbi_file_job       *job,
+                                 const hfsb_file_info *info, bool change) {
+    char etag[HFSBI_ETAG];
+    if (info) hfsbi_file_etag(info, etag);
+    if (job->match.ptr &&
+        (!info || !hfsbi_etag_listed(hfsb_buf_str(&job->match), etag, false)))
+        hfsbi_fail(&job->err, HFSB_REFUSED, 0,
+                   info ? "The file is not the one that If-Match names: it "
+                          "has changed. Read it again."
+                        : "There is no file, and If-Match asks for one.");
+    else if (change && info && job->none_match.ptr &&
+             hfsbi_etag_listed(hfsb_buf_str(&job->none_match), etag, true))
+        hfsbi_fail(&job->err, HFSB_REFUSED, 0,
+                   "The file exists already, and If-None-Match does not want "
+                   "that.");
+    else return true;
+    job->http = 412;
+    return false;
+}
+
+/* ---- ranges ---- */
+
+/* Takes digits off *s; what is too large for the type is its largest value.
+   False when there are none. */
+static bool hfsbi_range_number(hfsb_str *s, unsigned long long *out) {
+    const unsigned long long max = ~0ull;
+    size_t                   i = 0;
+    *out = 0;
+    for (; i < s->len && s->ptr[i] >= '0' && s->ptr[i] <= '9'; i++) {
+        unsigned digit = (unsigned)(s->ptr[i] - '0');
+        *out = *out > (max - digit) / 10 ? max : *out * 10 + digit;
+    }
+    *s = hfsb_str_slice(*s, i, s->len);
+    return i > 0;
+}
+
+HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
+                                       unsigned long long *first,
+                                       unsigned long long *length) {
+    unsigned long long last;
+    bool               has_first, has_last;
+    if (text.len < 6 ||
+        !hfsb_http_same(hfsb_str_slice(text, 0, 6), HFSB_LIT("bytes=")))
+        return HFSBI_RANGE_NONE;
+    text = hfsbi_trim(hfsb_str_slice(text, 6, text.len));
+    has_first = hfsbi_range_number(&text, first);
+    if (!text.len || text.ptr[0] != '-') return HFSBI_RANGE_NONE;
+    text = hfsb_str_slice(text, 1, text.len);
+    has_last = hfsbi_range_number(&text, &last);
+    if (text.len || (!has_first && !has_last)) return HFSBI_RANGE_NONE;
+    if (!has_first) { /* the last so many */
+        if (last == 0 || size == 0) return HFSBI_RANGE_BEYOND;
+        *length = last < size ? last : size;
+        *first = size - *length;
+        return HFSBI_RANGE_PART;
+    }
+    if (has_last && last < *first) return HFSBI_RANGE_NONE;
+    if (*first >= size) return HFSBI_RANGE_BEYOND;
+    if (!has_last || last >= size) last = size - 1;
+    *length = last - *first + 1;
+    return HFSBI_RANGE_PART;
+}
+
+/* ---- the endpoint ---- */
+
+static bool hfsbi_files_busy(hfsbi_server_part *part) {
+    return ((hfsbi_files *)(void *)part)->pending > 0;
+}
+
+/* The server has waited for all work in threads. */
+static void hfsbi_files_free(hfsbi_server_part *part) {
+    hfsbi_files *files = (hfsbi_files *)(void *)part;
+    hfsb_alloc   alloc = files->alloc;
+    HFSB_ASSERT(files->pending == 0);
+    hfsbi_array_free(&alloc, files, 1, sizeof *files);
+}
+
+static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
+    hfsb_route  route = HFSB_INIT;
+    hfsb_status st;
+    route.path = "/api/files";
+    route.user = files;
+    route.max_body = 4096; /* that no one looks at */
+    route.method = "GET";
+    route.fn = hfsbi_download;
+    st = hfsb_server_add(files->server, &route, err);
+    if (st != HFSB_OK) return st;
+    route.method = "DELETE";
+    route.fn = hfsbi_remove;
+    st = hfsb_server_add(files->server, &route, err);
+    if (st != HFSB_OK) return st;
+    route.max_body = 0;
+    route.method = "PUT";
+    route.begin = hfsbi_upload_begin;
+    route.body = hfsbi_upload_body;
+    route.fn = hfsbi_upload_end;
+    return hfsb_server_add(files->server, &route, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsbi_files *files = (hfsbi_files *)hfsbi_array(alloc, 1, sizeof *files);
+    if (!files) return hfsbi_fail_status(err, HFSB_NOMEM, "Endpoint of files");
+    memset(files, 0, sizeof *files);
+    files->part.busy = hfsbi_files_busy;
+    files->part.free = hfsbi_files_free;
+    files->server = server;
+    files->loop = hfsbi_server_loop(server);
+    files->place = tools->place;
+    files->alloc = *alloc;
+    /* routes that were added before one failed need it too */
+    hfsbi_server_part_add(server, &files->part);
+    return hfsbi_files_routes(files, err);
+}
+
+/* ==== server download ==== */
+
+/* GET and DELETE of /api/files. */
+
+/* Largest file without a size of its own (those of /proc), which is read into
+   memory. */
+enum { HFSBI_SIZELESS_MAX = 16 << 20 };
+
+typedef struct hfsbi_fetch {
+    hfsbi_file_job     job;
+    bool               ranges;                 /* GET: a Range counts */
+    hfsb_buf           range, if_range, since; /* ptr NULL: none */
+    int                fd;
+    hfsb_file_info     info;
+    hfsb_buf           content; /* of a file without a size */
+    unsigned long long first, length;
+} hfsbi_fetch;
+
+/* ---- in a thread ---- */
+
+/* 304, as If-None-Match or, without one, If-Modified-Since says; a date must
+   be the one we gave. */
+static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
+    char date[HFSB_HTTP_DATE];
+    if (f->job.none_match.ptr)
+        return hfsbi_etag_listed(hfsb_buf_str(&f->job.none_match), etag, true);
+    if (!f->since.ptr) return false;
+    hfsb_http_date(f->info.changed, date);
+    return hfsb_str_equal(hfsb_buf_str(&f->since), hfsb_cstr(date));
+}
+
+/* What to answer about an open file: sets http, first and length. */
+static void hfsbi_fetch_decide(hfsbi_fetch *f) {
+    char etag[HFSBI_ETAG];
+    hfsbi_file_etag(&f->info, etag);
+    if (!hfsbi_file_job_may(&f->job, &f->info, false)) return;
+    f->job.http = 200;
+    f->first = 0;
+    f->length = f->info.size;
+    if (hfsbi_fetch_unchanged(f, etag)) {
+        f->job.http = 304;
+        return;
+    }
+    if (!f->ranges || !f->range.ptr) return;
+    /* the part is wanted of that version only */
+    if (f->if_range.ptr &&
+        !hfsb_str_equal(hfsb_buf_str(&f->if_range), hfsb_cstr(etag)))
+        return;
+    switch (hfsbi_range_parse(hfsb_buf_str(&f->range), f->info.size, &f->first,
+                              &f->length)) {
+    case HFSBI_RANGE_PART: f->job.http = 206; break;
+    case HFSBI_RANGE_BEYOND:
+        f->job.http = 416;
+        hfsbi_fail(&f->job.err, HFSB_ARG, 0,
+                   "The range begins behind the end of the file, which has "
+                   "%llu bytes.",
+                   f->info.size);
+        break;
+    case HFSBI_RANGE_NONE:
+        f->first = 0;
+        f->length = f->info.size;
+        break;
+    }
+}
+
+static void hfsbi_fetch_run(hfsbi_task *task) {
+    hfsbi_fetch    *f = (hfsbi_fetch *)(void *)task;
+    hfsbi_file_job *job = &f->job;
+    hfsb_str        path = hfsb_buf_str(&job->path);
+    hfsb_status     st;
+    if (job->http) { /* was done; no one wants the file any more */
+        hfsbi_close(&f->fd);
+        return;
+    }
+    st = hfsb_file_open(job->files->place, path, &f->fd, &f->info, &job->err);
+    if (st == HFSB_OK && f->info.size == 0) { /* empty, or one of /proc */
+        st = hfsb_file_read(job->files->place, path, HFSBI_SIZELESS_MAX,
+                            &f->content, NULL, &job->err);
+        /* some of /proc cannot be read at all, such as /proc/self/mem: that is
+           no fault of the disk */
+        if (st == HFSB_IO) job->http = 400;
+    }
+    if (st != HFSB_OK && !job->http) hfsbi_file_job_failed(job);
+    else if (f->content.len) job->http = 200;
+    else if (st == HFSB_OK) hfsbi_fetch_decide(f);
+    if ((job->http != 200 && job->http != 206) || f->content.len)
+        hfsbi_close(&f->fd);
+}
+
+static void hfsbi_remove_run(hfsbi_task *task) {
+    hfsbi_file_job *job = (hfsbi_file_job *)(void *)task;
+    hfsb_str        path = hfsb_buf_str(&job->path);
+    hfsb_file_info  info;
+    hfsb_status     st = HFSB_OK;
+    if (job->match.ptr) {
+        st = hfsb_file_stat(job->files->place, path, &info, &job->err);
+        if (st == HFSB_NOT_FOUND) {
+            (void)hfsbi_file_job_may(job, NULL, false);
+            return;
+        }
+        if (st == HFSB_OK && !hfsbi_file_job_may(job, &info, false)) return;
+    }
+    if (st == HFSB_OK)
+        st = hfsb_file_remove(job->files->place, path, &job->err);
+    job->http = 200;
+    if (st != HFSB_OK) hfsbi_file_job_failed(job);
+}
+
+/* ---- in the loop ---- */
+
+static void hfsbi_fetch_free(hfsbi_fetch *f) {
+    hfsb_buf_free(&f->range);
+    hfsb_buf_free(&f->if_range);
+    hfsb_buf_free(&f->since);
+    hfsb_buf_free(&f->content);
+    hfsbi_file_job_free(&f->job);
+}
+
+/* What tells of the file, in the head; false without memory. */
+static bool hfsbi_fetch_fields(hfsbi_fetch *f, hfsb_request *request) {
+    char text[HFSBI_ETAG];
+    bool ok;
+    (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
+    ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
+    /* of the whole file, for those who get it without Content-Length: a proxy
+       may make chunks of it, and end them early */
+    (void)snprintf(text, sizeof text, "%llu",
+                   f->content.len ? (unsigned long long)f->content.len
+                                  : f->info.size);
+    ok = ok &&
+         hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) == HFSB_OK;
+    if (f->content.len) return ok; /* says neither when nor how it changed */
+    hfsbi_file_etag(&f->info, text);
+    ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;
+    ok = ok && hfsb_reply_field(request, "Accept-Ranges", HFSB_LIT("bytes")) ==
+                   HFSB_OK;
+    hfsb_http_date(f->info.changed, text);
+    ok = ok && hfsb_reply_field(request, "Last-Modified", hfsb_cstr(text)) ==
+                   HFSB_OK;
+    if (f->job.http == 206)
+        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", f->first,
+                       f->first + f->length - 1, f->info.size);
+    if (f->job.http == 416)
+        (void)snprintf(text, sizeof text, "bytes */%llu", f->info.size);
+    if (f->job.http == 206 || f->job.http == 416)
+        ok = ok && hfsb_reply_field(request, "Content-Range",
+                                    hfsb_cstr(text)) == HFSB_OK;
+    return ok;
+}
+
+static void hfsbi_fetch_reply(hfsbi_fetch *f) {
+    const char   *type = "application/octet-stream";
+    hfsb_request *request = f->job.request;
+    int           http = f->job.http;
+    if ((http < 300 || http == 304 || http == 416) &&
+        !hfsbi_fetch_fields(f, request)) {
+        f->job.http = http = 503;
+        hfsbi_fail_status(&f->job.err, HFSB_NOMEM, "Reply");
+    }
+    if (http >= 400) {
+        hfsbi_file_job_refuse(&f->job);
+        return;
+    }
+    (void)hfsbi_file_job_reply(&f->job);
+    if (http == 304) {
+        hfsb_reply(request, http, "", hfsb_str_make("", 0));
+    } else if (f->content.len) {
+        hfsbi_reply_take(request, http, type, &f->content);
+    } else {
+        hfsb_reply_file(request, http, type, f->fd, f->first, f->length);
+        f->fd = -1;
+    }
+}
+
+static void hfsbi_fetch_done(hfsbi_task *task) {
+    hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
+    if (f->job.request) hfsbi_fetch_reply(f);
+    /* a close may wait for the disk when the file was removed meanwhile */
+    if (f->fd >= 0) hfsbi_loop_work(f->job.files->loop, task);
+    else hfsbi_fetch_free(f);
+}
+
+static void hfsbi_remove_done(hfsbi_task *task) {
+    hfsbi_file_job  *job = (hfsbi_file_job *)(void *)task;
+    hfsb_buf         out = HFSB_INIT, body = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_request    *request;
+    body.alloc = out.alloc = job->files->alloc;
+    if (job->request && job->http != 200) {
+        hfsbi_file_job_refuse(job);
+    } else if (job->request) {
+        hfsb_status st = hfsb_buf_printf(&out, "Removed %s", job->path.ptr);
+        hfsb_json_writer_init(&w, &body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_bool(&w, "success", true);
+        hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
+        hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
+        hfsb_json_put_end(&w);
+        if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
+        request = hfsbi_file_job_reply(job);
+        if (st == HFSB_OK)
+            hfsbi_reply_take(request, 200, "application/json", &body);
+        else
+            hfsb_reply_error(request, 503,
+                             "Out of memory. The file is removed.");
+    }
+    hfsb_buf_free(&out);
+    hfsb_buf_free(&body);
+    hfsbi_file_job_free(job);
+}
+
+/* The thread goes on with what it does; then no one is told. */
+static void hfsbi_fetch_gone(void *user, hfsb_request *request) {
+    (void)request;
+    ((hfsbi_file_job *)user)->request = NULL;
+}
+
+/* A field that must come once to count; false without memory. */
+static bool hfsbi_fetch_field(const hfsb_http_head *head, const char *name,
+                              hfsb_buf *out) {
+    if (hfsb_http_field_count(head, name) != 1) return true;
+    return hfsb_buf_append(out, hfsb_http_field_find(head, name)) == HFSB_OK;
+}
+
+static void hfsbi_download(void *user, hfsb_request *request) {
+    hfsbi_files          *files = (hfsbi_files *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_job_open(
+                 files, request, sizeof *f, hfsbi_fetch_gone);
+    if (!f) return;
+    f->fd = -1;
+    f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
+    f->range.alloc = f->if_range.alloc = files->alloc;
+    f->since.alloc = f->content.alloc = files->alloc;
+    f->job.task.run = hfsbi_fetch_run;
+    f->job.task.done = hfsbi_fetch_done;
+    if (hfsbi_fetch_field(head, "Range", &f->range) &&
+        hfsbi_fetch_field(head, "If-Range", &f->if_range) &&
+        hfsbi_fetch_field(head, "If-Modified-Since", &f->since)) {
+        hfsbi_loop_work(files->loop, &f->job.task);
+        return;
+    }
+    hfsb_reply_error(hfsbi_file_job_reply(&f->job), 503, "Out of memory.");
+    hfsbi_fetch_free(f);
+}
+
+static void hfsbi_remove(void *user, hfsb_request *request) {
+    hfsbi_files    *files = (hfsbi_files *)user;
+    hfsbi_file_job *job =
+        hfsbi_file_job_open(files, request, sizeof *job, hfsbi_fetch_gone);
+    if (!job) return;
+    job->task.run = hfsbi_remove_run;
+    job->task.done = hfsbi_remove_done;
+    hfsbi_loop_work(files->loop, &job->task);
+}
+
+/* The loop fills one block while a thread writes the other; when both are full
+   the peer waits. A block holds this and one more piece at most. */
+enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
+
+typedef struct hfsbi_upload {
+    hfsbi_file_job job;
+    /* the thread's while `working`, else the loop's */
+    hfsb_file_writer *writer;
+    hfsb_sha256       sha;
+    hfsb_file_written written;
+    unsigned          mode;
+    bool              opened;
+    hfsb_buf          block[2];
+    /* set before the thread begins: what it shall do */
+    unsigned writing; /* which block */
+    bool     finish;  /* and it was the last one */
+    bool     drop;    /* nothing but to leave no trace */
+    /* the loop's */
+    bool working, paused, ended;
+} hfsbi_upload;
+
+/* ---- in a thread ---- */
+
+static bool hfsbi_any_tag(const hfsb_buf *list) {
+    return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
+}
+
+static hfsb_status hfsbi_upload_start(hfsbi_upload *u) {
+    hfsbi_file_job      *job = &u->job;
+    const hfsb_place    *place = job->files->place;
+    hfsb_str             path = hfsb_buf_str(&job->path);
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_info       info;
+    hfsb_status          st;
+    opts.mode = u->mode;
+    if (job->match.ptr || job->none_match.ptr) {
+        st = hfsb_file_stat(place, path, &info, &job->err);
+        if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
+        if (!hfsbi_file_job_may(job, st == HFSB_OK ? &info : NULL, true))
+            return HFSB_REFUSED;
+        /* and so it must be at the end, too */
+        if (job->match.ptr && !hfsbi_any_tag(&job->match))
+            opts.if_same = &info;
+        opts.create = hfsbi_any_tag(&job->none_match);
+    }
+    hfsb_sha256_init(&u->sha);
+    return hfsb_file_writer_open(place, path, &opts, &u->writer, &job->err);
+}
+
+static void hfsbi_upload_run(hfsbi_task *task) {
+    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
+    hfsb_err     *err = &u->job.err;
+    hfsb_str      piece = hfsb_buf_str(&u->block[u->writing]);
+    hfsb_status   st = HFSB_OK;
+    if (!u->drop && !u->opened) st = hfsbi_upload_start(u);
+    u->opened = true;
+    if (!u->drop && st == HFSB_OK && piece.len) {
+        hfsb_sha256_write(&u->sha, piece);
+        st = hfsb_file_writer_append(u->writer, piece, err);
+    }
+    if (!u->drop && st == HFSB_OK && u->finish) {
+        st = hfsb_file_writer_commit(u->writer, &u->written, err);
+        if (st == HFSB_OK) u->job.http = u->written.created ? 201 : 200;
+    }
+    if (st != HFSB_OK && !u->job.http) hfsbi_file_job_failed(&u->job);
+    if (u->drop || u->job.http) {
+        hfsb_file_writer_close(u->writer);
+        u->writer = NULL;
+    }
+}
+
+/* ---- in the loop ---- */
+
+static hfsb_status hfsbi_upload_text(hfsbi_upload *u, hfsb_buf *body) {
+    char             hex[HFSB_SHA256_HEX];
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    out.alloc = body->alloc;
+    hfsbi_sha256_finish_hex(&u->sha, hex);
+    st = hfsb_buf_printf(&out, "Wrote %llu bytes to %s", u->written.bytes,
+                         u->job.path.ptr);
+    hfsb_json_writer_init(&w, body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", true);
+    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
+    hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
+    hfsbi_put_member_int(&w, "bytes", (long long)u->written.bytes);
+    hfsbi_put_member_bool(&w, "created", u->written.created);
+    hfsbi_put_member_bool(&w, "in_place", u->written.in_place);
+    hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
+    hfsb_json_put_end(&w);
+    hfsb_buf_free(&out);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
+    return st;
+}
+
+static void hfsbi_upload_reply(hfsbi_upload *u) {
+    char          etag[HFSBI_ETAG];
+    hfsb_buf      body = HFSB_INIT;
+    hfsb_request *request;
+    hfsb_status   st;
+    if (u->job.http >= 300) {
+        hfsbi_file_job_refuse(&u->job);
+        return;
+    }
+    body.alloc = u->job.files->alloc;
+    request = hfsbi_file_job_reply(&u->job);
+    st = hfsbi_upload_text(u, &body);
+    hfsbi_file_etag(&u->written.info, etag);
+    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, u->job.http, "application/json", &body);
+    else hfsb_reply_error(request, 503, "Out of memory. The file is written.");
+    hfsb_buf_free(&body);
+}
+
+static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
+    u->writing = block;
+    u->finish = u->ended;
+    u->drop = !u->job.request;
+    u->working = true;
+    hfsbi_loop_work(u->job.files->loop, &u->job.task);
+}
+
+/* The one place that decides how it goes on; u may be freed. */
+static void hfsbi_upload_step(hfsbi_upload *u) {
+    unsigned full = !u->writing;
+    if (u->working) return;
+    if (u->job.request && u->job.http) hfsbi_upload_reply(u);
+    if (!u->job.request && !u->writer) {
+        hfsb_buf_free(&u->block[0]);
+        hfsb_buf_free(&u->block[1]);
+        hfsbi_file_job_free(&u->job);
+        return;
+    }
+    hfsb_buf_truncate(&u->block[u->writing], 0);
+    if (!u->opened || !u->job.request || u->ended ||
+        u->block[full].len >= HFSBI_UPLOAD_BLOCK)
+        hfsbi_upload_work(u, full);
+    if (!u->paused || !u->job.request) return;
+    u->paused = false;
+    hfsb_request_resume(u->job.request); /* may bring the next piece at once */
+}
+
+static void hfsbi_upload_done(hfsbi_task *task) {
+    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
+    u->working = false;
+    hfsbi_upload_step(u);
+}
+
+static void hfsbi_upload_gone(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
+    (void)request;
+    u->job.request = NULL;
+    hfsbi_upload_step(u);
+}
+
+/* Octal, 1 to 7777; 0 when it is not. */
+static unsigned hfsbi_upload_mode(hfsb_str text) {
+    unsigned mode = 0;
+    size_t   i;
+    if (text.len > 5) return 0;
+    for (i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '7') return 0;
+        mode = mode * 8 + (unsigned)(text.ptr[i] - '0');
+    }
+    return mode <= 07777u ? mode : 0;
+}
+
+/* False when it has replied. */
+static bool hfsbi_upload_options(hfsb_request     *request,
+                                 const hfsb_alloc *alloc, unsigned *mode) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_buf              text = HFSB_INIT;
+    hfsb_err              err = HFSB_INIT;
+    hfsb_status           st;
+    bool                  good = false;
+    text.alloc = *alloc;
+    *mode = 0;
+    st = hfsb_request_query(request, "mode", &text, &err);
+    if (st == HFSB_OK) *mode = hfsbi_upload_mode(hfsb_buf_str(&text));
+    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
+    else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
+    else if (st == HFSB_OK && *mode == 0)
+        hfsbi_files_bad_key(request, "mode", "value_error",
+                            hfsb_str_make(text.ptr ? text.ptr : "", text.len),
+                            "mode must be an octal number from 1 to 7777, as "
+                            "in mode=0755.");
+    else if (hfsb_http_field_find(head, "Content-Range").ptr)
+        hfsb_reply_error(request, 400,
+                         "A file is written whole: Content-Range cannot be "
+                         "used here.");
+    else good = true;
+    hfsb_buf_free(&text);
+    return good;
+}
+
+/* The file is looked at before the body is there. A peer that asks first
+   whether it may send (Expect) hears of a refusal in place of "100". */
+static void hfsbi_upload_begin(void *user, hfsb_request *request) {
+    hfsbi_files  *files = (hfsbi_files *)user;
+    hfsbi_upload *u;
+    unsigned      mode;
+    if (!hfsbi_upload_options(request, &files->alloc, &mode)) return;
+    u = (hfsbi_upload *)(void *)hfsbi_file_job_open(files, request, sizeof *u,
+                                                    hfsbi_upload_gone);
+    if (!u) return;
+    u->mode = mode;
+    u->block[0].alloc = u->block[1].alloc = files->alloc;
+    u->job.task.run = hfsbi_upload_run;
+    u->job.task.done = hfsbi_upload_done;
+    if (hfsb_request_head(request)->expect_continue) {
+        u->paused = true;
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_work(u, 0);
+}
+
+static void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    hfsb_buf     *block;
+    (void)user;
+    if (!u) return;
+    block = &u->block[!u->writing];
+    if (hfsb_buf_append(block, piece) != HFSB_OK) {
+        hfsb_reply_error(hfsbi_file_job_reply(&u->job), 503,
+                         "Out of memory. The file is as it was.");
+    } else if (u->working && block->len >= HFSBI_UPLOAD_BLOCK) {
+        u->paused = true;
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_step(u);
+}
+
+static void hfsbi_upload_end(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    (void)user;
+    if (!u) return;
+    u->ended = true;
+    hfsbi_upload_step(u);
+}

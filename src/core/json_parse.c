@@ -1,0 +1,954 @@
+/* json_parse.c - JSON text to a tree in one block.
+
+   The text is read once, without recursion. A text that begins and ends with
+   a bracket, as nearly all do, needs no test for its end: every scan outside
+   a string stops at a bracket at the latest, so only a closing bracket can be
+   the last byte. Any other text (a lone number or word, or one that must fail
+   because its end is missing) is read from a copy with a NUL behind it. */
+#include "core_private.h"
+
+/* What was wrong; json_error.c has the words. */
+typedef enum hfsbi_json_fault {
+    HFSBI_JSON_OK,
+    HFSBI_JSON_NO_VALUE,
+    HFSBI_JSON_NO_ITEM, /* a value after a comma */
+    HFSBI_JSON_NO_WORD,
+    HFSBI_JSON_NO_KEY,
+    HFSBI_JSON_NO_NEXT_KEY, /* a key after a comma */
+    HFSBI_JSON_NO_COLON,
+    HFSBI_JSON_NO_ARRAY_END,
+    HFSBI_JSON_NO_OBJECT_END,
+    HFSBI_JSON_NO_TEXT_END,
+    HFSBI_JSON_NO_STRING_END,
+    HFSBI_JSON_CONTROL,
+    HFSBI_JSON_NO_ESCAPE,
+    HFSBI_JSON_NO_HEX,
+    HFSBI_JSON_SURROGATE,
+    HFSBI_JSON_NO_UTF8,
+    HFSBI_JSON_NO_NUMBER,
+    HFSBI_JSON_RANGE,
+    HFSBI_JSON_DEPTH,
+    HFSBI_JSON_TWICE,
+    HFSBI_JSON_NOMEM
+} hfsbi_json_fault;
+
+typedef struct hfsbi_json_parser {
+    const char      *text;
+    const char      *end;   /* behind the last byte that is no blank */
+    char            *out;   /* where the next string is decoded to; NULL when
+                               strings stay where they are */
+    hfsb_json_value *nodes; /* in the document's block, behind the strings */
+    size_t           used;
+    size_t           cap;
+    size_t           room; /* bytes of the block in front of the nodes */
+    size_t           max_depth;
+    hfsb_json_doc   *doc;
+    bool             escaped; /* a string in place is still to be decoded */
+    hfsbi_json_fault fault;
+    const char      *at;       /* where the fault is */
+    const char      *expected; /* NO_NUMBER: what should have been there */
+} hfsbi_json_parser;
+
+static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
+                                     hfsbi_json_fault fault);
+
+/* ==== json string ==== */
+
+/* the strings of a JSON text: checked, decoded and copied in
+   one pass. */
+
+/* What a letter behind a backslash stands for; 0: nothing, or \u. */
+static const unsigned char hfsbi_json_escapes[256] = {
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, '"',  0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    '/',
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
+    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, '\\', 0, 0,    0,
+    0, 0, '\b', 0, 0, 0, '\f', 0, 0, 0, 0, 0, 0,    0, '\n', 0,
+    0, 0, '\r', 0, '\t'};
+
+/* The values of '0' to 'f'; 99: no hex digit. */
+static const unsigned char hfsbi_json_hex_values[] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10,
+    11, 12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14,
+    15};
+
+static unsigned hfsbi_json_hex_digit(char c) {
+    unsigned i = (unsigned)(unsigned char)c - '0';
+    return i < sizeof hfsbi_json_hex_values ? hfsbi_json_hex_values[i] : 99;
+}
+
+/* The value of four hex digits, or -1 with *bad the first that is none. */
+static inline long hfsbi_json_hex(const char *at, const char *end,
+                                  const char **bad) {
+    if (end - at >= 4) {
+        unsigned a = hfsbi_json_hex_digit(at[0]);
+        unsigned b = hfsbi_json_hex_digit(at[1]);
+        unsigned c = hfsbi_json_hex_digit(at[2]);
+        unsigned d = hfsbi_json_hex_digit(at[3]);
+        if ((a | b | c | d) < 16)
+            return (long)(a << 12 | b << 8 | c << 4 | d);
+    }
+    while (at < end && hfsbi_json_hex_digit(*at) < 16) at++;
+    *bad = at;
+    return -1;
+}
+
+/* Decodes the escape whose backslash is at `at` into out (room for 4) and its
+   length *n; gives the place behind it, or NULL. */
+static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
+                                     char *out, size_t *n) {
+    const char *bad = at + 1;
+    long        code, low;
+    if (p->end - at < 2) return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_ESCAPE);
+    *n = 1;
+    out[0] = (char)hfsbi_json_escapes[(unsigned char)at[1]];
+    if (out[0]) return at + 2;
+    if (at[1] != 'u') return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_ESCAPE);
+    code = hfsbi_json_hex(at + 2, p->end, &bad);
+    if (code < 0) return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_HEX);
+    if (code >= 0xDC00 && code <= 0xDFFF)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_SURROGATE);
+    if (code >= 0xD800 && code <= 0xDBFF) {
+        if (p->end - at < 8 || at[6] != '\\' || at[7] != 'u')
+            return hfsbi_json_fail(p, at, HFSBI_JSON_SURROGATE);
+        low = hfsbi_json_hex(at + 8, p->end, &bad);
+        if (low < 0) return hfsbi_json_fail(p, bad, HFSBI_JSON_NO_HEX);
+        if (low < 0xDC00 || low > 0xDFFF)
+            return hfsbi_json_fail(p, at, HFSBI_JSON_SURROGATE);
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+        at += 6;
+    }
+    *n = hfsb_utf8_encode((unsigned long)code, out);
+    return at + 6;
+}
+
+/* Length of the well-formed character at `at`, whose first byte is above
+   0x7F; 0 when there is none. The four bytes are compared in one go: the lead
+   and continuation marks, then the bits that must not be all zero (overlong)
+   or too large (surrogates, beyond U+10FFFF). */
+static inline size_t hfsbi_json_character(const char *at, const char *end) {
+    const unsigned char *b = (const unsigned char *)at;
+    unsigned long        code;
+    uint32_t             x, bits;
+    bool                 valid;
+    size_t               n;
+    if (end - at < 4) {
+        n = hfsb_utf8_step(hfsb_str_make(at, (size_t)(end - at)), 0, &code,
+                           &valid);
+        return valid ? n : 0;
+    }
+    x = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 |
+        (uint32_t)b[3];
+    if ((x & 0xF0C0C000u) == 0xE0808000u) {
+        bits = x & 0x0F200000u;
+        return bits && bits != 0x0D200000u ? 3 : 0;
+    }
+    if ((x & 0xE0C00000u) == 0xC0800000u) return x & 0x1E000000u ? 2 : 0;
+    if ((x & 0xF8C0C0C0u) != 0xF0808080u) return 0;
+    bits = x & 0x07300000u;
+    return bits && bits < 0x04100000u ? 4 : 0;
+}
+
+/* Why the byte at `at`, not part of a plain run, ends the string badly. */
+static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
+    if (at >= p->end)
+        return hfsbi_json_fail(p, p->end, HFSBI_JSON_NO_STRING_END);
+    if ((unsigned char)*at < 0x20)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_CONTROL);
+    return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
+}
+
+/* Copies the characters above 0x7F that stand at `at`, as long as they are
+   good; gives the place behind them. */
+static const char *hfsbi_json_characters(const char *at, const char *end,
+                                         char *out) {
+    size_t n;
+    while (at < end && (unsigned char)*at >= 0x80) {
+        n = hfsbi_json_character(at, end);
+        if (!n) break;
+        if (end - at >= 4) memcpy(out, at, 4);
+        else memcpy(out, at, n);
+        at += n;
+        out += n;
+    }
+    return at;
+}
+
+static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
+                                   hfsb_json_value *node) {
+    const char *end = p->end, *next;
+    char       *out = p->out;
+    uint64_t    plain = HFSBI_JSON_PLAIN;
+    size_t      n;
+    for (;;) {
+        next = hfsbi_json_copy_run(at, end, out, true);
+        out += next - at;
+        at = next;
+        if (at == end) return hfsbi_json_broken(p, at);
+        if (*at == '"') break;
+        if (*at == '\\') {
+            plain = 0;
+            if (end - at >= 2 && hfsbi_json_escapes[(unsigned char)at[1]]) {
+                *out++ = (char)hfsbi_json_escapes[(unsigned char)at[1]];
+                at += 2;
+                continue;
+            }
+            do { /* \u comes in runs */
+                at = hfsbi_json_escape(p, at, out, &n);
+                if (!at) return NULL;
+                out += n;
+            } while (at < end && *at == '\\');
+        } else {
+            next = hfsbi_json_characters(at, end, out);
+            if (next == at) return hfsbi_json_broken(p, at);
+            out += next - at;
+            at = next;
+        }
+    }
+    *out = '\0';
+    node->as.str = p->out;
+    node->tag = HFSB_JSON_STRING | plain |
+                (uint64_t)(out - p->out) << HFSBI_JSON_COUNT;
+    p->out = out + 1;
+    return at + 1;
+}
+
+/* The same without a copy: nothing is written before all of the text is known
+   to be good. */
+static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
+                                    hfsb_json_value *node) {
+    const char *start = at, *end = p->end;
+    uint64_t    mask, flag = HFSBI_JSON_PLAIN;
+    char        skipped[4];
+    size_t      n;
+    for (;;) {
+        while (end - at >= HFSBI_JSON_BLOCK) {
+            mask = hfsbi_json_mask(at, true);
+            at += mask ? hfsbi_json_first(mask) : HFSBI_JSON_BLOCK;
+            if (mask) break;
+        }
+        while (at < end && hfsbi_json_is_plain(*at, true)) at++;
+        if (at == end) return hfsbi_json_broken(p, at);
+        if (*at == '"') break;
+        if (*at == '\\') {
+            flag = HFSBI_JSON_ESCAPED;
+            p->escaped = true;
+            at = hfsbi_json_escape(p, at, skipped, &n);
+            if (!at) return NULL;
+        } else {
+            n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
+            if (!n) return hfsbi_json_broken(p, at);
+            at += n;
+        }
+    }
+    node->as.str = start;
+    node->tag = HFSB_JSON_STRING | flag |
+                (uint64_t)(at - start) << HFSBI_JSON_COUNT;
+    return at + 1;
+}
+
+static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
+                                  hfsb_json_value *node) {
+    return p->out ? hfsbi_json_copy(p, at, node)
+                  : hfsbi_json_check(p, at, node);
+}
+
+/* Most strings are short and plain: one block with a quote in it. */
+static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
+                                       hfsb_json_value *node) {
+    char    *out = p->out;
+    uint64_t mask;
+    size_t   n;
+    if (!out || p->end - at < HFSBI_JSON_BLOCK)
+        return hfsbi_json_any(p, at, node);
+    mask = hfsbi_json_mask(at, true);
+    n = mask ? hfsbi_json_first(mask) : 0;
+    if (at[n] != '"') return hfsbi_json_any(p, at, node);
+    memcpy(out, at, HFSBI_JSON_BLOCK);
+    out[n] = '\0';
+    node->as.str = out;
+    node->tag = HFSB_JSON_STRING | HFSBI_JSON_PLAIN |
+                (uint64_t)n << HFSBI_JSON_COUNT;
+    p->out = out + n + 1;
+    return at + n + 1;
+}
+
+/* Decodes a string in place that was read and found good. */
+static void hfsbi_json_unescape(hfsb_json_value *node) {
+    size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
+    const char       *at = node->as.str;
+    char             *text = (char *)(uintptr_t)node->as.str, *out = text;
+    hfsbi_json_parser p; /* for its end; it cannot fail */
+    if (node->tag & HFSBI_JSON_ESCAPED) {
+        p.end = at + len;
+        while (at < p.end) {
+            n = hfsb_str_find_byte(
+                hfsb_str_make(at, (size_t)(p.end - at)), '\\');
+            if (n == HFSB_NPOS) n = (size_t)(p.end - at);
+            memmove(out, at, n);
+            out += n;
+            at += n;
+            if (at == p.end) break;
+            at = hfsbi_json_escape(&p, at, out, &n);
+            out += n;
+        }
+        len = (size_t)(out - text);
+        node->tag = HFSB_JSON_STRING | (uint64_t)len << HFSBI_JSON_COUNT;
+    }
+    text[len] = '\0';
+}
+
+/* ==== json error ==== */
+
+/* says what is wrong with a JSON text, where, and what to do. */
+
+static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
+    switch (p->fault) {
+    case HFSBI_JSON_NO_VALUE: return "expected a value";
+    case HFSBI_JSON_NO_ITEM: return "expected a value after ','";
+    case HFSBI_JSON_NO_WORD: return "expected 'true', 'false' or 'null'";
+    case HFSBI_JSON_NO_KEY: return "expected a key in double quotes or '}'";
+    case HFSBI_JSON_NO_NEXT_KEY:
+        return "expected a key in double quotes after ','";
+    case HFSBI_JSON_NO_COLON: return "expected ':' after a key";
+    case HFSBI_JSON_NO_ARRAY_END:
+        return "expected ',' or ']' after an element";
+    case HFSBI_JSON_NO_OBJECT_END:
+        return "expected ',' or '}' after a member";
+    case HFSBI_JSON_NO_TEXT_END:
+        return "expected the end of the text after the value";
+    case HFSBI_JSON_NO_STRING_END: return "expected '\"' to end a string";
+    case HFSBI_JSON_CONTROL:
+        return "expected no control character inside a string";
+    case HFSBI_JSON_NO_ESCAPE:
+        return "expected one of \"\\/bfnrtu after a backslash";
+    case HFSBI_JSON_NO_HEX: return "expected four hex digits after \\u";
+    case HFSBI_JSON_NO_UTF8: return "expected UTF-8";
+    default: return p->expected;
+    }
+}
+
+/* What to do, when more can be said than what was expected. */
+static const char *hfsbi_json_value_advice(char c, bool listed) {
+    switch (c) {
+    case ']':
+    case '}': return listed ? "remove the comma before it" : "";
+    case ',': return "remove it, or send null";
+    case '\'': return "strings are written in double quotes";
+    case '+':
+    case '.': return "a number starts with a digit or '-'";
+    case '/':
+    case '#': return "JSON has no comments";
+    default: break;
+    }
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        return "the only words are true, false and null";
+    return "";
+}
+
+static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
+    switch (p->fault) {
+    case HFSBI_JSON_NO_VALUE: return hfsbi_json_value_advice(c, false);
+    case HFSBI_JSON_NO_ITEM: return hfsbi_json_value_advice(c, true);
+    case HFSBI_JSON_NO_KEY:
+    case HFSBI_JSON_NO_NEXT_KEY:
+        if (c == '/' || c == '#') return "JSON has no comments";
+        return c == '}' ? "remove the comma before it" : "";
+    case HFSBI_JSON_NO_COLON:
+    case HFSBI_JSON_NO_ARRAY_END:
+    case HFSBI_JSON_NO_OBJECT_END:
+    case HFSBI_JSON_NO_TEXT_END:
+        return c == '/' || c == '#' ? "JSON has no comments" : "";
+    case HFSBI_JSON_CONTROL:
+        return c == '\n'   ? "write it as \\n"
+               : c == '\t' ? "write it as \\t"
+               : c == '\r' ? "write it as \\r"
+                           : "write it as \\u and four hex digits";
+    case HFSBI_JSON_NO_ESCAPE:
+        return "write the backslash itself as \\\\";
+    case HFSBI_JSON_NO_UTF8:
+        return "the text must be encoded as UTF-8";
+    default: return "";
+    }
+}
+
+/* ", found ..." for the byte at err->pos. */
+static void hfsbi_json_found(const hfsbi_json_parser *p, hfsb_str text,
+                             hfsb_err *err) {
+    const char   *advice;
+    unsigned long code;
+    bool          valid;
+    size_t        n;
+    char          c;
+    if (err->pos >= text.len) {
+        hfsbi_err_add(err, ", found the end of the text: was it cut short?");
+        return;
+    }
+    c = text.ptr[err->pos];
+    n = hfsb_utf8_step(text, err->pos, &code, &valid);
+    if (code == 0xFEFF) {
+        hfsbi_err_add(err, ", found a byte order mark: remove it");
+        return;
+    }
+    if (valid && code >= 0x20 && code != 0x7F)
+        hfsbi_err_add(err, ", found '%.*s'", (int)n, text.ptr + err->pos);
+    else hfsbi_err_add(err, ", found byte 0x%02X", (unsigned)(unsigned char)c);
+    advice = hfsbi_json_advice(p, c);
+    if (*advice) hfsbi_err_add(err, ": %s", advice);
+}
+
+/* Faults that are not about one byte. */
+static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
+    hfsb_str key;
+    switch (p->fault) {
+    case HFSBI_JSON_SURROGATE:
+        hfsbi_err_add(err, "expected both halves of a surrogate pair, found "
+                           "one: the sender probably cut a string in the "
+                           "middle of a character");
+        return true;
+    case HFSBI_JSON_RANGE:
+        hfsbi_err_add(err, "expected a number up to about 1.8e308, found a "
+                           "larger one: send it as a string");
+        return true;
+    case HFSBI_JSON_DEPTH:
+        hfsbi_err_add(err, "arrays and objects are nested more than %zu deep",
+                      p->max_depth);
+        return true;
+    case HFSBI_JSON_TWICE:
+        key = hfsb_str_make(p->nodes[p->used].as.str,
+                            (size_t)(p->nodes[p->used].tag >>
+                                     HFSBI_JSON_COUNT));
+        hfsbi_err_add(err, "expected each key once in an object, found \"");
+        hfsbi_err_quote(err, key, 40);
+        hfsbi_err_add(err, "\" again: remove one of the two");
+        return true;
+    default: return false;
+    }
+}
+
+/* Line and column of pos, both from 1. */
+static void hfsbi_json_place(hfsb_str text, size_t pos, hfsb_err *err) {
+    hfsb_str before = hfsb_str_slice(text, 0, pos);
+    size_t   start = pos;
+    while (start > 0 && text.ptr[start - 1] != '\n') start--;
+    err->line = hfsb_str_count_byte(before, '\n') + 1;
+    err->column = hfsb_utf8_count(hfsb_str_slice(text, start, pos)) + 1;
+}
+
+/* Fills *err with place and words for the parser's fault. */
+static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
+                                       hfsb_str text, hfsb_err *err) {
+    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT
+                                                    : HFSB_SYNTAX;
+    if (p->fault == HFSBI_JSON_NOMEM)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
+    if (!err) return code;
+    err->code = code;
+    err->pos = (size_t)(p->at - p->text);
+    hfsbi_json_place(text, err->pos, err);
+    err->msg[0] = '\0';
+    hfsbi_err_add(err, "line %zu, column %zu: ", err->line, err->column);
+    if (hfsbi_json_whole(p, err)) return code;
+    hfsbi_err_add(err, "%s", hfsbi_json_expected(p));
+    hfsbi_json_found(p, text, err);
+    return code;
+}
+
+/* ==== json keys ==== */
+
+/* finds a key that an object holds twice. */
+
+/* Objects with more keys than this are sorted, not compared pair by pair. */
+#define HFSBI_JSON_FEW 16
+
+typedef const hfsb_json_value *hfsbi_json_key;
+
+/* Orders by length, then bytes; *equal keys by their place. */
+static int hfsbi_json_key_order(hfsbi_json_key a, hfsbi_json_key b) {
+    uint64_t m = a->tag >> HFSBI_JSON_COUNT, n = b->tag >> HFSBI_JSON_COUNT;
+    if (m != n) return m < n ? -1 : 1;
+    return m ? memcmp(a->as.str, b->as.str, (size_t)m) : 0;
+}
+
+static int hfsbi_json_key_place(const void *a, const void *b) {
+    hfsbi_json_key x = *(const hfsbi_json_key *)a;
+    hfsbi_json_key y = *(const hfsbi_json_key *)b;
+    int            order = hfsbi_json_key_order(x, y);
+    if (order != 0) return order;
+    return x < y ? -1 : x > y;
+}
+
+static void hfsbi_json_collect(const hfsb_json_value *object,
+                               hfsbi_json_key *keys, size_t n) {
+    const hfsb_json_value *key = object + 1;
+    size_t                 i;
+    for (i = 0; i < n; i++) {
+        keys[i] = key;
+        key = hfsbi_json_after(key + 1);
+    }
+}
+
+/* The first key that repeats an earlier one, or NULL. */
+static hfsbi_json_key hfsbi_json_repeat(hfsbi_json_key *keys, size_t n) {
+    hfsbi_json_key found = NULL;
+    size_t         i, j;
+    if (n <= HFSBI_JSON_FEW) {
+        for (i = 1; i < n; i++)
+            for (j = 0; j < i; j++)
+                if (!hfsbi_json_key_order(keys[i], keys[j])) return keys[i];
+        return NULL;
+    }
+    hfsbi_sort(keys, n, sizeof *keys, hfsbi_json_key_place);
+    for (i = 1; i < n; i++)
+        if (!hfsbi_json_key_order(keys[i - 1], keys[i]) &&
+            (!found || keys[i] < found))
+            found = keys[i];
+    return found;
+}
+
+static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
+    return (value->tag & HFSBI_JSON_TYPE) == HFSB_JSON_OBJECT
+               ? (size_t)(value->tag >> HFSBI_JSON_COUNT)
+               : 0;
+}
+
+/* Index of a key node that repeats an earlier key of its object, the first
+   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
+static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
+                                        bool                    *nomem) {
+    const hfsb_alloc *alloc = &p->doc->alloc;
+    hfsbi_json_key    few[HFSBI_JSON_FEW], *many = NULL, found = NULL;
+    size_t            most = 0, i, n;
+    *nomem = false;
+    for (i = 0; i < p->used; i++) {
+        n = hfsbi_json_keys_in(p->nodes + i);
+        if (n > most) most = n;
+    }
+    if (most > HFSBI_JSON_FEW) {
+        many = (hfsbi_json_key *)hfsbi_array(alloc, most, sizeof *many);
+        *nomem = !many;
+        if (!many) return HFSB_NPOS;
+    }
+    for (i = 0; i < p->used; i++) {
+        hfsbi_json_key *keys, repeat;
+        n = hfsbi_json_keys_in(p->nodes + i);
+        if (n < 2) continue;
+        keys = n > HFSBI_JSON_FEW ? many : few;
+        hfsbi_json_collect(p->nodes + i, keys, n);
+        repeat = hfsbi_json_repeat(keys, n);
+        if (repeat && (!found || repeat < found)) found = repeat;
+    }
+    hfsbi_array_free(alloc, (void *)many, most, sizeof *many);
+    return found ? (size_t)(found - p->nodes) : HFSB_NPOS;
+}
+
+/* Behind the string whose opening quote is at `at`. */
+static const char *hfsbi_json_pass_string(const char *at) {
+    for (at++; *at != '"'; at++)
+        if (*at == '\\') at++;
+    return at + 1;
+}
+
+/* Where in the text (valid up to there) node number `index` begins. */
+static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
+    const char *at = text.ptr;
+    for (;;) {
+        while (strchr(" \n\r\t,:]}", *at)) at++;
+        if (index-- == 0) return at;
+        if (*at == '"') {
+            at = hfsbi_json_pass_string(at);
+        } else if (*at == '{' || *at == '[') {
+            at++;
+        } else {
+            while (!strchr(" \n\r\t,]}", *at)) at++;
+        }
+    }
+}
+
+#define HFSBI_JSON_DEPTH_DEFAULT 512
+#define HFSBI_JSON_BYTES_DEFAULT ((size_t)1 << 30)
+
+/* Notes the fault; NULL. */
+static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
+                                     hfsbi_json_fault fault) {
+    p->at = at;
+    p->fault = fault;
+    return NULL;
+}
+
+/* ---- blanks ---- */
+
+static bool hfsbi_json_is_blank(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static const char *hfsbi_json_blanks(const char *at, const char *end) {
+#ifdef HFSBI_SSE2
+    while (end - at >= 16) { /* indentation: mostly one run of spaces */
+        const void *from = at;
+        __m128i     x = _mm_loadu_si128((const __m128i *)from);
+        __m128i     hit = _mm_or_si128(
+            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')),
+                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'))),
+            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\r')),
+                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\t'))));
+        uint64_t other = ~(uint64_t)(unsigned)_mm_movemask_epi8(hit);
+        if (other & 0xFFFF) return at + hfsbi_json_first(other);
+        at += 16;
+    }
+#endif
+    (void)end;
+    while (hfsbi_json_is_blank(*at)) at++;
+    return at;
+}
+
+/* The first byte from `at` on that is no blank; there is one. */
+static inline const char *hfsbi_json_skip(const hfsbi_json_parser *p,
+                                          const char              *at) {
+    if ((unsigned char)*at > ' ') return at;
+    if (*at == ' ' && (unsigned char)at[1] > ' ') return at + 1;
+    return hfsbi_json_blanks(at, p->end);
+}
+
+/* ---- the block: strings, then nodes ---- */
+
+/* Strings moved with their block: `was` is where it stood. */
+static void hfsbi_json_moved(hfsbi_json_parser *p, uintptr_t was) {
+    char  *block = (char *)p->doc->block;
+    size_t i;
+    p->nodes = (hfsb_json_value *)(void *)(block + p->room);
+    if (!p->out || (uintptr_t)block == was) return;
+    for (i = 0; i < p->used; i++) {
+        hfsb_json_value *v = p->nodes + i;
+        if ((v->tag & HFSBI_JSON_TYPE) == HFSB_JSON_STRING)
+            v->as.str = block + ((uintptr_t)v->as.str - was);
+    }
+    p->out = block + ((uintptr_t)p->out - was);
+}
+
+/* Make room for exactly cap nodes. */
+static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
+    hfsb_json_doc *doc = p->doc;
+    uintptr_t      was = (uintptr_t)doc->block;
+    size_t         bytes;
+    void          *block;
+    if (!hfsbi_mul(cap, sizeof(hfsb_json_value), &bytes) ||
+        !hfsbi_add(bytes, p->room, &bytes))
+        return false;
+    block = hfsbi_realloc(&doc->alloc, doc->block, doc->size, bytes);
+    if (!block) return false;
+    doc->block = block;
+    doc->size = bytes;
+    p->cap = cap;
+    hfsbi_json_moved(p, was);
+    return true;
+}
+
+/* ---- values ---- */
+
+static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
+                                     hfsb_json_value *node) {
+    hfsbi_number n;
+    const char  *after = hfsbi_number_parse(at, p->end, &n);
+    switch (n.type) {
+    case HFSBI_NUMBER_INT: node->tag = HFSB_JSON_INT; break;
+    case HFSBI_NUMBER_UINT: node->tag = HFSB_JSON_UINT; break;
+    case HFSBI_NUMBER_DOUBLE:
+        node->tag = HFSB_JSON_DOUBLE;
+        node->as.d = n.as.d;
+        return after;
+    case HFSBI_NUMBER_RANGE:
+        return hfsbi_json_fail(p, at, HFSBI_JSON_RANGE);
+    default:
+        p->expected = n.expected;
+        return hfsbi_json_fail(p, after, HFSBI_JSON_NO_NUMBER);
+    }
+    node->as.u = n.as.u;
+    return after;
+}
+
+/* Reads `word`; the bytes are compared one by one, so that the scan stops at
+   the bracket behind at the latest. */
+static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
+                                   const char *word, uint64_t tag,
+                                   hfsb_json_value *node) {
+    for (; *word; word++, at++)
+        if (*at != *word)
+            return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
+    node->tag = tag;
+    node->as.u = 0;
+    return at;
+}
+
+/* A value that is no container. `fault` is what it is when none stands here.*/
+static inline const char *hfsbi_json_scalar(hfsbi_json_parser *p,
+                                            const char        *at,
+                                            hfsb_json_value   *node,
+                                            hfsbi_json_fault   fault) {
+    const uint64_t yes = (uint64_t)1 << HFSBI_JSON_COUNT;
+    if (*at == '"') return hfsbi_json_string(p, at + 1, node);
+    if (*at == '-' || (unsigned)*at - '0' < 10u)
+        return hfsbi_json_number(p, at, node);
+    if (*at == 't')
+        return hfsbi_json_word(p, at, "true", HFSB_JSON_BOOL | yes, node);
+    if (*at == 'f')
+        return hfsbi_json_word(p, at, "false", HFSB_JSON_BOOL, node);
+    if (*at == 'n')
+        return hfsbi_json_word(p, at, "null", HFSB_JSON_NULL, node);
+    return hfsbi_json_fail(p, at, fault);
+}
+
+/* ---- containers ---- */
+
+/* Reads the container at `at`, gives the place behind it or NULL. One
+   function, since its states share everything and jump to each other: as
+   several it was neither shorter nor clearer, but slower. */
+static const char *hfsbi_json_tree(hfsbi_json_parser *p, const char *at) {
+    const uint64_t   one = (uint64_t)1 << HFSBI_JSON_COUNT;
+    hfsb_json_value *node = p->nodes, *box = node; /* next; innermost open */
+    hfsbi_json_fault fault;
+    size_t           depth = 0;
+
+open: /* at a bracket, for which there is a node */
+    if (++depth > p->max_depth)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_DEPTH);
+    node->as.span = (size_t)(node - box);
+    box = node++;
+    if (*at == '{') {
+        box->tag = HFSB_JSON_OBJECT;
+        at = hfsbi_json_skip(p, at + 1);
+        if (*at == '}') goto close;
+        fault = HFSBI_JSON_NO_KEY;
+        goto member;
+    }
+    box->tag = HFSB_JSON_ARRAY;
+    at = hfsbi_json_skip(p, at + 1);
+    if (*at == ']') goto close;
+    fault = HFSBI_JSON_NO_VALUE;
+
+element:
+    if (node == p->nodes + p->cap) goto grow;
+    if (*at == '{' || *at == '[') goto open;
+    at = hfsbi_json_scalar(p, at, node, fault);
+    if (!at) return NULL;
+    node++;
+element_end:
+    box->tag += one;
+    at = hfsbi_json_skip(p, at);
+    if (*at == ',') {
+        at = hfsbi_json_skip(p, at + 1);
+        fault = HFSBI_JSON_NO_ITEM;
+        goto element;
+    }
+    if (*at == ']') goto close;
+    return hfsbi_json_fail(p, at, HFSBI_JSON_NO_ARRAY_END);
+
+member:
+    if (p->nodes + p->cap - node < 2) goto grow;
+    if (*at != '"') return hfsbi_json_fail(p, at, fault);
+    at = hfsbi_json_string(p, at + 1, node);
+    if (!at) return NULL;
+    node++;
+    at = hfsbi_json_skip(p, at);
+    if (*at != ':') return hfsbi_json_fail(p, at, HFSBI_JSON_NO_COLON);
+    at = hfsbi_json_skip(p, at + 1);
+    if (*at == '{' || *at == '[') goto open;
+    at = hfsbi_json_scalar(p, at, node, HFSBI_JSON_NO_VALUE);
+    if (!at) return NULL;
+    node++;
+member_end:
+    box->tag += one;
+    at = hfsbi_json_skip(p, at);
+    if (*at == ',') {
+        at = hfsbi_json_skip(p, at + 1);
+        fault = HFSBI_JSON_NO_NEXT_KEY;
+        goto member;
+    }
+    if (*at != '}')
+        return hfsbi_json_fail(p, at, HFSBI_JSON_NO_OBJECT_END);
+
+close: {
+    hfsb_json_value *outer = box - box->as.span;
+    bool             inner = outer != box, keyed;
+    at++;
+    depth--;
+    box->as.span = (size_t)(node - box);
+    box = outer;
+    if (!inner) {
+        p->used = (size_t)(node - p->nodes);
+        return at;
+    }
+    keyed = (box->tag & HFSBI_JSON_TYPE) == HFSB_JSON_OBJECT;
+    if (at == p->end)
+        return hfsbi_json_fail(p, at, keyed ? HFSBI_JSON_NO_OBJECT_END
+                                            : HFSBI_JSON_NO_ARRAY_END);
+    if (keyed) goto member_end;
+    goto element_end;
+}
+
+grow: {
+    size_t inside = (size_t)(box - p->nodes);
+    p->used = (size_t)(node - p->nodes);
+    if (!hfsbi_json_resize(p, p->cap > (size_t)-1 / 32 ? (size_t)-1 / 16
+                                                       : p->cap * 2))
+        return hfsbi_json_fail(p, at, HFSBI_JSON_NOMEM);
+    node = p->nodes + p->used;
+    box = p->nodes + inside;
+    if ((box->tag & HFSBI_JSON_TYPE) == HFSB_JSON_OBJECT) goto member;
+    goto element;
+}
+}
+
+/* ---- the whole text ---- */
+
+/* All of it, p->text to p->end without blanks around it, into p->nodes. */
+static bool hfsbi_json_all(hfsbi_json_parser *p, const char *at) {
+    if (*at == '{' || *at == '[') {
+        at = hfsbi_json_tree(p, at);
+    } else {
+        p->used = 1;
+        at = hfsbi_json_scalar(p, at, p->nodes, HFSBI_JSON_NO_VALUE);
+    }
+    if (at && at < p->end) {
+        /* a string may end before blanks that are not at the text's end */
+        while (at < p->end && hfsbi_json_is_blank(*at)) at++;
+        return hfsbi_json_fail(p, at, HFSBI_JSON_NO_TEXT_END);
+    }
+    return at != NULL;
+}
+
+/* Reads a text that has no bracket at its end, from a copy with a NUL there.
+   Strings stay where they are: only a number or a word can be good. */
+static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
+    const hfsb_alloc *alloc = &p->doc->alloc;
+    const char       *text = p->text;
+    size_t            len = (size_t)(p->end - text);
+    char             *copy = (char *)hfsbi_array(alloc, len + 1, 1);
+    bool              ok;
+    if (!copy) return hfsbi_json_fail(p, text, HFSBI_JSON_NOMEM) != NULL;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    p->text = copy;
+    p->end = copy + len;
+    ok = hfsbi_json_all(p, copy + from);
+    if (!ok) p->at = text + (p->at - copy);
+    p->text = text;
+    p->end = text + len;
+    hfsbi_array_free(alloc, copy, len + 1, 1);
+    return ok;
+}
+
+/* Gets the block and reads the text from `from` on. `strings`: they are to be
+   copied. */
+static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
+    size_t len = (size_t)(p->end - p->text);
+    char   last = p->end[-1];
+    bool   closed = p->text[from] == '"' || last == '}' || last == ']';
+    /* A value needs two bytes, most take more, and one that holds a whole
+       file is nearly all of its text. */
+    size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
+    p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
+    if (!hfsbi_json_resize(p, cap))
+        return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
+    if (!closed) return hfsbi_json_unclosed(p, from);
+    if (strings) p->out = (char *)p->doc->block;
+    return hfsbi_json_all(p, p->text + from);
+}
+
+/* Keys once, strings in place decoded, memory that is not needed given back.
+   After this the text may have changed. */
+static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
+                              bool unique) {
+    bool   nomem = false;
+    size_t i = unique ? hfsbi_json_repeated_key(p, &nomem) : HFSB_NPOS;
+    if (nomem) return hfsbi_json_fail(p, text.ptr, HFSBI_JSON_NOMEM);
+    if (i != HFSB_NPOS) {
+        p->used = i;
+        return hfsbi_json_fail(p, hfsbi_json_locate(text, i),
+                               HFSBI_JSON_TWICE);
+    }
+    for (i = 0; !p->out && i < p->used; i++)
+        if ((p->nodes[i].tag & HFSBI_JSON_TYPE) == HFSB_JSON_STRING)
+            hfsbi_json_unescape(p->nodes + i);
+    i = (p->cap - p->used) * sizeof(hfsb_json_value);
+    if (i > 4096 && i > p->doc->size / 2)
+        (void)hfsbi_json_resize(p, p->used); /* failing does no harm */
+    return true;
+}
+
+/* The parser for text, blanks at its end left out. Not by an all-zero
+   initialiser, which costs more than a small request. */
+static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
+                               const hfsb_json_parse_opts *opts,
+                               hfsb_json_doc              *doc) {
+    p->text = text.ptr;
+    p->end = text.ptr + text.len;
+    while (p->end > p->text && hfsbi_json_is_blank(p->end[-1])) p->end--;
+    p->out = NULL;
+    p->nodes = NULL;
+    p->used = p->cap = p->room = 0;
+    p->max_depth = opts && opts->max_depth ? opts->max_depth
+                                           : HFSBI_JSON_DEPTH_DEFAULT;
+    p->doc = doc;
+    p->escaped = false;
+    p->fault = HFSBI_JSON_OK;
+    doc->root = NULL;
+    doc->block = NULL;
+    doc->size = 0;
+}
+
+static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
+                                    const hfsb_json_parse_opts *opts,
+                                    hfsb_json_doc *doc, hfsb_err *err) {
+    hfsbi_json_parser p;
+    size_t max = opts && opts->max_bytes ? opts->max_bytes
+                                         : HFSBI_JSON_BYTES_DEFAULT;
+    size_t from = 0;
+    bool   unique = opts && opts->unique_keys, ok;
+    if (!text.ptr) text = HFSB_LIT("");
+    hfsbi_json_prepare(&p, text, opts, doc);
+    if (text.len > max)
+        return hfsbi_fail(err, HFSB_LIMIT, max,
+                          "the text has %zu bytes, at most %zu are taken",
+                          text.len, max);
+    while (from < text.len && hfsbi_json_is_blank(text.ptr[from])) from++;
+    if (from == text.len) {
+        hfsbi_json_fail(&p, p.text + from, HFSBI_JSON_NO_VALUE);
+        return hfsbi_json_report(&p, text, err);
+    }
+    ok = hfsbi_json_run(&p, from, !in_place);
+    /* Keys can only be compared decoded, faults only be placed before. */
+    if (ok && in_place && unique && p.escaped) {
+        hfsb_json_free(doc);
+        return hfsbi_json_start(text, false, opts, doc, err);
+    }
+    ok = ok && hfsbi_json_settle(&p, text, unique);
+    if (!ok) {
+        hfsb_status st = hfsbi_json_report(&p, text, err);
+        hfsb_json_free(doc);
+        return st;
+    }
+    doc->root = p.nodes;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_json_parse(hfsb_str text, const hfsb_json_parse_opts *opts,
+                            hfsb_json_doc *doc, hfsb_err *err) {
+    return hfsbi_json_start(text, false, opts, doc, err);
+}
+
+hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
+                                     const hfsb_json_parse_opts *opts,
+                                     hfsb_json_doc *doc, hfsb_err *err) {
+    return hfsbi_json_start(hfsb_str_make(text, len), true, opts, doc, err);
+}
+
+void hfsb_json_free(hfsb_json_doc *doc) {
+    if (doc->block) hfsbi_realloc(&doc->alloc, doc->block, doc->size, 0);
+    doc->root = NULL;
+    doc->block = NULL;
+    doc->size = 0;
+}

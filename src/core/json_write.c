@@ -1,0 +1,413 @@
+/* json_write.c - JSON text from a tree or call by call. */
+#include "core_private.h"
+
+/* ---- pieces ---- */
+
+/* Bytes that the buffer can hold as it is, the NUL included. */
+static inline size_t hfsbi_json_room(const hfsb_buf *b) {
+    return b->max && b->max < b->cap ? b->max + 1 : b->cap;
+}
+
+/* hfsbi_put for the many small pieces: the NUL is left to the end. */
+static inline void hfsbi_json_piece(hfsbi_sink *sink, const char *ptr,
+                                    size_t n) {
+    hfsb_buf *b = sink->buf;
+    if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
+        memcpy(b->ptr + b->len, ptr, n);
+        b->len += n;
+    } else {
+        hfsbi_put(sink, hfsb_str_make(ptr, n));
+    }
+}
+
+static inline void hfsbi_json_byte(hfsbi_sink *sink, char c) {
+    hfsb_buf *b = sink->buf;
+    if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
+    else hfsbi_put_byte(sink, c);
+}
+
+static void hfsbi_json_terminate(hfsb_buf *b) {
+    if (b->cap) b->ptr[b->len] = '\0';
+}
+
+/* The letter that stands behind a backslash for c; 0: \u and four digits. */
+static char hfsbi_json_letter(unsigned char c) {
+    static const char control[] = "\0\0\0\0\0\0\0\0btn\0fr";
+    if (c < sizeof control) return control[c];
+    return c == '"' || c == '\\' ? (char)c : '\0';
+}
+
+/* Writes the character at byte i of s, escaped or repaired where it must be,
+   into out (6 bytes) and its length into *n; gives the bytes it took. */
+static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
+    static const char hex[] = "0123456789abcdef";
+    unsigned char     c = (unsigned char)s.ptr[i];
+    char              letter = hfsbi_json_letter(c);
+    unsigned long     code;
+    if (letter) {
+        out[0] = '\\';
+        out[1] = letter;
+        *n = 2;
+        return 1;
+    }
+    if (c < 0x20) {
+        memcpy(out, "\\u00", 4);
+        out[4] = hex[c >> 4];
+        out[5] = hex[c & 15];
+        *n = 6;
+        return 1;
+    }
+    i = hfsb_utf8_step(s, i, &code, NULL);
+    *n = hfsb_utf8_encode(code, out);
+    return i;
+}
+
+/* As much of s from *i on as goes into the room that *b has. */
+static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
+                                  bool valid) {
+    const char *at = s.ptr + *i, *end = s.ptr + s.len, *stop;
+    char       *out = b->ptr + b->len;
+    char       *limit = b->ptr + hfsbi_json_room(b) - 16;
+    while (at < end && out < limit) {
+        size_t n = (size_t)(limit - out);
+        stop = (size_t)(end - at) < n ? end : at + n;
+        stop = hfsbi_json_copy_run(at, stop, out, !valid);
+        out += stop - at;
+        at = stop;
+        if (at == end || out == limit) break;
+        at += hfsbi_json_put_char(s, (size_t)(at - s.ptr), out, &n);
+        out += n;
+    }
+    *i = (size_t)(at - s.ptr);
+    b->len = (size_t)(out - b->ptr);
+}
+
+/* Appends the inside of a string. Room is asked for generously; where the
+   buffer's ceiling is too near for that, character by character. `valid`: it
+   is known to be UTF-8. */
+static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
+    size_t i = 0;
+    while (i < s.len) {
+        hfsb_status st = HFSB_OK;
+        if (hfsbi_json_room(b) < b->len + 64)
+            st = s.len - i < (size_t)-1 - 64
+                     ? hfsb_buf_reserve(b, s.len - i + 64)
+                     : HFSB_LIMIT;
+        if (st == HFSB_OK) {
+            hfsbi_json_put_blocks(b, s, &i, valid);
+        } else if (st == HFSB_LIMIT) {
+            char   piece[6];
+            size_t n = 1;
+            piece[0] = s.ptr[i];
+            if (hfsbi_json_is_plain(s.ptr[i], !valid)) i++;
+            else i += hfsbi_json_put_char(s, i, piece, &n);
+            st = hfsb_buf_append(b, hfsb_str_make(piece, n));
+        }
+        if (st != HFSB_OK) return st;
+    }
+    return HFSB_OK;
+}
+
+static void hfsbi_json_put_text(hfsbi_sink *sink, hfsb_str s, bool valid,
+                                bool plain) {
+    hfsbi_json_byte(sink, '"');
+    if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
+    else if (sink->status == HFSB_OK)
+        sink->status = hfsbi_json_put_inside(sink->buf, s, valid);
+    hfsbi_json_byte(sink, '"');
+}
+
+static void hfsbi_json_newline(hfsbi_sink *sink, bool pretty, size_t depth) {
+    if (!pretty) return;
+    hfsbi_json_byte(sink, '\n');
+    while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
+}
+
+/* Anything but a container that holds something. */
+static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
+    char   text[32];
+    size_t n = 0;
+    switch (hfsb_json_type_of(v)) {
+    case HFSB_JSON_NULL: hfsbi_json_piece(sink, "null", 4); return;
+    case HFSB_JSON_BOOL:
+        if (hfsb_json_bool(v, false)) hfsbi_json_piece(sink, "true", 4);
+        else hfsbi_json_piece(sink, "false", 5);
+        return;
+    case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
+    case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
+    case HFSB_JSON_DOUBLE:
+        n = hfsbi_number_write_double(v->as.d, text);
+        break;
+    case HFSB_JSON_STRING:
+        hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
+                            (v->tag & HFSBI_JSON_PLAIN) != 0);
+        return;
+    case HFSB_JSON_ARRAY: hfsbi_json_piece(sink, "[]", 2); return;
+    case HFSB_JSON_OBJECT: hfsbi_json_piece(sink, "{}", 2); return;
+    }
+    hfsbi_json_piece(sink, text, n);
+}
+
+/* ---- a tree ---- */
+
+#define HFSBI_JSON_SHALLOW 64
+
+/* The containers around a place of a tree, outermost first; a few without
+   memory of their own. */
+typedef struct hfsbi_json_boxes {
+    const hfsb_json_value  *few[HFSBI_JSON_SHALLOW];
+    const hfsb_json_value **more; /* those beyond */
+    size_t                  cap;  /* of more */
+    size_t                  depth;
+} hfsbi_json_boxes;
+
+static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
+                             const hfsb_json_value *box) {
+    size_t n = s->depth - HFSBI_JSON_SHALLOW;
+    void  *grown;
+    if (s->depth < HFSBI_JSON_SHALLOW) {
+        s->few[s->depth++] = box;
+        return true;
+    }
+    grown = hfsbi_array_grow(alloc, (void *)s->more, &s->cap, n + 1,
+                             sizeof *s->more);
+    if (!grown) return false;
+    s->more = (const hfsb_json_value **)grown;
+    s->more[n] = box;
+    s->depth++;
+    return true;
+}
+
+static const hfsb_json_value *hfsbi_json_inside(const hfsbi_json_boxes *s) {
+    size_t n = s->depth;
+    if (!n) return NULL;
+    return n <= HFSBI_JSON_SHALLOW ? s->few[n - 1]
+                                : s->more[n - 1 - HFSBI_JSON_SHALLOW];
+}
+
+static bool hfsbi_json_is_object(const hfsb_json_value *value) {
+    return hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
+}
+
+/* What stands before each element or member: a key, or nothing. */
+static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
+                                                  const hfsb_json_value *node,
+                                                  bool keyed, bool pretty) {
+    if (!keyed) return node;
+    hfsbi_json_put_leaf(sink, node);
+    hfsbi_json_piece(sink, ": ", pretty ? 2 : 1);
+    return node + 1;
+}
+
+/* Appends the whole of value; `depth` is how far it is indented already. */
+static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
+                                bool pretty, size_t depth) {
+    hfsbi_json_boxes       boxes;
+    const hfsb_json_value *node = value, *box = NULL;
+    boxes.depth = boxes.cap = 0;
+    boxes.more = NULL;
+    while (sink->status == HFSB_OK) {
+        if (hfsb_json_count(node)) {
+            if (!hfsbi_json_enter(&boxes, &sink->buf->alloc, node))
+                sink->status = HFSB_NOMEM;
+            box = node++;
+            hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
+        } else {
+            hfsbi_json_put_leaf(sink, node);
+            if (node) node++;
+            while (box && node == box + box->as.span) {
+                boxes.depth--;
+                hfsbi_json_newline(sink, pretty, depth + boxes.depth);
+                hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
+                box = hfsbi_json_inside(&boxes);
+            }
+            if (!box) break;
+            hfsbi_json_byte(sink, ',');
+        }
+        hfsbi_json_newline(sink, pretty, depth + boxes.depth);
+        node = hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box),
+                                   pretty);
+    }
+    if (boxes.more)
+        hfsbi_realloc(&sink->buf->alloc, (void *)boxes.more,
+                      boxes.cap * sizeof *boxes.more, 0);
+}
+
+hfsb_status hfsb_json_write(const hfsb_json_value      *value,
+                            const hfsb_json_write_opts *opts, hfsb_buf *out,
+                            hfsb_err *err) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsbi_json_put_tree(&sink, value, opts && opts->pretty, 0);
+    hfsbi_json_terminate(out);
+    if (hfsbi_sink_end(&sink) == HFSB_OK) return hfsbi_ok(err);
+    return hfsbi_fail_status(err, sink.status, "writing JSON");
+}
+
+/* ---- call by call ---- */
+
+void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
+                           const hfsb_json_write_opts *opts) {
+    memset(w, 0, sizeof *w);
+    w->out = out;
+    w->mark = out->len;
+    w->pretty = opts && opts->pretty;
+}
+
+static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
+    w->status = HFSB_ARG;
+    w->problem = problem;
+}
+
+static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
+    size_t d = w->depth - 1;
+    return w->depth && (w->is_object[d / 8] >> (d % 8) & 1);
+}
+
+/* The writer's buffer as a sink that keeps the writer's status. */
+static hfsbi_sink hfsbi_json_sink(const hfsb_json_writer *w) {
+    hfsbi_sink sink = hfsbi_sink_begin(w->out);
+    sink.status = w->status;
+    return sink;
+}
+
+/* A comma or a new line before an item, as needed. */
+static void hfsbi_json_separate(hfsb_json_writer *w, hfsbi_sink *sink) {
+    if (w->has_items) hfsbi_json_byte(sink, ',');
+    if (w->depth) hfsbi_json_newline(sink, w->pretty, w->depth);
+}
+
+/* Before each value: false when none may come here. */
+static bool hfsbi_json_begin_value(hfsb_json_writer *w, hfsbi_sink *sink) {
+    if (w->status != HFSB_OK) return false;
+    if (w->done) {
+        hfsbi_json_misuse(w, "a second value after the first was complete");
+    } else if (hfsbi_json_in_object(w) && !w->after_key) {
+        hfsbi_json_misuse(w, "a value in an object without a key");
+    } else {
+        *sink = hfsbi_json_sink(w);
+        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w, sink);
+        return true;
+    }
+    return false;
+}
+
+static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
+    hfsbi_json_terminate(w->out);
+    w->status = sink->status;
+    w->after_key = false;
+    w->has_items = true;
+    w->done = w->depth == 0;
+}
+
+static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
+    hfsbi_sink sink;
+    if (!hfsbi_json_begin_value(w, &sink)) return;
+    hfsbi_json_piece(&sink, text.ptr, text.len);
+    hfsbi_json_end_value(w, &sink);
+}
+
+void hfsb_json_put_null(hfsb_json_writer *w) {
+    hfsbi_json_put_raw(w, HFSB_LIT("null"));
+}
+
+void hfsb_json_put_bool(hfsb_json_writer *w, bool value) {
+    hfsbi_json_put_raw(w, value ? HFSB_LIT("true") : HFSB_LIT("false"));
+}
+
+void hfsb_json_put_int(hfsb_json_writer *w, long long value) {
+    char text[32];
+    hfsbi_json_put_raw(
+        w, hfsb_str_make(text, hfsbi_number_write_int(value, text)));
+}
+
+void hfsb_json_put_uint(hfsb_json_writer *w, unsigned long long value) {
+    char text[32];
+    hfsbi_json_put_raw(
+        w, hfsb_str_make(text, hfsbi_number_write_uint(value, text)));
+}
+
+void hfsb_json_put_double(hfsb_json_writer *w, double value) {
+    char   text[32];
+    size_t n = hfsbi_number_write_double(value, text);
+    if (n) hfsbi_json_put_raw(w, hfsb_str_make(text, n));
+    else if (w->status == HFSB_OK)
+        hfsbi_json_misuse(w, "NaN or infinity, which JSON does not have");
+}
+
+void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value) {
+    hfsbi_sink sink;
+    if (!hfsbi_json_begin_value(w, &sink)) return;
+    hfsbi_json_put_text(&sink, value, false, false);
+    hfsbi_json_end_value(w, &sink);
+}
+
+void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
+    hfsbi_sink sink;
+    if (!hfsbi_json_begin_value(w, &sink)) return;
+    hfsbi_json_put_tree(&sink, value, w->pretty, w->depth);
+    hfsbi_json_end_value(w, &sink);
+}
+
+void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
+    hfsbi_sink sink = hfsbi_json_sink(w);
+    if (w->status != HFSB_OK) return;
+    if (!hfsbi_json_in_object(w) || w->after_key) {
+        hfsbi_json_misuse(w, w->after_key ? "a key where a value belongs"
+                                          : "a key outside of an object");
+        return;
+    }
+    hfsbi_json_separate(w, &sink);
+    hfsbi_json_put_text(&sink, key, false, false);
+    hfsbi_json_piece(&sink, ": ", w->pretty ? 2 : 1);
+    hfsbi_json_terminate(w->out);
+    w->status = sink.status;
+    w->after_key = true;
+}
+
+static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
+    unsigned char bit = (unsigned char)(1u << (w->depth % 8));
+    hfsbi_sink    sink;
+    if (w->status == HFSB_OK && w->depth == HFSB_JSON_WRITER_DEPTH) {
+        hfsbi_json_misuse(w, "more than 512 levels");
+        return;
+    }
+    if (!hfsbi_json_begin_value(w, &sink)) return;
+    hfsbi_json_byte(&sink, object ? '{' : '[');
+    hfsbi_json_terminate(w->out);
+    w->status = sink.status;
+    w->is_object[w->depth / 8] =
+        (unsigned char)(object ? w->is_object[w->depth / 8] | bit
+                               : w->is_object[w->depth / 8] & ~bit);
+    w->depth++;
+    w->after_key = w->has_items = false;
+}
+
+void hfsb_json_put_array(hfsb_json_writer *w) { hfsbi_json_open(w, false); }
+
+void hfsb_json_put_object(hfsb_json_writer *w) { hfsbi_json_open(w, true); }
+
+void hfsb_json_put_end(hfsb_json_writer *w) {
+    hfsbi_sink sink = hfsbi_json_sink(w);
+    bool       object = hfsbi_json_in_object(w);
+    if (w->status != HFSB_OK) return;
+    if (!w->depth || w->after_key) {
+        hfsbi_json_misuse(w, w->depth ? "an end where a value belongs"
+                                      : "an end without a beginning");
+        return;
+    }
+    w->depth--;
+    if (w->has_items) hfsbi_json_newline(&sink, w->pretty, w->depth);
+    hfsbi_json_byte(&sink, object ? '}' : ']');
+    hfsbi_json_end_value(w, &sink);
+}
+
+hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
+    if (w->status == HFSB_OK && !w->done)
+        hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
+                                      : "no value at all");
+    if (w->status == HFSB_OK) return hfsbi_ok(err);
+    hfsb_buf_truncate(w->out, w->mark);
+    if (w->status == HFSB_ARG)
+        return hfsbi_fail(err, HFSB_ARG, 0, "writing JSON: %s", w->problem);
+    return hfsbi_fail_status(err, w->status, "writing JSON");
+}

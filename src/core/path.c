@@ -1,0 +1,365 @@
+/* path.c - kinds of scripts; paths; Space ids. */
+#include "core_private.h"
+
+/* ---- what a script is ---- */
+
+/* White space as Python's str.strip() and str.isspace() see it. */
+static bool hfsbi_is_space(unsigned long c) {
+    if (c <= 0x20)
+        return c == 0x20 || (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x1F);
+    return c == 0x85 || c == 0xA0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+           c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+/* Where in s white space is. */
+typedef struct hfsbi_spaces {
+    bool any, first, last;
+} hfsbi_spaces;
+
+static hfsbi_spaces hfsbi_find_spaces(hfsb_str s) {
+    hfsbi_spaces  found = HFSB_INIT;
+    size_t        i = 0;
+    unsigned long code;
+    while (i < s.len) {
+        size_t n = hfsb_utf8_step(s, i, &code, NULL);
+        found.last = hfsbi_is_space(code);
+        if (found.last && i == 0) found.first = true;
+        if (found.last) found.any = true;
+        i += n;
+    }
+    return found;
+}
+
+HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
+    return hfsbi_find_spaces(s).any;
+}
+
+/* Schemes are the same in any case (RFC 3986, 3.1). */
+static bool hfsbi_starts_nocase(hfsb_str s, const char *lower) {
+    size_t i;
+    for (i = 0; lower[i]; i++) {
+        char c = i < s.len ? s.ptr[i] : '\0';
+        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        if (c != lower[i]) return false;
+    }
+    return true;
+}
+
+static bool hfsbi_has_line_break(hfsb_str s) {
+    return hfsb_str_find_byte(s, '\n') != HFSB_NPOS ||
+           hfsb_str_find_byte(s, '\r') != HFSB_NPOS ||
+           hfsb_str_find_byte(s, '\0') != HFSB_NPOS;
+}
+
+static bool hfsbi_is_script_path(hfsb_str s) {
+    hfsbi_spaces spaces;
+    if (hfsbi_has_line_break(s)) return false;
+    spaces = hfsbi_find_spaces(s);
+    if (spaces.first || spaces.last) return false;
+    return hfsb_str_starts(s, HFSB_LIT("/")) ||
+           hfsb_str_starts(s, HFSB_LIT("./")) ||
+           hfsb_str_starts(s, HFSB_LIT("../")) ||
+           (hfsb_str_ends(s, HFSB_LIT(".py")) && !spaces.any);
+}
+
+/* ---- source or command line: a line of Python, or one for a shell ---- */
+
+static bool hfsbi_is_name(char c, bool first) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (unsigned char)c >= 0x80 || (!first && c >= '0' && c <= '9');
+}
+
+static size_t hfsbi_skip_blanks(hfsb_str s, size_t i) {
+    while (i < s.len && (s.ptr[i] == ' ' || s.ptr[i] == '\t')) i++;
+    return i;
+}
+
+/* End of the name at i, or i when there is none. */
+static size_t hfsbi_skip_name(hfsb_str s, size_t i) {
+    size_t from = i;
+    while (i < s.len && hfsbi_is_name(s.ptr[i], i == from)) i++;
+    return i;
+}
+
+/* End of `name.name[...]` at i, or i. */
+static size_t hfsbi_skip_target(hfsb_str s, size_t i) {
+    size_t end = hfsbi_skip_name(s, i);
+    if (end == i) return i;
+    while (end < s.len) {
+        size_t next = end;
+        if (s.ptr[end] == '.') {
+            next = hfsbi_skip_name(s, end + 1);
+            if (next == end + 1) break;
+        } else if (s.ptr[end] == '[') {
+            next = hfsb_str_find_byte(hfsb_str_slice(s, end, s.len), ']');
+            if (next == HFSB_NPOS) break;
+            next += end + 1;
+        } else {
+            break;
+        }
+        end = next;
+    }
+    return end;
+}
+
+/* `x = 1`, `a, b = f()`, `x: int = 1`, `d["k"] += 1`. Without a blank before
+   the sign it is the shell's way to set a variable. */
+static bool hfsbi_is_assignment(hfsb_str s) {
+    size_t i = 0, end;
+    for (;;) {
+        end = hfsbi_skip_target(s, i);
+        if (end == i) return false;
+        i = hfsbi_skip_blanks(s, end);
+        if (i == s.len || s.ptr[i] != ',') break;
+        i = hfsbi_skip_blanks(s, i + 1);
+    }
+    if (i < s.len && s.ptr[i] == ':') { /* an annotation */
+        size_t sign = hfsb_str_find(s, HFSB_LIT(" = "));
+        return sign != HFSB_NPOS && sign > i;
+    }
+    if (i == end) return false;
+    end = i;
+    while (i < s.len && i - end < 3 && strchr("+-*/%@&|^<>:", s.ptr[i]))
+        i++;
+    return i < s.len && s.ptr[i] == '=' &&
+           !(i + 1 < s.len && s.ptr[i + 1] == '=');
+}
+
+/* `print(1)`, `os.getcwd()`, but not the shell's `f() { ...; }` */
+static bool hfsbi_is_call(hfsb_str s) {
+    size_t i = hfsbi_skip_target(s, 0), next;
+    if (i == 0 || i == s.len || s.ptr[i] != '(') return false;
+    next = hfsbi_skip_blanks(s, i + 1);
+    if (next == s.len || s.ptr[next] != ')') return true;
+    next = hfsbi_skip_blanks(s, next + 1);
+    return next == s.len || s.ptr[next] != '{';
+}
+
+static bool hfsbi_has_text(hfsb_str s, const char *text) {
+    return hfsb_str_find(s, hfsb_cstr(text)) != HFSB_NPOS;
+}
+
+/* True when word is one of the list's, which has a blank behind each. */
+static bool hfsbi_is_one_of(hfsb_str word, const char *list) {
+    hfsb_str rest = hfsb_cstr(list);
+    while (rest.len > 0) {
+        size_t n = hfsb_str_find_byte(rest, ' ');
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, n), word)) return true;
+        rest = hfsb_str_slice(rest, n + 1, rest.len);
+    }
+    return false;
+}
+
+/* Starts as a statement of Python does. */
+static bool hfsbi_is_statement(hfsb_str s) {
+    size_t   end = hfsbi_skip_name(s, 0);
+    hfsb_str word = hfsb_str_slice(s, 0, end);
+    size_t   next = hfsbi_skip_blanks(s, end);
+    hfsb_str rest = hfsb_str_slice(s, end, s.len);
+    if (hfsbi_is_one_of(word, "if for while with try def class async match "))
+        return hfsbi_has_text(rest, ":") && !hfsbi_has_text(rest, "; do") &&
+               !hfsbi_has_text(rest, ";do") &&
+               !hfsbi_has_text(rest, "; then") &&
+               !hfsbi_has_text(rest, ";then");
+    if (next == end || next == s.len) return false;
+    if (hfsbi_is_one_of(word, "from "))
+        return hfsbi_has_text(rest, " import ");
+    if (hfsbi_is_one_of(word, "import "))
+        return hfsbi_is_name(s.ptr[next], true);
+    return hfsbi_is_one_of(word,
+                           "await raise assert del global nonlocal lambda ");
+}
+
+/* Length of `x=1;` at the start of s, which both languages have, or 0. */
+static size_t hfsbi_skip_setting(hfsb_str s) {
+    size_t sign = hfsbi_skip_name(s, 0), end = hfsb_str_find_byte(s, ';');
+    if (sign == 0 || sign == s.len || s.ptr[sign] != '=') return 0;
+    return end == HFSB_NPOS ? 0 : end + 1;
+}
+
+static bool hfsbi_looks_like_source(hfsb_str s) {
+    size_t n;
+    do {
+        s = hfsb_str_slice(s, hfsbi_skip_blanks(s, 0), s.len);
+        if (hfsb_str_starts(s, HFSB_LIT("#")) ||
+            hfsb_str_starts(s, HFSB_LIT("\"\"\"")) ||
+            hfsb_str_starts(s, HFSB_LIT("'''")) ||
+            hfsbi_is_statement(s) || hfsbi_is_call(s) ||
+            hfsbi_is_assignment(s))
+            return true;
+        n = hfsbi_skip_setting(s);
+        s = hfsb_str_slice(s, n, s.len);
+    } while (n > 0);
+    return false;
+}
+
+hfsb_script_kind hfsb_script_classify(hfsb_str script) {
+    if (hfsbi_starts_nocase(script, "http://") ||
+        hfsbi_starts_nocase(script, "https://"))
+        return HFSB_SCRIPT_URL;
+    if (hfsbi_is_script_path(script)) return HFSB_SCRIPT_PATH;
+    if (hfsbi_has_line_break(script) || hfsbi_looks_like_source(script))
+        return HFSB_SCRIPT_INLINE;
+    return HFSB_SCRIPT_COMMAND;
+}
+
+const char *hfsb_script_kind_name(hfsb_script_kind kind) {
+    switch (kind) {
+    case HFSB_SCRIPT_PATH: return "path";
+    case HFSB_SCRIPT_URL: return "url";
+    case HFSB_SCRIPT_INLINE: return "inline";
+    case HFSB_SCRIPT_COMMAND: return "command";
+    default: return "unknown";
+    }
+}
+
+/* ---- paths ---- */
+
+/* Takes the last component off what the sink holds from `root` on; false when
+   there is none to take. */
+static bool hfsbi_path_up(hfsbi_sink *sink, size_t root) {
+    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink->buf), root,
+                                   sink->buf->len);
+    size_t   at = held.len;
+    while (at > 0 && held.ptr[at - 1] != '/') at--;
+    if (held.len == 0 ||
+        hfsb_str_equal(hfsb_str_slice(held, at, held.len), HFSB_LIT("..")))
+        return false;
+    hfsb_buf_truncate(sink->buf, root + (at > 0 ? at - 1 : 0));
+    return true;
+}
+
+/* Appends the components of path; root is where the first one stands. */
+static void hfsbi_path_put(hfsbi_sink *sink, size_t root, bool absolute,
+                           hfsb_str path) {
+    while (path.len > 0 && sink->status == HFSB_OK) {
+        size_t   n = hfsb_str_find_byte(path, '/');
+        hfsb_str part = hfsb_str_slice(path, 0, n);
+        path = hfsb_str_slice(path, n == HFSB_NPOS ? n : n + 1, path.len);
+        if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT("."))) continue;
+        if (hfsb_str_equal(part, HFSB_LIT("..")) &&
+            (hfsbi_path_up(sink, root) || absolute))
+            continue;
+        if (sink->buf->len > root) hfsbi_put_byte(sink, '/');
+        hfsbi_put(sink, part);
+    }
+}
+
+hfsb_status hfsb_path_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    bool       alone = hfsb_str_starts(path, HFSB_LIT("/"));
+    bool       absolute = alone || hfsb_str_starts(base, HFSB_LIT("/"));
+    size_t     root = out->len + (absolute ? 1 : 0);
+    if (absolute) hfsbi_put_byte(&sink, '/');
+    if (!alone) hfsbi_path_put(&sink, root, absolute, base);
+    hfsbi_path_put(&sink, root, absolute, path);
+    if (sink.buf->len == sink.mark) hfsbi_put_byte(&sink, '.');
+    return hfsbi_sink_end(&sink);
+}
+
+hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out) {
+    return hfsb_path_join(HFSB_LIT(""), path, out);
+}
+
+hfsb_str hfsb_path_base(hfsb_str path) {
+    size_t at = path.len;
+    while (at > 0 && path.ptr[at - 1] != '/') at--;
+    return hfsb_str_slice(path, at, path.len);
+}
+
+hfsb_str hfsb_path_suffix(hfsb_str path) {
+    hfsb_str base = hfsb_path_base(path);
+    size_t   first = 0, at = base.len;
+    while (first < base.len && base.ptr[first] == '.') first++;
+    while (at > first && base.ptr[at - 1] != '.') at--;
+    return hfsb_str_slice(base, at > first ? at - 1 : base.len, base.len);
+}
+
+/* ---- Spaces ---- */
+
+static bool hfsbi_is_alnum(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9');
+}
+
+/* Checks one half of an id: letters, digits, and single ones of the marks
+   (`extra` besides "-"); "-" and "." not at its ends. at is its offset. */
+static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
+                                    const char *extra, hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        bool edge = i == 0 || i + 1 == s.len;
+        bool twice = i > 0 && s.ptr[i - 1] == c;
+        if (hfsbi_is_alnum(c) || (c == '_' && *extra)) continue;
+        if (c != '-' && (c != '.' || !*extra))
+            return hfsbi_fail(err, HFSB_ARG, at + i,
+                              "The %s of a Space id has the byte 0x%02X at "
+                              "offset %zu: only A-Z, a-z, 0-9 and \"-\"%s "
+                              "are allowed.",
+                              which, (unsigned)(unsigned char)c, at + i,
+                              extra);
+        if (edge || twice)
+            return hfsbi_fail(err, HFSB_ARG, at + i,
+                              "The %s of a Space id has \"%c\" %s, which is "
+                              "not allowed.",
+                              which, c,
+                              edge ? "at an end" : "twice in a row");
+    }
+    return HFSB_OK;
+}
+
+hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err) {
+    size_t      slash = hfsb_str_find_byte(id, '/');
+    hfsb_str    owner = hfsb_str_slice(id, 0, slash);
+    hfsb_str    name;
+    hfsb_status st;
+    if (slash == HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, id.len,
+                          "A Space id is \"owner/name\", this one has no "
+                          "\"/\".");
+    name = hfsb_str_slice(id, slash + 1, id.len);
+    if (owner.len < 2 || owner.len > 42)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The owner of a Space id has 2 to 42 characters, "
+                          "not %zu.", owner.len);
+    st = hfsbi_space_part(owner, 0, "owner", "", err);
+    if (st != HFSB_OK) return st;
+    if (name.len < 1 || name.len > 96)
+        return hfsbi_fail(err, HFSB_ARG, slash + 1,
+                          "The name of a Space id has 1 to 96 characters, "
+                          "not %zu.", name.len);
+    st = hfsbi_space_part(name, slash + 1, "name", ", \"_\" and \".\"", err);
+    if (st != HFSB_OK) return st;
+    if (hfsb_str_ends(name, HFSB_LIT(".git")))
+        return hfsbi_fail(err, HFSB_ARG, id.len - 4,
+                          "The name of a Space id must not end in \".git\": "
+                          "give it without.");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
+    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    hfsb_status st = hfsb_space_check(id, err);
+    size_t      i;
+    if (st != HFSB_OK) return st;
+    for (i = 0; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        if (hfsbi_is_alnum(c)) hfsbi_put_byte(&sink, c);
+        else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsbi_put_byte(&sink, '-');
+    }
+    if (sink.status == HFSB_OK && out->len - sink.mark > 63) {
+        i = out->len - sink.mark;
+        hfsb_buf_truncate(out, sink.mark);
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The host name of this Space would be %zu "
+                          "characters long, 63 are possible: ask the Hub "
+                          "for its subdomain.", i);
+    }
+    hfsbi_put(&sink, HFSB_LIT(".hf.space"));
+    if (hfsbi_sink_end(&sink) != HFSB_OK)
+        return hfsbi_fail_status(err, sink.status, "Host name of a Space");
+    return hfsbi_ok(err);
+}

@@ -1,0 +1,406 @@
+/* diff.c - line diffs and unified diffs. */
+#include "edit_private.h"
+
+#define HFSBI_DIFF_CELLS     4000000u
+#define HFSBI_DIFF_CONTEXT   3
+#define HFSBI_DIFF_MAX_BYTES (64u * 1024u)
+
+/* ---- lines ---- */
+
+HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
+                                       hfsbi_lines *out) {
+    size_t newlines = hfsb_str_count_byte(text, '\n'), i;
+    out->cap = newlines + 1;
+    out->items = (hfsb_str *)hfsbi_array(alloc, out->cap, sizeof *out->items);
+    out->count = 0;
+    if (!out->items) return HFSB_NOMEM;
+    for (i = 0; i < newlines; i++) {
+        size_t end = hfsb_str_find_byte(text, '\n');
+        out->items[i] = hfsb_str_slice(text, 0, end);
+        text = hfsb_str_slice(text, end + 1, text.len);
+    }
+    out->items[newlines] = text;
+    out->count = newlines + (text.len ? 1 : 0);
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines) {
+    hfsbi_array_free(alloc, lines->items, lines->cap, sizeof *lines->items);
+    lines->items = NULL;
+    lines->count = lines->cap = 0;
+}
+
+/* ---- longest common subsequence ---- */
+
+enum { HFSBI_LCS_BOTH, HFSBI_LCS_OLD, HFSBI_LCS_NEW };
+
+typedef struct hfsbi_lcs {
+    size_t              rows, cols;
+    unsigned long long *old_hash, *new_hash;
+    size_t             *best; /* two rows of cols + 1 */
+    unsigned char      *step; /* rows * cols: which way is best from here */
+} hfsbi_lcs;
+
+static void hfsbi_lcs_free(const hfsb_alloc *alloc, hfsbi_lcs *t) {
+    hfsbi_array_free(alloc, t->old_hash, t->rows, sizeof *t->old_hash);
+    hfsbi_array_free(alloc, t->new_hash, t->cols, sizeof *t->new_hash);
+    hfsbi_array_free(alloc, t->best, 2 * (t->cols + 1), sizeof *t->best);
+    hfsbi_array_free(alloc, t->step, t->rows * t->cols, 1);
+}
+
+static bool hfsbi_lcs_make(const hfsb_alloc *alloc, hfsbi_lcs *t) {
+    t->old_hash = (unsigned long long *)hfsbi_array(alloc, t->rows,
+                                                    sizeof *t->old_hash);
+    t->new_hash = (unsigned long long *)hfsbi_array(alloc, t->cols,
+                                                    sizeof *t->new_hash);
+    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1),
+                                    sizeof *t->best);
+    t->step = (unsigned char *)hfsbi_array(alloc, t->rows * t->cols, 1);
+    if (t->old_hash && t->new_hash && t->best && t->step) return true;
+    hfsbi_lcs_free(alloc, t);
+    return false;
+}
+
+/* Fills step[] from the end, so that the walk afterwards goes forward. */
+static void hfsbi_lcs_fill(hfsbi_lcs *t) {
+    size_t *below = t->best, *row = t->best + t->cols + 1, i, j;
+    memset(below, 0, (t->cols + 1) * sizeof *below);
+    for (i = t->rows; i-- > 0;) {
+        unsigned char *step = t->step + i * t->cols;
+        size_t        *swap;
+        row[t->cols] = 0;
+        for (j = t->cols; j-- > 0;) {
+            if (t->old_hash[i] == t->new_hash[j]) {
+                row[j] = below[j + 1] + 1;
+                step[j] = HFSBI_LCS_BOTH;
+            } else if (below[j] >= row[j + 1]) {
+                row[j] = below[j];
+                step[j] = HFSBI_LCS_OLD;
+            } else {
+                row[j] = row[j + 1];
+                step[j] = HFSBI_LCS_NEW;
+            }
+        }
+        swap = below;
+        below = row;
+        row = swap;
+    }
+}
+
+/* The part between the common head and tail. Equal hashes are confirmed byte
+   by byte before two lines count as the same. */
+static hfsb_status hfsbi_lcs_run(const hfsb_alloc *alloc, const hfsb_str *olds,
+                                 size_t rows, const hfsb_str *news,
+                                 size_t cols, size_t base, size_t *same) {
+    hfsbi_lcs t = HFSB_INIT;
+    size_t    i, j;
+    t.rows = rows;
+    t.cols = cols;
+    if (!hfsbi_lcs_make(alloc, &t)) return HFSB_NOMEM;
+    for (i = 0; i < rows; i++) t.old_hash[i] = hfsb_fnv(olds[i]);
+    for (j = 0; j < cols; j++) t.new_hash[j] = hfsb_fnv(news[j]);
+    hfsbi_lcs_fill(&t);
+    for (i = j = 0; i < rows && j < cols;) {
+        int step = t.step[i * cols + j];
+        if (step == HFSBI_LCS_BOTH) {
+            if (hfsb_str_equal(olds[i], news[j])) same[j] = base + i;
+            i++;
+            j++;
+        } else if (step == HFSBI_LCS_OLD) {
+            i++;
+        } else {
+            j++;
+        }
+    }
+    hfsbi_lcs_free(alloc, &t);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
+                                      const hfsb_str   *old_lines,
+                                      size_t            old_count,
+                                      const hfsb_str   *new_lines,
+                                      size_t new_count, size_t *same) {
+    size_t least = old_count < new_count ? old_count : new_count;
+    size_t head = 0, tail = 0, rows, cols, i;
+    for (i = 0; i < new_count; i++) same[i] = HFSB_NPOS;
+    while (head < least && hfsb_str_equal(old_lines[head], new_lines[head])) {
+        same[head] = head;
+        head++;
+    }
+    while (tail < least - head &&
+           hfsb_str_equal(old_lines[old_count - 1 - tail],
+                          new_lines[new_count - 1 - tail])) {
+        same[new_count - 1 - tail] = old_count - 1 - tail;
+        tail++;
+    }
+    rows = old_count - head - tail;
+    cols = new_count - head - tail;
+    if (!rows || !cols || rows > HFSBI_DIFF_CELLS / cols) return HFSB_OK;
+    return hfsbi_lcs_run(alloc, old_lines + head, rows, new_lines + head, cols,
+                         head, same + head);
+}
+
+/* ---- unified diff ---- */
+
+/* A change widened to whole lines. */
+typedef struct hfsbi_block {
+    size_t old_from, old_to;
+    size_t new_from, new_to;
+    size_t new_line; /* number of its first new line; 0: not known */
+} hfsbi_block;
+
+typedef struct hfsbi_unified {
+    hfsb_str         old_text, new_text;
+    const hfsb_span *spans;
+    size_t           count, next; /* next: first span not yet in a block */
+    size_t           context, max_bytes;
+    hfsbi_sink       body;        /* lines of the hunk under way */
+    size_t           old_lines, new_lines; /* in that hunk */
+    bool             changes; /* it has lines with - or + */
+    size_t           old_pos, old_seen; /* lines ended before old_pos */
+    size_t           gained;            /* lines added so far, less removed */
+    bool             full;
+} hfsbi_unified;
+
+static bool hfsbi_line_starts_at(hfsb_str text, size_t pos) {
+    return pos == 0 || text.ptr[pos - 1] == '\n';
+}
+
+static size_t hfsbi_after_line(hfsb_str text, size_t pos) {
+    size_t n = hfsb_str_find_byte(hfsb_str_slice(text, pos, text.len), '\n');
+    return n == HFSB_NPOS ? text.len : pos + n + 1;
+}
+
+static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
+    while (!hfsbi_line_starts_at(text, pos)) pos--;
+    return pos;
+}
+
+/* The next change with its lines whole. The bytes between two spans are the
+   same on both sides, so both grow by the same number; a span that begins on
+   a line already taken in belongs to the same block. */
+static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
+    const hfsb_span *s;
+    size_t           end = 0; /* of the line under way */
+    if (u->next == u->count) return false;
+    s = u->spans + u->next;
+    b->old_from = hfsbi_line_start(u->old_text, s->old_start);
+    b->new_from = s->new_start - (s->old_start - b->old_from);
+    b->new_line = s->first_line;
+    for (;; s++) {
+        u->next++;
+        b->old_to = s->old_start + s->old_len;
+        b->new_to = s->new_start + s->new_len;
+        if (hfsbi_line_starts_at(u->old_text, b->old_to) &&
+            hfsbi_line_starts_at(u->new_text, b->new_to))
+            return true;
+        if (b->old_to >= end) end = hfsbi_after_line(u->old_text, b->old_to);
+        if (u->next == u->count || s[1].old_start > end ||
+            (s[1].old_start == end && end > b->old_to &&
+             hfsbi_line_starts_at(u->old_text, end))) {
+            b->new_to += end - b->old_to;
+            b->old_to = end;
+            return true;
+        }
+    }
+}
+
+/* The next block that differs: spans can undo each other. */
+static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
+    while (hfsbi_next_lines(u, b))
+        if (!hfsb_str_equal(
+                hfsb_str_slice(u->old_text, b->old_from, b->old_to),
+                hfsb_str_slice(u->new_text, b->new_from, b->new_to)))
+            return true;
+    return false;
+}
+
+static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
+    if (mark != '+') u->old_lines++;
+    if (mark != '-') u->new_lines++;
+    if (mark != ' ') u->changes = true;
+    if (u->body.buf->len > u->max_bytes ||
+        line.len > u->max_bytes - u->body.buf->len)
+        u->full = true;
+    if (u->full) return;
+    hfsbi_put_byte(&u->body, mark);
+    hfsbi_put(&u->body, line);
+    if (!hfsb_str_ends(line, HFSB_LIT("\n")))
+        hfsbi_put(&u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
+}
+
+static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
+    while (from < to) {
+        size_t end = hfsbi_after_line(u->old_text, from);
+        hfsbi_put_diff_line(u, ' ', hfsb_str_slice(u->old_text, from, end));
+        from = end;
+    }
+}
+
+/* Lines of text, each with its LF. */
+static hfsb_status hfsbi_split_keep(const hfsb_alloc *alloc, hfsb_str text,
+                                    hfsbi_lines *out) {
+    hfsb_status st = hfsbi_lines_split(alloc, text, out);
+    size_t      i;
+    for (i = 0; i < out->count; i++)
+        if (i + 1 < out->count || hfsb_str_ends(text, HFSB_LIT("\n")))
+            out->items[i].len++;
+    return st;
+}
+
+static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
+                            const hfsbi_lines *news, const size_t *same) {
+    size_t n = olds->count, m = news->count, i = 0, j;
+    for (j = 0; j <= m; j++) {
+        /* Before a line that stayed: all removals, then it. Additions that
+           stand in front of it wait until the removals are out. */
+        size_t k = j, stop;
+        while (k < m && same[k] == HFSB_NPOS) k++;
+        stop = k < m ? same[k] : n;
+        while (i < stop) hfsbi_put_diff_line(u, '-', olds->items[i++]);
+        while (j < k) hfsbi_put_diff_line(u, '+', news->items[j++]);
+        if (k < m) hfsbi_put_diff_line(u, ' ', olds->items[i++]);
+    }
+}
+
+static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
+    const hfsb_alloc *alloc = &u->body.buf->alloc;
+    hfsb_str    o = hfsb_str_slice(u->old_text, b->old_from, b->old_to);
+    hfsb_str    n = hfsb_str_slice(u->new_text, b->new_from, b->new_to);
+    hfsbi_lines olds = HFSB_INIT, news = HFSB_INIT;
+    size_t     *same = NULL, count;
+    hfsb_status st = hfsbi_split_keep(alloc, o, &olds);
+    if (st == HFSB_OK) st = hfsbi_split_keep(alloc, n, &news);
+    count = news.count;
+    if (st == HFSB_OK) {
+        same = (size_t *)hfsbi_array(alloc, count, sizeof *same);
+        st = same ? HFSB_OK : HFSB_NOMEM;
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, olds.items, olds.count, news.items,
+                              news.count, same);
+    if (st == HFSB_OK) hfsbi_put_lines(u, &olds, &news, same);
+    hfsbi_array_free(alloc, same, count, sizeof *same);
+    hfsbi_lines_free(alloc, &olds);
+    hfsbi_lines_free(alloc, &news);
+    return st == HFSB_OK ? u->body.status : st;
+}
+
+/* Up to `lines` line starts back from pos, not before `floor`. */
+static size_t hfsbi_lines_back(hfsb_str text, size_t pos, size_t lines,
+                               size_t floor) {
+    while (lines-- && pos > floor) pos = hfsbi_line_start(text, pos - 1);
+    return pos > floor ? pos : floor;
+}
+
+/* Up to `lines` lines on from pos; *reached tells whether that gets to
+   `ceiling`, which starts a line. */
+static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
+                             size_t ceiling, bool *reached) {
+    while (lines-- && pos < ceiling) pos = hfsbi_after_line(text, pos);
+    *reached = pos >= ceiling;
+    return pos;
+}
+
+/* The head of a hunk that starts at old_from, `lead` lines before a block
+   whose new line number may be known. `gained` may wrap around: it is only
+   ever added. */
+static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
+                                size_t new_line, size_t lead,
+                                hfsbi_sink *out) {
+    size_t new_seen;
+    if (new_line)
+        u->old_seen = new_line - 1 - lead - u->gained;
+    else
+        u->old_seen += hfsb_str_count_byte(
+            hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
+    u->old_pos = old_from;
+    new_seen = u->old_seen + u->gained;
+    hfsbi_putf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
+               u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
+               new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    u->gained += u->new_lines - u->old_lines;
+}
+
+/* One hunk: b and what follows it closely. *b becomes the first block of the
+   next hunk; *more tells whether there is one. *floor is where context may
+   start. Spans that put in what they took out make no hunk. */
+static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
+                                  size_t *floor, bool *more,
+                                  hfsbi_sink *out) {
+    size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
+                                   *floor);
+    size_t to, end, new_line = b->new_line, lead;
+    bool   close_by;
+    hfsb_status st;
+    u->old_lines = u->new_lines = 0;
+    u->changes = false;
+    hfsb_buf_truncate(u->body.buf, 0);
+    hfsbi_put_context(u, from, b->old_from);
+    lead = u->old_lines;
+    for (;;) {
+        st = hfsbi_put_block(u, b);
+        to = b->old_to;
+        *more = st == HFSB_OK && !u->full && hfsbi_next_block(u, b);
+        if (!*more) break;
+        hfsbi_lines_on(u->old_text, to, 2 * u->context, b->old_from, &close_by);
+        if (!close_by) break;
+        hfsbi_put_context(u, to, b->old_from);
+    }
+    if (st == HFSB_OK && !u->changes && !u->full) return u->body.status;
+    end = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
+                         &close_by);
+    hfsbi_put_context(u, to, end);
+    *floor = end;
+    hfsbi_put_hunk_head(u, from, new_line, lead, out);
+    hfsbi_put(out, hfsb_buf_str(u->body.buf));
+    return st == HFSB_OK ? u->body.status : st;
+}
+
+/* A path as the head lines show it: relative, and never empty. */
+static hfsb_str hfsbi_diff_name(hfsb_str path) {
+    while (path.len && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    return path.len ? path : HFSB_LIT("file");
+}
+
+hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
+                              const hfsb_span *spans, size_t count,
+                              const hfsb_diff_opts *opts, hfsb_buf *out,
+                              bool *cut) {
+    hfsbi_unified u = HFSB_INIT;
+    hfsbi_block   b = HFSB_INIT;
+    hfsb_buf      body = HFSB_INIT;
+    hfsbi_sink    sink = hfsbi_sink_begin(out);
+    hfsb_str      path = hfsbi_diff_name(opts ? opts->path : HFSB_LIT(""));
+    hfsb_str      old_path = path;
+    size_t        floor = 0;
+    bool          more;
+    if (cut) *cut = false;
+    if (opts && opts->old_path.len) old_path = hfsbi_diff_name(opts->old_path);
+    body.alloc = out->alloc;
+    u.old_text = old_text;
+    u.new_text = new_text;
+    u.spans = spans;
+    u.count = count;
+    u.context = opts && opts->context ? opts->context : HFSBI_DIFF_CONTEXT;
+    if (u.context > HFSB_NPOS / 2) u.context = HFSB_NPOS / 2;
+    u.max_bytes =
+        opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
+    u.body = hfsbi_sink_begin(&body);
+    more = hfsbi_next_block(&u, &b);
+    if (more)
+        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
+                   old_path.ptr, (int)path.len, path.ptr);
+    while (more && sink.status == HFSB_OK) {
+        hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
+        if (st != HFSB_OK) sink.status = st;
+        if (out->len - sink.mark > u.max_bytes && more) u.full = true;
+        if (u.full) more = false;
+    }
+    if (u.full) hfsbi_put(&sink, HFSB_LIT("... (diff cut)\n"));
+    if (cut) *cut = u.full;
+    hfsb_buf_free(&body);
+    return hfsbi_sink_end(&sink);
+}

@@ -1,0 +1,72 @@
+#pragma once
+
+/* ==== PATCH: parse and apply the "*** Begin Patch" format =============== */
+
+#include "../core/base.h"
+
+/*     *** Begin Patch
+       *** Add File: path            lines that all begin with "+"
+       *** Delete File: path
+       *** Update File: path
+       *** Move to: other/path       (optional)
+       @@ class Base:                (optional; several narrow the place)
+        context
+       -removed
+       +added
+       *** End of File               (optional: the lines end the file)
+       *** End Patch                                                       */
+
+typedef enum hfsb_patch_kind {
+    HFSB_PATCH_ADD,
+    HFSB_PATCH_DELETE,
+    HFSB_PATCH_UPDATE
+} hfsb_patch_kind;
+
+/* One section of a patch and what came of it. */
+typedef struct hfsb_patch_change {
+    hfsb_patch_kind kind;
+    hfsb_str        path;     /* shows the patch's bytes */
+    hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
+                                 move onto itself is none */
+    hfsb_buf        content;  /* of the new or updated file */
+    hfsb_buf        diff;     /* unified, up to 64 KiB */
+    hfsb_buf        from, to; /* private: both paths, cleaned */
+} hfsb_patch_change;
+
+/* What a patch comes to. Carry the changes out in order. */
+typedef struct hfsb_patch_result {
+    hfsb_patch_change *changes;
+    size_t             count;
+    size_t             cap;   /* private */
+    bool               fuzzy; /* a context matched only after trimming */
+    hfsb_alloc         alloc; /* set it before the call, or leave it zero */
+} hfsb_patch_result;
+
+/* How the patch gets at files. read() appends the content of path to *out and
+   returns HFSB_OK; HFSB_NOT_FOUND when there is no such file; anything else,
+   with *err, when it cannot be read. */
+typedef struct hfsb_patch_files {
+    hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
+                        hfsb_err *err);
+    void *user;
+} hfsb_patch_files;
+
+/* Computes all changes of a patch in memory; nothing is written. Later
+   sections see the files as earlier ones leave them. Context lines keep the
+   file's bytes, added lines take its line endings.
+
+   HFSB_OK
+   HFSB_SYNTAX     the patch is malformed; err->line is the line in it
+   HFSB_IO         a file to update or delete does not exist
+   HFSB_NOT_FOUND  a hunk is not in its file
+   HFSB_AMBIGUOUS  a hunk is there more than once
+   HFSB_REFUSED    an empty patch, a hunk that changes nothing, or an Add or
+                   Move onto a file that exists
+   HFSB_NOMEM, HFSB_LIMIT, or what read() said
+   On failure *result is empty. `patch` must live as long as *result. */
+HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
+                                      const hfsb_patch_files *files,
+                                      hfsb_patch_result      *result,
+                                      hfsb_err               *err);
+
+HFSB_API void hfsb_patch_free(hfsb_patch_result *result);

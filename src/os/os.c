@@ -1,0 +1,471 @@
+/* os.c - the calls to the system that several modules need. */
+#include "os_private.h"
+
+/* ---- errors ---- */
+
+HFSBI_FN const char *hfsbi_os_text(int code) {
+    static const struct {
+        int         code;
+        const char *text;
+    } known[] = {{ENOENT, "no such file or directory"},
+                 {EACCES, "permission denied"},
+                 {EPERM, "operation not permitted"},
+                 {ENOTDIR, "a part of the path is not a directory"},
+                 {EISDIR, "is a directory"},
+                 {EEXIST, "exists already"},
+                 {ENAMETOOLONG, "the name is too long"},
+                 {ELOOP, "too many symbolic links"},
+                 {ENOSPC, "no space left on the device"},
+                 {EDQUOT, "the disk quota is used up"},
+                 {EFBIG, "the file size limit is reached"},
+                 {EROFS, "the file system is read-only"},
+                 {EIO, "input/output error"},
+                 {EBUSY, "in use"},
+                 {EXDEV, "crosses a file system border"},
+                 {ETXTBSY, "the program is being executed"},
+                 {EMFILE, "too many open files in this process"},
+                 {ENFILE, "too many open files in the system"},
+                 {ENOMEM, "out of memory"},
+                 {EINTR, "interrupted"},
+                 {EAGAIN, "no resources at the moment"},
+                 {E2BIG, "argument list too long"},
+                 {ENOEXEC, "not an executable format"},
+                 {EINVAL, "invalid argument"},
+                 {EPIPE, "the reader is gone"},
+                 {EBADF, "bad file descriptor"},
+                 {ENODEV, "no such device"},
+                 {ENXIO, "no such device or address"},
+                 {ESTALE, "stale file handle"},
+                 {ENOSYS, "not supported by the system"},
+                 {EOPNOTSUPP, "not supported"}};
+    size_t i;
+    for (i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code) return known[i].text;
+    return "system error";
+}
+
+HFSBI_FN hfsb_status hfsbi_os_status(int code) {
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR: return HFSB_NOT_FOUND;
+    case ENOMEM: return HFSB_NOMEM;
+    case E2BIG: return HFSB_LIMIT;
+    case EACCES:
+    case EPERM:
+    case EROFS: return HFSB_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return HFSB_FULL;
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case EBUSY:
+    case ETXTBSY: return HFSB_BUSY;
+    default: return HFSB_IO;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
+                                   ...) {
+    char    text[1024];
+    va_list ap;
+    if (!err) return hfsbi_os_status(code);
+    va_start(ap, format);
+    if (vsnprintf(text, sizeof text, format, ap) < 0) text[0] = '\0';
+    va_end(ap);
+    hfsbi_fail(err, hfsbi_os_status(code), 0, "%s: %s", text,
+               hfsbi_os_text(code));
+    return err->code;
+}
+
+/* ---- descriptors ---- */
+
+HFSBI_FN void hfsbi_close(int *fd) {
+    int keep = errno;
+    if (*fd >= 0) (void)close(*fd);
+    *fd = -1;
+    errno = keep;
+}
+
+HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n) {
+    ssize_t got;
+    do got = read(fd, ptr, n);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n) {
+    ssize_t put;
+    do put = write(fd, ptr, n);
+    while (put < 0 && errno == EINTR);
+    return put;
+}
+
+HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n) {
+    ssize_t got = hfsbi_read(fd, ptr, n);
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : got;
+}
+
+HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
+    hfsbi_signal_guard guard;
+    bool               ok = true;
+    hfsbi_signal_guard_begin(&guard);
+    while (ok && s.len) {
+        ssize_t n = hfsbi_write(fd, s.ptr, s.len);
+        if (n == 0) errno = EIO;
+        ok = n > 0;
+        if (ok) s = hfsb_str_slice(s, (size_t)n, s.len);
+    }
+    hfsbi_signal_guard_end(&guard);
+    return ok;
+}
+
+HFSBI_FN int hfsbi_above_standard(int fd) {
+    int high;
+    if (fd < 0 || fd > 2) return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    hfsbi_close(&fd);
+    return high;
+}
+
+HFSBI_FN bool hfsbi_pipe(int fds[2]) {
+    int raw[2] = {-1, -1};
+#ifdef HFSBI_LINUX
+    int rc = pipe2(raw, O_CLOEXEC);
+#else
+    int rc = pipe(raw); /* a fork in another thread may see them */
+    if (rc == 0) {
+        (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
+        (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
+    }
+#endif
+    fds[0] = fds[1] = -1;
+    if (rc != 0) return false;
+    fds[0] = hfsbi_above_standard(raw[0]);
+    if (fds[0] < 0) {
+        hfsbi_close(&raw[1]);
+        return false;
+    }
+    fds[1] = hfsbi_above_standard(raw[1]);
+    if (fds[1] >= 0) return true;
+    hfsbi_close(&fds[0]);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+HFSBI_FN bool hfsbi_wake_open(int fds[2]) {
+    return hfsbi_pipe(fds) && hfsbi_set_nonblocking(fds[0]) &&
+           hfsbi_set_nonblocking(fds[1]);
+}
+
+HFSBI_FN void hfsbi_wake_drain(int fd) {
+    char    empty[64];
+    ssize_t n;
+    do n = hfsbi_read(fd, empty, sizeof empty);
+    while (n == (ssize_t)sizeof empty); /* less: there was no more */
+}
+
+HFSBI_FN void hfsbi_wake_write(int fd) {
+    int     keep = errno; /* this may be in a signal handler */
+    ssize_t n = hfsbi_write(fd, "", 1);
+    (void)n; /* full: it is awake already */
+    errno = keep;
+}
+
+/* ---- signals ---- */
+
+HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
+    int      keep = errno;
+    sigset_t both, pending;
+    sigemptyset(&both);
+    sigaddset(&both, SIGPIPE);
+    sigaddset(&both, SIGXFSZ);
+    sigemptyset(&pending);
+    (void)sigpending(&pending);
+    guard->pipe_pending = sigismember(&pending, SIGPIPE) == 1;
+    guard->size_pending = sigismember(&pending, SIGXFSZ) == 1;
+    (void)pthread_sigmask(SIG_BLOCK, &both, &guard->old_mask);
+    errno = keep;
+}
+
+/* Takes back one signal that became pending since begin. A signal that the
+   host ignores never becomes pending. */
+static void hfsbi_take_pending(int number, bool before) {
+    sigset_t pending, one;
+    int      got;
+    sigemptyset(&pending);
+    if (before || sigpending(&pending) != 0 ||
+        sigismember(&pending, number) != 1)
+        return;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    (void)sigwait(&one, &got);
+}
+
+HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
+    int keep = errno;
+    hfsbi_take_pending(SIGPIPE, guard->pipe_pending);
+    hfsbi_take_pending(SIGXFSZ, guard->size_pending);
+    (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
+    errno = keep;
+}
+
+/* ---- the rest ---- */
+
+HFSBI_FN void hfsbi_random(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    int            fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    size_t         got = 0;
+    while (fd >= 0 && got < n) {
+        ssize_t part = hfsbi_read(fd, bytes + got, n - got);
+        if (part <= 0) break;
+        got += (size_t)part;
+    }
+    hfsbi_close(&fd);
+    if (got < n) { /* no such device: the clock, the process, an address */
+        struct timespec    now = HFSB_INIT;
+        unsigned long long mix[4];
+        char               hex[HFSB_SHA256_HEX];
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        mix[0] = (unsigned long long)now.tv_sec;
+        mix[1] = (unsigned long long)now.tv_nsec;
+        mix[2] = (unsigned long long)getpid();
+        mix[3] = (unsigned long long)(uintptr_t)&now;
+        hfsb_sha256_hex(hfsb_str_make((const char *)mix, sizeof mix), hex);
+        for (; got < n; got++)
+            bytes[got] = (unsigned char)(hex[got * 2 % 64] * 16 +
+                                         hex[(got * 2 + 1) % 64]);
+    }
+}
+
+HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
+    unsigned char bytes[HFSBI_RANDOM_NAME / 2];
+    size_t        i;
+    hfsbi_random(bytes, sizeof bytes);
+    for (i = 0; i < sizeof bytes; i++)
+        (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+}
+
+HFSBI_FN void hfsbi_pause(unsigned tries) {
+    (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
+}
+
+HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
+                              struct pollfd *fds) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        fds[i].fd = list[i].fd;
+        fds[i].events = (short)((list[i].readable ? POLLIN : 0) |
+                                (list[i].writable ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+}
+
+HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
+    char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
+    if (!copy) return NULL;
+    if (s.len) memcpy(copy, s.ptr, s.len);
+    copy[s.len] = '\0';
+    return copy;
+}
+
+HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
+    char name[PATH_MAX], id[HFSBI_RANDOM_NAME];
+    int  fd = -1, tries, n;
+    if (!dir) dir = getenv("TMPDIR");
+    if (!dir || !*dir) dir = "/tmp";
+    for (tries = 0; fd < 0 && tries < 8; tries++) {
+        hfsbi_random_name(id);
+        n = snprintf(name, sizeof name, "%s/.hfsb-%s", dir, id);
+        if (n < 0 || (size_t)n >= sizeof name) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) return -1;
+    }
+    if (fd >= 0) (void)unlink(name);
+    return hfsbi_above_standard(fd);
+}
+
+/* ---- secrets ---- */
+
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
+}
+
+/* From the device of that name, when it is one: a file that someone put in
+   its place in a container is no source. */
+static bool hfsbi_random_device(unsigned char *bytes, size_t n) {
+    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
+    while (ok && n) {
+        ssize_t part = hfsbi_read(fd, bytes, n);
+        ok = part > 0;
+        if (!ok) break;
+        bytes += part;
+        n -= (size_t)part;
+    }
+    hfsbi_close(&fd);
+    return ok;
+}
+
+HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    if (n) memset(bytes, 0, n); /* memory checkers do not see the call */
+#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
+    while (n) {
+        long part = syscall(SYS_getrandom, bytes, n, 0u);
+        if (part < 0 && errno == EINTR) continue;
+        if (part <= 0) break; /* an old kernel, or a filter against it */
+        bytes += part;
+        n -= (size_t)part;
+    }
+#endif
+    return !n || hfsbi_random_device(bytes, n);
+}
+
+/* ---- threads ---- */
+
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms) {
+    struct timespec at = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(cond, lock, &at);
+}
+
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+                                void *(*fn)(void *user), void *user) {
+    pthread_attr_t attr;
+    sigset_t       all, old;
+    int            rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+#ifdef PTHREAD_STACK_MIN
+    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
+#endif
+    (void)pthread_attr_setstacksize(&attr, stack);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, &attr, fn, user);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc;
+}
+
+/* ---- cancel, and waiting for one descriptor ---- */
+
+/* The flag is the pipe itself: what waits polls it, and asking is a poll()
+   that does not wait. So there is nothing to keep in step, and set() is fit
+   for a signal handler. */
+
+hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
+                             hfsb_err *err) {
+    hfsb_alloc   hook = HFSB_INIT;
+    hfsb_cancel *cancel;
+    *out = NULL;
+    if (alloc) hook = *alloc;
+    cancel = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof *cancel);
+    if (!cancel) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
+    cancel->alloc = hook;
+    cancel->fds[0] = cancel->fds[1] = -1;
+    if (!hfsbi_wake_open(cancel->fds)) {
+        int code = errno;
+        hfsb_cancel_close(cancel);
+        return hfsbi_fail_os(err, code, "Cannot make a cancel flag");
+    }
+    *out = cancel;
+    return hfsbi_ok(err);
+}
+
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    if (cancel) hfsbi_wake_write(cancel->fds[1]);
+}
+
+void hfsb_cancel_reset(hfsb_cancel *cancel) {
+    if (cancel) hfsbi_wake_drain(cancel->fds[0]);
+}
+
+bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
+    return !hfsb_cancel_wait(cancel, 0);
+}
+
+int hfsb_cancel_fd(const hfsb_cancel *cancel) {
+    return cancel ? cancel->fds[0] : -1;
+}
+
+void hfsb_cancel_close(hfsb_cancel *cancel) {
+    hfsb_alloc hook;
+    if (!cancel) return;
+    hook = cancel->alloc;
+    hfsbi_close(&cancel->fds[0]);
+    hfsbi_close(&cancel->fds[1]);
+    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
+}
+
+/* From now until then, as poll() takes it: never 0 before `until`, and never
+   longer than it can tell. */
+static int hfsbi_poll_ms(long long until) {
+    long long left = until - hfsb_clock_ms();
+    if (left <= 0) return 0;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
+    long long     now = hfsb_clock_ms(), until;
+    struct pollfd fd;
+    int           n;
+    if (!cancel && ms <= 0) return true;
+    if (ms < 0) ms = 0;
+    until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
+    fd.fd = hfsb_cancel_fd(cancel);
+    fd.events = POLLIN;
+    do {
+        fd.revents = 0;
+        n = poll(&fd, 1, hfsbi_poll_ms(until));
+        if (n > 0) return false;
+    } while ((n < 0 && errno == EINTR) || hfsb_clock_ms() < until);
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                    const hfsb_cancel *cancel, short *ready) {
+    struct pollfd fds[2];
+    *ready = 0;
+    fds[0].fd = fd;
+    fds[0].events = events;
+    fds[1].fd = hfsb_cancel_fd(cancel);
+    fds[1].events = POLLIN;
+    for (;;) {
+        int ms = hfsbi_poll_ms(until), n;
+        fds[0].revents = fds[1].revents = 0;
+        n = poll(fds, cancel ? 2 : 1, ms);
+        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
+        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
+        if (n > 0) {
+            *ready = fds[0].revents;
+            return HFSB_OK;
+        }
+        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+    }
+}

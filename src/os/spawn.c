@@ -1,0 +1,586 @@
+/* spawn.c - starts a program: all that happens from fork to exec. */
+#include "os_private.h"
+
+/* More than this goes to the shell as a file. Linux takes 128 KiB for one
+   argument. */
+#define HFSBI_COMMAND_MAX 120000u
+
+#ifdef NSIG
+#define HFSBI_SIGNALS NSIG
+#else
+#define HFSBI_SIGNALS 65
+#endif
+
+typedef enum hfsbi_stage {
+    HFSBI_STAGE_SETUP,
+    HFSBI_STAGE_WORK_DIR,
+    HFSBI_STAGE_EXEC
+} hfsbi_stage;
+
+/* What a child that did not reach its program tells us through a pipe. */
+typedef struct hfsbi_failure {
+    hfsbi_stage stage;
+    int         code;
+} hfsbi_failure;
+
+/* All that the child needs, made before it exists. */
+typedef struct hfsbi_child {
+    const char   *path;
+    char *const  *argv;
+    char *const  *envp;
+    const char   *work_dir;
+    int           standard[3]; /* at 3 or above, as the next two */
+    int           script;      /* becomes 3; -1: none */
+    int           report;
+    volatile bool shared_memory; /* the child ran in our memory: vfork */
+} hfsbi_child;
+
+/* ---- in the child ---- */
+
+/* With vfork() the child uses the parent's memory, and after fork() in a
+   program with threads any lock may be held for ever. So below: system calls
+   and the own stack, nothing else. */
+
+/* libc keeps some signals for itself and does not let us reset them, but a
+   host may have inherited them ignored. To the kernel all zero is the default;
+   it takes the size of its own set of signals. */
+static bool hfsbi_child_default(int number) {
+#if defined(HFSBI_LINUX) && defined(SYS_rt_sigaction)
+    static const unsigned long zero[16] = {0};
+    return syscall(SYS_rt_sigaction, number, zero, NULL, (size_t)8) == 0;
+#else
+    (void)number;
+    return false;
+#endif
+}
+
+HFSBI_FN void hfsbi_child_signals(void) {
+    struct sigaction act;
+    int              i;
+    memset(&act, 0, sizeof act);
+    act.sa_handler = SIG_DFL;
+    for (i = 1; i < HFSBI_SIGNALS; i++)
+        if (!hfsbi_child_default(i)) (void)sigaction(i, &act, NULL);
+}
+
+HFSBI_FN void hfsbi_child_unblock(void) {
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+#ifdef HFSBI_LINUX
+static bool hfsbi_child_close_range(int first) {
+#ifdef SYS_close_range
+    return syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0;
+#else
+    (void)first;
+    return false;
+#endif
+}
+
+/* By the list in /proc, read without libc's directory streams: they
+   allocate. An entry is
+
+       inode 8 | offset 8 | length 2 | type 1 | name, NUL-terminated  */
+static bool hfsbi_child_close_listed(int first) {
+    char buf[2048];
+    long n, at;
+    int  dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) return false;
+    while ((n = syscall(SYS_getdents64, dir, buf, sizeof buf)) > 0) {
+        unsigned short length;
+        for (at = 0; at < n; at += length) {
+            const char *name = buf + at + 19;
+            int         fd = 0;
+            memcpy(&length, buf + at + 16, sizeof length);
+            if (*name == '.') continue;
+            for (; *name >= '0' && *name <= '9'; name++)
+                fd = fd * 10 + (*name - '0');
+            if (fd >= first && fd != dir) (void)close(fd);
+        }
+    }
+    (void)close(dir);
+    return n == 0;
+}
+#endif
+
+HFSBI_FN void hfsbi_child_close(int first) {
+    struct rlimit limit;
+    int           fd, end = 65536;
+#ifdef HFSBI_LINUX
+    if (hfsbi_child_close_range(first)) return;
+    if (hfsbi_child_close_listed(first)) return;
+#endif
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536)
+        end = (int)limit.rlim_cur;
+    for (fd = first; fd < end; fd++) (void)close(fd);
+}
+
+static void hfsbi_child_fail(int report, hfsbi_stage stage) {
+    hfsbi_failure failure;
+    failure.code = errno;
+    failure.stage = stage;
+    if (hfsbi_write(report, &failure, sizeof failure) < 0) _exit(126);
+    _exit(127);
+}
+
+static bool hfsbi_child_dup(int from, int to) {
+    int rc;
+    do rc = dup2(from, to);
+    while (rc < 0 && errno == EINTR);
+    return rc >= 0;
+}
+
+/* 0, 1, 2, the script as 3, the pipe to the parent behind them, and nothing
+   else. It comes first: a command that another thread runs sees the end of its
+   output only when this copy of its pipes is gone. */
+static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
+    int i, last = child->script >= 0 ? 4 : 3;
+    for (i = 0; i < 3; i++)
+        if (!hfsbi_child_dup(child->standard[i], i))
+            hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
+    if (child->script >= 0 && !hfsbi_child_dup(child->script, 3))
+        hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
+    if (!hfsbi_child_dup(*report, last) ||
+        fcntl(last, F_SETFD, FD_CLOEXEC) != 0)
+        hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
+    *report = last;
+    hfsbi_child_close(last + 1);
+}
+
+static void hfsbi_child_main(hfsbi_child *child) {
+    int report = child->report;
+    child->shared_memory = true;
+    hfsbi_child_descriptors(child, &report);
+    if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    hfsbi_child_signals();
+    if (child->work_dir && chdir(child->work_dir) != 0)
+        hfsbi_child_fail(report, HFSBI_STAGE_WORK_DIR);
+    hfsbi_child_unblock();
+    (void)execve(child->path, child->argv, child->envp);
+    hfsbi_child_fail(report, HFSBI_STAGE_EXEC);
+}
+
+/* ---- the fork ---- */
+
+HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard) {
+    sigset_t all;
+    sigfillset(&all);
+#ifdef PTHREAD_CANCEL_DISABLE
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard->old_cancel);
+#endif
+    (void)pthread_sigmask(SIG_SETMASK, &all, &guard->old_mask);
+}
+
+HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
+    int keep = errno, ignored = 0;
+    (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
+#ifdef PTHREAD_CANCEL_DISABLE
+    (void)pthread_setcancelstate(guard->old_cancel, &ignored);
+#endif
+    (void)ignored;
+    errno = keep;
+}
+
+/* vfork() copies no page tables, which takes long in a big program, and runs
+   no handler of pthread_atfork(). */
+static pid_t hfsbi_fork(hfsbi_child *child) {
+#ifdef HFSBI_LINUX
+    pid_t pid = vfork();
+#else
+    pid_t pid = fork();
+#endif
+    if (pid == 0) hfsbi_child_main(child);
+    return pid;
+}
+
+/* True, and why, when the program was not reached. Its end of the pipe is
+   closed by a successful exec. After a real vfork() that has happened already:
+   then there is no waiting, since a process that the host forked at the same
+   time in another thread may hold a copy of that end for ever. */
+static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
+                              hfsbi_failure *failure) {
+    struct pollfd ready;
+    int           rc;
+    ready.fd = report;
+    ready.events = POLLIN;
+    ready.revents = 0;
+    do rc = poll(&ready, 1, child->shared_memory ? 0 : -1);
+    while (rc < 0 && errno == EINTR);
+    return rc > 0 && hfsbi_read(report, failure, sizeof *failure) ==
+                         (ssize_t)sizeof *failure;
+}
+
+/* ---- what is prepared ---- */
+
+typedef struct hfsbi_launch {
+    const hfsb_proc_opts *opts;
+    const char           *program; /* as the caller named it */
+    hfsbi_child           child;
+    hfsbi_ends            ends;
+    int                   report; /* our end */
+    char                 *shell_argv[5];
+    char                 *command; /* with a NUL */
+    char                **envp;
+    size_t                envp_count;
+    hfsb_buf              job;  /* "HFSB_JOB=..." */
+    hfsb_buf              path; /* of the program, from here: see in_host() */
+    size_t                path_prefix;
+} hfsbi_launch;
+
+static void hfsbi_launch_free(hfsbi_launch *l) {
+    const hfsb_alloc *alloc = &l->opts->alloc;
+    int               i;
+    for (i = 0; i < 3; i++) hfsbi_close(&l->child.standard[i]);
+    hfsbi_close(&l->child.script);
+    hfsbi_close(&l->child.report);
+    hfsbi_close(&l->report);
+    if (l->command)
+        hfsbi_array_free(alloc, l->command, l->opts->command.len + 1, 1);
+    if (l->envp)
+        hfsbi_array_free(alloc, l->envp, l->envp_count, sizeof *l->envp);
+    hfsb_buf_free(&l->job);
+    hfsb_buf_free(&l->path);
+}
+
+static hfsb_status hfsbi_fail_name(hfsb_err *err, hfsb_status code,
+                                   const char *before, const char *name,
+                                   const char *after) {
+    hfsbi_fail(err, code, 0, "%s", before);
+    hfsbi_err_quote(err, hfsb_cstr(name), 400);
+    hfsbi_err_add(err, "%s", after);
+    return code;
+}
+
+static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
+                                      const char *before, const char *name) {
+    hfsb_status st = hfsbi_os_status(code);
+    hfsbi_fail_name(err, st, before, name, ": ");
+    hfsbi_err_add(err, "%s", hfsbi_os_text(code));
+    return st;
+}
+
+static hfsb_status hfsbi_launch_nomem(hfsb_err *err) {
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+}
+
+/* ---- arguments and environment ---- */
+
+/* execve() takes pointers to char, which it does not write to. */
+static char *hfsbi_arg(const char *text) {
+    return (char *)(uintptr_t)text;
+}
+
+static hfsb_status hfsbi_check_env(const char *const *env, hfsb_err *err) {
+    for (; env && *env; env++) {
+        const char *equals = strchr(*env, '=');
+        if (!equals || equals == *env)
+            return hfsbi_fail_name(err, HFSB_ARG,
+                                   "A variable must be NAME=value, but one "
+                                   "of env is: ",
+                                   *env, "");
+    }
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
+    bool argv = o->argv != NULL, command = o->command.ptr != NULL;
+    if (argv && o->command.len == 0) command = false;
+    if (argv == command)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Give %s of command and argv: the first runs in a "
+                          "shell, the second without.",
+                          argv ? "only one" : "one");
+    if (argv && !o->argv[0])
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "argv is empty: its first item is the program.");
+    if (hfsb_str_find_byte(o->command, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, hfsb_str_find_byte(o->command, '\0'),
+                          "The command holds a NUL byte, at offset %zu; no "
+                          "program can be given one. Remove it.",
+                          hfsb_str_find_byte(o->command, '\0'));
+    if (hfsb_str_find_byte(o->job, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0, "The job's id holds a NUL byte.");
+    if (o->timeout_ms < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "timeout_ms is %lld: give milliseconds, or 0 for "
+                          "no timeout.",
+                          o->timeout_ms);
+    return hfsbi_check_env(o->env, err);
+}
+
+/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
+static int hfsbi_raise(int fd, int least) {
+    int high;
+    if (fd < 0 || fd >= least) return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    if (high < 0 && errno == EINVAL) errno = EMFILE; /* past the limit */
+    hfsbi_close(&fd);
+    return high;
+}
+
+/* The command in an unlinked file. Its first words close the descriptor it
+   came by, on the first line so that line numbers hold. */
+static int hfsbi_command_file(hfsb_str command) {
+    int fd = -1;
+#if defined(HFSBI_LINUX) && defined(SYS_memfd_create)
+    fd = (int)syscall(SYS_memfd_create, "command", 1u /* MFD_CLOEXEC */);
+#endif
+    if (fd < 0) fd = hfsbi_unnamed_file(NULL);
+    fd = hfsbi_raise(fd, 4); /* it becomes 3 in the child */
+    if (fd >= 0 && hfsbi_write_all(fd, HFSB_LIT("exec 3<&-;")) &&
+        hfsbi_write_all(fd, command) && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    hfsbi_close(&fd);
+    return -1;
+}
+
+static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
+    const hfsb_proc_opts *o = l->opts;
+    char                **arg = l->shell_argv;
+    if (o->argv) {
+        l->program = o->argv[0];
+        l->child.argv = (char *const *)(uintptr_t)o->argv;
+        return HFSB_OK;
+    }
+    l->program = o->shell ? o->shell : "/bin/sh";
+    l->child.argv = arg;
+    *arg++ = hfsbi_arg(l->program);
+    if (o->any_length && o->command.len > HFSBI_COMMAND_MAX) {
+        *arg = hfsbi_arg("/dev/fd/3");
+        l->child.script = hfsbi_command_file(o->command);
+        if (l->child.script >= 0) return HFSB_OK;
+        return hfsbi_fail_os(err, errno,
+                             "Cannot keep the long command in a file");
+    }
+    *arg++ = hfsbi_arg("-c");
+    if (o->command.len && (*o->command.ptr == '-' || *o->command.ptr == '+'))
+        *arg++ = hfsbi_arg("--"); /* else it would be an option */
+    *arg = l->command = hfsbi_terminated(&o->alloc, o->command);
+    return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
+}
+
+static bool hfsbi_is_job_variable(const char *variable) {
+    return strncmp(variable, "HFSB_JOB=", 9) == 0;
+}
+
+static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
+    const hfsb_proc_opts *o = l->opts;
+    char *const          *from = environ;
+    size_t                n = 0, i, to = 0;
+    if (o->env) from = (char *const *)(uintptr_t)o->env;
+    l->child.envp = from;
+    if (o->job.len == 0) return HFSB_OK;
+    while (from && from[n]) n++;
+    l->envp_count = n + 2;
+    l->envp = (char **)hfsbi_array(&o->alloc, l->envp_count, sizeof *l->envp);
+    if (!l->envp ||
+        hfsb_buf_append(&l->job, HFSB_LIT("HFSB_JOB=")) != HFSB_OK ||
+        hfsb_buf_append(&l->job, o->job) != HFSB_OK)
+        return hfsbi_launch_nomem(err);
+    for (i = 0; i < n; i++)
+        if (!hfsbi_is_job_variable(from[i])) l->envp[to++] = from[i];
+    l->envp[to++] = l->job.ptr;
+    l->envp[to] = NULL;
+    l->child.envp = l->envp;
+    return HFSB_OK;
+}
+
+/* ---- which file the program is ---- */
+
+/* dir/name, or name when dir is empty, as the child will find it, and as the
+   host does: with the work directory before what is relative. */
+static bool hfsbi_set_path(hfsbi_launch *l, hfsb_str dir, const char *name) {
+    const char *work_dir = l->child.work_dir;
+    bool        relative = dir.len ? *dir.ptr != '/' : *name != '/';
+    hfsb_buf   *p = &l->path;
+    hfsb_buf_truncate(p, 0);
+    if (work_dir && relative &&
+        (hfsb_buf_append(p, hfsb_cstr(work_dir)) != HFSB_OK ||
+         hfsb_buf_append_byte(p, '/') != HFSB_OK))
+        return false;
+    l->path_prefix = p->len;
+    if (dir.len && (hfsb_buf_append(p, dir) != HFSB_OK ||
+                    hfsb_buf_append_byte(p, '/') != HFSB_OK))
+        return false;
+    if (hfsb_buf_append(p, hfsb_cstr(name)) != HFSB_OK) return false;
+    l->child.path = p->ptr + l->path_prefix;
+    return true;
+}
+
+/* 0 when it can be run, else EACCES or ENOENT. A directory that may not be
+   searched has nothing for us. */
+static int hfsbi_try_path(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return ENOENT;
+    if (!S_ISREG(st.st_mode)) return EACCES;
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : EACCES;
+}
+
+/* The directories of the child's own PATH, as execvp() searches them: what may
+   not be run is passed over, and told about when nothing better comes. */
+static hfsb_status hfsbi_search_path(hfsbi_launch *l, hfsb_err *err) {
+    hfsb_str     rest = HFSB_LIT("/bin:/usr/bin");
+    char *const *env = l->child.envp;
+    bool         denied = false, more = true;
+    for (; env && *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0) {
+            rest = hfsb_cstr(*env + 5);
+            break;
+        }
+    while (more) {
+        size_t   end = hfsb_str_find_byte(rest, ':');
+        hfsb_str dir = hfsb_str_slice(rest, 0, end);
+        int      code;
+        more = end != HFSB_NPOS;
+        if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
+        if (dir.len == 0) dir = HFSB_LIT(".");
+        if (!hfsbi_set_path(l, dir, l->program))
+            return hfsbi_launch_nomem(err);
+        code = hfsbi_try_path(l->path.ptr);
+        if (code == 0) return HFSB_OK;
+        if (code == EACCES) denied = true;
+    }
+    if (denied)
+        return hfsbi_fail_name(err, HFSB_DENIED, "Cannot run ", l->program,
+                               ": permission denied");
+    return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                           "Program not found: ", l->program,
+                           " (searched in PATH)");
+}
+
+static hfsb_status hfsbi_find_program(hfsbi_launch *l, hfsb_err *err) {
+    hfsb_str none = HFSB_INIT;
+    if (*l->program && !strchr(l->program, '/'))
+        return hfsbi_search_path(l, err);
+    return hfsbi_set_path(l, none, l->program) ? HFSB_OK
+                                               : hfsbi_launch_nomem(err);
+}
+
+/* ---- descriptors ---- */
+
+/* A pipe; ours is its end of that number and does not block. */
+static bool hfsbi_make_pipe(int our_end, int *ours, int *theirs) {
+    int fds[2];
+    if (!hfsbi_pipe(fds)) return false;
+    *ours = fds[our_end];
+    *theirs = fds[1 - our_end];
+    return hfsbi_set_nonblocking(*ours);
+}
+
+static bool hfsbi_make_report(hfsbi_launch *l) {
+    int fds[2];
+    if (!hfsbi_pipe(fds)) return false;
+    l->report = fds[0];
+    l->child.report = hfsbi_raise(fds[1], 4); /* 3 may be the script's */
+    return l->child.report >= 0;
+}
+
+static bool hfsbi_make_descriptors(hfsbi_launch *l) {
+    const hfsb_proc_opts *o = l->opts;
+    hfsbi_child          *c = &l->child;
+    if (o->input.len || o->keep_input) {
+        if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0])) return false;
+    } else {
+        c->standard[0] =
+            hfsbi_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        if (c->standard[0] < 0) return false;
+    }
+    if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1])) return false;
+    if (o->merge_stderr) {
+        c->standard[2] = fcntl(c->standard[1], F_DUPFD_CLOEXEC, 3);
+        if (c->standard[2] < 0) return false;
+    } else if (!hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2])) {
+        return false;
+    }
+    return hfsbi_make_report(l);
+}
+
+/* ---- all together ---- */
+
+static hfsb_status hfsbi_exec_error(const hfsbi_launch *l, int code,
+                                    hfsb_err *err) {
+    const char *name = l->program;
+    switch (code) {
+    case E2BIG:
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "The command, its arguments and its environment "
+                          "are too long for the system: put what is long "
+                          "into a file and give its name.");
+    case ENOEXEC:
+        return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", name,
+                               ": not an executable format (a script needs "
+                               "a first line such as #!/bin/sh)");
+    case ENOENT:
+    case ENOTDIR:
+        if (access(l->path.ptr, F_OK) == 0)
+            return hfsbi_fail_name(err, HFSB_NOT_FOUND, "Cannot run ", name,
+                                   ": the interpreter that its first line "
+                                   "names, or its loader, was not found");
+        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                               "Program not found: ", name, "");
+    default: return hfsbi_fail_name_os(err, code, "Cannot run ", name);
+    }
+}
+
+static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
+                                      const hfsbi_failure *failure,
+                                      hfsb_err            *err) {
+    const char *dir = l->child.work_dir;
+    if (failure->stage == HFSBI_STAGE_EXEC)
+        return hfsbi_exec_error(l, failure->code, err);
+    if (failure->stage == HFSBI_STAGE_SETUP)
+        return hfsbi_fail_os(err, failure->code, "Cannot set up the process");
+    if (failure->code == ENOENT)
+        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                               "Working directory not found: ", dir, "");
+    if (failure->code == ENOTDIR)
+        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                               "Working directory not found: ", dir,
+                               " (not a directory)");
+    return hfsbi_fail_name_os(err, failure->code,
+                              "Cannot enter the working directory ", dir);
+}
+
+static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
+                                    hfsb_err *err) {
+    hfsbi_fork_guard guard;
+    hfsbi_failure    failure;
+    hfsbi_fork_guard_begin(&guard);
+    *pid = hfsbi_fork(&l->child);
+    hfsbi_fork_guard_end(&guard);
+    if (*pid < 0) return hfsbi_fail_os(err, errno, "Cannot start a process");
+    hfsbi_close(&l->child.report);
+    if (!hfsbi_fork_failed(&l->child, l->report, &failure))
+        return hfsbi_ok(err);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) continue;
+    return hfsbi_launch_error(l, &failure, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
+                                 hfsbi_ends *ends, hfsb_err *err) {
+    hfsbi_launch l = HFSB_INIT;
+    hfsb_status  st;
+    l.opts = opts;
+    l.job.alloc = l.path.alloc = opts->alloc;
+    l.child.work_dir = opts->work_dir;
+    l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
+    l.child.script = l.child.report = l.report = -1;
+    l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;
+    st = hfsbi_check_opts(opts, err);
+    if (st == HFSB_OK) st = hfsbi_make_argv(&l, err);
+    if (st == HFSB_OK) st = hfsbi_make_env(&l, err);
+    if (st == HFSB_OK) st = hfsbi_find_program(&l, err);
+    if (st == HFSB_OK && !hfsbi_make_descriptors(&l))
+        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
+    if (st == HFSB_OK) st = hfsbi_launch_run(&l, pid, err);
+    if (st != HFSB_OK) {
+        hfsbi_close(&l.ends.input);
+        hfsbi_close(&l.ends.output[0]);
+        hfsbi_close(&l.ends.output[1]);
+    }
+    hfsbi_launch_free(&l);
+    *ends = l.ends;
+    return st;
+}

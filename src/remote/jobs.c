@@ -1,0 +1,1015 @@
+/* jobs.c - hf_jobs: jobs on the Hub, for a model. */
+#include "remote_private.h"
+
+/* A call of hf_jobs. */
+typedef struct hfsbi_hf_jobs_call {
+    hfsb_session          *session;
+    const hfsb_json_value *arguments;
+    const hfsb_cancel     *cancel;
+    hfsb_tool_result      *result;
+    hfsb_str               id, space; /* job_id and namespace, or empty */
+} hfsbi_hf_jobs_call;
+
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                     const char            *key);
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err);
+
+/* ==== session script ==== */
+
+/* what a job is given for a script. */
+
+/* A job gets its script base64-encoded in one argument, which Linux limits to
+   128 KiB. */
+enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
+
+static hfsb_status hfsbi_script_long(hfsb_err *err) {
+    return hfsbi_fail(err, HFSB_LIMIT, 0,
+                      "The script is longer than the 90 kB that a job can be "
+                      "given: upload it to a repository on the Hub and give "
+                      "its URL, or split it and let a small script load the "
+                      "rest.");
+}
+
+static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
+                                       const hfsb_err *why, hfsb_err *err) {
+    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
+    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
+    hfsbi_fail(err, why->code, 0, "The script ");
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, " cannot be read%s: %s",
+                  there ? " from the sandbox" : "", why->msg);
+    return why->code;
+}
+
+static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
+                                     const hfsb_cancel *cancel, hfsb_buf *out,
+                                     hfsb_err *why) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL)
+        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
+                              out, NULL, why);
+    st = hfsbi_session_hold(session, cancel, &box, why);
+    if (st != HFSB_OK) return st;
+    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
+                          why);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
+                                hfsb_script_kind  *kind,
+                                const hfsb_cancel *cancel, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    *kind = hfsb_script_classify(script);
+    if (*kind == HFSB_SCRIPT_PATH) {
+        st = hfsbi_script_read(session, script, cancel, out, &why);
+        why.code = st;
+        if (st != HFSB_OK)
+            return hfsbi_script_unread(session, script, &why, err);
+        *kind = HFSB_SCRIPT_INLINE;
+        return hfsbi_ok(err);
+    }
+    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
+    st = hfsb_buf_append(out, script);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Copying a script");
+}
+
+/* ==== session jobs run ==== */
+
+/* hf_jobs run: what a model asks for becomes a job. */
+
+/* ---- lists of texts ---- */
+
+/* The elements of an array, or key and value of each member of an object, as
+   texts: numbers and booleans become what JSON writes for them. */
+typedef struct hfsbi_words {
+    hfsb_json_doc sent; /* the value, when it came as a string */
+    hfsb_json_doc doc;  /* owns the texts */
+    hfsb_str     *list;
+    size_t        count;
+} hfsbi_words;
+
+static void hfsbi_words_free(hfsbi_words *words, const hfsb_alloc *alloc) {
+    hfsb_json_free(&words->sent);
+    hfsb_json_free(&words->doc);
+    hfsbi_array_free(alloc, words->list, words->count, sizeof *words->list);
+}
+
+static hfsb_status hfsbi_words_put(hfsb_json_writer      *w,
+                                   const hfsb_json_value *value,
+                                   const char *key, const hfsb_alloc *alloc,
+                                   hfsb_err *err) {
+    hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_status    st = HFSB_OK;
+    if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
+        type == HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"%s\": expected strings in it, found %s", key,
+                          hfsb_json_type_name(type));
+    text.alloc = *alloc;
+    if (type == HFSB_JSON_STRING)
+        hfsb_json_put_str(w, hfsb_json_str(value, HFSB_LIT("")));
+    else {
+        st = hfsb_json_write(value, NULL, &text, err);
+        hfsb_json_put_str(w, hfsb_buf_str(&text));
+    }
+    hfsb_buf_free(&text);
+    return st;
+}
+
+static hfsb_status hfsbi_words_write(const hfsb_json_value *value,
+                                     const char *key, hfsb_buf *out,
+                                     hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(value);
+    bool             keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
+    hfsb_status      st = HFSB_OK;
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    while (st == HFSB_OK && hfsb_json_next(&it)) {
+        if (keyed) hfsb_json_put_str(&w, it.key);
+        st = hfsbi_words_put(&w, it.value, key, &out->alloc, err);
+    }
+    hfsb_json_put_end(&w);
+    return st == HFSB_OK ? hfsb_json_writer_finish(&w, err) : st;
+}
+
+/* value may be NULL: no words. */
+static hfsb_status hfsbi_words_take(hfsbi_words           *words,
+                                    const hfsb_json_value *value,
+                                    const char *key, const hfsb_alloc *alloc,
+                                    hfsb_err *err) {
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_json_iter it;
+    size_t         n, i = 0;
+    hfsb_status    st;
+    if (!value) return HFSB_OK;
+    text.alloc = words->doc.alloc = *alloc;
+    st = hfsbi_words_write(value, key, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &words->doc, err);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return st;
+    n = hfsb_json_count(words->doc.root);
+    if (!n) return HFSB_OK;
+    words->list = (hfsb_str *)hfsbi_array(alloc, n, sizeof *words->list);
+    if (!words->list) return HFSB_NOMEM;
+    words->count = n;
+    for (it = hfsb_json_begin(words->doc.root); hfsb_json_next(&it); i++)
+        words->list[i] = hfsb_json_str(it.value, HFSB_LIT(""));
+    return HFSB_OK;
+}
+
+/* A member of the arguments that is to be of that type. */
+static hfsb_status hfsbi_words_read(hfsbi_words           *words,
+                                    const hfsb_json_value *arguments,
+                                    const char *key, hfsb_json_type type,
+                                    const hfsb_alloc *alloc, hfsb_err *err) {
+    const hfsb_json_value *value = NULL;
+    hfsb_status            st;
+    words->sent.alloc = *alloc;
+    st = hfsb_json_arg_parsed(arguments, key, false, type, &words->sent,
+                              &value, err);
+    return st == HFSB_OK ? hfsbi_words_take(words, value, key, alloc, err)
+                         : st;
+}
+
+/* ---- a job that is asked for ---- */
+
+typedef struct hfsbi_wanted {
+    hfsbi_hf_jobs_call *call;
+    const hfsb_alloc   *alloc;
+    hfsb_job_spec       spec;
+    hfsbi_words         command, with, args, env, secrets;
+    bool                secrets_named; /* by their names only */
+    hfsb_hub_pair      *pairs;         /* of env, then of secrets */
+    size_t              pair_cap;
+    hfsb_buf            script, timeout;
+    hfsb_str            shell[3];
+} hfsbi_wanted;
+
+static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
+    hfsbi_words_free(&wanted->command, wanted->alloc);
+    hfsbi_words_free(&wanted->with, wanted->alloc);
+    hfsbi_words_free(&wanted->args, wanted->alloc);
+    hfsbi_words_free(&wanted->env, wanted->alloc);
+    hfsbi_words_free(&wanted->secrets, wanted->alloc);
+    hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
+                     sizeof *wanted->pairs);
+    hfsb_buf_free(&wanted->script);
+    hfsb_buf_free(&wanted->timeout);
+}
+
+/* "30m", or seconds as a number. */
+static hfsb_status hfsbi_wanted_timeout(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *value =
+        hfsb_json_get(wanted->call->arguments, "timeout");
+    hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_status    st;
+    if (type == HFSB_JSON_INT || type == HFSB_JSON_DOUBLE) {
+        st = hfsb_json_write(value, NULL, &wanted->timeout, err);
+        wanted->spec.timeout = hfsb_buf_str(&wanted->timeout);
+        return st;
+    }
+    return hfsb_json_arg_str(wanted->call->arguments, "timeout", false,
+                             &wanted->spec.timeout, err);
+}
+
+static hfsb_status hfsbi_wanted_texts(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *from = wanted->call->arguments;
+    hfsb_job_spec         *spec = &wanted->spec;
+    hfsb_status            st = hfsbi_wanted_timeout(wanted, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(from, "image", false, &spec->image, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(from, "hardware_flavor", false, &spec->flavor,
+                               err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(from, "python", false, &spec->python, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_read(&wanted->with, from, "dependencies",
+                              HFSB_JSON_ARRAY, wanted->alloc, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_read(&wanted->args, from, "script_args",
+                              HFSB_JSON_ARRAY, wanted->alloc, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_read(&wanted->env, from, "env", HFSB_JSON_OBJECT,
+                              wanted->alloc, err);
+    if (!spec->flavor.len) spec->flavor = HFSB_LIT("cpu-basic");
+    spec->space = wanted->call->space;
+    spec->with = wanted->with.list;
+    spec->with_count = wanted->with.count;
+    spec->args = wanted->args.list;
+    spec->arg_count = wanted->args.count;
+    return st;
+}
+
+/* ---- secrets: the model names them, the session knows them ---- */
+
+static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
+                                       hfsb_str *value, hfsb_err *err) {
+    const hfsb_session *session = wanted->call->session;
+    size_t              i;
+    for (i = 0; i < session->spec.secret_count; i++)
+        if (hfsb_str_equal(session->secrets[i].key, name)) {
+            *value = session->secrets[i].value;
+            return HFSB_OK;
+        }
+    hfsbi_fail(err, HFSB_ARG, 0, "\"secrets\": there is no \"");
+    hfsbi_err_quote(err, name, 80);
+    hfsbi_err_add(err, "\" in this session; it has ");
+    for (i = 0; i < session->spec.secret_count; i++) {
+        if (i) hfsbi_err_add(err, ", ");
+        hfsbi_err_quote(err, session->secrets[i].key, 80);
+    }
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+/* A value that is empty or "$NAME" stands for the session's. */
+static bool hfsbi_wanted_is_ours(hfsb_str name, hfsb_str value) {
+    return !value.len ||
+           (value.ptr[0] == '$' &&
+            hfsb_str_equal(hfsb_str_slice(value, 1, value.len), name));
+}
+
+static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted  *wanted,
+                                            hfsb_hub_pair *pairs,
+                                            hfsb_err      *err) {
+    size_t      i, step = wanted->secrets_named ? 1 : 2;
+    hfsb_status st = HFSB_OK;
+    for (i = 0; st == HFSB_OK && i + step <= wanted->secrets.count;
+         i += step, pairs++) {
+        pairs->key = wanted->secrets.list[i];
+        if (step == 2) pairs->value = wanted->secrets.list[i + 1];
+        if (hfsbi_wanted_is_ours(pairs->key, pairs->value))
+            st = hfsbi_wanted_secret(wanted, pairs->key, &pairs->value, err);
+        wanted->spec.secret_count++;
+    }
+    return st;
+}
+
+/* An array of names; an object with values is taken, too. */
+static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
+                                             hfsb_err     *err) {
+    const hfsb_json_value *value =
+        hfsb_json_get(wanted->call->arguments, "secrets");
+    hfsb_str text = hfsbi_trim(hfsb_json_str(value, HFSB_LIT("")));
+    wanted->secrets_named = hfsb_json_type_of(value) != HFSB_JSON_OBJECT &&
+                            !hfsb_str_starts(text, HFSB_LIT("{"));
+    return hfsbi_words_read(
+        &wanted->secrets, wanted->call->arguments, "secrets",
+        wanted->secrets_named ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
+        wanted->alloc, err);
+}
+
+/* ---- variables ---- */
+
+/* Bars that are drawn anew fill a log, and a line that waits in a buffer is
+   missing there. */
+static const char *const hfsbi_wanted_calm[] = {
+    "PYTHONUNBUFFERED", "UV_NO_PROGRESS", "HF_HUB_DISABLE_PROGRESS_BARS",
+    "TQDM_DISABLE"};
+
+enum {
+    HFSBI_WANTED_CALM = sizeof hfsbi_wanted_calm / sizeof *hfsbi_wanted_calm
+};
+
+static void hfsbi_wanted_put_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
+    const hfsbi_words *env = &wanted->env;
+    size_t             i, k, n = 0;
+    for (i = 0; i < HFSBI_WANTED_CALM; i++) {
+        hfsb_str name = hfsb_cstr(hfsbi_wanted_calm[i]);
+        for (k = 0; k < env->count; k += 2)
+            if (hfsb_str_equal(env->list[k], name)) break;
+        if (k < env->count) continue;
+        pairs[n].key = name;
+        pairs[n++].value = HFSB_LIT("1");
+    }
+    for (k = 0; k + 1 < env->count; k += 2) {
+        pairs[n].key = env->list[k];
+        pairs[n++].value = env->list[k + 1];
+    }
+    wanted->spec.env = pairs;
+    wanted->spec.env_count = n;
+}
+
+/* Both lists of pairs. Without a word about secrets the job gets the token:
+   what it makes must get to the Hub. */
+static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *said =
+        hfsb_json_get(wanted->call->arguments, "secrets");
+    hfsb_hub_pair *secrets;
+    hfsb_status    st = hfsbi_wanted_read_secrets(wanted, err);
+    if (st != HFSB_OK) return st;
+    wanted->pair_cap =
+        HFSBI_WANTED_CALM + wanted->env.count / 2 + wanted->secrets.count + 1;
+    wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
+        wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
+    if (!wanted->pairs) return HFSB_NOMEM;
+    memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
+    hfsbi_wanted_put_env(wanted, wanted->pairs);
+    secrets = wanted->pairs + wanted->spec.env_count;
+    wanted->spec.secrets = secrets;
+    if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
+        return hfsbi_wanted_put_secrets(wanted, secrets, err);
+    secrets->key = HFSB_LIT("HF_TOKEN");
+    wanted->spec.secret_count = 1;
+    return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
+}
+
+/* ---- script or command ---- */
+
+/* Nothing to run: such a job would cost money all the same. */
+static bool hfsbi_wanted_is_blank(hfsb_str text) {
+    size_t i = 0;
+    while (i < text.len && text.ptr[i] && strchr(" \t\r\n", text.ptr[i])) i++;
+    return i == text.len;
+}
+
+/* The words of a command, also as the text of a JSON array; false: it is no
+   such list. */
+static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
+                               hfsb_err *err) {
+    const hfsb_json_value *from = wanted->call->arguments;
+    const hfsb_json_value *value = hfsb_json_get(from, "command");
+    *st = hfsbi_words_read(&wanted->command, from, "command", HFSB_JSON_ARRAY,
+                           wanted->alloc, err);
+    wanted->spec.command = wanted->command.list;
+    wanted->spec.command_count = wanted->command.count;
+    if (*st == HFSB_OK && !wanted->command.count)
+        *st = hfsbi_fail(err, HFSB_ARG, 0, "\"command\" has no words.");
+    return *st != HFSB_ARG || hfsb_json_type_of(value) != HFSB_JSON_STRING;
+}
+
+static hfsb_status hfsbi_wanted_command(hfsbi_wanted *wanted, hfsb_err *err) {
+    hfsb_status st;
+    if (wanted->with.count || wanted->args.count || wanted->spec.python.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"dependencies\", \"script_args\" and \"python\" "
+                          "go with script, not with command: write them into "
+                          "the command line.");
+    if (hfsbi_wanted_words(wanted, &st, err)) return st;
+    wanted->shell[0] = HFSB_LIT("/bin/sh");
+    wanted->shell[1] = HFSB_LIT("-lc");
+    wanted->spec.command = wanted->shell;
+    wanted->spec.command_count = 3;
+    return hfsb_json_arg_str(wanted->call->arguments, "command", true,
+                             &wanted->shell[2], err);
+}
+
+static bool hfsbi_wanted_is_of_host(hfsb_str script) {
+    static const char *const begin[] = {"/home/", "/Users/", "/fsx/"};
+    size_t                   i;
+    for (i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (hfsb_str_starts(script, hfsb_cstr(begin[i]))) return true;
+    return false;
+}
+
+static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
+                                       hfsb_err *err) {
+    hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_script_kind    kind;
+    hfsb_status st = hfsb_session_script(c->session, script, &kind, c->cancel,
+                                         &wanted->script, err);
+    if (st != HFSB_OK) {
+        if (hfsbi_wanted_is_of_host(script))
+            hfsbi_err_add(err, " (It looks like a path of the host, which no "
+                               "sandbox and no job can see: write the file "
+                               "into the sandbox first, or give its text.)");
+        return st;
+    }
+    wanted->spec.script = hfsb_buf_str(&wanted->script);
+    wanted->spec.is_source = kind == HFSB_SCRIPT_INLINE;
+    if (hfsbi_wanted_is_blank(wanted->spec.script))
+        return hfsbi_fail(err, HFSB_ARG, 0, "The script is empty.");
+    return HFSB_OK;
+}
+
+/* Exactly one of the two. */
+static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsb_json_value *from = wanted->call->arguments;
+    const hfsb_json_value *command = hfsb_json_get(from, "command");
+    hfsb_str               script = HFSB_LIT("");
+    bool                   is_command;
+    hfsb_status            st;
+    st = hfsb_json_arg_str(from, "script", false, &script, err);
+    if (st != HFSB_OK) return st;
+    is_command = hfsb_json_type_of(command) != HFSB_JSON_NULL &&
+                 (hfsb_json_type_of(command) != HFSB_JSON_STRING ||
+                  !hfsbi_wanted_is_blank(hfsb_json_str(command, script)));
+    if (is_command && script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"script\" and \"command\" are both given: "
+                          "expected one of them.");
+    if (is_command) return hfsbi_wanted_command(wanted, err);
+    if (script.len) return hfsbi_wanted_script(wanted, script, err);
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "\"script\" is missing: operation run needs it (Python "
+                      "source, a file of the sandbox or a URL), or a "
+                      "\"command\".");
+}
+
+/* ---- running it ---- */
+
+/* What the Hub has had; it gets more of them, so any name is sent. */
+static const char hfsbi_flavors[] =
+    "cpu-basic cpu-upgrade cpu-performance cpu-xl t4-small t4-medium l4x1 "
+    "l4x4 l40sx1 l40sx4 l40sx8 a10g-small a10g-large a10g-largex2 "
+    "a10g-largex4 a100-large a100x4 a100x8 h200 h200x2 h200x4 h200x8 ";
+
+static bool hfsbi_flavor_is_known(hfsb_str flavor) {
+    hfsb_str rest = hfsb_cstr(hfsbi_flavors);
+    while (rest.len) {
+        size_t end = hfsb_str_find_byte(rest, ' ');
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), flavor)) return true;
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    }
+    return false;
+}
+
+/* A refusal may be due to hardware that we have never heard of. */
+static void hfsbi_wanted_hint(const hfsbi_wanted *wanted, hfsb_status st,
+                              hfsb_err *err) {
+    bool refused = st == HFSB_ARG || st == HFSB_REFUSED || st == HFSB_REMOTE ||
+                   st == HFSB_NOT_FOUND || st == HFSB_CONFLICT;
+    if (!refused || hfsbi_flavor_is_known(wanted->spec.flavor)) return;
+    hfsbi_err_add(err, " Perhaps there is no hardware \"");
+    hfsbi_err_quote(err, wanted->spec.flavor, 40);
+    hfsbi_err_add(err, "\"; known are: %.*s.", (int)sizeof hfsbi_flavors - 2,
+                  hfsbi_flavors);
+}
+
+static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
+                                     hfsb_err *err) {
+    hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_hub           *hub = c->session->opts.hub;
+    hfsb_status         st;
+    if (wanted->spec.command_count)
+        st = hfsb_hub_job_run(hub, &wanted->spec, c->cancel, job, err);
+    else st = hfsb_hub_job_script(hub, &wanted->spec, c->cancel, job, err);
+    if (st != HFSB_OK) hfsbi_wanted_hint(wanted, st, err);
+    return st;
+}
+
+static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
+                                     const hfsb_json_value *job,
+                                     hfsb_err              *err) {
+    hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            flavor = wanted->spec.flavor;
+    hfsb_status         st = hfsbi_hf_jobs_extra(c, job, err);
+    if (st == HFSB_REMOTE)
+        hfsbi_err_add(err, " It may run all the same: look with ps before "
+                           "you run it again.");
+    if (st != HFSB_OK) return st;
+    hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
+                      id.ptr, (int)flavor.len, flavor.ptr);
+    return hfsbi_result_ok(
+        c->result,
+        "Job %.*s was started on %.*s (%.*s). Its logs and inspect take this "
+        "job_id%s.",
+        (int)id.len, id.ptr, (int)flavor.len, flavor.ptr, (int)stage.len,
+        stage.ptr, c->space.len ? " and namespace" : "");
+}
+
+/* Starts a job. */
+static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc job = HFSB_INIT;
+    hfsbi_wanted  wanted;
+    hfsb_status   st;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.call = c;
+    wanted.alloc = &c->session->alloc;
+    wanted.script.alloc = wanted.timeout.alloc = c->session->alloc;
+    job.alloc = c->session->alloc;
+    st = hfsbi_wanted_texts(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root, err);
+    hfsb_json_free(&job);
+    hfsbi_wanted_free(&wanted);
+    return st;
+}
+
+enum {
+    HFSBI_HF_JOBS_TEXT = 200,      /* bytes of what the Hub calls something */
+    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command that are shown */
+    HFSBI_HF_JOBS_LISTED = 50,     /* by ps */
+    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are asked for */
+    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
+    HFSBI_HF_JOBS_HEAD = 1000,     /* so many of them from its start */
+    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end a log that goes on */
+    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this does in any case */
+    HFSBI_HF_JOBS_NAME = 80 /* characters of an operation that is none */
+};
+
+/* clang-format off */
+#define HFSBI_TEXTS(name, words)                                          \
+    "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"   \
+    "\"description\":\"" words "\"}"
+
+static const hfsbi_tool hfsbi_hf_jobs_row =
+    {"hf_jobs", "Run jobs on Hugging Face",
+     "Jobs on machines of Hugging Face: run starts one from script or "
+     "command, ps lists them, logs shows what one printed so far, inspect and "
+     "cancel take its job_id. A job costs money by the minute, sees no file "
+     "of the sandbox and loses its own at its end: let it push what it makes "
+     "to the Hub. Before a job on GPU, or one that loads a model or uses "
+     "CUDA, bf16, fp16, quantization, flash attention or torch.compile: "
+     "smoke-test it on a GPU sandbox (sandbox_create, t4-small at least) with "
+     "the same imports, loading path and entry point on tiny data, or say "
+     "why you skip that. Then run one job first, more when its logs are good.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"operation\"",
+         "\"operation\":{\"type\":\"string\",\"enum\":[\"run\",\"ps\","
+         "\"logs\",\"inspect\",\"cancel\"]},"
+         HFSBI_TYPE("script", "string",
+                    "Python for uv run: source text; or a file of the "
+                    "sandbox, which is sent (/app/train.py, ./train.py or "
+                    "bare train.py); or a URL. Never a path of the host "
+                    "(/home, /Users, /fsx)") ","
+         HFSBI_TYPE("command", "string",
+                    "Shell command, in place of script") ","
+         HFSBI_TEXTS("dependencies", "Packages for the script") ","
+         HFSBI_TEXTS("script_args", "Its arguments") ","
+         HFSBI_TYPE("python", "string", "Version, such as 3.12") ","
+         HFSBI_TYPE("image", "string",
+                    "Docker image or page of a Space; default: uv for "
+                    "script, python:3.12 for command") ","
+         HFSBI_TYPE("hardware_flavor", "string",
+                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                    "l4x1, a10g-small, a10g-large, a100-large, h200 or "
+                    "another that the Hub has") ","
+         HFSBI_TYPE("timeout", "string",
+                    "Such as 90s, 30m (default) or 2h: set it well above "
+                    "what you expect") ","
+         HFSBI_TYPE("env", "object", "Variables to set, no secrets") ","
+         HFSBI_TEXTS("secrets",
+                     "Names of secrets it gets from the session; default "
+                     "HF_TOKEN") ","
+         HFSBI_PLAIN("job_id", "string") ","
+         HFSBI_TYPE("namespace", "string",
+                    "Organisation to run it for; default: you")),
+     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
+     "\"idempotentHint\":false,\"openWorldHint\":true}",
+     "operation script command dependencies script_args python image "
+     "hardware_flavor timeout env secrets job_id namespace",
+     false, NULL};
+/* clang-format on */
+
+HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
+    return &hfsbi_hf_jobs_row;
+}
+
+/* ---- what the Hub tells about a job ---- */
+
+static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
+}
+
+/* A text of what the Hub tells about a job; "" when there is none, and not at
+   any length. */
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                     const char            *key) {
+    return hfsbi_hf_jobs_cut(
+        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
+}
+
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
+    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
+}
+
+static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
+    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
+}
+
+static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err) {
+    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
+    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
+    hfsb_buf url = HFSB_INIT;
+    hfsb_status      st;
+    hfsb_json_writer w;
+    if (!id.len || !stage.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub took the request, but what it answered "
+                          "tells of no job.");
+    url.alloc = c->session->alloc;
+    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
+                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
+                         id.ptr);
+    if (st == HFSB_OK) {
+        hfsb_json_writer_init(&w, &c->result->extra, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_str(&w, "id", id);
+        hfsbi_put_member_str(&w, "stage", stage);
+        hfsbi_put_member_str(&w, "url", hfsb_buf_str(&url));
+        hfsb_json_put_end(&w);
+        st = hfsb_json_writer_finish(&w, NULL);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
+
+/* Appends a text without what the session keeps secret, whoever printed it.
+   What is to be cut is masked before that: no part of a secret is shown. */
+static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
+                                      hfsb_str text, hfsb_buf *out) {
+    hfsbi_hub_request mask;
+    memset(&mask, 0, sizeof mask);
+    mask.secrets = c->session->secrets;
+    mask.secret_count = c->session->spec.secret_count;
+    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+}
+
+/* At most max characters of a text, on one line. */
+static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
+                                     hfsbi_sink *sink, hfsb_str text,
+                                     size_t max) {
+    hfsb_buf    masked = HFSB_INIT;
+    hfsb_err    line = HFSB_INIT;
+    hfsb_status st;
+    masked.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_mask(c, text, &masked);
+    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
+    hfsb_buf_free(&masked);
+    if (st == HFSB_OK) hfsbi_put(sink, hfsb_cstr(line.msg));
+    else if (sink->status == HFSB_OK) sink->status = st;
+}
+
+/* The words of its command. */
+static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
+                                      hfsbi_sink               *sink,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_buf       line = HFSB_INIT;
+    hfsbi_sink     words;
+    line.alloc = c->session->alloc;
+    words = hfsbi_sink_begin(&line);
+    while (hfsb_json_next(&it)) {
+        if (line.len) hfsbi_put_byte(&words, ' ');
+        hfsbi_put(&words, hfsb_json_str(it.value, HFSB_LIT("")));
+    }
+    if (hfsbi_sink_end(&words) == HFSB_OK)
+        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
+    else sink->status = HFSB_NOMEM;
+    hfsb_buf_free(&line);
+}
+
+/* What goes to the model. */
+static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
+    c->result->success = true;
+    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
+}
+
+/* ---- ps ---- */
+
+typedef struct hfsbi_hf_jobs_list {
+    const hfsbi_hf_jobs_call *call;
+    hfsb_buf                  text;
+    size_t                    count;
+    hfsb_status               status;
+} hfsbi_hf_jobs_list;
+
+static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
+    hfsbi_sink          sink = hfsbi_sink_begin(&l->text);
+    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
+    hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsbi_putf(&sink, "(and more)\n");
+        l->status = hfsbi_sink_end(&sink);
+        return false;
+    }
+    hfsbi_putf(&sink, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len, id.ptr,
+               (int)stage.len, stage.ptr, (int)flavor.len, flavor.ptr,
+               made.len < 19 ? (int)made.len : 19, made.ptr);
+    hfsbi_hf_jobs_put_command(l->call, &sink, job, 60);
+    hfsbi_put_byte(&sink, '\n');
+    l->status = hfsbi_sink_end(&sink);
+    return l->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.call = c;
+    l.text.alloc = c->session->alloc;
+    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+                       c->cancel, err);
+    if (st == HFSB_OK) st = l.status;
+    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
+                                             : HFSB_LIT("There are no jobs."));
+    hfsb_buf_free(&l.text);
+    return st;
+}
+
+/* ---- inspect, cancel ---- */
+
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c,
+                                   hfsbi_sink *sink, const char *name,
+                                   hfsb_str text) {
+    if (!text.len) return;
+    hfsbi_putf(sink, "%s: ", name);
+    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
+    hfsbi_put_byte(sink, '\n');
+}
+
+/* The names of its secrets or variables. */
+static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
+                                    hfsbi_sink *sink, const char *name,
+                                    const hfsb_json_value *list) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    hfsb_err       line = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        if (line.msg[0]) hfsbi_err_add(&line, ", ");
+        hfsbi_err_quote(
+            &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
+            HFSBI_HF_JOBS_TEXT);
+    }
+    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
+                                          const hfsb_json_value    *job,
+                                          hfsb_buf                 *out) {
+    static const char *const keys[][2] = {
+        {"createdAt", "created"},   {"startedAt", "started"},
+        {"finishedAt", "finished"}, {"flavor", "hardware"},
+        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     i;
+    hfsbi_hf_jobs_put_line(c, &sink, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, &sink, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(
+        c, &sink, "message",
+        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
+                      HFSB_LIT("")));
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        hfsbi_hf_jobs_put_line(c, &sink, keys[i][1],
+                               hfsbi_hf_jobs_text(job, keys[i][0]));
+    hfsbi_hf_jobs_put_names(c, &sink, "variables",
+                            hfsb_json_get(job, "environment"));
+    hfsbi_hf_jobs_put_names(c, &sink, "secrets",
+                            hfsb_json_get(job, "secrets"));
+    hfsbi_put(&sink, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, &sink, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
+                                         hfsb_err           *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                      err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    hfsb_status   st;
+    doc.alloc = c->session->alloc;
+    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
+                             &doc, err);
+    if (st != HFSB_OK) return st;
+    stage = hfsbi_hf_jobs_stage(doc.root);
+    st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
+                             (int)c->id.len, c->id.ptr, (int)stage.len,
+                             stage.ptr);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- logs ---- */
+
+typedef struct hfsbi_hf_jobs_log {
+    const hfsbi_hf_jobs_call *call;
+    hfsb_text_filter         *filter;
+    hfsb_text_window         *window;
+    hfsb_buf                  clean, masked;
+    long long                 until;
+    hfsb_status               status;
+} hfsbi_hf_jobs_log;
+
+static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
+    hfsbi_hf_jobs_log *l = (hfsbi_hf_jobs_log *)user;
+    (void)timestamp;
+    l->status = hfsb_text_filter_write(l->filter, line, &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
+    hfsb_buf_truncate(&l->clean, 0);
+    hfsb_buf_truncate(&l->masked, 0);
+    return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
+}
+
+/* The log as it is now, at the end of *out. */
+static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
+                                          hfsb_err *err) {
+    hfsb_text_limit   limit = HFSB_INIT;
+    hfsb_log_opts     opts = HFSB_INIT;
+    hfsbi_hf_jobs_log l = HFSB_INIT;
+    hfsb_status       st = HFSB_NOMEM;
+    limit.chars = HFSBI_HF_JOBS_CHARS;
+    limit.head = HFSBI_HF_JOBS_HEAD;
+    opts.tail = HFSBI_HF_JOBS_LINES;
+    opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
+    opts.cancel = c->cancel;
+    l.call = c;
+    l.clean.alloc = l.masked.alloc = c->session->alloc;
+    l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
+    l.filter = hfsb_text_filter_open(&c->session->alloc);
+    l.window = hfsb_text_window_open(&limit, &c->session->alloc);
+    if (l.filter && l.window)
+        st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
+                               hfsbi_hf_jobs_line, &l, err);
+    if (st == HFSB_OK) st = l.status;
+    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
+    hfsb_text_filter_close(l.filter);
+    hfsb_text_window_close(l.window);
+    hfsb_buf_free(&l.clean);
+    hfsb_buf_free(&l.masked);
+    return st;
+}
+
+/* What the log leaves open: whether there will be more of it. */
+static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_buf              *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsb_str   stage = hfsbi_hf_jobs_stage(job);
+    if (!out->len) hfsbi_put(&sink, HFSB_LIT("(no output)\n"));
+    hfsbi_putf(&sink, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
+               (int)stage.len, stage.ptr);
+    if (!hfsbi_hf_jobs_is_over(stage))
+        hfsbi_put(&sink, HFSB_LIT(": this is its log so far; look again in a "
+                                  "while"));
+    hfsbi_put_byte(&sink, ')');
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_read_log(c, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
+                          &doc, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- the tool ---- */
+
+typedef struct hfsbi_hf_jobs_operation {
+    const char *name;
+    hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
+    bool of_job; /* it needs a job_id */
+} hfsbi_hf_jobs_operation;
+
+static const hfsbi_hf_jobs_operation hfsbi_hf_jobs_operations[] = {
+    {"run", hfsbi_hf_jobs_run, false},
+    {"ps", hfsbi_hf_jobs_ps, false},
+    {"logs", hfsbi_hf_jobs_logs, true},
+    {"inspect", hfsbi_hf_jobs_inspect, true},
+    {"cancel", hfsbi_hf_jobs_cancel, true}};
+
+static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
+                                                         hfsb_err *err) {
+    const hfsbi_hf_jobs_operation *op = hfsbi_hf_jobs_operations;
+    const hfsbi_hf_jobs_operation *end =
+        op +
+        sizeof hfsbi_hf_jobs_operations / sizeof *hfsbi_hf_jobs_operations;
+    while (op < end && !hfsb_str_equal(name, hfsb_cstr(op->name))) op++;
+    if (op < end) return op;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"operation\": expected run, ps, logs, inspect or cancel, "
+               "found \"");
+    hfsbi_err_quote(err, name, HFSBI_HF_JOBS_NAME);
+    hfsbi_err_add(err, "\"");
+    return NULL;
+}
+
+/* The id alone, also when it was given as {namespace}/{id}. */
+static void hfsbi_hf_jobs_split(hfsbi_hf_jobs_call *c) {
+    size_t slash = hfsb_str_find_byte(c->id, '/');
+    if (slash == HFSB_NPOS) return;
+    if (!c->space.len) c->space = hfsb_str_slice(c->id, 0, slash);
+    c->id = hfsb_str_slice(c->id, slash + 1, c->id.len);
+}
+
+HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_cancel     *cancel,
+                                        hfsb_tool_result      *result,
+                                        hfsb_err              *err) {
+    const hfsbi_hf_jobs_operation *op;
+    hfsb_str                       name = HFSB_LIT("");
+    hfsbi_hf_jobs_call             c;
+    hfsb_status                    st;
+    memset(&c, 0, sizeof c);
+    c.session = session;
+    c.arguments = arguments;
+    c.cancel = cancel;
+    c.result = result;
+    st = hfsb_json_arg_str(arguments, "operation", true, &name, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "job_id", false, &c.id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "namespace", false, &c.space, err);
+    if (st != HFSB_OK) return st;
+    op = hfsbi_hf_jobs_find(name, err);
+    if (!op) return HFSB_ARG;
+    hfsbi_hf_jobs_split(&c);
+    if (op->of_job && !c.id.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"job_id\" is missing: operation %s needs it; ps "
+                          "lists them.",
+                          op->name);
+    return op->fn(&c, err);
+}

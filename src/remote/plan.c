@@ -1,0 +1,251 @@
+/* plan.c - the plan of a model, and the reminder of what is open in it. */
+#include "remote_private.h"
+
+/* It changes nothing but what the model itself wrote before: a host need not
+   ask anyone. */
+/* clang-format off */
+static const hfsbi_tool hfsbi_plan_row =
+    {"plan_tool", "Keep a plan",
+     "Write down your plan for work of several steps, and keep it up to date: "
+     "each call replaces the whole plan. Keep one item in_progress, and set "
+     "it to completed as soon as it is done, not before.",
+     NULL,
+     HFSBI_OBJECT(
+         "\"todos\"",
+         "\"todos\":{\"type\":\"array\",\"items\":"
+         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
+                      HFSBI_PLAIN("id", "string") ","
+                      HFSBI_TYPE("content", "string", "What is to be done")
+                      ","
+                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
+                      "\"in_progress\",\"completed\"]}")
+         "}"),
+     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
+     "\"openWorldHint\":false}",
+     "todos", false, NULL};
+/* clang-format on */
+
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
+    return &hfsbi_plan_row;
+}
+
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
+
+enum {
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
+};
+
+/* ---- plan_tool ---- */
+
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
+}
+
+/* An id may come as a number, which models like better. */
+static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
+                                 size_t size, hfsb_str *out, hfsb_err *err) {
+    const hfsb_json_value *id = hfsb_json_get(item, "id");
+    hfsb_json_type         type = hfsb_json_type_of(id);
+    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
+        return hfsb_json_arg_str(item, "id", true, out, err);
+    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
+    *out = hfsb_cstr(number);
+    return HFSB_OK;
+}
+
+/* Writes one item as it is kept, and counts its status. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
+    hfsb_json_type type = hfsb_json_type_of(item);
+    char           number[24];
+    size_t         state;
+    hfsb_status    st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "content", true, &content, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(item, "status", true, &status, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
+    if (st != HFSB_OK) return st;
+    counts[state]++;
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "id", id);
+    hfsbi_put_member_str(w, "content", content);
+    hfsbi_put_member_str(w, "status", status);
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
+/* Checks the items and writes them as an array. */
+static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
+                                    hfsb_buf *out, size_t *counts,
+                                    hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(todos);
+    hfsb_json_writer w;
+    hfsb_err         why = HFSB_INIT;
+    size_t           n = 0;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (; hfsb_json_next(&it); n++)
+        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
+            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* The items as a document of our own, and how many have each status. */
+static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
+                                   hfsb_json_doc *out, size_t *counts,
+                                   hfsb_err *err) {
+    const hfsb_json_value *todos = NULL;
+    hfsb_json_doc          sent = HFSB_INIT;
+    hfsb_buf               text = HFSB_INIT;
+    hfsb_status            st;
+    text.alloc = sent.alloc = out->alloc;
+    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
+                              &todos, err);
+    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
+    hfsb_buf_free(&text);
+    hfsb_json_free(&sent);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_json_doc fresh = HFSB_INIT;
+    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status   st;
+    fresh.alloc = plan->doc.alloc;
+    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st != HFSB_OK) {
+        hfsb_json_free(&fresh);
+        return st;
+    }
+    hfsb_json_free(&plan->doc);
+    plan->doc = fresh;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_call   call; /* for what it has to say about the keys */
+    hfsb_status st;
+    memset(&call, 0, sizeof call);
+    memset(result, 0, sizeof *result);
+    call.opts.strict = strict;
+    call.notes.alloc = plan->doc.alloc;
+    result->output.alloc = result->error.alloc = plan->doc.alloc;
+    result->extra.alloc = plan->doc.alloc;
+    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
+    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
+    return st;
+}
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
+    hfsb_json_free(&plan->doc);
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err) {
+    hfsb_status st = plan->doc.root
+                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
+                         : hfsb_buf_append(out, HFSB_LIT("[]"));
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
+}
+
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
+}
+
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
+    return n;
+}
+
+/* On one line, and not at any length: the words are the model's own. */
+static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsbi_put(sink, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsbi_putf(&sink,
+               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+               "but your plan has %zu open item%s:\n",
+               open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsbi_put(&sink, HFSB_LIT("- "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
+        hfsbi_put(&sink, HFSB_LIT(" ("));
+        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
+        hfsbi_put(&sink, HFSB_LIT("): "));
+        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
+        hfsbi_put_byte(&sink, '\n');
+    }
+    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
+    hfsbi_putf(&sink,
+               "Go on with the next one now, by calling a tool. If they are "
+               "done or not needed any more, say so with plan_tool, then give "
+               "your answer. If you cannot go on, say what you need.");
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out) {
+    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
+    if (called_tools) plan->reminded = 0;
+    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
+        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
+        return false;
+    plan->reminded++;
+    return true;
+}

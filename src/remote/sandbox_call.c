@@ -1,0 +1,903 @@
+/* sandbox_call.c - a tool on another machine: from its arguments to its
+   result. */
+#include "remote_private.h"
+
+/* ==== sandbox arguments ==== */
+
+/* the body of a call, as the reference's client writes
+   it. */
+
+enum {
+    HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
+    HFSBI_REMOTE_LINES = 2000,   /* that are read when nothing is said */
+    HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
+    HFSBI_REMOTE_FIRST = 6
+};
+
+/* The keys that come first, in this order. */
+typedef struct hfsbi_remote_order {
+    const char *tool;
+    const char *keys[HFSBI_REMOTE_FIRST];
+} hfsbi_remote_order;
+
+static const hfsbi_remote_order *hfsbi_remote_first(const hfsbi_remote *r) {
+    static const hfsbi_remote_order list[] = {
+        {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
+        {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
+        {"write", {"path", "content", NULL, NULL, NULL, NULL}},
+        {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
+        {"", {NULL, NULL, NULL, NULL, NULL, NULL}}};
+    const hfsbi_remote_order *at = list;
+    while (at->keys[0] && strcmp(at->tool, r->tool->name) != 0) at++;
+    return at;
+}
+
+/* What the caller says, NULL when that is nothing. */
+static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
+                                                 const char            *key) {
+    const hfsb_json_value *value = hfsb_json_get(args, key);
+    return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
+}
+
+static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
+
+/* ---- time ---- */
+
+static bool hfsbi_remote_stays(const hfsb_json_value *args) {
+    bool stays = false;
+    (void)hfsb_json_arg_bool(args, "background", false, &stays, NULL);
+    return stays;
+}
+
+/* How long the tool may take. */
+static double hfsbi_remote_seconds(const hfsbi_remote    *r,
+                                   const hfsb_json_value *args) {
+    double    seconds = 0;
+    long long wait_ms = 0;
+    if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
+    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_stays(args))
+        (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
+    if (hfsbi_remote_is(r, "bash_output"))
+        (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
+    if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
+    if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
+    return seconds > (double)HFSBI_REMOTE_SECONDS
+               ? (double)HFSBI_REMOTE_SECONDS
+               : seconds;
+}
+
+/* In the background a command has no time limit unless it is asked for. A
+   server that is not ours sets none itself: no more than the longest is
+   sent to it. */
+static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+                                     const hfsb_json_value *args) {
+    const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
+    double                 seconds = 0;
+    bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
+                                      NULL) == HFSB_OK;
+    bool none = !given || (known && !(seconds < 0 || seconds > 0));
+    if (none && hfsbi_remote_stays(args)) return;
+    hfsb_json_put_key(w, HFSB_LIT("timeout"));
+    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
+        hfsb_json_put_value(w, given);
+    else if ((double)(long long)r->timeout >= r->timeout)
+        hfsb_json_put_int(w, (long long)r->timeout);
+    else hfsb_json_put_double(w, r->timeout);
+}
+
+/* ---- the other keys ---- */
+
+static void hfsbi_put_remote_limit(hfsb_json_writer      *w,
+                                   const hfsb_json_value *args) {
+    const hfsb_json_value *limit = hfsb_json_get(args, "limit");
+    hfsb_json_put_key(w, HFSB_LIT("limit"));
+    if (limit || hfsbi_remote_given(args, "offset"))
+        hfsb_json_put_value(w, limit); /* null: all that follow */
+    else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
+}
+
+static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
+                                      const hfsb_json_value *given) {
+    hfsb_str own = hfsb_buf_str(&r->sandbox->work_dir);
+    bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
+                           hfsb_json_str(given, own).len == 0);
+    if (none && !own.len) return;
+    hfsb_json_put_key(w, HFSB_LIT("work_dir"));
+    if (none) hfsb_json_put_str(w, own);
+    else hfsb_json_put_value(w, given);
+}
+
+/* One of the keys that come first: as it is given, or what the reference's
+   client adds; a required one that is missing is for the server to tell. */
+static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
+                                   const hfsb_json_value *args,
+                                   const char            *key) {
+    const hfsb_json_value *given = hfsbi_remote_given(args, key);
+    if (strcmp(key, "timeout") == 0) hfsbi_put_remote_timeout(w, r, args);
+    else if (strcmp(key, "work_dir") == 0)
+        hfsbi_put_remote_work_dir(w, r, given);
+    else if (strcmp(key, "limit") == 0) hfsbi_put_remote_limit(w, args);
+    else if (!given && strcmp(key, "replace_all") == 0)
+        hfsbi_put_member_bool(w, key, false);
+    else if (!given && strcmp(key, "mode") == 0)
+        hfsbi_put_member_str(w, key, HFSB_LIT("replace"));
+    else if (hfsb_json_get(args, key) || strcmp(key, "offset") == 0) {
+        hfsb_json_put_key(w, hfsb_cstr(key));
+        hfsb_json_put_value(w, given);
+    }
+}
+
+/* How a reply is sent is for us to say, not for the caller. */
+static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
+                                    const hfsbi_remote_order *order,
+                                    hfsb_str                  key) {
+    size_t i;
+    for (i = 0; order->keys[i]; i++)
+        if (hfsb_str_equal(key, hfsb_cstr(order->keys[i]))) return true;
+    return hfsbi_remote_is(r, "bash") &&
+           hfsb_str_equal(key, HFSB_LIT("stream"));
+}
+
+/* Writes r->body, with what the reference's client adds, and sets the time
+   it may take. */
+static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_err              *err) {
+    const hfsbi_remote_order *order = hfsbi_remote_first(r);
+    hfsb_json_iter            it = hfsb_json_begin(arguments);
+    hfsb_json_writer          w;
+    size_t                    i;
+    r->timeout = hfsbi_remote_seconds(r, arguments);
+    hfsb_json_writer_init(&w, &r->body, NULL);
+    hfsb_json_put_object(&w);
+    for (i = 0; order->keys[i]; i++)
+        hfsbi_put_remote_first(&w, r, arguments, order->keys[i]);
+    while (hfsb_json_next(&it)) {
+        if (hfsbi_remote_is_own_key(r, order, it.key)) continue;
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
+    /* a stream that breaks is not the end of its command */
+    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+        !hfsb_json_get(arguments, "on_disconnect"))
+        hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
+    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
+        !hfsb_json_get(arguments, "image"))
+        hfsbi_put_member_bool(&w, "image", true);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* ==== sandbox stream ==== */
+
+/* what a command prints, shown while it runs. */
+
+enum {
+    HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
+    HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
+    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is no stream */
+    HFSBI_STREAM_REST = 16 << 20   /* that are shown after a break */
+};
+
+/* ---- events ---- */
+
+static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
+                              hfsb_str text) {
+    if (text.len) r->opts.on_text(r->opts.user, stream, text);
+}
+
+/* {"offset":0,"text":"..."} */
+static void hfsbi_remote_piece(hfsbi_remote *r, hfsb_proc_stream stream,
+                               const hfsb_json_value *piece) {
+    hfsbi_remote_text     *t = &r->text;
+    const hfsb_json_value *at = hfsb_json_get(piece, "offset");
+    hfsb_str text = hfsb_json_str(hfsb_json_get(piece, "text"), HFSB_LIT(""));
+    unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
+    t->shown[stream] = offset + text.len;
+    /* its beginning is enough to find it again */
+    if (stream == HFSB_PROC_STDERR && t->errors.len == offset)
+        (void)!hfsb_buf_append(&t->errors, text);
+    hfsbi_remote_show(r, stream, text);
+}
+
+/* {"stream":"stdout","from":5,"to":70000}: we were too slow. */
+static void hfsbi_remote_gap(hfsbi_remote *r, const hfsb_json_value *gap) {
+    hfsb_str name =
+        hfsb_json_str(hfsb_json_get(gap, "stream"), HFSB_LIT("stdout"));
+    bool               is_error = hfsb_str_equal(name, HFSB_LIT("stderr"));
+    hfsb_proc_stream   stream = is_error ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT;
+    unsigned long long from = hfsb_json_uint(hfsb_json_get(gap, "from"), 0);
+    unsigned long long to = hfsb_json_uint(hfsb_json_get(gap, "to"), from);
+    char               line[96];
+    if (to <= from) return;
+    r->text.shown[stream] = to;
+    (void)snprintf(line, sizeof line, "\n(%llu bytes are not shown)\n",
+                   to - from);
+    hfsbi_remote_show(r, stream, hfsb_cstr(line));
+}
+
+static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
+    hfsbi_remote      *r = (hfsbi_remote *)user;
+    hfsbi_remote_text *t = &r->text;
+    hfsb_json_doc      doc = HFSB_INIT;
+    if (hfsb_str_equal(event, HFSB_LIT("result"))) {
+        hfsb_buf_truncate(&t->result, 0);
+        t->status = hfsb_buf_append(&t->result, data);
+        t->ended = t->status == HFSB_OK;
+        return t->ended;
+    }
+    doc.alloc = r->sandbox->o.alloc;
+    t->status = hfsb_json_parse(data, NULL, &doc, NULL);
+    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* not for us */
+    if (t->status != HFSB_OK) return false;
+    if (hfsb_str_equal(event, HFSB_LIT("stdout")))
+        hfsbi_remote_piece(r, HFSB_PROC_STDOUT, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
+        hfsbi_remote_piece(r, HFSB_PROC_STDERR, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("gap")))
+        hfsbi_remote_gap(r, doc.root);
+    hfsb_json_free(&doc);
+    return true;
+}
+
+/* The callbacks of a call whose reply may be a stream; user is the
+   hfsbi_remote. */
+static bool hfsbi_remote_on_head(void *user, int status,
+                                   const hfsb_http_field *fields,
+                                   size_t                 field_count) {
+    hfsbi_remote  *r = (hfsbi_remote *)user;
+    const hfsb_str type = HFSB_LIT("text/event-stream");
+    size_t         i;
+    (void)status;
+    for (i = 0; i < field_count; i++)
+        if (hfsb_http_same(fields[i].name, HFSB_LIT("Content-Type")) &&
+            hfsb_http_same(hfsb_str_slice(fields[i].value, 0, type.len), type))
+            r->text.streams = r->text.used = true;
+    r->text.errors.max = HFSBI_STREAM_ERRORS;
+    r->text.plain.max = HFSBI_STREAM_PLAIN;
+    r->text.sse.max = HFSBI_STREAM_EVENT;
+    return true;
+}
+
+static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
+    hfsbi_remote *r = (hfsbi_remote *)user;
+    hfsb_status   st;
+    if (!r->text.streams) {
+        r->text.status = hfsb_buf_append(&r->text.plain, piece);
+        return r->text.status == HFSB_OK;
+    }
+    st = hfsb_sse_feed(&r->text.sse, piece, hfsbi_remote_on_event, r);
+    if (st != HFSB_OK && st != HFSB_CANCELLED) r->text.status = st;
+    return st == HFSB_OK;
+}
+
+/* ---- after a break ---- */
+
+/* What the command has printed from offset on; *next is where that ends. */
+static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
+                                       unsigned long long  offset,
+                                       unsigned long long *next,
+                                       hfsb_buf           *out) {
+    hfsbi_remote     ask;
+    hfsb_json_writer w;
+    hfsb_err         err;
+    hfsb_status      st;
+    hfsbi_remote_init(&ask, r->sandbox,
+                      hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
+    hfsb_json_writer_init(&w, &ask.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_key(&w, HFSB_LIT("offset"));
+    hfsb_json_put_uint(&w, offset);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, &err);
+    *next = hfsb_json_uint(hfsb_json_get(ask.doc.root, "next_offset"), offset);
+    if (st == HFSB_OK && ask.status == 200)
+        st = hfsb_buf_append(
+            out, hfsb_json_str(hfsb_json_get(ask.doc.root, "output"),
+                               HFSB_LIT("")));
+    hfsbi_remote_free(&ask);
+    return st;
+}
+
+/* The log of a command that has ended: stdout, then stderr. What was shown of
+   stderr is in the middle of the rest, and is taken out. */
+static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
+    hfsb_str errors = hfsb_buf_str(&r->text.errors);
+    size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
+    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
+    if (at == HFSB_NPOS) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
+        return;
+    }
+    hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
+    hfsbi_remote_show(r, HFSB_PROC_STDERR,
+                      hfsb_str_slice(log, at + shown, log.len));
+}
+
+/* Shows what was not shown yet, once the reply is there. */
+static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
+    hfsb_str id =
+        hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
+    unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
+    hfsb_buf           log = HFSB_INIT;
+    size_t             had;
+    if (!r->opts.on_text || r->text.ended) return;
+    if (!r->text.used || !id.len) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
+        return;
+    }
+    log.alloc = r->sandbox->o.alloc;
+    log.max = HFSBI_STREAM_REST;
+    /* without text it is the end, also when the offset says otherwise */
+    for (had = HFSB_NPOS; had != log.len; offset = next) {
+        had = log.len;
+        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
+            next <= offset)
+            break;
+    }
+    hfsbi_remote_show_log(r, hfsb_buf_str(&log));
+    hfsb_buf_free(&log);
+}
+
+/* ==== sandbox try ==== */
+
+/* a call is sent until there is a reply, and runs once. */
+
+/*  What may be sent again:
+
+                          ours, with a key   ours, harmless   not ours
+    nothing was sent            yes               yes            yes
+    a wake-up page              yes               yes            yes
+    it may have run        to the same            yes            no
+                             instance
+
+    The key makes a repeat join the first one. Only the instance that got it
+    knows it: before a repeat health is asked who is there, and the repeat
+    says whom it is for. */
+
+enum {
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
+    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it in which tokens are sought */
+    HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
+};
+
+/* ---- the call ---- */
+
+/* Tools that change nothing, and kill, which may as well ask twice. */
+static bool hfsbi_remote_harmless(const char *tool) {
+    static const char *const list[] = {"read", "exists", "glob",
+                                       "grep", "list",   "bash_output",
+                                       "kill"};
+    size_t                   i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (strcmp(list[i], tool) == 0) return true;
+    return false;
+}
+
+static void hfsbi_remote_make_key(hfsbi_remote *r) {
+    unsigned char bytes[16];
+    size_t        i;
+    hfsbi_random(bytes, sizeof bytes);
+    for (i = 0; i < sizeof bytes; i++)
+        (void)snprintf(r->key + 2 * i, 3, "%02x", bytes[i]);
+}
+
+HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
+                                const hfsbi_tool  *tool,
+                                const hfsb_cancel *cancel) {
+    const hfsb_alloc alloc = sandbox->o.alloc;
+    memset(r, 0, sizeof *r);
+    r->sandbox = sandbox;
+    r->tool = tool;
+    r->cancel = cancel;
+    r->timeout = sandbox->o.timeout;
+    r->harmless = hfsbi_remote_harmless(tool->name);
+    r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
+    r->text.plain.alloc = r->text.result.alloc = alloc;
+    r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;
+    r->text.sse.data.alloc = alloc;
+    pthread_mutex_lock(&sandbox->lock);
+    r->trusted = sandbox->ours;
+    memcpy(r->instance, sandbox->instance, sizeof r->instance);
+    pthread_mutex_unlock(&sandbox->lock);
+    if (tool->keyed || strcmp(tool->name, "bash") == 0)
+        hfsbi_remote_make_key(r);
+}
+
+HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r) {
+    hfsb_buf_free(&r->body);
+    hfsb_buf_free(&r->text.errors);
+    hfsb_buf_free(&r->text.plain);
+    hfsb_buf_free(&r->text.result);
+    hfsb_sse_free(&r->text.sse);
+    hfsb_json_free(&r->doc);
+}
+
+/* ---- one try ---- */
+
+/* It may have run: whether it may be sent again all the same. */
+static void hfsbi_remote_ran(hfsbi_remote *r) {
+    r->may_have_run = true;
+    r->again = r->trusted && (r->harmless || r->key[0]);
+}
+
+/* A repeat that must join the first one, and is for that instance alone. */
+static bool hfsbi_remote_joins(const hfsbi_remote *r) {
+    return r->may_have_run && !r->harmless && r->trusted;
+}
+
+static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
+                                         bool sent, hfsb_err *err) {
+    char     seconds[HFSBI_SECONDS];
+    hfsb_err why = *err;
+    r->again = false;
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled.%s",
+                          sent ? " What was begun there goes on." : "");
+    if (st == HFSB_CONNECT ||
+        (!sent && (st == HFSB_TIMEOUT || st == HFSB_LOST))) {
+        r->again = true; /* the words for it come at the end */
+        return HFSB_CONNECT;
+    }
+    if (st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
+        st != HFSB_IO)
+        return st;
+    if (sent) hfsbi_remote_ran(r);
+    if (st == HFSB_TIMEOUT) {
+        hfsbi_seconds_text((long long)(r->timeout * 1000.0), seconds);
+        return hfsbi_fail(err, st, 0, "Timeout after %ss", seconds);
+    }
+    return hfsbi_fail(err, st, 0,
+                      "The connection to the sandbox was lost before its "
+                      "reply was there (%s).%s",
+                      why.msg,
+                      r->harmless ? ""
+                                  : " The call may have run: look before you "
+                                    "repeat it.");
+}
+
+static bool hfsbi_is_success(int status) {
+    return status >= 200 && status < 300;
+}
+
+/* A page of the Hub's edge while a Space wakes up: the call went no further.
+   What says that it is JSON, or who sent it, is a server's reply cut short.
+   A gateway that had no good answer (502, 504), and a server that failed
+   (500), have been asked. */
+static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
+    const hfsb_str json = HFSB_LIT("application/json");
+    hfsb_str       type = hfsb_http_reply_field(reply, "Content-Type", 0);
+    int            status = reply->status;
+    if (hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr ||
+        hfsb_http_same(hfsb_str_slice(type, 0, json.len), json))
+        return false;
+    return hfsbi_is_success(status) || status == 404 || status == 429 ||
+           status == 503;
+}
+
+/* The beginning of a page; a debugging one shows what it was sent. */
+static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
+                                 hfsb_err *err) {
+    char   text[HFSBI_REMOTE_LOOK + 1];
+    size_t pos = 0, shown = 0, i;
+    page = hfsb_str_slice(page, 0, HFSBI_REMOTE_LOOK);
+    for (i = 0; i < page.len; i++) text[i] = page.ptr[i] ? page.ptr[i] : ' ';
+    text[i] = '\0';
+    hfsbi_sandbox_hide(r->sandbox, text);
+    page = hfsb_cstr(text);
+    while (pos < page.len && shown++ < HFSBI_REMOTE_PREVIEW) {
+        unsigned long code;
+        char          bytes[4];
+        pos += hfsb_utf8_step(page, pos, &code, NULL);
+        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
+    }
+    if (!page.len) hfsbi_err_add(err, "(empty)");
+}
+
+static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_str page, hfsb_err *err) {
+    bool        waking = hfsbi_is_wake_page(reply);
+    hfsb_status st = waking ? HFSB_BUSY : HFSB_REMOTE;
+    if (r->status == 401 || r->status == 403) st = HFSB_AUTH;
+    r->again = waking;
+    if (!waking && (r->status >= 500 || hfsbi_is_success(r->status)))
+        hfsbi_remote_ran(r);
+    hfsbi_fail(err, st, 0,
+               "Sandbox returned non-JSON response (HTTP %d): ", r->status);
+    hfsbi_remote_preview(r, page, err);
+    return st;
+}
+
+static hfsb_status hfsbi_remote_anew(hfsbi_remote *r, hfsb_err *err) {
+    r->again = false;
+    return hfsbi_fail(err, HFSB_LOST, 0,
+                      "The sandbox's server was started anew while this call "
+                      "was under way. It may have run or not, and is not sent "
+                      "again: look before you repeat it.");
+}
+
+/* True when a repeat found another instance, which refused it. */
+static bool hfsbi_remote_was_misled(const hfsbi_remote    *r,
+                                    const hfsb_http_reply *reply) {
+    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
+    return reply->status == 409 && said.ptr && hfsbi_remote_joins(r) &&
+           !hfsb_str_equal(hfsbi_sandbox_said(said), hfsb_cstr(r->instance));
+}
+
+/* A whole reply came. */
+static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_err              *err) {
+    hfsb_str    body = hfsb_buf_str(&reply->body);
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    r->status = reply->status;
+    if (hfsbi_remote_was_misled(r, reply)) return hfsbi_remote_anew(r, err);
+    if (r->text.streams && !r->text.ended) {
+        hfsbi_fail(&why, HFSB_LOST, 0, "it ended without a result");
+        *err = why;
+        return hfsbi_remote_no_reply(r, HFSB_LOST, true, err);
+    }
+    if (r->text.streams) body = hfsb_buf_str(&r->text.result);
+    else if (r->text.plain.len) body = hfsb_buf_str(&r->text.plain);
+    st = hfsb_json_parse(body, NULL, &r->doc, &why);
+    if (st == HFSB_OK) return HFSB_OK;
+    if (st == HFSB_SYNTAX) return hfsbi_remote_page(r, reply, body, err);
+    return hfsbi_fail(err, st, 0, "%s: the call may have run.", why.msg);
+}
+
+static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
+                                  hfsb_http_field field[4]) {
+    size_t n = 0;
+    field[n].name = HFSB_LIT("Content-Type");
+    field[n++].value = HFSB_LIT("application/json");
+    if (r->key[0]) {
+        field[n].name = HFSB_LIT("Idempotency-Key");
+        field[n++].value = hfsb_cstr(r->key);
+    }
+    if (hfsbi_remote_joins(r)) {
+        field[n].name = HFSB_LIT("X-Hfsb-Instance");
+        field[n++].value = hfsb_cstr(r->instance);
+    }
+    if (stream) {
+        field[n].name = HFSB_LIT("Accept");
+        field[n++].value = HFSB_LIT("text/event-stream, application/json");
+    }
+    return n;
+}
+
+/* A repeat joins a command whose text went to the first: it gets the result
+   alone, and is not asked for more. */
+static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
+    return r->opts.on_text && r->trusted && !r->may_have_run &&
+           strcmp(r->tool->name, "bash") == 0;
+}
+
+static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_http_field field[4];
+    hfsb_status     st;
+    bool            stream = hfsbi_remote_may_stream(r);
+    call.method = HFSB_LIT("POST");
+    call.body = hfsb_buf_str(&r->body);
+    call.fields = field;
+    call.field_count = hfsbi_remote_fields(r, stream, field);
+    call.total_ms = (long long)(r->timeout * 1000.0) + r->sandbox->o.margin_ms;
+    call.cancel = r->cancel;
+    call.user = r;
+    if (stream) {
+        call.on_head = hfsbi_remote_on_head;
+        call.on_body = hfsbi_remote_on_body;
+    }
+    r->text.streams = r->text.ended = false;
+    r->text.status = HFSB_OK;
+    hfsb_buf_truncate(&r->text.plain, 0);
+    hfsb_sse_free(&r->text.sse);
+    st = hfsbi_sandbox_send(r->sandbox, hfsb_cstr(r->tool->name), &call,
+                            &reply, err);
+    if (reply.url.len &&
+        !hfsbi_sandbox_is_there(r->sandbox, hfsb_buf_str(&reply.url)))
+        r->trusted = false; /* redirected to one who got no key */
+    if (st == HFSB_CANCELLED && r->text.status != HFSB_OK)
+        st = hfsbi_fail_status(err, r->text.status, "Reading a stream");
+    st = st == HFSB_OK ? hfsbi_remote_read(r, &reply, err)
+                       : hfsbi_remote_no_reply(r, st, reply.sent, err);
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+/* ---- who is there ---- */
+
+/* The instance that answers health; HFSB_LOST when that went wrong on the
+   way, another status when there is no one. */
+static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
+                                    size_t room) {
+    hfsb_sandbox   *s = r->sandbox;
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_str        said;
+    hfsb_status     st;
+    call.method = HFSB_LIT("GET");
+    call.total_ms = s->o.health_ms;
+    call.cancel = r->cancel;
+    st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, NULL);
+    if (st == HFSB_OK &&
+        (reply.status != 200 ||
+         !hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr ||
+         !hfsbi_sandbox_is_there(s, hfsb_buf_str(&reply.url))))
+        st = HFSB_LOST;
+    /* not what the handle knows: another thread may have noted more since */
+    said = hfsbi_sandbox_said(hfsb_http_reply_field(&reply, "X-Hfsb", 0));
+    (void)snprintf(instance, room, "%.*s", (int)said.len, said.ptr);
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+/* Before a repeat of what may have run. HFSB_BUSY: no one answers yet. */
+static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
+    char        instance[sizeof r->instance];
+    hfsb_status st = HFSB_LOST;
+    size_t      n;
+    if (!r->may_have_run) return HFSB_OK;
+    for (n = 0; st == HFSB_LOST && n < HFSBI_REMOTE_ASKS; n++)
+        st = hfsbi_remote_who(r, instance, sizeof instance);
+    if (st != HFSB_OK) return HFSB_BUSY;
+    if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
+    return hfsbi_remote_anew(r, err);
+}
+
+/* ---- all tries ---- */
+
+static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
+    hfsb_sandbox      *s = r->sandbox;
+    hfsb_space_runtime runtime = HFSB_INIT;
+    hfsb_err           why = *err;
+    const char        *stage = why.msg;
+    if (!s->is_url) {
+        (void)hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), r->cancel,
+                               &runtime, NULL);
+        if (hfsb_cancel_is_set(r->cancel))
+            return hfsbi_remote_no_reply(r, HFSB_CANCELLED, false, err);
+        stage = runtime.stage[0] ? runtime.stage : "unknown";
+    }
+    return hfsbi_fail(err, HFSB_CONNECT, 0,
+                      "Cannot connect to sandbox. Is %s running? Status: %s",
+                      s->is_url ? s->page.ptr : s->id.ptr, stage);
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
+    const hfsb_sandbox_opts *o = &r->sandbox->o;
+    hfsb_status              st = HFSB_OK, same;
+    size_t                   n;
+    for (n = 0; n < o->tries; n++) {
+        if (n > 0 && !hfsb_cancel_wait(r->cancel, o->delay_ms * (long long)n))
+            return hfsbi_remote_no_reply(r, HFSB_CANCELLED, r->may_have_run,
+                                         err);
+        same = n > 0 ? hfsbi_remote_same(r, err) : HFSB_OK;
+        if (same == HFSB_BUSY) continue; /* *err says how the last one went */
+        st = same == HFSB_OK ? hfsbi_remote_try(r, err) : same;
+        if (st == HFSB_OK || !r->again) break;
+    }
+    if (r->may_have_run && !r->harmless &&
+        (st == HFSB_CONNECT || st == HFSB_BUSY))
+        return hfsbi_fail(err, HFSB_LOST, 0,
+                          "The connection to the sandbox was lost before its "
+                          "reply was there, and no new one can be made. The "
+                          "call may have run: look before you repeat it.");
+    return st == HFSB_CONNECT ? hfsbi_remote_unreachable(r, err) : st;
+}
+
+/* ---- the result ---- */
+
+HFSBI_FN hfsb_status hfsbi_remote_status(int http) {
+    switch (http) {
+    case 400:
+    case 415:
+    case 422: return HFSB_ARG;
+    case 401:
+    case 403: return HFSB_AUTH;
+    case 404:
+    case 405: return HFSB_NOT_FOUND;
+    case 409: return HFSB_REFUSED;
+    case 413:
+    case 429: return HFSB_LIMIT;
+    case 503: return HFSB_BUSY;
+    case 507: return HFSB_FULL;
+    default: return HFSB_REMOTE;
+    }
+}
+
+/* A string, or the JSON text of what stands there instead. */
+static hfsb_status hfsbi_remote_string(const hfsb_json_value *root,
+                                       const char *key, hfsb_buf *out) {
+    const hfsb_json_value *value = hfsb_json_get(root, key);
+    hfsb_json_type         type = hfsb_json_type_of(value);
+    if (type == HFSB_JSON_NULL) return HFSB_OK;
+    if (type != HFSB_JSON_STRING)
+        return hfsb_json_write(value, NULL, out, NULL);
+    return hfsb_buf_append(out, hfsb_json_str(value, HFSB_LIT("")));
+}
+
+/* All keys but the three that every reply has. */
+static hfsb_status hfsbi_remote_extra(const hfsb_json_value *root,
+                                      hfsb_buf              *out) {
+    hfsb_json_iter   it = hfsb_json_begin(root);
+    hfsb_json_writer w;
+    size_t           count = 0;
+    hfsb_status      st;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    while (hfsb_json_next(&it)) {
+        if (hfsb_str_equal(it.key, HFSB_LIT("success")) ||
+            hfsb_str_equal(it.key, HFSB_LIT("output")) ||
+            hfsb_str_equal(it.key, HFSB_LIT("error")))
+            continue;
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+        count++;
+    }
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    if (st == HFSB_OK && !count) hfsb_buf_truncate(out, 0);
+    return st;
+}
+
+/* The server knows nothing of the tool: one that is not ours has only those of
+   the reference. */
+static bool hfsbi_remote_lacks(const hfsbi_remote *r) {
+    static const char *const basic[] = {"bash", "read",   "write",
+                                        "edit", "exists", "kill"};
+    size_t                   i;
+    if (r->status != 404 && r->status != 405) return false;
+    for (i = 0; i < sizeof basic / sizeof *basic; i++)
+        if (strcmp(basic[i], r->tool->name) == 0) return false;
+    return true;
+}
+
+/* A reply that is not 200. */
+static hfsb_status hfsbi_remote_failed(hfsbi_remote     *r,
+                                       hfsb_tool_result *result) {
+    hfsb_str error =
+        hfsb_json_str(hfsb_json_get(r->doc.root, "error"), HFSB_LIT(""));
+    hfsb_status st;
+    if (hfsbi_remote_lacks(r) && (!error.len || r->trusted)) {
+        st = hfsb_buf_printf(&result->error,
+                             "This sandbox's server has no tool %s; use "
+                             "bash.",
+                             r->tool->name);
+        return st == HFSB_OK ? HFSB_NOT_FOUND : st;
+    }
+    st = error.len ? hfsb_buf_append(&result->error, error)
+                   : hfsb_buf_printf(&result->error, "HTTP %d", r->status);
+    return st == HFSB_OK ? hfsbi_remote_status(r->status) : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err) {
+    const hfsb_json_value *root = r->doc.root;
+    const hfsb_json_value *success = hfsb_json_get(root, "success");
+    hfsb_status            st;
+    if (r->status != 200) return hfsbi_remote_failed(r, result);
+    if (hfsb_json_type_of(root) != HFSB_JSON_OBJECT)
+        return hfsbi_fail(
+            err, HFSB_REMOTE, 0,
+            "Sandbox returned JSON that is no object (HTTP 200): "
+            "%s.",
+            hfsb_json_type_name(hfsb_json_type_of(root)));
+    st = hfsbi_remote_string(root, "output", &result->output);
+    if (st == HFSB_OK) st = hfsbi_remote_string(root, "error", &result->error);
+    if (st == HFSB_OK) st = hfsbi_remote_extra(root, &result->extra);
+    result->success =
+        st == HFSB_OK && hfsb_json_bool(success, success == NULL);
+    if (st == HFSB_OK && !result->success && !result->error.len)
+        st = hfsb_buf_printf(&result->error, "Unknown error");
+    return st;
+}
+
+/* ---- the call ---- */
+
+/* What needs no server to be told. */
+static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
+                                      const hfsb_json_value *arguments,
+                                      const hfsb_call_opts  *opts,
+                                      const hfsb_alloc *alloc, hfsb_err *err) {
+    hfsb_json_type type = hfsb_json_type_of(arguments);
+    hfsb_call      call;
+    hfsb_status    st;
+    if (!tool) {
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
+        hfsbi_err_quote(err, name, 80);
+        return HFSB_NOT_FOUND;
+    }
+    if (arguments && type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The arguments must be a JSON object, not %s.",
+                          hfsb_json_type_name(type));
+    if (opts->key.len >= sizeof((hfsbi_remote *)0)->key ||
+        hfsb_str_find_byte(opts->key, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The key of a call must have at most %d bytes and "
+                          "no NUL.",
+                          (int)sizeof((hfsbi_remote *)0)->key - 1);
+    memset(&call, 0, sizeof call);
+    call.opts = *opts;
+    call.notes.alloc = *alloc;
+    st = hfsbi_check_keys(&call, arguments, tool->keys, err);
+    hfsb_buf_free(&call.notes); /* the server notes the same */
+    return st;
+}
+
+static hfsb_status hfsbi_remote_run(hfsbi_remote          *r,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_status st;
+    if (!hfsbi_remote_may(r, arguments, result, &st, err)) return st;
+    st = hfsbi_remote_arguments(r, arguments, err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(r, err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
+    if (st != HFSB_OK) return st;
+    if (strcmp(r->tool->name, "bash") == 0)
+        hfsbi_remote_show_rest(r, hfsb_buf_str(&result->output));
+    if (result->success) hfsbi_remote_saw(r, arguments);
+    return st;
+}
+
+static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
+                                     const hfsb_json_value *arguments,
+                                     const hfsb_call_opts  *opts,
+                                     const hfsb_cancel     *cancel,
+                                     hfsb_tool_result      *result) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_call_opts    none = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsbi_remote      r;
+    hfsb_status       st;
+    if (!opts) opts = &none;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = sandbox->o.alloc;
+    result->extra.alloc = sandbox->o.alloc;
+    st = hfsbi_remote_check(tool, name, arguments, opts, &sandbox->o.alloc,
+                            &err);
+    if (st == HFSB_OK) {
+        hfsbi_remote_init(&r, sandbox, tool, cancel);
+        r.opts = *opts;
+        if (r.key[0] && opts->key.len) {
+            memcpy(r.key, opts->key.ptr, opts->key.len);
+            r.key[opts->key.len] = '\0';
+        }
+        st = hfsbi_remote_run(&r, arguments, result, &err);
+        hfsbi_remote_free(&r);
+    }
+    if (st != HFSB_OK) { /* words of the peer, perhaps */
+        hfsbi_sandbox_hide(sandbox, err.msg);
+        if (result->error.ptr) {
+            hfsbi_sandbox_hide(sandbox, result->error.ptr);
+            hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
+        }
+        hfsbi_result_status(result, st, &err);
+    }
+    return st;
+}
+
+hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
+                              const hfsb_json_value *arguments,
+                              const hfsb_call_opts  *opts,
+                              const hfsb_cancel     *cancel,
+                              hfsb_tool_result      *result) {
+    if (!cancel) cancel = sandbox->o.cancel;
+    return hfsbi_remote_call(sandbox, name, arguments, opts, cancel, result);
+}
+
+/* Not by the handle's cancel: this is what one does once it is set. */
+hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
+                                  hfsb_tool_result *result) {
+    return hfsbi_remote_call(sandbox, HFSB_LIT("kill"), NULL, NULL, NULL,
+                             result);
+}

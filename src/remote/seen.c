@@ -1,0 +1,239 @@
+/* seen.c - a session reads a file before it changes it. */
+#include "remote_private.h"
+#include "../edit/edit_private.h"
+
+/* ---- the files that were read or written ---- */
+
+/* As the server would find it: joined with the work directory, cleaned. */
+static hfsb_status hfsbi_sandbox_resolve(const hfsb_sandbox *sandbox,
+                                         hfsb_str path, hfsb_buf *out) {
+    out->alloc = sandbox->o.alloc;
+    return hfsb_path_join(hfsb_buf_str(&sandbox->work_dir), path, out);
+}
+
+/* Under the lock. */
+static bool hfsbi_sandbox_listed(const hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_str rest = hfsb_buf_str(&sandbox->seen);
+    while (rest.len) {
+        size_t end = hfsb_str_find_byte(rest, '\0');
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), path)) return true;
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    }
+    return false;
+}
+
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_buf   clean = HFSB_INIT;
+    hfsbi_sink sink;
+    if (!sandbox->o.session || !path.len ||
+        hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return;
+    /* without memory it must be read again */
+    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
+        pthread_mutex_lock(&sandbox->lock);
+        sink = hfsbi_sink_begin(&sandbox->seen);
+        if (!hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean))) {
+            hfsbi_put(&sink, hfsb_buf_str(&clean));
+            hfsbi_put_byte(&sink, '\0');
+        }
+        (void)hfsbi_sink_end(&sink);
+        pthread_mutex_unlock(&sandbox->lock);
+    }
+    hfsb_buf_free(&clean);
+}
+
+static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_buf clean = HFSB_INIT;
+    bool     seen = false;
+    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
+        pthread_mutex_lock(&sandbox->lock);
+        seen = hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean));
+        pthread_mutex_unlock(&sandbox->lock);
+    }
+    hfsb_buf_free(&clean);
+    return seen;
+}
+
+/* ---- patches ---- */
+
+/* The sections of a patch, one after the other. A patch that cannot be read
+   has none more: the server says what is wrong with it. */
+typedef struct hfsbi_remote_patch {
+    hfsbi_patch_text text;
+    size_t           line;
+    bool             open;
+} hfsbi_remote_patch;
+
+static hfsb_status hfsbi_remote_patch_open(const hfsbi_remote    *r,
+                                           const hfsb_json_value *arguments,
+                                           hfsbi_remote_patch    *p) {
+    hfsb_str    patch = HFSB_LIT("");
+    hfsb_status st;
+    memset(p, 0, sizeof *p);
+    (void)hfsb_json_arg_str(arguments, "patch", false, &patch, NULL);
+    st = hfsbi_patch_open(&r->sandbox->o.alloc, patch, &p->text, NULL);
+    p->open = st == HFSB_OK;
+    p->line = p->text.first;
+    return st == HFSB_NOMEM ? st : HFSB_OK;
+}
+
+static bool hfsbi_remote_patch_next(hfsbi_remote_patch *p,
+                                    hfsbi_section      *section) {
+    return p->open && p->line < p->text.last &&
+           hfsbi_patch_section(&p->text, &p->line, section, NULL) == HFSB_OK;
+}
+
+static void hfsbi_remote_patch_close(const hfsbi_remote *r,
+                                     hfsbi_remote_patch *p) {
+    if (p->open) hfsbi_lines_free(&r->sandbox->o.alloc, &p->text.lines);
+}
+
+/* True when an earlier section of the same patch made that file. */
+static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
+                                    size_t before) {
+    hfsbi_remote_patch again = *p;
+    hfsbi_section      s;
+    again.line = p->text.first;
+    while (again.line < before && hfsbi_remote_patch_next(&again, &s))
+        if (hfsb_str_equal(s.kind == HFSB_PATCH_ADD ? s.path : s.new_path,
+                           path))
+            return again.line <= before;
+    return false;
+}
+
+/* The first file that a patch changes though it was not read; "" when there
+   is none. Shows the patch's bytes. */
+static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
+                                            const hfsb_json_value *arguments,
+                                            hfsb_str              *path) {
+    hfsbi_remote_patch p;
+    hfsbi_section      s;
+    size_t             before;
+    hfsb_status        st = hfsbi_remote_patch_open(r, arguments, &p);
+    path->len = 0;
+    before = p.line;
+    while (!path->len && hfsbi_remote_patch_next(&p, &s)) {
+        if (s.kind != HFSB_PATCH_ADD &&
+            !hfsbi_sandbox_has_seen(r->sandbox, s.path) &&
+            !hfsbi_remote_patch_made(&p, s.path, before))
+            *path = s.path;
+        before = p.line;
+    }
+    hfsbi_remote_patch_close(r, &p);
+    return st;
+}
+
+static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
+                                   const hfsb_json_value *arguments) {
+    hfsbi_remote_patch p;
+    hfsbi_section      s;
+    (void)hfsbi_remote_patch_open(r, arguments, &p);
+    while (hfsbi_remote_patch_next(&p, &s))
+        if (s.kind != HFSB_PATCH_DELETE)
+            hfsbi_sandbox_saw(r->sandbox,
+                              s.new_path.len ? s.new_path : s.path);
+    hfsbi_remote_patch_close(r, &p);
+}
+
+/* ---- whether a call may be made ---- */
+
+static bool hfsbi_remote_called(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
+
+/* Replacing a text by itself is a slip; inserting it beside itself is not. */
+static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
+    const hfsb_str none = HFSB_INIT;
+    hfsb_str       mode =
+        hfsb_json_str(hfsb_json_get(arguments, "mode"), HFSB_LIT("replace"));
+    hfsb_str old_str =
+        hfsb_json_str(hfsb_json_get(arguments, "old_str"), none);
+    hfsb_str new_str =
+        hfsb_json_str(hfsb_json_get(arguments, "new_str"), none);
+    return old_str.ptr && new_str.ptr && hfsb_str_equal(old_str, new_str) &&
+           hfsb_str_starts(mode, HFSB_LIT("replace"));
+}
+
+/* Asks whether the file is there. */
+static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
+                                       bool *exists, hfsb_err *err) {
+    const hfsb_str   none = HFSB_LIT("");
+    hfsbi_remote     ask;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    hfsbi_remote_init(&ask, r->sandbox, hfsbi_tool_find(HFSB_LIT("exists")),
+                      r->cancel);
+    hfsb_json_writer_init(&w, &ask.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "path", path);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, err);
+    *exists = st == HFSB_OK && ask.status == 200 &&
+              hfsb_json_bool(hfsb_json_get(ask.doc.root, "success"), true) &&
+              hfsb_str_equal(
+                  hfsb_json_str(hfsb_json_get(ask.doc.root, "output"), none),
+                  HFSB_LIT("true"));
+    hfsbi_remote_free(&ask);
+    return st;
+}
+
+static hfsb_status hfsbi_remote_may_write(hfsbi_remote *r, hfsb_str path,
+                                          hfsb_tool_result *result, bool *may,
+                                          hfsb_err *err) {
+    bool        exists = false;
+    hfsb_status st = HFSB_OK;
+    *may = hfsbi_sandbox_has_seen(r->sandbox, path);
+    if (*may) return st;
+    st = hfsbi_remote_exists(r, path, &exists, err);
+    *may = st == HFSB_OK && !exists;
+    if (st != HFSB_OK || *may) return st;
+    return hfsbi_result_fail(result,
+                             "File %.*s exists but has not been read this "
+                             "session. Read it first, or use sandbox_edit for "
+                             "targeted changes.",
+                             (int)path.len, path.ptr);
+}
+
+HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments,
+                               hfsb_tool_result *result, hfsb_status *st,
+                               hfsb_err *err) {
+    bool     may = true, edit = hfsbi_remote_called(r, "edit");
+    hfsb_str path = HFSB_LIT("");
+    *st = HFSB_OK;
+    if (edit && hfsbi_remote_is_idle_edit(arguments)) {
+        *st = hfsbi_result_fail(result, "old_str and new_str are identical.");
+        return false;
+    }
+    if (!r->sandbox->o.session) return true;
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    if (hfsbi_remote_called(r, "write") && path.len) {
+        *st = hfsbi_remote_may_write(r, path, result, &may, err);
+        return may;
+    }
+    if (hfsbi_remote_called(r, "apply_patch"))
+        *st = hfsbi_remote_patch_blind(r, arguments, &path);
+    else if ((!edit && !hfsbi_remote_called(r, "multi_edit")) ||
+             hfsbi_sandbox_has_seen(r->sandbox, path))
+        return true;
+    if (*st != HFSB_OK) return false;
+    if (!path.len) return true;
+    *st = hfsbi_result_fail(
+        result, "File %.*s has not been read this session. Read it first.",
+        (int)path.len, path.ptr);
+    return false;
+}
+
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
+                               const hfsb_json_value *arguments) {
+    hfsb_str path = HFSB_LIT("");
+    if (!r->sandbox->o.session) return;
+    if (hfsbi_remote_called(r, "apply_patch")) {
+        hfsbi_remote_patch_saw(r, arguments);
+    } else if (hfsbi_remote_called(r, "read") ||
+               hfsbi_remote_called(r, "write")) {
+        (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+        hfsbi_sandbox_saw(r->sandbox, path);
+    }
+}

@@ -1,0 +1,667 @@
+/* session.c - a session: open, close, calls. */
+#include "remote_private.h"
+
+/* What a tool of the session does, its keys looked at already. What it
+   returns but HFSB_OK is the status of the call, with the sentence in *err. */
+typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_cancel     *cancel,
+                                    hfsb_tool_result      *result,
+                                    hfsb_err              *err);
+
+enum {
+    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
+};
+
+typedef struct hfsbi_own_tool {
+    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    hfsbi_own_fn fn;
+} hfsbi_own_tool;
+
+/* ==== session tools ==== */
+
+/* the tools of the session itself, and the definitions of
+   all. */
+
+enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
+
+/* clang-format off */
+static const hfsbi_tool hfsbi_create_row =
+    {"sandbox_create", "Make a sandbox with other hardware",
+     "Replace the sandbox by one with other hardware, such as a GPU. A "
+     "sandbox on cpu-basic is there from the start: call this only when the "
+     "work needs more, and choose well: what you get is not replaced again. "
+     "Files of the old one are lost, so do it first. Takes minutes, and costs "
+     "money by the hour; it sleeps when it is not used.",
+     NULL,
+     HFSBI_OBJECT(
+         "",
+         HFSBI_TYPE("hardware", "string",
+                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                    "a10g-small, a10g-large, a100-large or another that the "
+                    "Hub has") ","
+         HFSBI_TYPE("trackio_space_id", "string",
+                    "Space with the trackio dashboard, owner/name; set as "
+                    "TRACKIO_SPACE_ID in the sandbox") ","
+         HFSBI_TYPE("trackio_project", "string",
+                    "Set as TRACKIO_PROJECT")),
+     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
+     "\"idempotentHint\":false,\"openWorldHint\":true}",
+     "hardware trackio_space_id trackio_project", false, NULL};
+/* clang-format on */
+
+/* ---- sandbox_create ---- */
+
+/* What it is asked for. */
+typedef struct hfsbi_wish {
+    hfsb_str hardware; /* empty: whatever there is */
+    hfsb_str space, project;
+} hfsbi_wish;
+
+static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
+                                   hfsbi_wish *wish, hfsb_err *err) {
+    hfsb_status st;
+    memset(wish, 0, sizeof *wish);
+    st = hfsb_json_arg_str(arguments, "hardware", false, &wish->hardware, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "trackio_space_id", false,
+                               &wish->space, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "trackio_project", false,
+                               &wish->project, err);
+    return st;
+}
+
+/* True when a sandbox with this hardware is not what was asked for. */
+static bool hfsbi_wish_differs(const hfsbi_wish *wish, hfsb_str hardware) {
+    return wish->space.len || wish->project.len ||
+           (wish->hardware.len && !hfsb_str_equal(wish->hardware, hardware));
+}
+
+/* Waits until this call alone may make a sandbox; a preload under way is
+   waited for, or cancelled when it is not what is wanted. Under the lock;
+   false when it was cancelled. */
+static bool hfsbi_session_claim(hfsb_session *session, const hfsbi_wish *wish,
+                                const hfsb_cancel *cancel) {
+    if (hfsb_cancel_is_set(cancel)) return false;
+    while (session->claimed)
+        if (!hfsbi_session_wait(session, cancel)) return false;
+    session->claimed = true;
+    if (session->making && hfsbi_wish_differs(wish, session->spec.hardware))
+        hfsb_cancel_set(session->making->cancel);
+    while (session->making)
+        if (!hfsbi_session_wait(session, cancel)) {
+            session->claimed = false;
+            (void)pthread_cond_broadcast(&session->changed);
+            return false;
+        }
+    return true;
+}
+
+static void hfsbi_wish_secret(hfsb_session *session, hfsb_sandbox_spec *spec,
+                              hfsb_str key, hfsb_str value) {
+    hfsb_hub_pair *pair = &session->secrets[spec->secret_count];
+    if (!value.len) return;
+    memset(pair, 0, sizeof *pair);
+    pair->key = key;
+    pair->value = value;
+    spec->secret_count++;
+}
+
+/* Makes it; the texts of the wish stay until it is done. Under the lock. */
+static hfsb_status hfsbi_session_make(hfsb_session      *session,
+                                      const hfsbi_wish  *wish,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    hfsb_sandbox_spec spec = session->spec;
+    hfsb_status       st;
+    if (wish->hardware.len) spec.hardware = wish->hardware;
+    spec.sleep_time = hfsb_str_equal(spec.hardware, HFSB_LIT("cpu-basic"))
+                          ? 0
+                          : HFSBI_CREATE_SLEEP;
+    hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_SPACE_ID"),
+                      wish->space);
+    hfsbi_wish_secret(session, &spec, HFSB_LIT("TRACKIO_PROJECT"),
+                      wish->project);
+    st = hfsbi_session_start(session, &spec, false, err);
+    while (st == HFSB_OK && session->making)
+        if (!hfsbi_session_wait(session, cancel)) {
+            hfsb_cancel_set(session->making->cancel);
+            cancel = NULL; /* it ends soon: the Space is being deleted */
+        }
+    if (st == HFSB_OK && session->made != HFSB_OK) {
+        st = session->made;
+        if (err) *err = session->made_err;
+    }
+    return st;
+}
+
+/* What a model is told of the sandbox that is in use. Under the lock. */
+static hfsb_status hfsbi_session_tell(hfsb_session     *session,
+                                      const hfsbi_wish *wish, bool is_new,
+                                      hfsb_tool_result *result) {
+    const hfsbi_box *box = session->box;
+    hfsb_str         id = hfsb_sandbox_id(box->sandbox);
+    hfsb_str         hardware = hfsb_buf_str(&box->hardware);
+    hfsb_json_writer w;
+    hfsb_status      st;
+    hfsb_json_writer_init(&w, &result->extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", id);
+    hfsbi_put_member_str(&w, "url", hfsb_sandbox_page(box->sandbox));
+    hfsbi_put_member_str(&w, "hardware", hardware);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    if (st != HFSB_OK) return st;
+    if (!is_new && hfsbi_wish_differs(wish, hardware))
+        return hfsbi_result_fail(result,
+                                 "A sandbox is active already: %.*s on %.*s. "
+                                 "It was asked for and is not replaced.",
+                                 (int)id.len, id.ptr, (int)hardware.len,
+                                 hardware.ptr);
+    return hfsbi_result_ok(
+        result, "%s: %.*s on %.*s. bash, read, write and edit work there.",
+        is_new ? "Sandbox created" : "A sandbox is active already",
+        (int)id.len, id.ptr, (int)hardware.len, hardware.ptr);
+}
+
+/* Gives back the one that was replaced, and tells what became of it. */
+static hfsb_status hfsbi_session_leave(hfsb_session *session, hfsbi_box *old,
+                                       hfsb_tool_result *result) {
+    hfsb_str    id = hfsb_sandbox_id(old->sandbox);
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    if (result->success)
+        st = hfsb_buf_printf(&result->output,
+                             "\nIt took the place of %.*s, whose files are "
+                             "lost.",
+                             (int)id.len, id.ptr);
+    if (hfsbi_session_release(session, old, &why) != HFSB_OK &&
+        result->success && st == HFSB_OK)
+        st = hfsb_buf_printf(&result->output, "\n(%s)", why.msg);
+    return st;
+}
+
+static hfsb_status hfsbi_session_create(hfsb_session          *session,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_cancel     *cancel,
+                                        hfsb_tool_result      *result,
+                                        hfsb_err              *err) {
+    hfsbi_wish  wish;
+    hfsbi_box  *old = NULL;
+    bool        make;
+    hfsb_status st = hfsbi_wish_read(arguments, &wish, err), left = HFSB_OK;
+    if (st != HFSB_OK) return st;
+    pthread_mutex_lock(&session->lock);
+    if (!hfsbi_session_claim(session, &wish, cancel)) {
+        pthread_mutex_unlock(&session->lock);
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled before a sandbox was made.");
+    }
+    make = !session->box ||
+           (session->box->automatic &&
+            hfsbi_wish_differs(&wish, hfsb_buf_str(&session->box->hardware)));
+    if (make && session->box) {
+        old = session->box;
+        old->users++;
+    }
+    if (make) st = hfsbi_session_make(session, &wish, cancel, err);
+    if (st == HFSB_OK) st = hfsbi_session_tell(session, &wish, make, result);
+    session->claimed = false;
+    (void)pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+    if (old) left = hfsbi_session_leave(session, old, result);
+    return st == HFSB_OK ? left : st;
+}
+
+/* ---- the tools of the session ---- */
+
+static const hfsbi_tool *hfsbi_create_tool(void) {
+    return &hfsbi_create_row;
+}
+
+static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result,
+                                          hfsb_err              *err) {
+    hfsb_status st;
+    (void)cancel;
+    pthread_mutex_lock(&session->lock);
+    st = hfsbi_plan_set(&session->plan, arguments, result, err);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+/* The local runtime has only the first. */
+static const hfsbi_own_tool hfsbi_own_tools[] = {
+    {hfsbi_plan_tool, hfsbi_session_set_plan},
+    {hfsbi_create_tool, hfsbi_session_create},
+    {hfsbi_hf_jobs_tool, hfsbi_session_jobs}};
+
+enum {
+    HFSBI_OWN_TOOLS = sizeof hfsbi_own_tools / sizeof *hfsbi_own_tools,
+    HFSBI_OWN_TOOLS_LOCAL = 1
+};
+
+static size_t hfsbi_own_tool_count(const hfsb_session *session) {
+    return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_OWN_TOOLS
+                                                    : HFSBI_OWN_TOOLS_LOCAL;
+}
+
+/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
+   others. */
+static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
+                                                  hfsb_str            name) {
+    size_t i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))
+            return &hfsbi_own_tools[i];
+    return NULL;
+}
+
+hfsb_status hfsb_session_define(const hfsb_session *session,
+                                hfsb_tools_format format, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsbi_tool rows[HFSBI_OWN_TOOLS];
+    size_t     i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = *hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->runtime == HFSB_RUNTIME_SANDBOX, rows,
+                              n, format, out, err);
+}
+
+/* ---- where the tools work ---- */
+
+hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
+                              hfsb_err *err) {
+    if (hfsb_str_equal(name, HFSB_LIT("local"))) {
+        *out = HFSB_RUNTIME_LOCAL;
+        return hfsbi_ok(err);
+    }
+    if (hfsb_str_equal(name, HFSB_LIT("sandbox"))) {
+        *out = HFSB_RUNTIME_SANDBOX;
+        return hfsbi_ok(err);
+    }
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "tool_runtime must be \"local\" or \"sandbox\", not \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\".");
+    return HFSB_ARG;
+}
+
+const char *hfsb_runtime_text(hfsb_runtime runtime) {
+    return runtime == HFSB_RUNTIME_SANDBOX ? "HF sandbox" : "local filesystem";
+}
+
+bool hfsb_model_is_local(hfsb_str model) {
+    static const char *const begin[] = {"ollama/", "vllm/", "lm_studio/",
+                                        "llamacpp/"};
+    size_t                   i;
+    if (hfsbi_has_space(model)) return false;
+    for (i = 0; i < sizeof begin / sizeof *begin; i++) {
+        hfsb_str part = hfsb_cstr(begin[i]);
+        if (hfsb_str_starts(model, part)) return model.len > part.len;
+    }
+    return false;
+}
+
+bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local) {
+    return runtime != HFSB_RUNTIME_LOCAL || !model_local;
+}
+
+/* ---- open ---- */
+
+static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
+                                       hfsb_err                *err) {
+    bool local = o->model_local || hfsb_model_is_local(o->model);
+    bool sandbox = o->runtime == HFSB_RUNTIME_SANDBOX;
+    if (!hfsb_session_needs_token(o->runtime, local)) return HFSB_OK;
+    if (o->hub && hfsb_hub_has_token(o->hub) && (!sandbox || o->hub_token.len))
+        return HFSB_OK;
+    if (sandbox)
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "The sandbox runtime needs a token of the Hugging "
+                          "Face Hub, since it makes a Space there: set "
+                          "HF_TOKEN, or use the local runtime.");
+    hfsbi_fail(err, HFSB_AUTH, 0, "The model ");
+    hfsbi_err_quote(err, o->model.len ? o->model : HFSB_LIT("(none named)"),
+                    80);
+    hfsbi_err_add(err,
+                  " needs a token of the Hugging Face Hub: set HF_TOKEN, or "
+                  "use a local model (ollama/..., vllm/..., lm_studio/..., "
+                  "llamacpp/...).");
+    return HFSB_AUTH;
+}
+
+/* Copies the texts, and makes the views show the copies. */
+static hfsb_status hfsbi_session_keep(hfsb_buf *texts, hfsb_str *const *list,
+                                      size_t count) {
+    size_t      i, bytes = 0;
+    hfsb_status st;
+    for (i = 0; i < count; i++)
+        if (!hfsbi_add(bytes, list[i]->len, &bytes)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(texts, bytes);
+    for (i = 0; st == HFSB_OK && i < count; i++) {
+        hfsb_str view = hfsb_str_make(texts->ptr + texts->len, list[i]->len);
+        st = hfsb_buf_append(texts, *list[i]);
+        *list[i] = view;
+    }
+    return st;
+}
+
+/* HF_TOKEN, then those of the caller; with room for trackio's. */
+static hfsb_status hfsbi_session_secrets(hfsb_session *s) {
+    size_t n = s->spec.secret_count, all;
+    if (!hfsbi_add(n, HFSBI_SESSION_SECRETS, &all)) return HFSB_LIMIT;
+    s->secrets =
+        (hfsb_hub_pair *)hfsbi_array(&s->alloc, all, sizeof *s->secrets);
+    if (!s->secrets) return HFSB_NOMEM;
+    s->secret_cap = all;
+    memset(s->secrets, 0, all * sizeof *s->secrets);
+    s->secrets[0].key = HFSB_LIT("HF_TOKEN");
+    s->secrets[0].value = s->opts.hub_token;
+    if (n) memcpy(s->secrets + 1, s->spec.secrets, n * sizeof *s->secrets);
+    s->spec.secrets = s->secrets;
+    s->spec.secret_count = n + 1;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_session_copy(hfsb_session            *s,
+                                      const hfsb_session_opts *o) {
+    hfsb_str  **list;
+    hfsb_status st;
+    size_t      n = 0, i, all;
+    if (o->sandbox) s->opts = *o->sandbox;
+    if (o->spec) s->spec = *o->spec;
+    if (!s->spec.hardware.len) s->spec.hardware = HFSB_LIT("cpu-basic");
+    s->opts.hub = o->hub;
+    s->opts.hub_token = o->hub_token;
+    s->opts.session = true;
+    s->opts.give_up = s->give_up;
+    if (!s->opts.log) {
+        s->opts.log = o->log;
+        s->opts.user = o->user;
+    }
+    if (!s->opts.alloc.fn) s->opts.alloc = o->alloc;
+    st = hfsbi_session_secrets(s);
+    if (st != HFSB_OK) return st;
+    all = HFSBI_SESSION_TEXTS + 3 * s->spec.secret_count;
+    list = (hfsb_str **)hfsbi_array(&s->alloc, all, sizeof *list);
+    if (!list) return HFSB_NOMEM;
+    list[n++] = &s->opts.hub_token;
+    list[n++] = &s->opts.api_token;
+    list[n++] = &s->opts.space_url;
+    list[n++] = &s->opts.work_dir;
+    list[n++] = &s->spec.owner;
+    list[n++] = &s->spec.name;
+    list[n++] = &s->spec.from;
+    list[n++] = &s->spec.hardware;
+    for (i = 0; i < s->spec.secret_count; i++) {
+        list[n++] = &s->secrets[i].key;
+        list[n++] = &s->secrets[i].value;
+        list[n++] = &s->secrets[i].description;
+    }
+    st = hfsbi_session_keep(&s->texts, list, n);
+    hfsbi_array_free(&s->alloc, list, all, sizeof *list);
+    return st;
+}
+
+static hfsb_status hfsbi_session_open_local(hfsb_session            *s,
+                                            const hfsb_session_opts *o,
+                                            hfsb_err                *err) {
+    hfsb_tools_opts tools = HFSB_INIT;
+    if (o->tools) tools = *o->tools;
+    tools.session = true;
+    if (!tools.alloc.fn) tools.alloc = o->alloc;
+    return hfsb_tools_open(&tools, &s->tools, err);
+}
+
+static hfsb_status hfsbi_session_open_sandbox(hfsb_session            *s,
+                                              const hfsb_session_opts *o,
+                                              hfsb_err                *err) {
+    hfsb_status st = hfsb_cancel_open(&s->alloc, &s->give_up, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_session_copy(s, o);
+    if (st != HFSB_OK)
+        return hfsbi_fail_status(err, st, "Opening the session");
+    if (o->no_preload) return HFSB_OK;
+    pthread_mutex_lock(&s->lock);
+    st = hfsbi_session_start(s, &s->spec, true, err);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static void hfsbi_session_free(hfsb_session *s) {
+    hfsb_alloc alloc = s->alloc;
+    hfsb_tools_close(s->tools);
+    hfsb_cancel_close(s->give_up);
+    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    hfsb_buf_free(&s->texts);
+    hfsbi_plan_free(&s->plan);
+    hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
+    (void)pthread_cond_destroy(&s->changed);
+    (void)pthread_mutex_destroy(&s->lock);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
+                              hfsb_session **out, hfsb_err *err) {
+    hfsb_session_opts none = HFSB_INIT;
+    hfsb_session     *s;
+    hfsb_status       st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    st = hfsbi_session_check(opts, err);
+    if (st != HFSB_OK) return st;
+    s = (hfsb_session *)hfsbi_array(&opts->alloc, 1, sizeof *s);
+    if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
+    memset(s, 0, sizeof *s);
+    s->alloc = s->texts.alloc = s->plan.doc.alloc = opts->alloc;
+    s->runtime = opts->runtime;
+    s->log = opts->log;
+    s->user = opts->user;
+    s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
+    if (s->close_ms > LLONG_MAX / 2) s->close_ms = LLONG_MAX / 2;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->changed, NULL);
+    st = s->runtime == HFSB_RUNTIME_LOCAL
+             ? hfsbi_session_open_local(s, opts, err)
+             : hfsbi_session_open_sandbox(s, opts, err);
+    if (st != HFSB_OK) {
+        hfsbi_session_free(s);
+        return st;
+    }
+    *out = s;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err) {
+    hfsb_status st;
+    if (!session) return hfsbi_ok(err);
+    st = hfsbi_session_end(session, err);
+    hfsbi_session_free(session);
+    return st;
+}
+
+hfsb_runtime hfsb_session_runtime(const hfsb_session *session) {
+    return session->runtime;
+}
+
+hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
+                                    const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL) return hfsbi_ok(err);
+    st = hfsbi_session_hold(session, cancel, &box, err);
+    if (st != HFSB_OK) return st;
+    (void)hfsbi_session_release(session, box, NULL);
+    return hfsbi_ok(err);
+}
+
+hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session) {
+    hfsb_sandbox *sandbox;
+    pthread_mutex_lock(&session->lock);
+    sandbox = session->box ? session->box->sandbox : NULL;
+    pthread_mutex_unlock(&session->lock);
+    return sandbox;
+}
+
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char         *format, ...) {
+    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
+    va_list  ap;
+    if (!session->log) return;
+    va_start(ap, format);
+    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
+    va_end(ap);
+    session->log(session->user, hfsb_cstr(line.msg));
+}
+
+/* ---- calls ---- */
+
+/* A tool of the session itself. */
+static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
+                                          const hfsbi_own_tool  *tool,
+                                          const hfsb_json_value *arguments,
+                                          const hfsb_call_opts  *opts,
+                                          const hfsb_cancel     *cancel,
+                                          hfsb_tool_result      *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    hfsb_call   call; /* for what it has to say about the keys */
+    memset(&call, 0, sizeof call);
+    call.notes.alloc = session->alloc;
+    if (opts) call.opts = *opts;
+    st = hfsbi_check_keys(&call, arguments, tool->row()->keys, &err);
+    if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    hfsb_buf_free(&call.notes);
+    return st;
+}
+
+static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
+    hfsb_buf_truncate(&result->error, 0);
+    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
+    return HFSB_CANCELLED;
+}
+
+/* On this machine. A cancel wakes no one who waits for a command, so it is
+   looked at every now and then. */
+static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
+                                            hfsb_str               name,
+                                            const hfsb_json_value *arguments,
+                                            const hfsb_call_opts  *opts,
+                                            const hfsb_cancel     *cancel,
+                                            hfsb_tool_result      *result) {
+    hfsb_tools *tools = session->tools;
+    bool        bash = hfsb_str_equal(name, HFSB_LIT("bash"));
+    hfsb_call  *call;
+    bool        ended = false;
+    hfsb_status st;
+    if (!cancel) return hfsb_tools_call(tools, name, arguments, opts, result);
+    if (hfsb_cancel_is_set(cancel)) return hfsbi_session_cancelled(result);
+    st = hfsb_call_open(tools, name, arguments, opts, &call);
+    if (st != HFSB_OK) return st;
+    while (!hfsb_call_done(call)) {
+        if (!ended && hfsb_cancel_is_set(cancel)) {
+            ended = true;
+            if (!bash) break; /* it waits for the command of another */
+            hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
+        }
+        hfsb_tools_poll(tools, 20);
+    }
+    st = hfsb_call_take(call, result);
+    hfsb_call_close(call);
+    return ended ? hfsbi_session_cancelled(result) : st;
+}
+
+static hfsb_status hfsbi_session_call_there(hfsb_session          *session,
+                                            hfsb_str               name,
+                                            const hfsb_json_value *arguments,
+                                            const hfsb_call_opts  *opts,
+                                            const hfsb_cancel     *cancel,
+                                            hfsb_tool_result      *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsbi_box  *box;
+    hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
+    if (st != HFSB_OK) {
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    st =
+        hfsb_sandbox_call(box->sandbox, name, arguments, opts, cancel, result);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
+                              const hfsb_json_value *arguments,
+                              const hfsb_call_opts  *opts,
+                              const hfsb_cancel     *cancel,
+                              hfsb_tool_result      *result) {
+    const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
+    hfsb_err              err = HFSB_INIT;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = session->alloc;
+    result->extra.alloc = session->alloc;
+    if (own)
+        return hfsbi_session_call_own(session, own, arguments, opts, cancel,
+                                      result);
+    if (!hfsb_tools_has(name)) {
+        hfsb_status st = hfsbi_tool_unknown(name, &err);
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    return session->runtime == HFSB_RUNTIME_LOCAL
+               ? hfsbi_session_call_local(session, name, arguments, opts,
+                                          cancel, result)
+               : hfsbi_session_call_there(session, name, arguments, opts,
+                                          cancel, result);
+}
+
+hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
+                                   hfsb_str              arguments,
+                                   const hfsb_call_opts *opts,
+                                   const hfsb_cancel    *cancel,
+                                   hfsb_tool_result     *result) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &session->alloc, &doc, result);
+    if (st != HFSB_OK) return st;
+    st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- the plan ---- */
+
+hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
+                              hfsb_err *err) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = hfsbi_plan_write(&session->plan, out, err);
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+bool hfsb_session_remind(hfsb_session *session, bool called_tools,
+                         hfsb_buf *out) {
+    unsigned time;
+    size_t   open;
+    bool     said;
+    pthread_mutex_lock(&session->lock);
+    said = hfsbi_plan_remind(&session->plan, called_tools, out);
+    open = hfsbi_plan_open(&session->plan);
+    time = session->plan.reminded;
+    pthread_mutex_unlock(&session->lock);
+    if (said)
+        hfsbi_session_log(session,
+                          "Reminded the model of %zu open item%s of its plan "
+                          "(%u of %d)",
+                          open, open == 1 ? "" : "s", time,
+                          HFSBI_REMIND_TIMES);
+    return said;
+}

@@ -1,0 +1,524 @@
+/* call.c - one call of a tool, from its arguments to its result. */
+#include "tools_private.h"
+
+enum {
+    HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
+    HFSBI_ONCE_COUNT = 256,         /* so many of them, */
+    HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
+    HFSBI_KEY_MAX = 255,  /* its length */
+    HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
+};
+
+/* ---- results ---- */
+
+void hfsb_tool_result_free(hfsb_tool_result *result) {
+    hfsb_buf_free(&result->output);
+    hfsb_buf_free(&result->error);
+    hfsb_buf_free(&result->extra);
+    result->success = false;
+}
+
+hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
+                                   hfsb_buf *out, hfsb_err *err) {
+    hfsbi_sink       sink = hfsbi_sink_begin(out);
+    hfsb_str         extra = hfsb_buf_str(&result->extra);
+    hfsb_json_writer w;
+    hfsb_status      st;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", result->success);
+    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
+    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, err);
+    if (st != HFSB_OK || extra.len <= 2) return st;
+    /* both are objects that we wrote: {...} and {...} become one */
+    hfsb_buf_truncate(out, out->len - 1);
+    hfsbi_put_byte(&sink, ',');
+    hfsbi_put(&sink, hfsb_str_slice(extra, 1, extra.len));
+    st = hfsbi_sink_end(&sink);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing a result");
+}
+
+hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
+                                  hfsb_buf               *out) {
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (result->success && result->output.len == 0)
+        hfsbi_put(&sink, HFSB_LIT("(no output)"));
+    hfsbi_put(&sink, hfsb_buf_str(&result->output));
+    if (!result->success) {
+        if (result->output.len) hfsbi_put(&sink, HFSB_LIT("\n\n"));
+        hfsbi_put(&sink, HFSB_LIT("ERROR: "));
+        hfsbi_put(&sink, hfsb_buf_str(&result->error));
+    }
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char       *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    result->success = true;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&result->output, format, ap);
+    va_end(ap);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       const char       *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    result->success = false;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&result->error, format, ap);
+    va_end(ap);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err) {
+    if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
+    return hfsbi_result_fail(result, "%s", err->msg);
+}
+
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_int(w, value);
+}
+
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_bool(w, value);
+}
+
+/* The words for a status that has no sentence of its own. A result must say
+   something even without memory: then the buffer stays empty and the status
+   has to do. */
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err) {
+    result->success = false;
+    if (result->error.len == 0 &&
+        hfsb_buf_append(
+            &result->error,
+            hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
+            HFSB_OK)
+        hfsb_buf_truncate(&result->error, 0);
+}
+
+static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
+                                     const hfsb_tool_result *from) {
+    hfsb_status st;
+    to->success = from->success;
+    st = hfsb_buf_append(&to->output, hfsb_buf_str(&from->output));
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&to->error, hfsb_buf_str(&from->error));
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&to->extra, hfsb_buf_str(&from->extra));
+    return st;
+}
+
+/* ---- the keys of a call ---- */
+
+/* True when key is one of the words of list. */
+static bool hfsbi_is_word(const char *list, hfsb_str key) {
+    hfsb_str rest = hfsb_cstr(list);
+    while (rest.len) {
+        size_t at = hfsb_str_find_byte(rest, ' ');
+        if (at == HFSB_NPOS) at = rest.len;
+        if (hfsb_str_equal(hfsb_str_slice(rest, 0, at), key)) return true;
+        rest = hfsb_str_slice(rest, at + 1, rest.len);
+    }
+    return false;
+}
+
+/* A key that came before in the same object. */
+static bool hfsbi_is_repeated(const hfsb_json_value *object,
+                              const hfsb_json_iter  *it) {
+    hfsb_json_iter before = hfsb_json_begin(object);
+    while (hfsb_json_next(&before) && before.value != it->value)
+        if (hfsb_str_equal(before.key, it->key)) return true;
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
+                                      const hfsb_json_value *object,
+                                      const char *known, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_json_type type = hfsb_json_type_of(object);
+    hfsb_status    st = HFSB_OK;
+    hfsb_err       name;
+    size_t         ignored = 0;
+    if (object && type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The arguments must be a JSON object, not %s.",
+                          hfsb_json_type_name(type));
+    while (st == HFSB_OK && hfsb_json_next(&it)) {
+        bool unknown = !hfsbi_is_word(known, it.key);
+        if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
+            continue;
+        if (!unknown && !hfsbi_is_repeated(object, &it)) continue;
+        hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
+        hfsbi_err_quote(&name, it.key, 80);
+        if (unknown && !call->opts.strict)
+            st = hfsb_buf_printf(&call->notes, "\n(unknown key ignored: %s)",
+                                 name.msg);
+        else if (unknown)
+            st =
+                hfsbi_fail(err, HFSB_ARG, 0, "Unknown key: %s. Known are: %s.",
+                           name.msg, known);
+        else
+            st = hfsbi_fail(err, HFSB_ARG, 0,
+                            "The key %s is given twice: expected it once.",
+                            name.msg);
+    }
+    if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
+        st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
+                             ignored - HFSBI_KEYS_NAMED);
+    return st;
+}
+
+/* sha256 of a tool's name and arguments. */
+static hfsb_status hfsbi_call_digest(hfsb_str               name,
+                                     const hfsb_json_value *arguments,
+                                     const hfsb_alloc      *alloc,
+                                     unsigned char         *digest) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_sha256 sha;
+    hfsb_status st;
+    text.alloc = *alloc;
+    st = hfsb_json_write(arguments, NULL, &text, NULL);
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, name);
+    hfsb_sha256_write(&sha, hfsb_buf_str(&text));
+    hfsb_sha256_finish(&sha, digest);
+    hfsb_buf_free(&text);
+    return st;
+}
+
+/* ---- calls with a key; all under the lock ---- */
+
+static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
+    hfsb_buf_free(&once->key);
+    hfsb_tool_result_free(&once->result);
+    hfsbi_array_free(&tools->alloc, once, 1, sizeof *once);
+}
+
+HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
+    hfsbi_once *once;
+    while ((once = tools->onces) != NULL) {
+        tools->onces = once->next;
+        hfsbi_once_free(tools, once);
+    }
+}
+
+static void hfsbi_onces_forget(hfsb_tools *tools) {
+    hfsbi_once **link = &tools->onces, *once;
+    long long    now = hfsb_clock_ms();
+    size_t       n = 0, bytes = 0;
+    while ((once = *link) != NULL) {
+        bool gone =
+            !once->running && !once->users &&
+            (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
+        if (gone) {
+            *link = once->next;
+            hfsbi_once_free(tools, once);
+            continue;
+        }
+        n++;
+        bytes += once->key.len + once->result.output.len +
+                 once->result.error.len + once->result.extra.len;
+        if (bytes > HFSBI_ONCE_BYTES && !once->running && !once->users) {
+            hfsb_tool_result_free(&once->result);
+            once->dropped = true;
+        }
+        link = &once->next;
+    }
+}
+
+static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
+                                  const unsigned char *digest) {
+    hfsbi_once *once =
+        (hfsbi_once *)hfsbi_array(&tools->alloc, 1, sizeof *once);
+    if (!once) return NULL;
+    memset(once, 0, sizeof *once);
+    once->key.alloc = once->result.output.alloc = tools->alloc;
+    once->result.error.alloc = once->result.extra.alloc = tools->alloc;
+    if (hfsb_buf_append(&once->key, key) != HFSB_OK) {
+        hfsbi_once_free(tools, once);
+        return NULL;
+    }
+    memcpy(once->digest, digest, sizeof once->digest);
+    once->running = true;
+    once->next = tools->onces;
+    tools->onces = once;
+    return once;
+}
+
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
+    hfsbi_once *once;
+    hfsbi_onces_forget(tools);
+    once = tools->onces;
+    while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
+        once = once->next;
+    return once;
+}
+
+/* Finds the first call with this key, or makes this one the first. */
+static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
+    if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
+        call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
+        return call->once ? HFSB_OK : HFSB_NOMEM;
+    }
+    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This key was used for another call; nothing was "
+                          "done.");
+    if (once->dropped)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The call with this key was made; its result is no "
+                          "longer held.");
+    once->users++;
+    call->once = once;
+    call->wait = HFSBI_WAIT_ONCE;
+    return HFSB_OK;
+}
+
+/* The first call is over: its result is there for repeats. */
+static void hfsbi_once_leave(hfsb_call *call) {
+    hfsbi_once *once = call->once;
+    pthread_mutex_lock(&call->tools->lock);
+    once->running = false;
+    once->when = hfsb_clock_ms();
+    once->status = call->status;
+    if (hfsbi_result_copy(&once->result, &call->result) != HFSB_OK) {
+        hfsb_tool_result_free(&once->result);
+        once->dropped = true;
+    }
+    call->once = NULL;
+    (void)pthread_cond_broadcast(&call->tools->changed);
+    pthread_mutex_unlock(&call->tools->lock);
+    hfsb_tools_wake(call->tools);
+}
+
+/* ---- a call ---- */
+
+/* Runs the tool, unless another call with the same key did or does. */
+static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
+                                  hfsb_err *err) {
+    hfsb_status st = hfsbi_check_keys(call, call->arguments, tool->keys, err);
+    if (st != HFSB_OK) return st;
+    if (call->opts.key.len > HFSBI_KEY_MAX)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The key of a call must have at most %d bytes.",
+                          HFSBI_KEY_MAX);
+    if (call->opts.key.len || hfsb_json_get(call->arguments, "id"))
+        st = hfsbi_call_digest(hfsb_cstr(tool->name), call->arguments,
+                               &call->tools->alloc, call->digest);
+    if (st != HFSB_OK) return st;
+    if (call->opts.key.len && tool->keyed) {
+        pthread_mutex_lock(&call->tools->lock);
+        st = hfsbi_once_enter(call, err);
+        pthread_mutex_unlock(&call->tools->lock);
+        if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
+    }
+    return tool->fn(call, err);
+}
+
+HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
+    return call->opts.cancelled && call->opts.cancelled(call->opts.user);
+}
+
+/* Notes go behind the output, the status into the result. */
+static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
+                           const hfsb_err *err) {
+    call->wait = HFSBI_WAIT_NOTHING;
+    if (st == HFSB_OK && call->notes.len)
+        st = hfsb_buf_append(&call->result.output, hfsb_buf_str(&call->notes));
+    call->status = st;
+    if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
+    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
+    hfsbi_err_quote(err, name, 80);
+    return HFSB_NOT_FOUND;
+}
+
+static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st = tool ? hfsbi_call_run(call, tool, &err)
+                                : hfsbi_tool_unknown(name, &err);
+    if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
+        hfsbi_call_end(call, st, &err);
+    if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
+    call->arguments = NULL;
+}
+
+hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
+                           const hfsb_json_value *arguments,
+                           const hfsb_call_opts *opts, hfsb_call **out) {
+    hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
+    *out = call;
+    if (!call) return HFSB_NOMEM;
+    memset(call, 0, sizeof *call);
+    call->tools = tools;
+    call->notes.alloc = call->result.output.alloc = tools->alloc;
+    call->result.error.alloc = call->result.extra.alloc = tools->alloc;
+    if (opts) call->opts = *opts;
+    call->arguments = arguments;
+    hfsbi_call_begin(call, name);
+    return HFSB_OK;
+}
+
+/* Whether what it waits for has come. Under the lock. */
+static bool hfsbi_call_ready(const hfsb_call *call) {
+    size_t i;
+    switch (call->wait) {
+    case HFSBI_WAIT_NOTHING: return true;
+    case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
+    case HFSBI_WAIT_ENDS:
+        for (i = 0; i < call->killed_count; i++)
+            if (call->killed[i]->state != HFSBI_JOB_DONE) return false;
+        return true;
+    case HFSBI_WAIT_OUTPUT:
+        return hfsbi_output_ready(call) || hfsb_clock_ms() >= call->until;
+    case HFSBI_WAIT_ONCE: return !call->once->running;
+    }
+    return true;
+}
+
+/* It waits for no time any more. Under the lock. */
+static void hfsbi_call_unlink(hfsb_call *call) {
+    hfsb_call **link = &call->tools->waiting;
+    while (*link && *link != call) link = &(*link)->next_waiting;
+    if (*link) *link = call->next_waiting;
+}
+
+/* It has come: the result is written. Under the lock. */
+static void hfsbi_call_finish(hfsb_call *call) {
+    hfsb_status st = HFSB_OK;
+    switch (call->wait) {
+    case HFSBI_WAIT_NOTHING: return;
+    case HFSBI_WAIT_JOB:
+        st = hfsbi_result_copy(&call->result, &call->job->result);
+        if (st == HFSB_OK) st = call->job->status;
+        break;
+    case HFSBI_WAIT_ENDS: st = hfsbi_kill_result(call); break;
+    case HFSBI_WAIT_OUTPUT: st = hfsbi_output_result(call); break;
+    case HFSBI_WAIT_ONCE:
+        st = call->once->dropped
+                 ? HFSB_NOMEM
+                 : hfsbi_result_copy(&call->result, &call->once->result);
+        hfsb_buf_truncate(&call->notes, 0); /* the copy has them */
+        if (st == HFSB_OK) st = call->once->status;
+        break;
+    }
+    hfsbi_call_unlink(call);
+    hfsbi_call_end(call, st, NULL);
+}
+
+bool hfsb_call_done(hfsb_call *call) {
+    bool done;
+    pthread_mutex_lock(&call->tools->lock);
+    done = hfsbi_call_ready(call);
+    if (done) hfsbi_call_finish(call);
+    pthread_mutex_unlock(&call->tools->lock);
+    return done;
+}
+
+hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result) {
+    memset(result, 0, sizeof *result);
+    if (call->taken || !hfsb_call_done(call)) return HFSB_REFUSED;
+    call->taken = true;
+    *result = call->result;
+    memset(&call->result, 0, sizeof call->result);
+    return call->status;
+}
+
+const char *hfsb_call_job(const hfsb_call *call) {
+    return call->job_id;
+}
+
+void hfsb_call_close(hfsb_call *call) {
+    hfsb_tools *tools;
+    size_t      i;
+    if (!call) return;
+    tools = call->tools;
+    pthread_mutex_lock(&tools->lock);
+    hfsbi_call_unlink(call);
+    if (call->job) {
+        call->job->users--;
+        if (call->streams) call->job->record.on_text = NULL;
+    }
+    for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
+    if (call->once) call->once->users--;
+    pthread_mutex_unlock(&tools->lock);
+    hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
+                     sizeof(hfsbi_job *));
+    hfsb_buf_free(&call->notes);
+    hfsb_tool_result_free(&call->result);
+    hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
+}
+
+hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
+                            const hfsb_json_value *arguments,
+                            const hfsb_call_opts  *opts,
+                            hfsb_tool_result      *result) {
+    hfsb_call  *call;
+    hfsb_status st;
+    memset(result, 0, sizeof *result);
+    if (hfsb_call_open(tools, name, arguments, opts, &call) != HFSB_OK)
+        return HFSB_NOMEM;
+    pthread_mutex_lock(&tools->lock);
+    while (!hfsbi_call_ready(call))
+        hfsbi_tools_wait(tools, call->wait == HFSBI_WAIT_OUTPUT
+                                    ? hfsbi_output_at(call)
+                                    : -1);
+    pthread_mutex_unlock(&tools->lock);
+    st = hfsb_call_take(call, result);
+    hfsb_call_close(call);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
+                                           const hfsb_alloc *alloc,
+                                           hfsb_json_doc    *doc,
+                                           hfsb_tool_result *result) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT;
+    hfsb_status          st;
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = *alloc;
+    result->extra.alloc = doc->alloc = *alloc;
+    how.unique_keys = true;
+    st = hfsb_json_parse(text, &how, doc, &err);
+    if (st == HFSB_OK) return st;
+    hfsbi_result_status(result, st, &err);
+    return st == HFSB_NOMEM ? st : HFSB_ARG;
+}
+
+hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
+                                 hfsb_str              arguments,
+                                 const hfsb_call_opts *opts,
+                                 hfsb_tool_result     *result) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &tools->alloc, &doc, result);
+    if (st != HFSB_OK) return st;
+    st = hfsb_tools_call(tools, name, doc.root, opts, result);
+    hfsb_json_free(&doc);
+    return st;
+}

@@ -1,0 +1,607 @@
+/* grep.c - grep: lines of files by a pattern. */
+#include "tools_private.h"
+
+enum {
+    HFSBI_GREP_BLOCK = 256 * 1024,     /* read at a time */
+    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* a longer one is searched in parts */
+    HFSBI_GREP_PROBE = 8192,           /* where a NUL means binary */
+    HFSBI_GREP_CHARS = 400,            /* shown of a line */
+    HFSBI_GREP_LEAD = 100              /* of these, before the match */
+};
+
+/* ==== search lines ==== */
+
+/* lines of a file that match, and those around them. */
+
+/* ---- showing a line ---- */
+
+/* The part of a long line around `at`: *from and *to. */
+static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
+                           size_t *to) {
+    size_t back = 0, n = 0;
+    *from = at;
+    while (*from > 0 && n < HFSBI_GREP_LEAD) {
+        --*from;
+        if (((unsigned char)text.ptr[*from] & 0xC0u) != 0x80u) n++;
+        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* it is no UTF-8 */
+    }
+    *to = *from + hfsb_utf8_offset(hfsb_str_slice(text, *from, text.len),
+                                   HFSBI_GREP_CHARS);
+}
+
+static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
+                                   bool matches) {
+    hfsbi_sink sink = hfsbi_sink_begin(l->out);
+    size_t     from = 0, to = text.len, at = 0, end, chars = 0;
+    hfsb_str   part;
+    if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
+    if (chars > HFSBI_GREP_CHARS) {
+        if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
+        hfsbi_line_cut(text, at, &from, &to);
+    }
+    part = hfsb_str_slice(text, from, to);
+    if (from) hfsbi_putf(&sink, "...");
+    if (hfsb_utf8_validate(part) == part.len) hfsbi_put(&sink, part);
+    else if (sink.status == HFSB_OK) {
+        sink.status = hfsb_utf8_repair(part, l->out);
+        l->bad_utf8 = true;
+    }
+    if (to < text.len) hfsbi_putf(&sink, "...");
+    if (from || to < text.len)
+        hfsbi_putf(&sink, " (cut: the line has %zu characters)", chars);
+    return hfsbi_sink_end(&sink);
+}
+
+/* The number of the line that begins at pos. */
+static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
+    hfsb_str text = hfsb_buf_str(&l->window);
+    l->line +=
+        hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
+    l->counted = pos;
+    return l->line;
+}
+
+/* Behind the line that begins at pos, its line feed included. */
+static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
+    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, end);
+    size_t   n = hfsb_str_find_byte(text, '\n');
+    return n == HFSB_NPOS ? end : pos + n + 1;
+}
+
+/* "path:12:text", or with "-" when it is only near a match. */
+static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
+                                  bool matches) {
+    hfsbi_sink         sink = hfsbi_sink_begin(l->out);
+    unsigned long long number = hfsbi_hits_number(l, pos);
+    hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
+    char     mark = matches ? ':' : '-';
+    if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
+    if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
+    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    if (!l->no_path) {
+        hfsbi_put_shown(&sink, l->folder);
+        hfsbi_put_shown(&sink, l->path);
+        hfsbi_put_byte(&sink, mark);
+    }
+    hfsbi_putf(&sink, "%llu%c", number, mark);
+    l->shown = next;
+    l->any = true;
+    l->gap = false;
+    if (hfsbi_sink_end(&sink) != HFSB_OK) return sink.status;
+    return hfsbi_hits_text(l, text, matches);
+}
+
+/* ---- a match and what is around it ---- */
+
+/* Lines behind the last match, up to `end`. */
+static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
+    hfsb_status st = HFSB_OK;
+    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
+    while (st == HFSB_OK && l->after && l->shown < end) {
+        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
+        st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
+                            false);
+    }
+    return st;
+}
+
+/* Where the lines before the one at pos begin that are context. */
+static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
+    const char *text = l->window.ptr;
+    size_t      n = l->context;
+    for (; n > 0 && pos > low; n--) {
+        pos--; /* the line feed that ends it */
+        while (pos > low && text[pos - 1] != '\n') pos--;
+    }
+    return pos;
+}
+
+/* The line of a match, with those before it. */
+static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = HFSB_OK;
+    size_t      from;
+    from = hfsbi_hits_back(l, pos, l->shown);
+    if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
+        st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
+    while (st == HFSB_OK && from < pos) {
+        size_t to = hfsbi_hits_next(l, from, pos);
+        st = hfsbi_hits_put(l, from, to, false);
+        from = to;
+    }
+    if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
+    return st;
+}
+
+static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
+    hfsb_status st = hfsbi_hits_after(l, pos);
+    size_t      mark = l->out->len;
+    if (st != HFSB_OK) return st;
+    if (l->skip) {
+        l->skip--;
+        l->shown = next; /* it is no context of others either */
+        return HFSB_OK;
+    }
+    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
+    if (!l->full) st = hfsbi_hits_show(l, pos, next);
+    /* with much around it a match may be too large for what is left */
+    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
+        hfsb_buf_truncate(l->out, mark);
+        l->full = true;
+    }
+    l->after = l->full ? 0 : l->context;
+    if (l->full || st != HFSB_OK) return st;
+    l->left--;
+    l->printed++;
+    return HFSB_OK;
+}
+
+/* ---- the window ---- */
+
+/* What is left of a line of which a part has matched is no line of its own:
+   it is neither counted nor shown. */
+static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
+    size_t next = hfsbi_hits_next(l, l->searched, end);
+    if (l->searched == end) return;
+    l->told = l->parted && next == end;
+    l->searched = l->shown = next;
+}
+
+/* Searches the lines up to `end`; *done when no more of the file matters. */
+static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
+    hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
+    hfsb_status st = HFSB_OK;
+    size_t      begin, last;
+    if (l->told) hfsbi_hits_pass(l, end);
+    while (st == HFSB_OK && l->searched < end &&
+           hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
+        size_t next = hfsbi_hits_next(l, last, end);
+        l->matches++;
+        l->searched = next;
+        l->told = l->parted && next == end;
+        if (l->mode == HFSBI_GREP_FILES) {
+            *done = true;
+            return HFSB_OK;
+        }
+        if (l->mode == HFSBI_GREP_CONTENT && !l->full)
+            st = hfsbi_hits_match(l, begin, next);
+        else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
+    }
+    l->searched = end;
+    if (st == HFSB_OK) st = hfsbi_hits_after(l, end);
+    return st;
+}
+
+/* Drops what is not needed any more from the front. */
+static void hfsbi_hits_slide(hfsbi_hits *l) {
+    size_t low =
+        l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
+    size_t keep;
+    if (low < l->shown) low = l->shown;
+    keep = l->context ? hfsbi_hits_back(l, l->searched, low) : l->searched;
+    if (keep == 0) return;
+    (void)hfsbi_hits_number(l, keep);
+    l->gap = l->gap || keep > l->shown;
+    memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
+    l->window.len -= keep;
+    l->searched -= keep;
+    l->counted -= keep;
+    l->shown = 0;
+}
+
+/* Reads on behind what is in the window; *eof at the end of the file. */
+static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
+                                   unsigned long long  size,
+                                   unsigned long long *got, bool *eof) {
+    size_t      want = HFSBI_GREP_BLOCK;
+    hfsb_status st = hfsb_buf_reserve(&l->window, want);
+    if (st != HFSB_OK) return st;
+    while (want > 0 && !*eof) {
+        ssize_t n = hfsbi_read_file(fd, l->window.ptr + l->window.len, want);
+        if (n < 0) return HFSB_IO;
+        l->window.len += (size_t)n;
+        want -= (size_t)n;
+        *got += (unsigned long long)n;
+        /* a file of /proc says that it has no size; one that grows as fast
+           as it is read would have no end */
+        *eof = n == 0 || (size && *got >= size);
+    }
+    return HFSB_OK;
+}
+
+/* Where the last whole line ends in the window, of which what is behind
+   `from` is new. */
+static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
+    size_t end = l->window.len;
+    if (eof) return end;
+    while (end > from && l->window.ptr[end - 1] != '\n') end--;
+    if (end > from) return end;
+    if (l->window.len - l->searched >= HFSBI_GREP_LINE) return l->window.len;
+    return l->searched;
+}
+
+static void hfsbi_hits_begin(hfsbi_hits *l) {
+    hfsb_buf_truncate(&l->window, 0);
+    l->searched = l->shown = l->after = l->counted = 0;
+    l->line = 1;
+    l->matches = 0;
+    l->any = l->gap = l->binary = l->parted = l->told = false;
+}
+
+HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
+                                    unsigned long long size) {
+    unsigned long long got = 0;
+    bool               eof = false, done = false, first = true;
+    hfsb_status        st = HFSB_OK;
+    size_t             from, end;
+    hfsbi_hits_begin(l);
+    while (st == HFSB_OK && !eof && !done && !hfsbi_finder_over(l->finder)) {
+        from = l->window.len;
+        st = hfsbi_hits_fill(l, fd, size, &got, &eof);
+        if (st != HFSB_OK) break;
+        if (first) {
+            hfsb_str probe =
+                hfsb_str_slice(hfsb_buf_str(&l->window), 0, HFSBI_GREP_PROBE);
+            l->binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
+            if (l->binary) break;
+            first = false;
+        }
+        end = hfsbi_hits_whole(l, from, eof);
+        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
+        st = hfsbi_hits_search(l, end, &done);
+        if (!eof && !done) hfsbi_hits_slide(l);
+    }
+    return st;
+}
+
+enum {
+    HFSBI_GREP_LIMIT = 200,
+    HFSBI_GREP_MOST = 10000,
+    HFSBI_GREP_CONTEXT = 20,
+    HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
+};
+
+typedef struct hfsbi_grep {
+    hfsbi_finder       finder;
+    hfsbi_hits         lines;
+    hfsb_str           pattern, path, files_like;
+    hfsb_glob         *include;
+    bool               include_names; /* it has no slash */
+    size_t             limit;
+    unsigned long long searched, files, matches;
+    size_t             binary, unreadable;
+    unsigned long long shown; /* files that were */
+    bool               full, partly;
+    long long          full_since;
+} hfsbi_grep;
+
+/* ---- one file ---- */
+
+/* "path" or "path:12" */
+static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
+    hfsb_buf  *out = g->lines.out;
+    hfsbi_sink sink = hfsbi_sink_begin(out);
+    if (g->files <= g->finder.offset) return HFSB_OK;
+    if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
+        g->full = true;
+        return HFSB_OK;
+    }
+    g->shown++;
+    if (out->len) hfsbi_put_byte(&sink, '\n');
+    hfsbi_put_shown(&sink, g->lines.folder);
+    hfsbi_put_shown(&sink, g->lines.path);
+    if (g->lines.mode == HFSBI_GREP_COUNT)
+        hfsbi_putf(&sink, ":%llu", g->lines.matches);
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
+                                   unsigned long long size) {
+    hfsbi_hits *l = &g->lines;
+    hfsb_status st = hfsbi_hits_run(l, fd, size);
+    if (st == HFSB_IO) {
+        g->unreadable++;
+        st = HFSB_OK;
+    }
+    if (l->binary) g->binary++;
+    else g->searched++;
+    if (l->matches) g->files++;
+    g->matches += l->matches;
+    if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
+        st = hfsbi_grep_file_line(g);
+    g->full = g->full || l->full;
+    if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
+    if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
+        g->partly = g->finder.stop = true;
+    return st;
+}
+
+static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_grep *g = (hfsbi_grep *)user;
+    if (entry->type == HFSBI_ENTRY_FOLDER)
+        return !g->include || g->include_names ||
+               hfsb_glob_enters(g->include, entry->path);
+    if (entry->type != HFSBI_ENTRY_FILE) return false;
+    return !g->include ||
+           hfsb_glob_match(g->include, g->include_names
+                                           ? hfsb_cstr(entry->name)
+                                           : entry->path);
+}
+
+static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_grep *g = (hfsbi_grep *)user;
+    struct stat at;
+    hfsb_status st;
+    int         fd;
+    if (entry->type != HFSBI_ENTRY_FILE) return HFSB_OK;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &at);
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ELOOP) g->unreadable++;
+        return HFSB_OK;
+    }
+    g->lines.path = entry->path;
+    st = hfsbi_grep_file(g, fd, (unsigned long long)at.st_size);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* The path is that of a file. */
+static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
+    hfsbi_spot *spot = &g->finder.spot;
+    hfsb_status st;
+    int         fd;
+    st = hfsbi_spot_open(g->finder.place, g->path, spot, &fd, err);
+    if (st != HFSB_OK) return st;
+    g->lines.path = g->path;
+    g->lines.folder = hfsb_str_make("", 0);
+    st = hfsbi_grep_file(g, fd, (unsigned long long)spot->st.st_size);
+    if (st == HFSB_OK && g->unreadable)
+        st = hfsbi_path_fail(g->finder.place, g->path, errno, "read", err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* ---- the result ---- */
+
+static const char *hfsbi_plural(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+
+/* What was passed over, behind the number of files searched. */
+static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsbi_sink *sink) {
+    if (g->binary)
+        hfsbi_putf(sink, ", %zu binary file%s skipped", g->binary,
+                   hfsbi_plural(g->binary));
+    if (g->unreadable)
+        hfsbi_putf(sink, ", %zu file%s could not be read", g->unreadable,
+                   hfsbi_plural(g->unreadable));
+}
+
+static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
+    hfsbi_sink sink = hfsbi_sink_begin(g->lines.out);
+    hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
+               hfsbi_plural(g->searched));
+    hfsbi_grep_put_rest(g, &sink);
+    if (g->include && !g->searched && !g->binary)
+        hfsbi_putf(&sink, g->include_names
+                              ? "; include matches none: it is a pattern for "
+                                "names"
+                              : "; include matches none: with a slash in it "
+                                "it begins at path, **/ before it is any "
+                                "folder");
+    if (g->finder.ignored)
+        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
+                          "includes it");
+    hfsbi_put_byte(&sink, ')');
+    return hfsbi_sink_end(&sink);
+}
+
+/* Which of them are shown. */
+static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
+    char what[64];
+    if (g->lines.mode != HFSBI_GREP_CONTENT)
+        return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
+                                 g->partly, " files with matches");
+    snprintf(what, sizeof what, " matching lines in %llu file%s", g->files,
+             hfsbi_plural(g->files));
+    return hfsbi_finder_page(call, &g->finder, g->lines.printed, g->matches,
+                             g->partly, what);
+}
+
+/* The offset to read on with; 0: there is no more. */
+static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
+    if (!g->full) return 0;
+    return g->finder.offset +
+           (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
+}
+
+static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
+    hfsb_status st = HFSB_OK;
+    if (!g->files) st = hfsbi_grep_none(g);
+    if (st == HFSB_OK) st = hfsbi_grep_footer(call, g);
+    if (st == HFSB_OK && g->lines.bad_utf8)
+        st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
+                                     "\xEF\xBF\xBD)");
+    if (st == HFSB_OK && g->files && g->unreadable)
+        st = hfsbi_finder_note(call, "(%zu file%s could not be read)",
+                               g->unreadable, hfsbi_plural(g->unreadable));
+    if (st == HFSB_OK)
+        st = hfsbi_finder_result(
+            call, &g->finder,
+            g->lines.mode == HFSBI_GREP_FILES ? g->files : g->matches,
+            hfsbi_grep_next(g));
+    return st;
+}
+
+/* ---- the arguments ---- */
+
+/* "*.c,*.h" is what "{*.c,*.h}" means. */
+static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
+                                      hfsb_str include, hfsb_err *err) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    bool        list = hfsb_str_find_byte(include, ',') != HFSB_NPOS &&
+                hfsb_str_find_byte(include, '{') == HFSB_NPOS;
+    if (!include.len) return HFSB_OK;
+    text.alloc = *alloc;
+    while (hfsb_str_starts(include, HFSB_LIT("./")))
+        include = hfsb_str_slice(include, 2, include.len);
+    if (list) st = hfsb_buf_append_byte(&text, '{');
+    if (st == HFSB_OK) st = hfsb_buf_append(&text, include);
+    if (st == HFSB_OK && list) st = hfsb_buf_append_byte(&text, '}');
+    if (st == HFSB_OK)
+        st = hfsb_glob_open(hfsb_buf_str(&text), alloc, &g->include, err);
+    g->include_names = hfsb_str_find_byte(include, '/') == HFSB_NPOS;
+    hfsb_buf_free(&text);
+    if (st == HFSB_ARG || st == HFSB_LIMIT) hfsbi_err_add(err, " (include)");
+    return st;
+}
+
+static hfsb_status hfsbi_grep_read_mode(hfsb_call *call, hfsbi_hits *l,
+                                        hfsb_err *err) {
+    static const struct {
+        const char     *name;
+        hfsbi_grep_mode mode;
+    } list[] = {{"content", HFSBI_GREP_CONTENT},
+                {"files", HFSBI_GREP_FILES},
+                {"files_with_matches", HFSBI_GREP_FILES},
+                {"count", HFSBI_GREP_COUNT}};
+    hfsb_str    mode = HFSB_INIT;
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "mode", false, &mode, err);
+    size_t i;
+    if (st != HFSB_OK || !mode.len) return st;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (hfsb_str_equal(mode, hfsb_cstr(list[i].name))) {
+            l->mode = list[i].mode;
+            return HFSB_OK;
+        }
+    hfsbi_fail(err, HFSB_ARG, 0, "mode must be content, files or count, not ");
+    hfsbi_err_quote(err, mode, 40);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_grep_arguments(hfsb_call *call, hfsbi_grep *g,
+                                        hfsb_regex_opts *how, hfsb_err *err) {
+    const hfsb_json_value *args = call->arguments;
+    long long              context = 0;
+    hfsb_status            st;
+    st = hfsb_json_arg_str(args, "pattern", true, &g->pattern, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(args, "path", false, &g->path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(args, "include", false, &g->files_like, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "literal", false, &how->literal, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(args, "ignore_case", false, &how->ignore_case,
+                                err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(args, "context", false, &context, err);
+    if (st == HFSB_OK && context < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "context must be a number of lines from 0 to %d, "
+                          "not %lld.",
+                          HFSBI_GREP_CONTEXT, context);
+    if (context > HFSBI_GREP_CONTEXT) context = HFSBI_GREP_CONTEXT;
+    g->lines.context = (size_t)context;
+    return st == HFSB_OK ? hfsbi_grep_read_mode(call, &g->lines, err) : st;
+}
+
+/* The pattern, or words that help to write a better one. */
+static hfsb_status
+hfsbi_grep_pattern(hfsbi_grep *g, const hfsb_regex_opts *how, hfsb_err *err) {
+    hfsb_status st;
+    if (!g->pattern.len)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The pattern is empty.");
+    if (hfsb_str_find_byte(g->pattern, '\n') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The pattern has a line feed in it, but lines are "
+                          "searched one by one: give a part that is on one "
+                          "line, and context for the lines around it.");
+    st = hfsb_regex_open(g->pattern, how, &g->lines.regex, err);
+    if (st == HFSB_ARG && !how->literal)
+        hfsbi_err_add(err, " To search for the text as it stands set "
+                           "literal=true.");
+    return st;
+}
+
+/* ---- the tool ---- */
+
+static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
+                                  hfsb_err *err) {
+    hfsbi_finder *f = &g->finder;
+    hfsb_status   st;
+    f->sorted = true;
+    f->wants = hfsbi_grep_wants;
+    f->visit = hfsbi_grep_visit;
+    f->user = g;
+    g->lines.folder = hfsb_buf_str(&f->shown);
+    g->lines.left = g->limit;
+    g->lines.skip = f->offset;
+    g->lines.out = &call->result.output;
+    st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
+                                     : hfsbi_grep_one(g, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_grep_result(call, g);
+}
+
+static bool hfsbi_grep_over(void *user) {
+    return hfsbi_finder_over((hfsbi_finder *)user);
+}
+
+static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
+                                    hfsb_err *err) {
+    hfsb_regex_opts how = HFSB_INIT;
+    hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
+    if (st != HFSB_OK) return st;
+    how.alloc = call->tools->alloc;
+    how.cancelled = hfsbi_grep_over;
+    how.user = g->lines.finder = &g->finder;
+    st = hfsbi_grep_pattern(g, &how, err);
+    if (st == HFSB_OK)
+        st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    st = hfsbi_finder_arguments(call, &g->finder, g->path, &g->limit,
+                                HFSBI_GREP_MOST, err);
+    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_grep_run(call, g, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
+    hfsbi_grep  g;
+    hfsb_status st;
+    memset(&g, 0, sizeof g);
+    g.limit = HFSBI_GREP_LIMIT;
+    g.lines.window.alloc = call->tools->alloc;
+    g.finder.spot.dir = -1;
+    st = hfsbi_grep_begin(call, &g, err);
+    hfsbi_finder_close(&g.finder);
+    hfsb_glob_close(g.include);
+    hfsb_regex_close(g.lines.regex);
+    hfsb_buf_free(&g.lines.window);
+    return st;
+}

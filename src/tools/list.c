@@ -1,0 +1,133 @@
+/* list.c - list: what is in a folder. */
+#include "tools_private.h"
+
+enum { HFSBI_LIST_LIMIT = 500, HFSBI_LIST_MOST = 10000, HFSBI_LIST_DEPTH = 5 };
+
+typedef struct hfsbi_listing {
+    hfsbi_finder       finder;
+    size_t             limit;
+    hfsb_buf          *out;
+    unsigned long long found, shown;
+} hfsbi_listing;
+
+static const char *hfsbi_type_word(mode_t mode) {
+    if (S_ISREG(mode)) return "file";
+    if (S_ISDIR(mode)) return "dir";
+    if (S_ISLNK(mode)) return "link";
+    if (S_ISFIFO(mode)) return "fifo";
+    return S_ISSOCK(mode) ? "socket" : "device";
+}
+
+/* "2026-11-16T16:42Z" */
+static void hfsbi_put_minute(hfsbi_sink *sink, const struct stat *at) {
+    hfsb_file_info info;
+    hfsbi_date     d;
+    hfsbi_file_info_fill(&info, at);
+    d = hfsbi_date_of(info.changed);
+    hfsbi_putf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
+               d.hour, d.minute);
+}
+
+static void hfsbi_put_target(hfsbi_sink *sink, int dir, const char *name) {
+    char    target[PATH_MAX];
+    ssize_t n = readlinkat(dir, name, target, sizeof target);
+    if (n <= 0) return;
+    hfsbi_putf(sink, " -> ");
+    hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
+}
+
+/* "file 1234 2026-11-16T16:42Z src/main.c" */
+static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
+                                   const struct stat *at) {
+    hfsbi_sink sink = hfsbi_sink_begin(l->out);
+    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    hfsbi_putf(&sink, "%s ", hfsbi_type_word(at->st_mode));
+    if (S_ISREG(at->st_mode))
+        hfsbi_putf(&sink, "%llu ", (unsigned long long)at->st_size);
+    else hfsbi_putf(&sink, "- ");
+    hfsbi_put_minute(&sink, at);
+    hfsbi_put_byte(&sink, ' ');
+    hfsbi_put_shown(&sink, entry->path);
+    if (S_ISDIR(at->st_mode)) hfsbi_put_byte(&sink, '/');
+    if (S_ISLNK(at->st_mode)) hfsbi_put_target(&sink, entry->dir, entry->name);
+    if (entry->ignored) hfsbi_putf(&sink, " (ignored)");
+    l->shown++;
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_listing *l = (hfsbi_listing *)user;
+    struct stat    at;
+    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS ||
+        l->found < l->finder.offset) {
+        l->found++;
+        return HFSB_OK;
+    }
+    if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+        return HFSB_OK; /* it is gone */
+    l->found++;
+    return hfsbi_list_line(l, entry, &at);
+}
+
+/* A path that leads to something else than a folder. */
+static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
+    hfsbi_entry entry = HFSB_INIT;
+    entry.dir = l->finder.spot.dir;
+    entry.name = l->finder.spot.name;
+    entry.path = path;
+    if (l->found++ < l->finder.offset) return HFSB_OK;
+    return hfsbi_list_line(l, &entry, &l->finder.spot.st);
+}
+
+static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
+    unsigned long long next = l->finder.offset + l->shown;
+    hfsb_status        st = HFSB_OK;
+    if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
+    if (st == HFSB_OK)
+        st =
+            hfsbi_finder_page(call, &l->finder, l->shown, l->found, false, "");
+    if (st == HFSB_OK)
+        st = hfsbi_finder_result(call, &l->finder, l->found,
+                                 l->shown && next < l->found ? next : 0);
+    return st;
+}
+
+static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
+                                  hfsb_err *err) {
+    hfsb_str    path = HFSB_INIT;
+    long long   depth = 1;
+    hfsb_status st;
+    st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(call->arguments, "depth", false, &depth, err);
+    if (st == HFSB_OK && (depth < 1 || depth > HFSBI_LIST_DEPTH))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "depth must be a number from 1 to %d, not %lld.",
+                          HFSBI_LIST_DEPTH, depth);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_finder_arguments(call, &l->finder, path, &l->limit,
+                                HFSBI_LIST_MOST, err);
+    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    l->finder.sorted = l->finder.shows_ignored = true;
+    l->finder.max_depth = (size_t)depth;
+    l->finder.visit = hfsbi_list_visit;
+    l->finder.user = l;
+    st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
+                                            : hfsbi_list_one(l, path);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    return hfsbi_list_end(call, l);
+}
+
+HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
+    hfsbi_listing l;
+    hfsb_status   st;
+    memset(&l, 0, sizeof l);
+    l.limit = HFSBI_LIST_LIMIT;
+    l.out = &call->result.output;
+    l.finder.spot.dir = -1;
+    st = hfsbi_list_run(call, &l, err);
+    hfsbi_finder_close(&l.finder);
+    return st;
+}

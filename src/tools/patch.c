@@ -1,0 +1,264 @@
+/* patch.c - apply_patch: many files at once. */
+#include "tools_private.h"
+#include "../os/os_private.h"
+
+/* A file that the patch looked at, as it was then. */
+typedef struct hfsbi_patch_seen {
+    hfsb_str       path; /* shows the patch's bytes, or those of a change */
+    hfsb_file_info info;
+    char           sha256[HFSB_SHA256_HEX];
+    bool           used;
+} hfsbi_patch_seen;
+
+/* What carries one change out. */
+typedef struct hfsbi_patch_step {
+    hfsb_file_writer *writer; /* NULL: nothing to write */
+    const char       *sha256; /* of the file it updates; NULL: not known */
+} hfsbi_patch_step;
+
+typedef struct hfsbi_patch_call {
+    hfsb_call        *call;
+    hfsb_patch_result result;
+    hfsbi_patch_step *steps; /* one for each change */
+    hfsbi_patch_seen *seen;
+    size_t            seen_count, seen_cap;
+    bool              refused; /* the result says why */
+} hfsbi_patch_call;
+
+static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
+                                    hfsb_err *err) {
+    hfsbi_patch_call *p = (hfsbi_patch_call *)user;
+    hfsb_tools       *tools = p->call->tools;
+    hfsbi_patch_seen  one, *grown = p->seen;
+    size_t            mark = out->len;
+    hfsb_status       st;
+    if (!hfsbi_may_change(p->call, path, true, &st)) {
+        p->refused = true;
+        return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "not read")
+                             : st;
+    }
+    memset(&one, 0, sizeof one);
+    one.path = path;
+    st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
+    if (st != HFSB_OK) return st;
+    hfsb_sha256_hex(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
+                    one.sha256);
+    if (p->seen_count == p->seen_cap)
+        grown = (hfsbi_patch_seen *)hfsbi_array_grow(
+            &tools->alloc, p->seen, &p->seen_cap, p->seen_count + 1,
+            sizeof one);
+    if (!grown) return HFSB_NOMEM;
+    p->seen = grown;
+    p->seen[p->seen_count++] = one;
+    return HFSB_OK;
+}
+
+/* The file as it was when it was read; NULL when it was not, or when an earlier
+   change of the same patch has used that. */
+static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
+    size_t i;
+    for (i = 0; i < p->seen_count; i++)
+        if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
+            return &p->seen[i];
+    return NULL;
+}
+
+/* True for an update of a file that the patch updates or deletes again later:
+   only the last of these changes is carried out, so that no other writer gets
+   in between. */
+static bool hfsbi_patch_skips(const hfsbi_patch_call  *p,
+                              const hfsb_patch_change *c) {
+    const hfsb_patch_change *next = c + 1;
+    const hfsb_patch_change *end = p->result.changes + p->result.count;
+    if (c->kind != HFSB_PATCH_UPDATE || c->new_path.len) return false;
+    while (next < end && !hfsb_str_equal(next->path, c->path)) next++;
+    return next < end;
+}
+
+/* Writes the new content of one change beside its place. A file that moves
+   keeps its mode. */
+static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
+                                       const hfsb_patch_change *c,
+                                       hfsbi_patch_step *step, hfsb_err *err) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsbi_patch_seen    *was = NULL;
+    hfsb_str             path = c->new_path.len ? c->new_path : c->path;
+    hfsb_status          st;
+    if (step->writer || hfsbi_patch_skips(p, c)) return HFSB_OK;
+    if (c->kind != HFSB_PATCH_ADD) was = hfsbi_patch_was(p, c->path);
+    if (was && c->new_path.len) opts.mode = was->info.mode;
+    else if (was) opts.if_sha256 = hfsb_cstr(was->sha256);
+    st = c->kind == HFSB_PATCH_DELETE
+             ? HFSB_OK
+             : hfsb_file_writer_open(p->call->tools->place, path, &opts,
+                                     &step->writer, err);
+    if (st == HFSB_OK && was) {
+        was->used = true;
+        step->sha256 = was->sha256;
+    }
+    if (st != HFSB_OK || !step->writer) return st;
+    return hfsb_file_writer_append(step->writer, hfsb_buf_str(&c->content),
+                                   err);
+}
+
+/* Ends a move, whose new file is there: removes the old one, or when that has
+   changed or cannot be removed, the new one. */
+static hfsb_status hfsbi_patch_moved(const hfsb_place        *place,
+                                     const hfsb_patch_change *c,
+                                     const char *sha256, hfsb_err *err) {
+    char        hex[HFSB_SHA256_HEX];
+    hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, err);
+    if (st == HFSB_OK) return st;
+    hfsb_sha256_hex(hfsb_buf_str(&c->content), hex);
+    (void)hfsbi_file_remove_if(place, c->new_path, hex, NULL);
+    return st;
+}
+
+/* Carries one change out. */
+static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
+                                      const hfsb_patch_change *c,
+                                      hfsbi_patch_step *step, hfsb_err *err) {
+    hfsb_tools *tools = p->call->tools;
+    hfsb_status st = hfsbi_patch_prepare(p, c, step, err);
+    if (st == HFSB_OK && c->kind == HFSB_PATCH_DELETE)
+        return hfsb_file_remove(tools->place, c->path, err);
+    if (st != HFSB_OK || !step->writer) return st;
+    st = hfsb_file_writer_commit(step->writer, NULL, err);
+    if (st == HFSB_OK && c->new_path.len)
+        st = hfsbi_patch_moved(tools->place, c, step->sha256, err);
+    if (st == HFSB_OK)
+        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
+    return st;
+}
+
+/* All new contents are on the disk before the first file changes, so that a
+   full disk or a missing permission costs nothing. What cannot be prepared
+   because an earlier part of the patch must make room for it (it deletes or
+   moves the file that becomes a directory) waits for its turn. */
+static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
+                                     hfsb_err *err) {
+    const hfsb_patch_change *c = p->result.changes;
+    hfsb_status              st = HFSB_OK;
+    bool                     room = false;
+    size_t                   i;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        st = hfsbi_patch_prepare(p, c + i, p->steps + i, err);
+        if (st != HFSB_OK && st != HFSB_NOMEM && st != HFSB_STALE && room)
+            st = HFSB_OK;
+        if (c[i].kind == HFSB_PATCH_DELETE || c[i].new_path.len) room = true;
+    }
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        st = hfsbi_patch_commit(p, c + i, p->steps + i, err);
+        if (st == HFSB_OK && !hfsbi_patch_skips(p, c + i)) ++*done;
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
+    static const char *const words[] = {"Added", "Deleted", "Updated"};
+    hfsbi_sink               sink = hfsbi_sink_begin(&p->call->result.output);
+    size_t                   i;
+    for (i = 0; i < p->result.count; i++) {
+        const hfsb_patch_change *c = p->result.changes + i;
+        hfsbi_putf(&sink, "%s%s ", i ? "\n" : "", words[c->kind]);
+        hfsbi_put(&sink, c->path);
+        if (c->new_path.len) {
+            hfsbi_put(&sink, HFSB_LIT(", moved to "));
+            hfsbi_put(&sink, c->new_path);
+        }
+    }
+    if (p->result.fuzzy)
+        hfsbi_put(&sink, HFSB_LIT("\n(context matched after trimming)"));
+    p->call->result.success = true;
+    return hfsbi_sink_end(&sink);
+}
+
+static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
+    hfsb_json_writer w;
+    hfsb_buf         diff = HFSB_INIT;
+    hfsb_status      st = HFSB_OK, end;
+    size_t           i;
+    diff.alloc = p->call->tools->alloc;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
+        st = hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
+    hfsb_json_writer_init(&w, &p->call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "count", (long long)p->result.count);
+    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&diff));
+    hfsb_json_put_end(&w);
+    end = hfsb_json_writer_finish(&w, NULL);
+    hfsb_buf_free(&diff);
+    return st == HFSB_OK ? end : st;
+}
+
+static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
+        const hfsb_patch_change *c = p->result.changes + i;
+        if (c->kind != HFSB_PATCH_DELETE)
+            st = hfsbi_add_warnings(p->call,
+                                    c->new_path.len ? c->new_path : c->path,
+                                    hfsb_buf_str(&c->content));
+    }
+    return st;
+}
+
+/* HFSB_STALE with *err, and no result, when a file has changed since it was
+   read and nothing was carried out. */
+static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
+                                        hfsb_err *err) {
+    hfsb_tool_result *r = &p->call->result;
+    hfsb_patch_files  files;
+    size_t            done = 0;
+    hfsb_status       st;
+    files.read = hfsbi_patch_load;
+    files.user = p;
+    st = hfsb_patch_apply(text, &files, &p->result, err);
+    if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
+    if (st != HFSB_OK) return hfsbi_result_err(r, err);
+    p->steps = (hfsbi_patch_step *)hfsbi_array(
+        &p->call->tools->alloc, p->result.count, sizeof *p->steps);
+    if (!p->steps) return HFSB_NOMEM;
+    memset(p->steps, 0, p->result.count * sizeof *p->steps);
+    st = hfsbi_patch_store(p, &done, err);
+    if (st == HFSB_STALE && done == 0) return st;
+    if (st != HFSB_OK && done > 0)
+        hfsbi_err_add(err, " (%zu of %zu changes were carried out before.)",
+                      done, p->result.count);
+    if (st != HFSB_OK) return hfsbi_result_err(r, err);
+    st = hfsbi_patch_say(p);
+    if (st == HFSB_OK) st = hfsbi_patch_extra(p);
+    return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
+}
+
+static hfsb_status hfsbi_patch_once(hfsb_call *call, hfsb_str text,
+                                    hfsb_err *err) {
+    const hfsb_alloc *alloc = &call->tools->alloc;
+    hfsbi_patch_call  p;
+    size_t            i;
+    hfsb_status       st;
+    memset(&p, 0, sizeof p);
+    p.call = call;
+    p.result.alloc = *alloc;
+    st = hfsbi_patch_call_run(&p, text, err);
+    for (i = 0; p.steps && i < p.result.count; i++)
+        hfsb_file_writer_close(p.steps[i].writer);
+    hfsbi_array_free(alloc, p.steps, p.result.count, sizeof *p.steps);
+    hfsbi_array_free(alloc, p.seen, p.seen_cap, sizeof *p.seen);
+    hfsb_patch_free(&p.result);
+    return st;
+}
+
+/* Reads again and tries again when another call was quicker, as edit does. */
+HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
+    hfsb_str    text = HFSB_LIT("");
+    unsigned    tries = 0;
+    hfsb_status st =
+        hfsb_json_arg_str(call->arguments, "patch", true, &text, err);
+    if (st != HFSB_OK) return st;
+    while ((st = hfsbi_patch_once(call, text, err)) == HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
+}

@@ -1,0 +1,675 @@
+/* walk.c - arguments and results of glob, grep and list. */
+#include "tools_private.h"
+
+/* ==== search rules ==== */
+
+/* the .gitignore files that a walk meets, and those above it. */
+
+/* ---- one folder ---- */
+
+/* Appends a file of rules; nothing when it is none to be read. */
+static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
+    struct stat at;
+    int         fd = hfsbi_entry_open(dir, name, &at);
+    hfsb_status st = HFSB_OK;
+    ssize_t     n = 1;
+    if (fd < 0) return HFSB_OK;
+    while (st == HFSB_OK && n > 0 && out->len < HFSBI_FINDER_RULES) {
+        st = hfsb_buf_reserve(out, 4096);
+        if (st != HFSB_OK) break;
+        n = hfsbi_read_file(fd, out->ptr + out->len, 4096);
+        if (n > 0) out->len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* Appends the rules of a folder: those that a repository keeps to itself come
+   first, so that a .gitignore has the last word, as in git. */
+static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
+    const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
+    int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
+    hfsb_status st = HFSB_OK;
+    if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
+    if (info >= 0) st = hfsbi_rules_read(info, "exclude", out);
+    hfsbi_close(&info);
+    hfsbi_close(&git);
+    if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
+    return st == HFSB_OK ? hfsbi_rules_read(dir, ".gitignore", out) : st;
+}
+
+/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
+   takes them away again at the pop. folder is its path from the top of the
+   rules. *pushed tells whether there is something to pop. HFSB_OK or
+   HFSB_NOMEM. */
+static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
+                                       hfsb_str folder, bool has_rules,
+                                       bool *pushed) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    *pushed = false;
+    text.alloc = f->alloc;
+    if (has_rules) st = hfsbi_rules_of(dir, &text);
+    if (st == HFSB_OK && text.len && !f->ignore)
+        st = hfsbi_ignore_open(&f->alloc, &f->ignore);
+    if (st == HFSB_OK && f->ignore) {
+        st = hfsbi_ignore_push(f->ignore, folder, hfsb_buf_str(&text));
+        *pushed = st == HFSB_OK;
+    }
+    hfsb_buf_free(&text);
+    return st;
+}
+
+static void hfsbi_finder_pop(hfsbi_finder *f) {
+    hfsbi_ignore_pop(f->ignore);
+}
+
+/* ---- above ---- */
+
+/* The way from the root, or from "/", to where the walk begins. */
+typedef struct hfsbi_descent {
+    hfsbi_finder *f;
+    int           at;
+    char          real[PATH_MAX]; /* without links */
+    hfsb_str      rest;           /* of it, as seen from where it begins */
+    size_t        pos;            /* bytes of rest that lead to `at` */
+    bool          inside;
+    size_t        pushed;
+} hfsbi_descent;
+
+/* Where the folder really is, as text; false when that cannot be told. What
+   is opened later is opened name by name, and compared with the folder. */
+static bool hfsbi_descent_find(hfsbi_descent *d) {
+    const hfsb_place *place = d->f->place;
+    hfsb_buf          path = HFSB_INIT;
+    hfsb_str          root = HFSB_INIT;
+    hfsbi_sink        sink = hfsbi_sink_begin(&path);
+    bool              ok;
+    path.alloc = d->f->alloc;
+    if (place && place->root_fd >= 0) {
+        root = hfsb_buf_str(&place->real_root);
+        hfsbi_put(&sink, root);
+        hfsbi_put_byte(&sink, '/');
+    }
+    hfsbi_put(&sink, hfsb_buf_str(&d->f->spot.path));
+    ok = hfsbi_sink_end(&sink) == HFSB_OK && realpath(path.ptr, d->real);
+    hfsb_buf_free(&path);
+    if (!ok) return false;
+    d->rest = hfsb_cstr(d->real);
+    while (root.len && root.ptr[root.len - 1] == '/') root.len--;
+    if (!hfsb_str_starts(d->rest, root)) return false;
+    d->rest = hfsb_str_slice(d->rest, root.len, d->rest.len);
+    return d->rest.len == 0 || d->rest.ptr[0] == '/';
+}
+
+/* From the folder that it is in to the next; false when it is not there. */
+static bool hfsbi_descent_step(hfsbi_descent *d) {
+    char     name[HFSBI_NAME_SIZE];
+    hfsb_str part;
+    int      fd;
+    while (d->pos < d->rest.len && d->rest.ptr[d->pos] == '/') d->pos++;
+    part = hfsb_str_slice(d->rest, d->pos, d->rest.len);
+    part = hfsb_str_slice(part, 0, hfsb_str_find_byte(part, '/'));
+    if (part.len == 0 || part.len >= sizeof name) return false;
+    memcpy(name, part.ptr, part.len);
+    name[part.len] = '\0';
+    fd = hfsbi_openat(d->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+    hfsbi_close(&d->at);
+    d->at = fd;
+    d->pos += part.len;
+    return fd >= 0;
+}
+
+/* The path of the folder, from where the way begins. */
+static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
+    hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
+    while (path.len && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    return path;
+}
+
+/* Looks at one folder on the way. A repository inside another has rules of
+   its own. */
+static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
+    struct stat at;
+    bool        pushed;
+    hfsb_status st;
+    if (fstatat(d->at, ".git", &at, AT_SYMLINK_NOFOLLOW) == 0) {
+        for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
+        d->inside = true;
+    }
+    if (last || !d->inside) return HFSB_OK;
+    st = hfsbi_finder_push(d->f, d->at, hfsbi_descent_path(d), true, &pushed);
+    if (pushed) d->pushed++;
+    return st;
+}
+
+/* True when the way has led to where the walk begins. */
+static bool hfsbi_descent_is_there(const hfsbi_descent *d) {
+    const struct stat *want = &d->f->spot.st;
+    struct stat        at;
+    return fstat(d->at, &at) == 0 && at.st_dev == want->st_dev &&
+           at.st_ino == want->st_ino;
+}
+
+static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK && d->pos < d->rest.len) {
+        st = hfsbi_descent_look(d, false);
+        if (st == HFSB_OK && !hfsbi_descent_step(d)) break;
+    }
+    if (st == HFSB_OK && d->at >= 0 && d->pos == d->rest.len &&
+        hfsbi_descent_is_there(d)) {
+        st = hfsbi_descent_look(d, true);
+        if (st == HFSB_OK && d->inside)
+            st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
+        d->f->prefix = d->f->path.len + (d->f->path.len > 0);
+        return st;
+    }
+    for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
+    return st;
+}
+
+static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
+    const hfsb_place *place = f->place;
+    bool              rooted = place && place->root_fd >= 0;
+    hfsbi_descent     d;
+    hfsb_status       st;
+    memset(&d, 0, sizeof d);
+    d.f = f;
+    if (!hfsbi_descent_find(&d)) return HFSB_OK;
+    f->at_root = strcmp(d.real, "/") == 0;
+    if (strcmp(d.rest.ptr, "/") == 0) d.rest.len = 0;
+    d.inside = rooted; /* nothing above the root is looked at */
+    d.at = hfsbi_openat(rooted ? place->root_fd : AT_FDCWD, rooted ? "." : "/",
+                        HFSBI_O_SEARCH, 0);
+    if (d.at < 0) return HFSB_OK;
+    st = hfsbi_descent_run(&d);
+    hfsbi_close(&d.at);
+    return st;
+}
+
+/* ==== search walk ==== */
+
+/* visit all beneath a folder. */
+
+/* One entry of a folder. */
+typedef struct hfsbi_finder_item {
+    const char      *name;
+    size_t           at; /* of the name in `names`, while that may move */
+    hfsbi_entry_type type;
+} hfsbi_finder_item;
+
+/* A folder that is being walked; its memory is used again by the next one of
+   the same depth. */
+struct hfsbi_finder_level {
+    DIR               *dir;
+    hfsb_buf           names;
+    hfsbi_finder_item *items;
+    size_t             count, cap, next;
+    size_t             path; /* bytes of f->path that name it */
+    bool               pushed;
+};
+
+/* ---- one folder ---- */
+
+static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
+    if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
+    if (S_ISDIR(mode)) return HFSBI_ENTRY_FOLDER;
+    return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
+}
+
+/* As far as the folder itself tells. */
+static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
+#if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
+    switch (e->d_type) {
+    case DT_REG: return HFSBI_ENTRY_FILE;
+    case DT_DIR: return HFSBI_ENTRY_FOLDER;
+    case DT_LNK: return HFSBI_ENTRY_LINK;
+    case DT_UNKNOWN: return HFSBI_ENTRY_UNKNOWN;
+    default: return HFSBI_ENTRY_OTHER;
+    }
+#else
+    (void)e;
+    return HFSBI_ENTRY_UNKNOWN;
+#endif
+}
+
+static bool hfsbi_is_dots(const char *name) {
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* Something about a folder, told for the first few. */
+static hfsb_status hfsbi_finder_tell(hfsbi_finder *f, const char *what) {
+    hfsbi_sink sink = hfsbi_sink_begin(&f->notes);
+    hfsb_str   path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
+    hfsbi_putf(&sink, "\n(");
+    hfsbi_put_shown(&sink, hfsb_buf_str(&f->shown));
+    hfsbi_put_shown(&sink, path.len || f->shown.len ? path : HFSB_LIT("."));
+    hfsbi_putf(&sink, ": %s)", what);
+    return hfsbi_sink_end(&sink);
+}
+
+static int hfsbi_compare_items(const void *a, const void *b) {
+    return strcmp(((const hfsbi_finder_item *)a)->name,
+                  ((const hfsbi_finder_item *)b)->name);
+}
+
+static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
+                                   const struct dirent *e) {
+    size_t             at = level->names.len, size = strlen(e->d_name) + 1;
+    hfsbi_finder_item *items = level->items;
+    hfsb_status        st;
+    if (level->count == level->cap) {
+        items = (hfsbi_finder_item *)hfsbi_array_grow(
+            &f->alloc, items, &level->cap, level->count + 1, sizeof *items);
+        if (!items) return HFSB_NOMEM;
+        level->items = items;
+    }
+    st = hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+    if (st != HFSB_OK) return st;
+    items += level->count++;
+    items->name = NULL;
+    items->at = at;
+    items->type = hfsbi_dirent_type(e);
+    return HFSB_OK;
+}
+
+/* Takes the names of the folder; *rules tells of a .gitignore, or a .git that
+   may have rules too. */
+static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
+                                    bool *rules) {
+    hfsb_status    st = HFSB_OK;
+    struct dirent *e;
+    size_t         i;
+    *rules = false;
+    for (;;) {
+        errno = 0;
+        e = readdir(level->dir);
+        if (!e || st != HFSB_OK) break;
+        if (hfsbi_is_dots(e->d_name)) continue;
+        if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
+            st = hfsbi_finder_tell(f, "has too many entries, the rest was "
+                                      "left out");
+            errno = 0;
+            break;
+        }
+        if (strcmp(e->d_name, ".gitignore") == 0 ||
+            strcmp(e->d_name, ".git") == 0)
+            *rules = true;
+        st = hfsbi_level_add(f, level, e);
+    }
+    if (st == HFSB_OK && errno != 0 && errno != ENOENT)
+        st = hfsbi_finder_tell(f, hfsbi_os_text(errno));
+    f->names += level->names.len;
+    for (i = 0; i < level->count; i++)
+        level->items[i].name = level->names.ptr + level->items[i].at;
+    if (f->sorted && level->count > 1)
+        hfsbi_sort(level->items, level->count, sizeof *level->items,
+                   hfsbi_compare_items);
+    return st;
+}
+
+static void hfsbi_finder_leave(hfsbi_finder *f) {
+    hfsbi_finder_level *level = &f->levels[--f->depth];
+    if (level->dir) closedir(level->dir);
+    if (level->pushed) hfsbi_finder_pop(f);
+    level->dir = NULL;
+    level->pushed = false;
+    level->count = level->next = 0;
+    f->names -= level->names.len;
+    hfsb_buf_truncate(&level->names, 0);
+}
+
+/* The folder `name` in dir, which f->path names; takes over nothing. *code is
+   an errno when it cannot be opened. */
+static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
+                                      const char *name, int *code) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
+    hfsbi_finder_level *level = &f->levels[f->depth];
+    int                 fd = hfsbi_openat(dir, name, flags, 0);
+    bool                rules;
+    hfsb_status         st;
+    *code = 0;
+    if (fd >= 0) level->dir = fdopendir(fd);
+    if (fd < 0 || !level->dir) {
+        *code = errno;
+        hfsbi_close(&fd);
+        return HFSB_OK;
+    }
+    level->names.alloc = f->alloc;
+    level->path = f->path.len;
+    f->depth++;
+    st = hfsbi_level_read(f, level, &rules);
+    if (st == HFSB_OK && !f->all)
+        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->path),
+                               rules, &level->pushed);
+    return st;
+}
+
+/* ---- the walk ---- */
+
+/* What vanished meanwhile, or became a link, is not there. */
+static bool hfsbi_is_gone(int code) {
+    return code == ENOENT || code == ENOTDIR || code == ELOOP;
+}
+
+static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
+                                        const hfsbi_entry *entry) {
+    hfsb_status st;
+    int         code;
+    if (f->depth >= f->max_depth) return HFSB_OK;
+    if (f->depth == HFSBI_FINDER_DEPTH)
+        return hfsbi_finder_tell(f, "lies too deep, it was left out");
+    st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
+    if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
+    if (code == ENOMEM) return HFSB_NOMEM;
+    return hfsbi_finder_tell(f, hfsbi_os_text(code));
+}
+
+/* Folders that are no files of anyone: they never end, or are devices. */
+static bool hfsbi_is_system(const hfsbi_finder *f, const char *name) {
+    return f->at_root && f->depth == 1 &&
+           (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
+            strcmp(name, "dev") == 0);
+}
+
+/* Whether it is passed over; *shut: it is seen, but not entered. */
+static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
+                               bool *shut) {
+    bool own;
+    if (f->all) return false;
+    own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
+    if (own || hfsbi_is_system(f, entry->name)) {
+        *shut = true;
+        return !f->shows_ignored;
+    }
+    if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
+                                        entry->type == HFSBI_ENTRY_FOLDER))
+        return false;
+    f->ignored++;
+    entry->ignored = *shut = true;
+    return !f->shows_ignored;
+}
+
+static hfsb_status hfsbi_finder_look(hfsbi_finder             *f,
+                                     const hfsbi_finder_level *level,
+                                     const hfsbi_finder_item  *item) {
+    hfsbi_entry entry = HFSB_INIT;
+    struct stat at;
+    bool        shut = false, folder;
+    hfsb_status st = HFSB_OK;
+    entry.dir = dirfd(level->dir);
+    entry.name = item->name;
+    entry.type = item->type;
+    entry.path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (entry.type == HFSBI_ENTRY_UNKNOWN) {
+        if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+            return HFSB_OK;
+        entry.type = hfsbi_entry_type_of(at.st_mode);
+    }
+    folder = entry.type == HFSBI_ENTRY_FOLDER;
+    f->files += !folder;
+    if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
+    if (hfsbi_finder_skips(f, &entry, &shut)) return HFSB_OK;
+    st = f->visit(f->user, &entry);
+    if (st == HFSB_OK && folder && !shut && !f->stop)
+        st = hfsbi_finder_descend(f, &entry);
+    return st;
+}
+
+/* The path of the next entry in the folder. */
+static hfsb_status hfsbi_finder_name(hfsbi_finder             *f,
+                                     const hfsbi_finder_level *level,
+                                     const char               *name) {
+    hfsb_status st = HFSB_OK;
+    hfsb_buf_truncate(&f->path, level->path);
+    if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
+    return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
+}
+
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
+    if (f->late) return true;
+    f->cancelled = f->call && hfsbi_call_cancelled(f->call);
+    f->late = f->cancelled || hfsb_clock_ms() > f->until;
+    return f->late;
+}
+
+static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
+    hfsb_status st = HFSB_OK;
+    unsigned    count = 0;
+    while (st == HFSB_OK && f->depth && !f->stop && !f->late) {
+        hfsbi_finder_level      *level = &f->levels[f->depth - 1];
+        const hfsbi_finder_item *item;
+        if (level->next == level->count) {
+            hfsbi_finder_leave(f);
+            continue;
+        }
+        if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
+        item = &level->items[level->next++];
+        st = hfsbi_finder_name(f, level, item->name);
+        if (st == HFSB_OK) st = hfsbi_finder_look(f, level, item);
+    }
+    return st;
+}
+
+/* ---- from a path to a walk ---- */
+
+/* The path as given, less what says nothing. */
+static hfsb_status hfsbi_finder_show(hfsbi_finder *f, hfsb_str path) {
+    hfsbi_sink sink = hfsbi_sink_begin(&f->shown);
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
+    while (hfsb_str_starts(path, HFSB_LIT("./")))
+        path = hfsb_str_slice(path, 2, path.len);
+    if (hfsb_str_equal(path, HFSB_LIT("."))) return HFSB_OK;
+    hfsbi_put(&sink, path);
+    if (path.len && path.ptr[path.len - 1] != '/') hfsbi_put_byte(&sink, '/');
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err) {
+    hfsb_status st;
+    f->spot.dir = -1;
+    f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+    if (path.len == 0) path = HFSB_LIT(".");
+    st = hfsbi_spot_find(f->place, path,
+                         f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
+                         &f->spot, err);
+    if (st != HFSB_OK) return st;
+    if (!f->spot.exists)
+        return hfsbi_path_fail(f->place, path, ENOENT, "search", err);
+    if (hfsbi_finder_show(f, path) == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
+    hfsb_status st;
+    int         code = 0;
+    f->levels = (hfsbi_finder_level *)hfsbi_array(
+        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->levels);
+    if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
+    if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
+    st = f->all ? HFSB_OK : hfsbi_finder_above(f);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
+    if (st == HFSB_OK && code != 0)
+        return hfsbi_path_fail(f->place, hfsb_buf_str(&f->spot.path), code,
+                               "search", err);
+    if (st == HFSB_OK) st = hfsbi_finder_walk(f);
+    return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "Searching") : st;
+}
+
+HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
+    size_t i;
+    while (f->depth) hfsbi_finder_leave(f);
+    for (i = 0; f->levels && i < HFSBI_FINDER_DEPTH; i++) {
+        hfsbi_finder_level *level = &f->levels[i];
+        hfsb_buf_free(&level->names);
+        hfsbi_array_free(&f->alloc, level->items, level->cap,
+                         sizeof *level->items);
+    }
+    hfsbi_array_free(&f->alloc, f->levels, HFSBI_FINDER_DEPTH,
+                     sizeof *f->levels);
+    f->levels = NULL;
+    hfsbi_ignore_close(f->ignore);
+    f->ignore = NULL;
+    hfsbi_spot_close(&f->spot);
+    hfsb_buf_free(&f->shown);
+    hfsb_buf_free(&f->notes);
+    hfsb_buf_free(&f->path);
+}
+
+HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       fd = hfsbi_openat(dir, name, flags, 0);
+    if (fd < 0) return -1;
+    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) return fd;
+    hfsbi_close(&fd);
+    errno = ENOENT;
+    return -1;
+}
+
+/* A session may search the spill files it was told of, also under a root: the
+   file itself, not what a link that took its place leads to. */
+static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
+                               hfsb_str path) {
+    hfsb_tools *tools = call->tools;
+    pthread_mutex_lock(&tools->lock);
+    f->no_follow = hfsbi_spills_has(&tools->spills, path);
+    pthread_mutex_unlock(&tools->lock);
+    f->place = f->no_follow ? NULL : tools->place;
+    f->alloc = tools->alloc;
+    f->call = call;
+}
+
+static hfsb_status hfsbi_finder_offset(const hfsb_json_value *args,
+                                       hfsbi_finder *f, hfsb_err *err) {
+    long long   n = 0;
+    hfsb_status st = hfsb_json_arg_int(args, "offset", false, &n, err);
+    if (st != HFSB_OK) return st;
+    if (n < 0 || n > HFSBI_FINDER_OFFSET)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "offset must be a number from 0 to %d, not %lld.",
+                          HFSBI_FINDER_OFFSET, n);
+    f->offset = (size_t)n;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
+                                            hfsb_str path, size_t *limit,
+                                            size_t max, hfsb_err *err) {
+    const hfsb_json_value *args = call->arguments;
+    long long              n = 0;
+    hfsb_status            st;
+    hfsbi_finder_place(call, f, path);
+    f->spot.dir = -1;
+    st = hfsb_json_arg_bool(args, "all", false, &f->all, err);
+    if (st == HFSB_OK) st = hfsb_json_arg_int(args, "limit", false, &n, err);
+    if (st == HFSB_OK && n < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "limit must be a number from 1 to %zu (0: %zu), not "
+                          "%lld.",
+                          max, *limit, n);
+    if (st == HFSB_OK) st = hfsbi_finder_offset(args, f, err);
+    if (st != HFSB_OK) return st;
+    if (n) *limit = (unsigned long long)n < max ? (size_t)n : max;
+    return hfsbi_finder_open(f, path, err);
+}
+
+HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path) {
+    size_t pos = 0, plain = 0, n;
+    while (pos < path.len) {
+        unsigned long code;
+        bool          valid;
+        n = hfsb_utf8_step(path, pos, &code, &valid);
+        if (valid && code >= 0x20 && code != 0x7F) {
+            pos += n;
+            continue;
+        }
+        hfsbi_put(sink, hfsb_str_slice(path, plain, pos));
+        plain = pos + n;
+        if (code == '\n') hfsbi_putf(sink, "\\n");
+        else if (code == '\t') hfsbi_putf(sink, "\\t");
+        else
+            for (; pos < plain; pos++)
+                hfsbi_putf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
+        pos = plain;
+    }
+    hfsbi_put(sink, hfsb_str_slice(path, plain, path.len));
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
+                                       ...) {
+    hfsbi_sink sink = hfsbi_sink_begin(&call->notes);
+    va_list    ap;
+    if (call->result.output.len || call->notes.len)
+        hfsbi_put_byte(&sink, '\n');
+    va_start(ap, format);
+    if (sink.status == HFSB_OK)
+        sink.status = hfsbi_buf_vprintf(&call->notes, format, ap);
+    va_end(ap);
+    return hfsbi_sink_end(&sink);
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
+                                       unsigned long long shown,
+                                       unsigned long long total, bool at_least,
+                                       const char *what) {
+    unsigned long long first = f->offset, next = first + shown;
+    const char        *more = at_least || f->late ? "at least " : "";
+    if (!shown && first && total)
+        return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
+                                 more, total, what);
+    if (!shown || (!first && next >= total)) return HFSB_OK;
+    if (next >= total)
+        return hfsbi_finder_note(call, "[%llu-%llu of %s%llu%s]", first + 1,
+                                 next, more, total, what);
+    if (!first)
+        return hfsbi_finder_note(
+            call, "[first %llu of %s%llu%s; read on with offset=%llu]", next,
+            more, total, what, next);
+    return hfsbi_finder_note(
+        call, "[%llu-%llu of %s%llu%s; read on with offset=%llu]", first + 1,
+        next, more, total, what, next);
+}
+
+/* What the walk could not do. */
+static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
+    hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
+    if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
+        st = hfsbi_finder_note(call, "(and %zu more folders like that)",
+                               f->failed - HFSBI_FINDER_TOLD);
+    if (st == HFSB_OK && f->cancelled)
+        st = hfsbi_finder_note(call,
+                               "(stopped early, the rest was not looked at: "
+                               "give a path further down)");
+    else if (st == HFSB_OK && f->late)
+        st = hfsbi_finder_note(call,
+                               "(stopped after %d s, the rest was not looked "
+                               "at: give a path further down)",
+                               HFSBI_FINDER_MS / 1000);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
+                                         unsigned long long count,
+                                         unsigned long long next_offset) {
+    hfsb_json_writer w;
+    hfsb_status      st = hfsbi_finder_tell_all(call, f);
+    if (st != HFSB_OK) return st;
+    call->result.success = true;
+    hfsb_json_writer_init(&w, &call->result.extra, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_int(&w, "count", (long long)count);
+    hfsbi_put_member_bool(&w, "truncated", next_offset || f->late);
+    if (next_offset)
+        hfsbi_put_member_int(&w, "next_offset", (long long)next_offset);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
+}

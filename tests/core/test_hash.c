@@ -1,0 +1,268 @@
+/* Tests of src/hash.c. */
+#include "../support/t.h"
+
+/* ---- sha256 ---- */
+
+static void check_sha(hfsb_str s, const char *want) {
+    char hex[HFSB_SHA256_HEX];
+    hfsb_sha256_hex(s, hex);
+    t_str(__FILE__, __LINE__, hex, strlen(hex), want, strlen(want));
+}
+
+static void sha256_gives_the_vectors_of_nist(void) {
+    char   *million = (char *)malloc(1000000);
+    size_t  i;
+    check_sha(HFSB_LIT(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934c"
+                            "a495991b7852b855");
+    check_sha(HFSB_LIT("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a39617"
+                               "7a9cb410ff61f20015ad");
+    check_sha(HFSB_LIT("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnop"
+                       "nopq"),
+              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06"
+              "c1");
+    check_sha(HFSB_LIT("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghij"
+                       "klmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrst"
+                       "nopqrstu"),
+              "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9"
+              "d1");
+    check_sha(HFSB_LIT("\xbd"), "68325720aabd7c82f30f554b313d0570c95accbb7dc4"
+                                "b5aae11204c08ffe732b");
+    if (!million) abort();
+    for (i = 0; i < 1000000; i++) million[i] = 'a';
+    check_sha(hfsb_str_make(million, 1000000),
+              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112c"
+              "d0");
+    free(million);
+}
+
+/* A long piece may go through the processor's own instructions, short ones
+   never do. */
+static void sha256_is_the_same_however_it_is_computed(void) {
+    unsigned long long state = 7;
+    char               hex[HFSB_SHA256_HEX], again[HFSB_SHA256_HEX];
+    size_t             len = 100000, i, at, n;
+    char              *text = (char *)malloc(len);
+    if (!text) abort();
+    for (i = 0; i < len; i++) text[i] = (char)t_random(&state);
+    for (i = 0; i < 20; i++) {
+        hfsb_sha256 sha;
+        size_t      from = i, to = len - 37 * i;
+        hfsb_sha256_hex(hfsb_str_make(text + from, to - from), hex);
+        hfsb_sha256_init(&sha);
+        for (at = from; at < to; at += n) {
+            n = 1 + t_random(&state) % 500;
+            if (n > to - at) n = to - at;
+            hfsb_sha256_write(&sha, hfsb_str_make(text + at, n));
+        }
+        hfsbi_sha256_finish_hex(&sha, again);
+        T_CHECK(strcmp(hex, again) == 0);
+    }
+    free(text);
+}
+
+/* Around the places where the padding needs another block. sha256sum of so
+   many bytes 'a', hashed once more over the digests, pins all of them. */
+static void sha256_of_every_short_length(void) {
+    hfsb_sha256   all, one;
+    unsigned char digest[HFSB_SHA256_SIZE];
+    const void   *bytes = digest;
+    char          text[200], hex[HFSB_SHA256_HEX];
+    size_t        len, i;
+    memset(text, 'a', sizeof text);
+    hfsb_sha256_init(&all);
+    for (len = 0; len < sizeof text; len++) {
+        hfsb_str s = t_exact(text, len);
+        hfsb_sha256_init(&one);
+        hfsb_sha256_write(&one, s);
+        hfsb_sha256_finish(&one, digest);
+        hfsb_sha256_write(&all, hfsb_str_make((const char *)bytes,
+                                              sizeof digest));
+        t_drop(s);
+    }
+    hfsb_sha256_finish(&all, digest);
+    for (i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)digest[i]);
+    T_STR(hfsb_cstr(hex), "752c007f38611cfbf5fa42cb1cea3d8e086491c8"
+                          "44d0cc4defd632cb81423506");
+}
+
+static void sha256_does_not_depend_on_the_cuts(void) {
+    unsigned long long seed = 3;
+    unsigned char      whole[HFSB_SHA256_SIZE], cut[HFSB_SHA256_SIZE];
+    char               text[1000];
+    size_t             i, at;
+    int                round;
+    hfsb_sha256        sha;
+    for (i = 0; i < sizeof text; i++) text[i] = (char)(t_random(&seed) & 127);
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make(text, sizeof text));
+    hfsb_sha256_finish(&sha, whole);
+    for (round = 0; round < 300; round++) {
+        hfsb_sha256_init(&sha);
+        hfsb_sha256_write(&sha, hfsb_str_make(NULL, 0));
+        for (at = 0; at < sizeof text;) {
+            size_t n = round == 0 ? 1 : t_random(&seed) % 150;
+            if (n > sizeof text - at) n = sizeof text - at;
+            hfsb_sha256_write(&sha, hfsb_str_make(text + at, n));
+            at += n;
+        }
+        hfsb_sha256_finish(&sha, cut);
+        T_CHECK(!memcmp(whole, cut, sizeof whole));
+    }
+}
+
+/* ---- base64 ---- */
+
+static void base64_gives_the_vectors_of_rfc_4648(void) {
+    static const struct {
+        const char *plain, *code;
+    } cases[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"},
+                 {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
+                 {"foobar", "Zm9vYmFy"}, {"\xFB\xEF\xFF", "++//"}};
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hfsb_buf code = HFSB_INIT, plain = HFSB_INIT;
+        T_CHECK(hfsb_base64_encode(hfsb_cstr(cases[i].plain), &code) ==
+                HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&code),
+                               hfsb_cstr(cases[i].code)));
+        T_CHECK(code.ptr[code.len] == '\0');
+        T_CHECK(hfsb_base64_decode(hfsb_cstr(cases[i].code), &plain, NULL) ==
+                HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&plain),
+                               hfsb_cstr(cases[i].plain)));
+        T_CHECK(plain.ptr[plain.len] == '\0');
+        hfsb_buf_free(&code);
+        hfsb_buf_free(&plain);
+    }
+}
+
+static void base64_brings_every_byte_back(void) {
+    unsigned long long seed = 5;
+    char               text[300];
+    size_t             len, i;
+    for (i = 0; i < sizeof text; i++)
+        text[i] = (char)(unsigned char)(i < 256 ? i : t_random(&seed) & 255);
+    for (len = 0; len <= sizeof text; len++) {
+        hfsb_str s = t_exact(text, len);
+        hfsb_buf code = HFSB_INIT, plain = HFSB_INIT;
+        hfsb_err err;
+        T_CHECK(hfsb_base64_encode(s, &code) == HFSB_OK);
+        T_CHECK(code.len == (len + 2) / 3 * 4);
+        T_CHECK(hfsb_base64_decode(hfsb_buf_str(&code), &plain, &err) ==
+                HFSB_OK);
+        T_CHECK(err.code == HFSB_OK && err.msg[0] == '\0');
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&plain), s));
+        hfsb_buf_free(&code);
+        hfsb_buf_free(&plain);
+        t_drop(s);
+    }
+}
+
+#define PADDING " only the last two characters may be \"=\"."
+#define ALLOWED                                                            \
+    " only A-Z, a-z, 0-9, \"+\" and \"/\" are allowed, no blanks or line " \
+    "breaks."
+#define CUT " characters, which is not a multiple of four: it was cut off " \
+            "or lacks its padding."
+
+static void base64_refuses_what_is_not_exact(void) {
+    static const struct {
+        const char *code;
+        size_t      pos;
+        const char *msg;
+    } cases[] = {
+        {"Zg", 2, "Base64 has 2" CUT},
+        {"Zm9vY", 5, "Base64 has 5" CUT},
+        {"Zg=", 3, "Base64 has 3" CUT},
+        {"=", 1, "Base64 has 1" CUT},
+        {"Z===", 1, "Base64 has padding at offset 1:" PADDING},
+        {"====", 0, "Base64 has padding at offset 0:" PADDING},
+        {"Zg==Zg==", 2, "Base64 has padding at offset 2:" PADDING},
+        {"Zg==\n", 2, "Base64 has padding at offset 2:" PADDING},
+        {"Zm9v\n", 4, "Base64 has the byte 0x0A at offset 4:" ALLOWED},
+        {"Zm 9v", 2, "Base64 has the byte 0x20 at offset 2:" ALLOWED},
+        {"Zm-_", 2, "Base64 has the byte 0x2D at offset 2:" ALLOWED},
+        {"\xC3\xA9==", 0, "Base64 has the byte 0xC3 at offset 0:" ALLOWED},
+        {"Zh==", 1, "Base64 ends in \"h\" before the padding, whose spare "
+                    "bits are not zero: it was damaged."},
+        {"Zm9=", 2, "Base64 ends in \"9\" before the padding, whose spare "
+                    "bits are not zero: it was damaged."}};
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hfsb_str s = t_exact(cases[i].code, strlen(cases[i].code));
+        hfsb_buf out = HFSB_INIT;
+        hfsb_err err;
+        T_CHECK(hfsb_buf_append(&out, HFSB_LIT("was")) == HFSB_OK);
+        T_CHECK(hfsb_base64_decode(s, &out, &err) == HFSB_SYNTAX);
+        T_CHECK(err.code == HFSB_SYNTAX && err.pos == cases[i].pos);
+        T_CHECK(err.line == 0 && err.column == 0);
+        t_str(__FILE__, __LINE__, err.msg, strlen(err.msg), cases[i].msg,
+              strlen(cases[i].msg));
+        T_STR(out, "was");
+        hfsb_buf_free(&out);
+        t_drop(s);
+    }
+}
+
+static void base64_keeps_to_the_ceiling(void) {
+    hfsb_buf out = HFSB_INIT;
+    hfsb_err err;
+    out.max = 5;
+    T_CHECK(hfsb_base64_encode(HFSB_LIT("abcd"), &out) == HFSB_LIMIT);
+    T_CHECK(out.len == 0);
+    T_CHECK(hfsb_base64_encode(HFSB_LIT("abc"), &out) == HFSB_OK);
+    T_STR(out, "YWJj");
+    T_CHECK(hfsb_base64_decode(HFSB_LIT("YWI="), &out, &err) == HFSB_LIMIT);
+    T_CHECK(err.code == HFSB_LIMIT && err.pos == 0);
+    T_STR(hfsb_cstr(err.msg), "Decoded base64: size limit exceeded.");
+    T_STR(out, "YWJj");
+    hfsb_buf_free(&out);
+}
+
+static void code_without_memory(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_buf    code = HFSB_INIT, plain = HFSB_INIT;
+    hfsb_status st;
+    hfsb_err    err;
+    code.alloc = plain.alloc = alloc;
+    st = hfsb_base64_encode(HFSB_LIT("some text"), &code);
+    T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && code.len == 0));
+    st = hfsb_base64_decode(HFSB_LIT("c29tZQ=="), &plain, &err);
+    T_CHECK(st == err.code);
+    T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && plain.len == 0));
+    if (st == HFSB_NOMEM)
+        T_STR(hfsb_cstr(err.msg), "Decoded base64: out of memory.");
+    if (!heap->fail_at) {
+        T_STR(code, "c29tZSB0ZXh0");
+        T_STR(plain, "some");
+    }
+    hfsb_buf_free(&code);
+    hfsb_buf_free(&plain);
+}
+
+static void each_allocation_fails_cleanly(void) {
+    t_each_allocation_fails(code_without_memory);
+}
+
+/* ---- FNV-1a ---- */
+
+static void fnv_gives_the_published_values(void) {
+    T_CHECK(hfsb_fnv(HFSB_LIT("")) == 0xcbf29ce484222325ull);
+    T_CHECK(hfsb_fnv(HFSB_LIT("a")) == 0xaf63dc4c8601ec8cull);
+    T_CHECK(hfsb_fnv(HFSB_LIT("foobar")) == 0x85944171f73967e8ull);
+    T_CHECK(hfsb_fnv(HFSB_LIT("\xFF\x00\x01")) == 0xf9210a1be4164051ull);
+}
+
+int main(void) {
+    T_RUN(sha256_gives_the_vectors_of_nist);
+    T_RUN(sha256_is_the_same_however_it_is_computed);
+    T_RUN(sha256_of_every_short_length);
+    T_RUN(sha256_does_not_depend_on_the_cuts);
+    T_RUN(base64_gives_the_vectors_of_rfc_4648);
+    T_RUN(base64_brings_every_byte_back);
+    T_RUN(base64_refuses_what_is_not_exact);
+    T_RUN(base64_keeps_to_the_ceiling);
+    T_RUN(each_allocation_fails_cleanly);
+    T_RUN(fnv_gives_the_published_values);
+    return T_END();
+}

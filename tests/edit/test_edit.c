@@ -1,0 +1,578 @@
+/* Tests of src/edit.c and what is below it: view, match, indent, compose,
+   screen, plan. Refusals are in test_edit_refusals.c, what they say in full in
+   test_edit_hints.c, modes and many edits in test_edit_calls.c. */
+#include "../support/t_edit.h"
+
+#define NBSP     "\xC2\xA0"
+#define ELLIPSIS "\xE2\x80\xA6"
+#define EM_DASH  "\xE2\x80\x94"
+#define EN_DASH  "\xE2\x80\x93"
+#define LQUO     "\xE2\x80\x9C"
+#define RQUO     "\xE2\x80\x9D"
+#define APOS     "\xE2\x80\x99"
+#define ZWSP     "\xE2\x80\x8B"
+#define BOM      "\xEF\xBB\xBF"
+
+static const char trailing[] = "(matched after trimming trailing whitespace)";
+static const char unicode[] = "(matched after unicode normalization)";
+static const char runs[] = "(matched after collapsing runs of blanks)";
+static const char trimmed[] = "(matched after trimming whitespace)";
+static const char trimmed_put[] =
+    "(matched after trimming whitespace) "
+    "(new_str re-indented as the file is)";
+static const char stripped[] = "(line-number prefixes removed)";
+
+/* ---- replacing, rung by rung ---- */
+
+typedef struct replace_case {
+    const char *content, *old_str, *new_str;
+    const char *note;   /* NULL: "" */
+    const char *result; /* NULL: not found */
+} replace_case;
+
+static void check_result(const te_run *run, size_t i, const char *note,
+                         const char *result) {
+    bool ok = run->st == HFSB_OK &&
+              te_same(&run->out, hfsb_cstr(result)) &&
+              !strcmp(run->r.note, note ? note : "");
+    T_CHECK(ok);
+    if (!ok)
+        printf("  case %zu: %s\n  note %s\n  is   \"%s\"\n  want \"%s\"\n", i,
+               run->err.msg, run->r.note, run->out.ptr ? run->out.ptr : "",
+               result);
+}
+
+static void check_replacements(const replace_case *list, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        if (list[i].result) {
+            check_result(&run, i, list[i].note, list[i].result);
+        } else {
+            T_CHECK(run.st == HFSB_NOT_FOUND);
+            if (run.st != HFSB_NOT_FOUND)
+                printf("  case %zu: %s\n", i, run.out.ptr);
+        }
+        te_free(&run);
+    }
+}
+
+static void edit_replaces_what_is_there_to_the_letter(void) {
+    static const replace_case list[] = {
+        {"one\ntwo\nthree\n", "two", "2", NULL, "one\n2\nthree\n"},
+        {"one\ntwo\nthree\n", "one\ntwo\n", "", NULL, "three\n"},
+        {"one\ntwo\nthree\n", "ne\ntw", "-", NULL, "o-o\nthree\n"},
+        {"one", "one", "1\n2\n", NULL, "1\n2\n"},
+        {"a\n\nb\n", "\n\n", "\n", NULL, "a\nb\n"},
+        {"x  =  1  \n", "x  =  1  \n", "x = 1\n", NULL, "x = 1\n"},
+        {"\t\tdeep\n", "\t\tdeep", "\tflat", NULL, "\tflat\n"},
+        {"caf\xC3\xA9 au lait", "\xC3\xA9", "e", NULL, "cafe au lait"},
+        {"it" APOS "s", "it" APOS "s", "it's", NULL, "it's"},
+        {"\xFF\xFE raw", "\xFE", "bytes", NULL, "\xFF" "bytes raw"},
+        {"    \n", "    ", "", NULL, "\n"},
+        {"price $1", "$1", "$0\\1&", NULL, "price $0\\1&"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_takes_the_line_ends_of_the_file(void) {
+    static const replace_case list[] = {
+        {"one\r\ntwo\r\n", "one\ntwo\n", "1\n2\n3\n", NULL,
+         "1\r\n2\r\n3\r\n"},
+        {"one\ntwo\n", "one\r\ntwo\r\n", "1\r\n2\r\n", NULL, "1\n2\n"},
+        {"one\r\ntwo\r\n", "one\r\ntwo", "1\r\n2", NULL, "1\r\n2\r\n"},
+        {"one\rtwo\rthree", "one\ntwo", "1\n1b\n2", NULL,
+         "1\r1b\r2\rthree"},
+        {"one\rtwo\r", "one\r\ntwo\r\n", "1\r\n2\r\n", NULL, "1\r2\r"},
+        {"a\r\nb\nc\r\n", "b", "b1\nb2", NULL, "a\r\nb1\nb2\nc\r\n"},
+        {"a\nb\r\nc\n", "b", "b1\nb2", NULL, "a\nb1\r\nb2\r\nc\n"},
+        /* mixed inside the match: lines that stay keep theirs */
+        {"a\r\nb\nc\r\nd\n", "a\nb\nc\n", "a\nB\nc\n", NULL,
+         "a\r\nB\r\nc\r\nd\n"},
+        {"a\nb\r\nc\n", "a\nb\nc\n", "A\nb\nc\n", NULL, "A\nb\r\nc\n"},
+        /* the last line has none: the file's first one */
+        {"a\r\nb\nlast", "last", "x\ny", NULL, "a\r\nb\nx\r\ny"},
+        /* none at all: as it was sent */
+        {"only", "only", "x\ny\n", NULL, "x\ny\n"},
+        {"only", "only", "x\r\ny\r\n", NULL, "x\r\ny\r\n"},
+        /* a CR inside a line is no line's end when there are LFs */
+        {"a\rb\nc\n", "a\rb", "z", NULL, "z\nc\n"},
+        {"a\rb\nc\n", "a\nb", "z", NULL, NULL},
+        {"a \r\nb\r\n", "a\nb\n", "a\nc\n", trailing, "a \r\nc\r\n"},
+        {"\ta\r\n\tb\r\n", "a\nb\n", "a\nx\nc\n", trimmed_put,
+         "\ta\r\n\tx\r\n\tc\r\n"},
+        {"\ta\r\tb\r", "a\nb\n", "a\nx\n", trimmed_put, "\ta\r\tx\r"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_forgives_a_missing_last_newline(void) {
+    static const replace_case list[] = {
+        {"a\nlast", "last\n", "end\n", NULL, "a\nend"},
+        {"a\r\nlast", "last\n", "end\nmore\n", NULL, "a\r\nend\r\nmore"},
+        {"a\nlast", "last\n", "end", NULL, "a\nend"},
+        {"a\nlast", "a\nlast\n", "", NULL, ""},
+        {"a\nlast", "a\nlast\n\n", "b\n", trimmed, "b"},
+        {"a\nlast one", "last\n", "end\n", NULL, NULL},
+        {"a\nlast  ", "last\n", "end\n", trailing, "a\nend"},
+        {"a\nit" APOS "s", "it's\n", "was\n", unicode, "a\nwas"},
+        {"x\na   b", "a b\n", "a c\n", runs, "x\na   c"},
+        {"x\n\ta", "  a\n", "  b\n", trimmed_put, "x\n\tb"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_strips_copied_line_numbers(void) {
+    static const char both[] =
+        "(matched after trimming trailing whitespace) "
+        "(line-number prefixes removed)";
+    static const char all_three[] =
+        "(matched after trimming whitespace) (line-number prefixes removed) "
+        "(new_str re-indented as the file is)";
+    static const replace_case list[] = {
+        {"f:\n  a\n  b\n", "2\t  a\n3\t  b\n", "2\t  A\n3\t  b\n", stripped,
+         "f:\n  A\n  b\n"},
+        {"f:\n  a\n  b\n", "2\t  a\n3\t  b\n", "  A\n  b\n", stripped,
+         "f:\n  A\n  b\n"},
+        {"f:\n  a\n", "     9|f:\n    10|  a\n", "f:\n  c\n", stripped,
+         "f:\n  c\n"},
+        {"f:\n  a\n", "1 | f:\n2 |   a\n", "1 | f:\n2 |   c\n", stripped,
+         "f:\n  c\n"},
+        {"f:\n  a\n", "1: f:\n2:   a\n", "g:\n", stripped, "g:\n"},
+        {"f:\n\nb\n", "1 | f:\n2 |\n3 | b\n", "1 | b\n", stripped, "b\n"},
+        {"f:\n  a\n", "7\xE2\x86\x92" "f:\n8\xE2\x86\x92  a\n", "g\n",
+         stripped, "g\n"},
+        {"f:  \n  a\n", "1\tf:\n2\t  a\n", "1\tf:\n2\t  c\n", both,
+         "f:  \n  c\n"},
+        {"\tf:\n\t\ta\n", "1\tf:\n2\t\ta\n", "1\tf:\n2\t\tc\n", all_three,
+         "\tf:\n\t\tc\n"},
+        /* not consecutive, not alike, not all: not a listing */
+        {"f:\n  a\n", "1\tf:\n3\t  a\n", "g\n", NULL, NULL},
+        {"f:\n  a\n", "1\tf:\n2|  a\n", "g\n", NULL, NULL},
+        {"f:\n  a\n", "1\tf:\n  a\n", "g\n", NULL, NULL},
+        /* new_str with some numbers only */
+        {"f:\n  a\n", "1\tf:\n2\t  a\n", "1\tf:\n  b\n", NULL, NULL},
+        /* the numbers are in the file */
+        {"1\tone\n2\ttwo\n", "1\tone\n", "1\tuno\n", NULL,
+         "1\tuno\n2\ttwo\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_ignores_blanks_at_the_end_of_lines(void) {
+    static const replace_case list[] = {
+        {"if x:   \n\tgo\t\nend\n", "if x:\n\tgo\n", "if x:\n\tstop\n",
+         trailing, "if x:   \n\tstop\nend\n"},
+        {"if x:\n\tgo\n", "if x:  \n\tgo \n", "if y:\n\tgo \n", trailing,
+         "if y:\n\tgo\n"},
+        {"a  \nb  \n", "a\nb", "a\nc", trailing, "a  \nc  \n"},
+        {"a \n\nb\n", "a\n\nb\n", "a\n\n\nb\n", trailing, "a \n\n\nb\n"},
+        /* a trimmed last line must end there */
+        {"word wordy\n", "word \nwordy", "x", NULL, NULL},
+        {"x = 1;\ny\n", "x = 1 \n", "x = 2 \n", NULL, NULL},
+        {"x = 10\ny\n", "x = 1  ", "x = 2", NULL, NULL},
+        {"x = 1   \ny\n", "x = 1 ", "x = 2", NULL, "x = 2  \ny\n"},
+        {"x = 1\ny\n", "x = 1 ", "x = 2", trailing, "x = 2\ny\n"},
+        {"  a\n  b  \n", "a\n  b\n", "A\n  b\n", trailing, "  A\n  b  \n"},
+        {"a\n\t\nb\n", "a\n\nb\n", "a\n\nc\n", trailing, "a\n\t\nc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_reads_look_alikes(void) {
+    static const replace_case list[] = {
+        {"say " LQUO "hi" RQUO "\n", "say \"hi\"", "say \"ho\"", unicode,
+         "say " LQUO "ho" RQUO "\n"},
+        {"it" APOS "s", "it's", "it was", unicode, "it was"},
+        {"a" NBSP "b\n", "a b", "a b c", unicode, "a" NBSP "b c\n"},
+        {"1 " EN_DASH " 2\n", "1 - 2", "1 - 3", unicode,
+         "1 " EN_DASH " 3\n"},
+        {"wait" ELLIPSIS "\n", "wait...", "wait... now", unicode,
+         "wait" ELLIPSIS " now\n"},
+        {"wait...\n", "wait" ELLIPSIS, "go" ELLIPSIS, unicode,
+         "go...\n"},
+        {"a" EM_DASH "b\n", "a-b", "a-c", unicode, "a" EM_DASH "c\n"},
+        {"a" EM_DASH "b\n", "a--b", "a--c", unicode, "a" EM_DASH "c\n"},
+        {"a--b\n", "a" EM_DASH "b", "x", unicode, "x\n"},
+        {"no" ZWSP "thing\n", "nothing", "no thing", unicode,
+         "no thing\n"},
+        {"thin\xE2\x80\x89sp\xE3\x80\x80id\n", "thin sp id", "thin sp ID",
+         unicode, "thin\xE2\x80\x89sp\xE3\x80\x80ID\n"},
+        {"minus \xE2\x88\x92" "1\n", "minus -1", "minus -2", unicode,
+         "minus \xE2\x88\x92" "2\n"},
+        /* lines that are the same keep the file's bytes */
+        {LQUO "a" RQUO "\nb\n" LQUO "c" RQUO "\n",
+         "\"a\"\nb\n\"c\"\n", "\"a\"\nB\n\"c\"\n", unicode,
+         LQUO "a" RQUO "\nB\n" LQUO "c" RQUO "\n"},
+        /* with blanks at a line's end */
+        {"it" APOS "s  \nok\n", "it's\nok", "it's\nko", unicode,
+         "it" APOS "s  \nko\n"},
+        /* an expanded character is not split */
+        {"wait" ELLIPSIS "x\n", "wait.", "stop.", NULL, NULL},
+        {"a" EM_DASH "b\n", "-b", "+b", unicode, "a+b\n"},
+        /* no case folding, no compatibility forms */
+        {"HELLO\n", "hello", "x", NULL, NULL},
+        {"\xEF\xBC\x81\n", "!", "x", NULL, NULL},
+        {"\xEF\xAC\x81x\n", "fix", "x", NULL, NULL},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_ignores_how_long_a_run_of_blanks_is(void) {
+    static const replace_case list[] = {
+        {"int   a  = 1;\n", "int a = 1;", "int a = 2;", runs,
+         "int   a  = 2;\n"},
+        {"int a = 1;\n", "int  a  =  1;", "int  b  =  1;", runs,
+         "int b = 1;\n"},
+        {"x\t=\t1\n", "x = 1", "x = 10", runs, "x\t=\t10\n"},
+        {"k:  v  # c\n", "k: v # c\n", "k: w # c\n", runs,
+         "k:  w  # c\n"},
+        {"    f(a,  b)\n", "    f(a, b)\n", "    f(a, c)\n", runs,
+         "    f(a,  c)\n"},
+        /* a run may not appear or vanish */
+        {"f(a,b)\n", "f(a, b)", "x", NULL, NULL},
+        {"f(a, b)\n", "f(a,b)", "x", NULL, NULL},
+        /* in the middle of a line */
+        {"y; int   a; z\n", "int a;", "int b;", runs, "y; int   b; z\n"},
+        /* with a look-alike and blanks at the end */
+        {"it" APOS "s  a " NBSP "b \n", "it's a b\n", "it's a c\n", runs,
+         "it" APOS "s  a " NBSP "c\n"},
+        {"a  " EM_DASH "  b\n", "a -- b", "a -- c", runs,
+         "a  " EM_DASH "  c\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_indents_new_text_as_the_file_is(void) {
+    static const replace_case list[] = {
+        /* a prefix more, a prefix less */
+        {"class A:\n    def f(self):\n        return 1\n",
+         "def f(self):\n    return 1\n",
+         "def f(self):\n    x = 2\n    return x\n", trimmed_put,
+         "class A:\n    def f(self):\n        x = 2\n        return x\n"},
+        {"def f():\n    return 1\n", "    def f():\n        return 1\n",
+         "    def f():\n        return 2\n", trimmed_put,
+         "def f():\n    return 2\n"},
+        {"\t\tif a:\n\t\t\tb\n", "if a:\n\tb\n", "if a:\n\tc\n",
+         trimmed_put, "\t\tif a:\n\t\t\tc\n"},
+        /* tabs and spaces */
+        {"\tif a:\n\t\tb\n", "    if a:\n        b\n",
+         "    if a:\n        c\n            d\n", trimmed_put,
+         "\tif a:\n\t\tc\n\t\t\td\n"},
+        {"\tif a:\n\t\tb\n", "  if a:\n    b\n", "  if a:\n    c\n",
+         trimmed_put, "\tif a:\n\t\tc\n"},
+        {"\tif a:\n\t\tb\n", "   if a:\n      b\n", "   if a:\n      c\n",
+         trimmed_put, "\tif a:\n\t\tc\n"},
+        {"\tif a:\n\t\tb\n", "        if a:\n                b\n",
+         "        if a:\n                c\n", trimmed_put,
+         "\tif a:\n\t\tc\n"},
+        {"    if a:\n        b\n", "\tif a:\n\t\tb\n", "\tif a:\n\t\tc\n",
+         trimmed_put, "    if a:\n        c\n"},
+        {"  if a:\n    b\n", "    if a:\n        b\n",
+         "    if a:\n        c\n", trimmed_put, "  if a:\n    c\n"},
+        /* another unit, and levels shifted */
+        {"\t\tif a:\n\t\t\tb\n", "    if a:\n        b\n",
+         "    if a:\n        c\n", trimmed_put, "\t\tif a:\n\t\t\tc\n"},
+        {"\tif a:\n\t\tb\n", "if a:\n  b\n", "if a:\n  c\n    d\n",
+         trimmed_put, "\tif a:\n\t\tc\n\t\t\td\n"},
+        /* lines that stay keep their bytes, blank ones too */
+        {"\ta  \n\t\n\tb\n", "a\n\nb\n", "a\n\nc\n", trimmed_put,
+         "\ta  \n\t\n\tc\n"},
+        {"\ta\n\tb\n", "a\nb\n", "b\n", trimmed, "\tb\n"},
+        /* irregular, but line by line it can be told */
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nB\nc\n", trimmed_put,
+         " a\n    B\n  c\n"},
+        {" a\n    b\n  c\n", "a\nb\nc\n", "A\nB\nC\n", trimmed_put,
+         " A\n    B\n  C\n"},
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nc\n", trimmed,
+         " a\n  c\n"},
+        /* an empty new line has no indentation to tell */
+        {"\ta\n\tb\n", "a\nb\n", "a\n\nc\n", trimmed_put, "\ta\n\n\tc\n"},
+        /* no last newline in old_str: whole lines all the same */
+        {"  x\n  y\nz\n", "\tx\n\ty", "\tx\n\tw", trimmed_put,
+         "  x\n  w\nz\n"},
+        /* look-alikes count as what they look like */
+        {"\tsay(" LQUO "a" RQUO ")\n\tb\n", "say(\"a\")\nb\n",
+         "say(\"a\")\nc\n", trimmed_put,
+         "\tsay(" LQUO "a" RQUO ")\n\tc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_deletes_whole_lines(void) {
+    static const replace_case list[] = {
+        {"  a\n  b\n  c\n", "\tb\n", "", trimmed, "  a\n  c\n"},
+        {"  a\n  b\n  c\n", "\tb", "", trimmed, "  a\n  c\n"},
+        {"  a\r\n  b\r\n", "\ta", "", trimmed, "  b\r\n"},
+        {"  a\r  b\r", "\ta", "", trimmed, "  b\r"},
+        {"  a\n  b", "\tb\n", "", trimmed, "  a\n"},
+        {"  a\n\n  b\n", "\ta\n\n", "", trimmed, "  b\n"},
+        /* to the letter: only what was named */
+        {"a\nb\nc\n", "b", "", NULL, "a\n\nc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_drops_blank_lines_at_the_edges(void) {
+    static const replace_case list[] = {
+        {"x\n  a\n  b\ny\n", "\n  a\n  b\n\n", "\n  a\n  c\n\n", trimmed,
+         "x\n  a\n  c\ny\n"},
+        {"x\n  a\n  b\ny\n", "\n\n  a\n  b\n", "  a\n  c\n", trimmed,
+         "x\n  a\n  c\ny\n"},
+        {"x\n\ta\n\tb\ny\n", "\na\nb\n\n", "\na\nc\n\n", trimmed_put,
+         "x\n\ta\n\tc\ny\n"},
+        {"x\n\ta\n\tb\ny\n", NBSP "\na\nb\n", "a\nc\n", trimmed_put,
+         "x\n\ta\n\tc\ny\n"},
+        {"x\n\ta\n\tb\ny\n", ZWSP "\na\nb\n", ZWSP "\na\nc\n",
+         trimmed_put, "x\n\ta\n\tc\ny\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_combines_runs_and_indentation(void) {
+    static const replace_case list[] = {
+        {"\ta  =  1\n\tb\n", "a = 1\nb\n", "a = 1\nc\n", trimmed_put,
+         "\ta  =  1\n\tc\n"},
+        {"\ta  =  1  \n", "  a = 1\n", "  a = 2\n", trimmed_put,
+         "\ta = 2\n"},
+        /* not with look-alikes */
+        {"\tit" APOS "s  x\n\tz\n", "it's x\nz\n", "y\n", NULL, NULL},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_takes_blank_lines_for_what_they_are(void) {
+    static const replace_case list[] = {
+        /* what stands behind the last newline is no line */
+        {"    x = 1\n    \n    y = 2\n", "    x = 1\n\n", "    x = 1\n",
+         trailing, "    x = 1\n    y = 2\n"},
+        {"if a:\n\tx = 1\n\t\n\ty = 2\n", "    x = 1\n\n", "    x = 1\n",
+         trimmed, "if a:\n\tx = 1\n\ty = 2\n"},
+        {"            foo()\n", "\tfoo()", "\tx()\n", trimmed_put,
+         "            x()\n\n"},
+        /* a blank first line is the file's blank line, with its blanks */
+        {"\t\nfoo\n", "\t\nfoo ", "\tbar\nfoo ", trailing,
+         "\tbar\nfoo\n"},
+        {"x\n  \nfoo\n", "\t\nfoo  \n", "bar\n", trailing, "x\nbar\n"},
+        {"x\n  \n  a\n", "  \n  a \n", "  b\n  \n  a \n", trailing,
+         "x\n  b\n  \n  a\n"},
+        /* and never the end of a line with something on it */
+        {"def f():\n    a\n", "    \n    a\n", "    b\n", trimmed,
+         "def f():\n    b\n"},
+        /* whole lines keep their newline */
+        {"x\n  foo\nnext\n", "\tfoo\n", "\tbar", trimmed_put,
+         "x\n  bar\nnext\n"},
+        {"a\nb\r\n", "\na\nb\n", "\na\nb\nc", trimmed,
+         "a\nb\r\nc\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_leaves_data_that_begins_with_numbers(void) {
+    static const replace_case list[] = {
+        {"1\talice\n2\tbob \n3\tcarol\n", "2\tbob\n", "", trailing,
+         "1\talice\n3\tcarol\n"},
+        {"x = {1:  \"a\", 2: \"b\"}", "1: \"a\"", "one: \"a\"", runs,
+         "x = {one:  \"a\", 2: \"b\"}"},
+        {"ports:\n  80:  http\n", "80: http", "8080: http", runs,
+         "ports:\n  8080:  http\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_keeps_no_more_than_is_the_same(void) {
+    static const replace_case list[] = {
+        {"a  b  \n", "a b\n", "a b + c\n", runs, "a  b + c\n"},
+        {LQUO "a" RQUO "  \n", "\"a\"\n", "\"a\";\n", unicode,
+         LQUO "a" RQUO ";\n"},
+        {"a  b\n", "a b\n    ", "a b\n    c", runs, "a  b\n    c"},
+        {"\n\ta  b\n", "\t\n\ta b", "\tx\n\ta b", runs,
+         "\tx\n\ta  b\n"},
+        {"a  b\n  \n", "a b\n    \n", "a b\n    c\n", runs,
+         "a  b\n    c\n"},
+        {"a  b\t\n", "a b\t\n", "a b\n", runs, "a  b\n"},
+        {"x  y\n\t\nz\n", "x y\n\n", "x y\nfoo\n", runs,
+         "x  y\nfoo\nz\n"},
+        {"a - b\t\n", "a  - b\t\n", "a  - Z\t\n", runs, "a - Z\t\n"},
+        {"a\xE2\x80\x8B" "b\n", "ab", "a\xE2\x80\x8B" "b\nc", unicode,
+         "a\xE2\x80\x8B" "b\nc\n"},
+        /* one indentation that became another is looked up */
+        {"\t\t\tfoo()\n\t\t\tbar()\n", "    foo()\n    bar()",
+         "    foo()\n    x()\n    bar()", trimmed_put,
+         "\t\t\tfoo()\n\t\t\tx()\n\t\t\tbar()\n"},
+        {"end", "end  ", "end\r\nfoo()", trailing, "end\r\nfoo()"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_leaves_the_byte_order_mark_alone(void) {
+    static const replace_case list[] = {
+        {BOM "one\ntwo\n", "one\n", "1\n", NULL, BOM "1\ntwo\n"},
+        {BOM "one\ntwo\n", BOM "one\n", "1\n", NULL, "1\ntwo\n"},
+        {BOM "\tone\n", "one\n", "1\n", NULL, BOM "\t1\n"},
+        {BOM "\tone\n\ttwo\n", "one\ntwo\n", "one\n2\n", trimmed_put,
+         BOM "\tone\n\t2\n"},
+        {BOM, "", "text\n", NULL, BOM "text\n"},
+        {"", "", "text\n", NULL, "text\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_takes_any_bytes(void) {
+    hfsb_str  content = HFSB_LIT("a\0b\n\0\0c\n");
+    hfsb_edit edit = HFSB_INIT;
+    te_run    run;
+    edit.old_str = HFSB_LIT("\0b");
+    edit.new_str = HFSB_LIT("\xFF\0");
+    run = te_edits(content, &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_OK);
+    T_STR(run.out, "a\xFF\0\n\0\0c\n");
+    te_free(&run);
+    edit.old_str = HFSB_LIT("\0");
+    run = te_edits(content, &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    te_free(&run);
+    edit.replace_all = true;
+    edit.new_str = HFSB_LIT("");
+    run = te_edits(content, &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 3);
+    T_STR(run.out, "ab\nc\n");
+    te_free(&run);
+}
+
+static void edit_takes_dots_that_are_code(void) {
+    static const replace_case list[] = {
+        {"f()\n", "f()", "...", NULL, "...\n"},
+        {"f()\n", "f()", "def g(): ...", NULL, "def g(): ...\n"},
+        {"f()\n", "f()", "print(\"... existing code ...\")", NULL,
+         "print(\"... existing code ...\")\n"},
+        {"f()\n", "f()", "x = rest(...args)", NULL, "x = rest(...args)\n"},
+        {"f()\n", "f()", "// see below...", NULL, "// see below...\n"},
+        {"f()\n", "f()", "# loading...", NULL, "# loading...\n"},
+        {"f()\n", "f()", "// existing code", NULL, "// existing code\n"},
+        {"f()\n", "f()", "// wait... and then go on with 2 more", NULL,
+         "// wait... and then go on with 2 more\n"},
+        {"a\r  // ... existing code ...\rb\r", "b",
+         "c\n// ... existing code ...", NULL,
+         "a\r  // ... existing code ...\rc\r// ... existing code ...\r"},
+        {"a\n// ... existing code ...\n", "a\n// ... existing code ...\n",
+         "b\n// ... existing code ...\n", NULL,
+         "b\n// ... existing code ...\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+/* ---- memory ---- */
+
+static const replace_case *oom_case;
+static size_t              oom_count;
+
+static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
+    static hfsb_edit edits[8];
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_err         err;
+    hfsb_status      st;
+    size_t           i;
+    for (i = 0; i < oom_count; i++)
+        edits[i] = te_make(oom_case[i].old_str, oom_case[i].new_str);
+    out.alloc = alloc;
+    st = hfsb_buf_append(&out, HFSB_LIT("kept"));
+    if (st == HFSB_OK) {
+        st = hfsb_edit_apply(hfsb_cstr(oom_case->content), edits, oom_count,
+                             NULL, &out, &r, &err);
+        T_CHECK(err.code == st);
+        T_CHECK(heap->fail_at || (st == HFSB_OK) == (oom_case->result != 0));
+        T_CHECK(!heap->fail_at || st != HFSB_OK || oom_case->result);
+        if (st == HFSB_OK) {
+            T_CHECK(te_same(&out, hfsb_cstr(oom_case->result)));
+            hfsb_edit_result_free(&r);
+        } else {
+            T_STR(out, "kept");
+            T_CHECK(!r.count && !r.spans && !r.diff.ptr);
+            T_CHECK(te_refusal_holds(st, &err));
+        }
+    }
+    hfsb_buf_free(&out);
+}
+
+static void edit_survives_each_failing_allocation(void) {
+    static const replace_case list[] = {
+        {"a\nb\n", "b", "c", NULL, "kepta\nc\n"},
+        {"a\r\nb\nc\r\n", "a\nb\n", "a\nB\n", NULL, "kepta\r\nB\r\nc\r\n"},
+        {"a\nb", "b\n", "c\n", NULL, "kepta\nc"},
+        {"a\nb\n", "1\ta\n2\tb\n", "1\ta\n2\tc\n", NULL, "kepta\nc\n"},
+        {"a \nb\n", "a\nb\n", "a\nc\n", NULL, "kepta \nc\n"},
+        {"it" APOS "s x\n", "it's x", "it's y", NULL, "keptit" APOS "s y\n"},
+        {"a" EM_DASH "b\n", "a--b", "a--c", NULL, "kepta" EM_DASH "c\n"},
+        {"k  = v\n", "k = v", "k = w", NULL, "keptk  = w\n"},
+        {"\ta\n\tb\n", "a\nb\n", "a\nc\n", NULL, "kept\ta\n\tc\n"},
+        {"\ta\n\tb\n", "\na\nb\n\n", "\na\nc\n\n", NULL,
+         "kept\ta\n\tc\n"},
+        {"\ta  1\n\tb\n", "a 1\nb\n", "a 1\nc\n", NULL,
+         "kept\ta  1\n\tc\n"},
+        {"", "", "text\n", NULL, "kepttext\n"},
+        /* refusals */
+        {"alpha\nbeta\n", "alpha\nbett\n", "x", NULL, NULL},
+        {"one\ntwo\nthree\n", "one\nthree\n", "x", NULL, NULL},
+        {"a a\n", "a", "b", NULL, NULL},
+        {"a\nb\na\nb\n", "a\nb\n", "b", NULL, NULL},
+        {"a\n", "a", "a", NULL, NULL},
+        {"a\n", "", "b", NULL, NULL},
+        {"f();\n", "f();", "// ... existing code ...", NULL, NULL},
+        {"f();\n", "f();\\n", "g();\\n", NULL, NULL},
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nx\nb\nc\n", NULL, NULL},
+        {"#a\n#include <b.h>\n", "#a\n", "#a\n#include <b.h>\n", NULL, NULL},
+        {"it" APOS "s\n", "it's", "it" APOS "s", NULL, NULL},
+    };
+    size_t i;
+    oom_count = 1;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        oom_case = list + i;
+        t_each_allocation_fails(oom_run);
+    }
+}
+
+static void many_edits_survive_each_failing_allocation(void) {
+    static const replace_case good[] = {
+        {"a\nb \n\tc\nd" APOS "s\ne\n", "a", "1", NULL,
+         "kept1\nb \n2\n\tc\nD" APOS "s\nE\n"},
+        {NULL, "b\n\tc\n", "b\n2\n\tc\n", NULL, NULL},
+        {NULL, "d's", "D's", NULL, NULL},
+        {NULL, "e\n", "E\n", NULL, NULL},
+    };
+    static const replace_case overlap[] = {
+        {"a\nb\nc\n", "a\nb", "1", NULL, NULL},
+        {NULL, "b\nc", "2", NULL, NULL},
+    };
+    oom_case = good;
+    oom_count = 4;
+    t_each_allocation_fails(oom_run);
+    oom_case = overlap;
+    oom_count = 2;
+    t_each_allocation_fails(oom_run);
+}
+
+int main(void) {
+    T_RUN(edit_replaces_what_is_there_to_the_letter);
+    T_RUN(edit_takes_the_line_ends_of_the_file);
+    T_RUN(edit_forgives_a_missing_last_newline);
+    T_RUN(edit_strips_copied_line_numbers);
+    T_RUN(edit_ignores_blanks_at_the_end_of_lines);
+    T_RUN(edit_reads_look_alikes);
+    T_RUN(edit_ignores_how_long_a_run_of_blanks_is);
+    T_RUN(edit_indents_new_text_as_the_file_is);
+    T_RUN(edit_deletes_whole_lines);
+    T_RUN(edit_drops_blank_lines_at_the_edges);
+    T_RUN(edit_combines_runs_and_indentation);
+    T_RUN(edit_takes_blank_lines_for_what_they_are);
+    T_RUN(edit_leaves_data_that_begins_with_numbers);
+    T_RUN(edit_keeps_no_more_than_is_the_same);
+    T_RUN(edit_leaves_the_byte_order_mark_alone);
+    T_RUN(edit_takes_any_bytes);
+    T_RUN(edit_takes_dots_that_are_code);
+    T_RUN(edit_survives_each_failing_allocation);
+    T_RUN(many_edits_survive_each_failing_allocation);
+    return T_END();
+}

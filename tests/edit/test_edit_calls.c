@@ -1,0 +1,600 @@
+/* Tests of src/edit.c: modes, the `line` hint, many edits at once, the call and
+   its report. What each rung does is in test_edit.c. */
+#include "../support/t_edit.h"
+
+#define APOS     "\xE2\x80\x99"
+
+static const char trailing[] = "(matched after trimming trailing whitespace)";
+static const char unicode[] = "(matched after unicode normalization)";
+static const char runs[] = "(matched after collapsing runs of blanks)";
+static const char trimmed[] = "(matched after trimming whitespace)";
+static const char trimmed_put[] =
+    "(matched after trimming whitespace) "
+    "(new_str re-indented as the file is)";
+
+static void check_result(const te_run *run, size_t i, const char *note,
+                         const char *result) {
+    bool ok = run->st == HFSB_OK &&
+              te_same(&run->out, hfsb_cstr(result)) &&
+              !strcmp(run->r.note, note ? note : "");
+    T_CHECK(ok);
+    if (!ok)
+        printf("  case %zu: %s\n  note %s\n  is   \"%s\"\n  want \"%s\"\n", i,
+               run->err.msg, run->r.note, run->out.ptr ? run->out.ptr : "",
+               result);
+}
+
+/* ---- modes ---- */
+
+typedef struct mode_case {
+    const char    *content, *old_str, *new_str;
+    hfsb_edit_mode mode;
+    bool           all;
+    size_t         count;
+    const char    *note, *result;
+} mode_case;
+
+static void edit_inserts_before_and_behind(void) {
+    const hfsb_edit_mode after = HFSB_EDIT_APPEND_AFTER;
+    const hfsb_edit_mode before = HFSB_EDIT_PREPEND_BEFORE;
+    const mode_case list[] = {
+        {"a\nc\n", "a\n", "b\n", after, false, 1, NULL, "a\nb\nc\n"},
+        {"a\nc\n", "c", "b\n", before, false, 1, NULL, "a\nb\nc\n"},
+        {"a-c\n", "a", "b", after, false, 1, NULL, "ab-c\n"},
+        {"a\r\nc\r\n", "a\n", "b\n", after, false, 1, NULL,
+         "a\r\nb\r\nc\r\n"},
+        {"a\r\nc\r\n", "c", "b\n", before, false, 1, NULL,
+         "a\r\nb\r\nc\r\n"},
+        {"a\rc\r", "c", "b\n", before, false, 1, NULL, "a\rb\rc\r"},
+        {"a b a\n", "a", "x", after, true, 2, NULL, "ax b ax\n"},
+        {"a b a\n", "a", "x", before, true, 2, NULL, "xa b xa\n"},
+        {"aaaa\n", "aa", "-", before, true, 2, NULL, "-aa-aa\n"},
+        {"a  \nc\n", "a\n", "b\n", after, false, 1, trailing,
+         "a  \nb\nc\n"},
+        {"a  \nc\n", "a\nc", "b\n", before, false, 1, trailing,
+         "b\na  \nc\n"},
+        {"it" APOS "s it\n", "it's", " not", after, false, 1, unicode,
+         "it" APOS "s not it\n"},
+        {"x  = 1;\n", "x = 1;", " // one", after, false, 1, runs,
+         "x  = 1; // one\n"},
+        {"\ta\n\tc\n", "  a\n", "  b\n", after, false, 1, trimmed_put,
+         "\ta\n\tb\n\tc\n"},
+        {"\ta\n\tc\n", "  c\n", "  b\n", before, false, 1, trimmed_put,
+         "\ta\n\tb\n\tc\n"},
+        {"\ta\n\tc\n", "    a\n", "    b\n        d\n", after, false, 1,
+         trimmed_put, "\ta\n\tb\n\t\td\n\tc\n"},
+        {"a\nlast", "last\n", "more\n", after, false, 1, NULL,
+         "a\nlast\nmore"},
+        {"last", "last\n", "more\n", before, false, 1, NULL, "more\nlast"},
+        {"\ta", "    a\n", "    b\n", before, false, 1, trimmed_put,
+         "\tb\n\ta"},
+        {"foo\nx\n", "\nfoo\n", "bar\n", after, false, 1, trimmed,
+         "foo\nbar\nx\n"},
+        {"foo\nx\n", "foo\n\n", "bar\n", before, false, 1, trimmed,
+         "bar\nfoo\nx\n"},
+        {"pass\nfoo\n", "\npass", "\nbar", after, false, 1, trimmed,
+         "pass\nbar\nfoo\n"},
+        {"a\n", "a", "a", after, false, 1, NULL, "aa\n"},
+        {"", "", "x\n", after, false, 1, NULL, "x\n"},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run;
+        edit.mode = list[i].mode;
+        edit.replace_all = list[i].all;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        check_result(&run, i, list[i].note, list[i].result);
+        T_CHECK(run.r.count == list[i].count);
+        te_free(&run);
+    }
+}
+
+static void edit_strips_no_numbers_when_it_inserts(void) {
+    hfsb_edit edit = te_make("1\tf:\n", "g:\n");
+    te_run    run;
+    edit.mode = HFSB_EDIT_APPEND_AFTER;
+    run = te_edits(HFSB_LIT("f:\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_NOT_FOUND);
+    te_free(&run);
+}
+
+static void edit_replaces_all_of_the_first_rung(void) {
+    static const struct {
+        const char *content, *old_str, *new_str;
+        size_t      count;
+        const char *note, *result;
+    } list[] = {
+        {"a b a b a\n", "a", "c", 3, NULL, "c b c b c\n"},
+        {"aaaaa", "aa", "b", 2, NULL, "bba"},
+        {"x\n", "x", "y", 1, NULL, "y\n"},
+        /* the exact ones only, though looser ones are there */
+        {"a b\na  b\na b\n", "a b", "c", 2, NULL, "c\na  b\nc\n"},
+        {"a \nb\na\t\nb\n", "a\nb\n", "a\nc\n", 2, trailing,
+         "a \nc\na\t\nc\n"},
+        {"\ta\n  a\na \n", "    a\n", "    b\n", 3, trimmed_put,
+         "\tb\n  b\nb\n"},
+        {"a\r\nb\r\na\r\n", "a\n", "c\nd\n", 2, NULL,
+         "c\r\nd\r\nb\r\nc\r\nd\r\n"},
+        {"  a\n  b\n  a\n", "\ta\n", "", 2, trimmed, "  b\n"},
+        {"a\nx\na", "a\n", "b\n", 1, NULL, "b\nx\na"},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run;
+        edit.replace_all = true;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        check_result(&run, i, list[i].note, list[i].result);
+        T_CHECK(run.r.count == list[i].count);
+        te_free(&run);
+    }
+}
+
+static void edit_picks_the_match_at_the_line(void) {
+    /* "x" starts on lines 1, 5, 9, 10 and twice on 20 */
+    static const char content[] = "x\n2\n3\n4\nx\n6\n7\n8\nx\nx\n11\n12\n13\n"
+                                  "14\n15\n16\n17\n18\n19\nx x\n21\n22\n23\n"
+                                  "24\n25\n26\nx\n";
+    static const struct {
+        size_t line, changed; /* 0: ambiguous */
+    } list[] = {{1, 1},  {5, 5},  {9, 9},  {10, 10}, {2, 0},  {3, 0},
+                {6, 0},  {8, 0},  {12, 0}, {13, 10}, {14, 0}, {20, 0},
+                {17, 0}, {23, 0}, {24, 27}, {27, 27}, {30, 27}, {31, 0},
+                {(size_t)-1, 0}};
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make("x", "y");
+        te_run    run;
+        edit.line = list[i].line;
+        run = te_edits(hfsb_cstr(content), &edit, 1, NULL);
+        if (list[i].changed)
+            T_CHECK(run.st == HFSB_OK && run.r.count == 1 &&
+                    run.r.spans[0].first_line == list[i].changed);
+        else
+            T_CHECK(run.st == HFSB_AMBIGUOUS);
+        te_free(&run);
+    }
+}
+
+static void edit_uses_the_line_for_exact_matches_only(void) {
+    hfsb_edit edit = te_make("  a\n", "b\n");
+    te_run    run;
+    edit.line = 1;
+    run = te_edits(HFSB_LIT("\ta\n\ta\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    te_free(&run);
+    edit.old_str = HFSB_LIT("a\n");
+    run = te_edits(HFSB_LIT("a\r\na\r\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_OK);
+    T_STR(run.out, "b\r\na\r\n");
+    te_free(&run);
+    edit.line = 2;
+    edit.mode = HFSB_EDIT_APPEND_AFTER;
+    run = te_edits(HFSB_LIT("a\na\n"), &edit, 1, NULL);
+    T_STR(run.out, "a\na\nb\n");
+    te_free(&run);
+    edit.line = 7; /* a single match needs no hint, not even a wrong one */
+    run = te_edits(HFSB_LIT("a\n"), &edit, 1, NULL);
+    T_STR(run.out, "a\nb\n");
+    te_free(&run);
+    edit.line = 3; /* one that overlaps another elsewhere does not matter */
+    edit.old_str = HFSB_LIT("aa");
+    run = te_edits(HFSB_LIT("aaa\nfoo\naa\n"), &edit, 1, NULL);
+    T_STR(run.out, "aaa\nfoo\naab\n\n");
+    te_free(&run);
+    /* two that overlap start there */
+    edit.old_str = HFSB_LIT("aa");
+    run = te_edits(HFSB_LIT("aa\nfoo\naaa\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    te_free(&run);
+    edit.old_str = HFSB_LIT("a\n");
+    edit.line = 2; /* all places are all places */
+    edit.replace_all = true;
+    run = te_edits(HFSB_LIT("a\na\n"), &edit, 1, NULL);
+    T_STR(run.out, "a\nb\na\nb\n");
+    te_free(&run);
+}
+
+static void edit_exact_goes_no_further_than_rung_2(void) {
+    static const struct {
+        const char *content, *old_str, *result;
+    } list[] = {
+        {"a\r\nb\r\n", "a\nb\n", "X\r\n"}, {"a\nb", "a\nb\n", "X"},
+        {"a \nb\n", "a\nb\n", NULL},       {"it" APOS "s\n", "it's", NULL},
+        {"a  b\n", "a b", NULL},           {"\ta\n", "  a\n", NULL},
+        {"1\n", "1\t1\n", NULL},           {"a\n", "\n\na\n", NULL},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make(list[i].old_str, "X\n");
+        te_run    run;
+        edit.exact = true;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, NULL);
+        if (list[i].result) check_result(&run, i, NULL, list[i].result);
+        else T_CHECK(run.st == HFSB_NOT_FOUND);
+        te_free(&run);
+    }
+}
+
+/* ---- many edits at once ---- */
+
+static void edits_are_made_in_the_file_as_it_was(void) {
+    hfsb_edit list[4];
+    te_run    run;
+    list[0] = te_make("three", "one");
+    list[1] = te_make("one", "two");
+    list[2] = te_make("two", "three");
+    list[3] = te_make("four\n", "");
+    run = te_edits(HFSB_LIT("one\ntwo\nthree\nfour\n"), list, 4, "f");
+    T_CHECK(run.st == HFSB_OK && run.r.count == 4);
+    T_STR(run.out, "two\nthree\none\n");
+    T_CHECK(run.r.spans[0].old_start == 0 && run.r.spans[3].old_len == 5);
+    te_free(&run);
+    /* touching is not overlapping */
+    list[0] = te_make("b", "2");
+    list[1] = te_make("a", "1");
+    list[2] = te_make("c", "3");
+    run = te_edits(HFSB_LIT("abc"), list, 3, NULL);
+    T_STR(run.out, "123");
+    te_free(&run);
+    /* insertions at one place keep their order, before what stands there */
+    list[0] = te_make("a", "1");
+    list[1] = te_make("a", "2");
+    list[2] = te_make("b", "3");
+    list[3] = te_make("b", "B");
+    list[0].mode = list[1].mode = HFSB_EDIT_APPEND_AFTER;
+    list[2].mode = HFSB_EDIT_PREPEND_BEFORE;
+    run = te_edits(HFSB_LIT("ab"), list, 4, NULL);
+    T_STR(run.out, "a123B");
+    te_free(&run);
+}
+
+static void insertions_at_one_place_stand_by_their_texts(void) {
+    hfsb_edit list[2];
+    te_run    run;
+    list[0] = te_make("X\n", "P\n");
+    list[0].mode = HFSB_EDIT_PREPEND_BEFORE;
+    list[1] = te_make("W\n", "Q\n");
+    list[1].mode = HFSB_EDIT_APPEND_AFTER;
+    run = te_edits(HFSB_LIT("W\nX\n"), list, 2, NULL);
+    T_STR(run.out, "W\nQ\nP\nX\n");
+    te_free(&run);
+}
+
+static void edits_join_their_notes(void) {
+    hfsb_edit list[6];
+    te_run    run;
+    list[0] = te_make("a\nb\n", "a\nB\n");
+    list[1] = te_make("it's", "it's not");
+    list[2] = te_make("k = v", "k = w");
+    list[3] = te_make("    x\n    y\n", "    x\n    z\n");
+    list[4] = te_make("9\tnine\n", "nein\n");
+    list[5] = te_make("plain", "PLAIN");
+    run = te_edits(HFSB_LIT("a \nb\nit" APOS "s\nk   = v\n\tx\n\ty\nnine\n"
+                            "plain\n"),
+                   list, 6, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 6);
+    T_CHECK(!strcmp(run.r.note,
+                    "(matched after trimming trailing whitespace) "
+                    "(matched after unicode normalization) "
+                    "(matched after collapsing runs of blanks) "
+                    "(matched after trimming whitespace) "
+                    "(line-number prefixes removed) "
+                    "(new_str re-indented as the file is)"));
+    T_STR(run.out, "a \nB\nit" APOS "s not\nk   = w\n\tx\n\tz\nnein\n"
+                   "PLAIN\n");
+    te_free(&run);
+}
+
+static void edits_are_all_made_or_none(void) {
+    hfsb_edit list[3];
+    te_run    run;
+    list[0] = te_make("one", "1");
+    list[1] = te_make("nowhere", "2");
+    list[2] = te_make("e", "3");
+    run = te_edits(HFSB_LIT("one\nthree\n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_NOT_FOUND);
+    T_CHECK(te_begins(run.err.msg,
+                      "Edit 2 of 2: old_str not found in file."));
+    te_free(&run);
+    list[1] = list[2];
+    run = te_edits(HFSB_LIT("one\nthree\n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    T_CHECK(te_begins(run.err.msg, "Edit 2 of 2: old_str appears 3 times."));
+    te_free(&run);
+    list[1] = te_make("same", "same");
+    run = te_edits(HFSB_LIT("one\n"), list, 2, NULL);
+    T_CHECK(te_begins(run.err.msg,
+                      "Edit 2 of 2: old_str and new_str must differ."));
+    te_free(&run);
+    run = te_edits(HFSB_LIT("one\n"), list, 0, NULL);
+    T_CHECK(run.st == HFSB_ARG &&
+            te_begins(run.err.msg, "There are no edits."));
+    te_free(&run);
+}
+
+static void edits_must_not_overlap(void) {
+    static const struct {
+        const char *old_a, *old_b;
+        int         mode_b;
+        const char *start; /* NULL: fine */
+    } list[] = {
+        {"two\nthree", "three\nfour", 0,
+         "Edits 1 and 2 overlap at line 3: both"},
+        {"three\nfour", "two\nthree", 0,
+         "Edits 1 and 2 overlap at line 3: both"},
+        {"two\nthree", "two\nthree", 0, "Edits 1 and 2 overlap at line 2"},
+        {"two\nthree", "two\n", 1, "Edits 1 and 2 overlap at line 3"},
+        {"two\nthree", "three", 2, "Edits 1 and 2 overlap at line 3"},
+        {"two\nthree", "two", 2, NULL},
+        {"two\nthree", "three", 1, NULL},
+        {"two\n", "three\n", 0, NULL},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edits[2];
+        te_run    run;
+        edits[0] = te_make(list[i].old_a, "A");
+        edits[1] = te_make(list[i].old_b, "B");
+        edits[1].mode = (hfsb_edit_mode)list[i].mode_b;
+        run = te_edits(HFSB_LIT("one\ntwo\nthree\nfour\n"), edits, 2, NULL);
+        if (list[i].start)
+            T_CHECK(run.st == HFSB_REFUSED &&
+                    te_begins(run.err.msg, list[i].start));
+        else
+            T_CHECK(run.st == HFSB_OK && run.r.count == 2);
+        te_free(&run);
+    }
+}
+
+static void edits_say_when_an_earlier_one_would_make_the_text(void) {
+    hfsb_edit list[2];
+    te_run    run;
+    list[0] = te_make("one", "uno dos");
+    list[1] = te_make("dos", "tres");
+    run = te_edits(HFSB_LIT("one\n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_NOT_FOUND);
+    T_CHECK(te_holds_text(run.err.msg, "It is in new_str of edit 1"));
+    te_free(&run);
+}
+
+static void edits_that_come_to_nothing_are_refused(void) {
+    hfsb_edit list[2];
+    te_run    run;
+    list[0] = te_make("a\t\n", "a  \n");
+    list[1] = te_make("b\t\n", "b  \n");
+    run = te_edits(HFSB_LIT("a  \nb  \n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_REFUSED &&
+            te_begins(run.err.msg, "The edit changes nothing"));
+    te_free(&run);
+    list[0] = te_make("a", ""); /* each does something, both nothing */
+    list[1] = te_make("b", "a");
+    list[1].mode = HFSB_EDIT_PREPEND_BEFORE;
+    run = te_edits(HFSB_LIT("ab"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_REFUSED &&
+            te_begins(run.err.msg, "The edit changes nothing"));
+    te_free(&run);
+    list[0] = te_make("a\t\n", "a  \n");
+    list[1] = te_make("b\t\n", "c\n"); /* one that does something is enough */
+    run = te_edits(HFSB_LIT("a  \nb  \n"), list, 2, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 2);
+    te_free(&run);
+}
+
+/* ---- the call ---- */
+
+static void edit_appends_to_what_the_buffer_holds(void) {
+    hfsb_edit        edit = te_make("a", "b");
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_err         err;
+    te_append(&out, HFSB_LIT("before "));
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, NULL,
+                            NULL) == HFSB_OK);
+    T_STR(out, "before b\n");
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("x\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_NOT_FOUND);
+    T_STR(out, "before b\n");
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_OK);
+    T_STR(out, "before b\nb\n");
+    T_CHECK(r.spans[0].new_start == 0 && r.spans[0].first_line == 1);
+    T_CHECK(te_diff_fits(HFSB_LIT("a\n"), HFSB_LIT("b\n"),
+                         hfsb_buf_str(&r.diff)));
+    hfsb_edit_result_free(&r);
+    T_CHECK(!r.count && !r.spans && !r.diff.ptr && !r.note[0]);
+    hfsb_edit_result_free(&r); /* twice does no harm */
+    hfsb_buf_free(&out);
+}
+
+static void edit_keeps_the_ceiling_of_the_buffer(void) {
+    hfsb_edit        edit = te_make("a", "bbbbbbbbbb");
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    hfsb_err         err;
+    out.max = 10;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_LIMIT);
+    T_CHECK(err.code == HFSB_LIMIT && !out.len && !r.spans);
+    T_CHECK(te_begins(err.msg, "The edit was not made"));
+    out.max = 11;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, NULL, &out, &r,
+                            &err) == HFSB_OK);
+    T_CHECK(out.len == 11);
+    hfsb_edit_result_free(&r);
+    hfsb_buf_free(&out);
+}
+
+static void edit_names_the_path_in_the_diff(void) {
+    hfsb_edit        edit = te_make("a", "b");
+    hfsb_edit_opts   opts = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_edit_result r;
+    opts.path = HFSB_LIT("/src/x.c");
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
+                            NULL) == HFSB_OK);
+    T_STR(r.diff, "--- a/src/x.c\n+++ b/src/x.c\n@@ -1,1 +1,1 @@\n-a\n+b\n");
+    hfsb_edit_result_free(&r);
+    opts.no_diff = true;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
+                            NULL) == HFSB_OK);
+    T_CHECK(!r.diff.len && !r.diff_cut && r.count == 1);
+    hfsb_edit_result_free(&r);
+    opts.no_diff = false;
+    opts.max_diff = 1;
+    T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
+                            NULL) == HFSB_OK);
+    T_CHECK(r.diff_cut && r.diff.len < 100);
+    hfsb_edit_result_free(&r);
+    hfsb_buf_free(&out);
+}
+
+static void edit_reports_where_lines_came_to_lie(void) {
+    hfsb_edit list[3];
+    te_run    run;
+    list[0] = te_make("two\n", "2\n2\n2\n");
+    list[1] = te_make("three\n", "");
+    list[2] = te_make("five", "5\n5");
+    run = te_edits(HFSB_LIT("one\ntwo\nthree\nfour\nfive\n"), list, 3, NULL);
+    T_CHECK(run.st == HFSB_OK && run.r.count == 3);
+    T_CHECK(run.r.spans[0].first_line == 2 && run.r.spans[0].last_line == 4);
+    T_CHECK(run.r.spans[1].first_line == 5 && run.r.spans[1].last_line == 5);
+    T_CHECK(run.r.spans[2].first_line == 6 && run.r.spans[2].last_line == 7);
+    T_CHECK(run.r.spans[2].old_start == 19 && run.r.spans[2].old_len == 4 &&
+            run.r.spans[2].new_start == 15 && run.r.spans[2].new_len == 3);
+    te_free(&run);
+}
+
+static void edit_refuses_a_mode_that_is_none(void) {
+    hfsb_edit edit = te_make("a", "b");
+    te_run    run;
+    edit.mode = (hfsb_edit_mode)3;
+    run = te_edits(HFSB_LIT("a"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_ARG && te_begins(run.err.msg, "Unknown mode: 3"));
+    te_free(&run);
+}
+
+static void edit_modes_are_known_by_name(void) {
+    static const struct {
+        const char    *name;
+        hfsb_edit_mode mode;
+        bool           all, ok;
+    } list[] = {
+        {"replace", HFSB_EDIT_REPLACE, false, true},
+        {"replace_all", HFSB_EDIT_REPLACE, true, true},
+        {"append_after", HFSB_EDIT_APPEND_AFTER, false, true},
+        {"prepend_before", HFSB_EDIT_PREPEND_BEFORE, false, true},
+        {"nonsense", HFSB_EDIT_APPEND_AFTER, false, false},
+        {"", HFSB_EDIT_APPEND_AFTER, false, false},
+        {"Replace", HFSB_EDIT_APPEND_AFTER, false, false},
+        {"replace ", HFSB_EDIT_APPEND_AFTER, false, false},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edit = te_make("a", "b");
+        hfsb_err  err;
+        hfsb_str  name = t_exact(list[i].name, strlen(list[i].name));
+        edit.mode = HFSB_EDIT_APPEND_AFTER;
+        T_CHECK(hfsb_edit_set_mode(&edit, name, &err) ==
+                (list[i].ok ? HFSB_OK : HFSB_ARG));
+        T_CHECK(edit.mode == list[i].mode &&
+                edit.replace_all == list[i].all);
+        T_CHECK(list[i].ok ? err.code == HFSB_OK
+                           : te_refusal_holds(HFSB_ARG, &err) &&
+                                 te_begins(err.msg, "Unknown mode: ") &&
+                                 te_begins(err.msg + 14, list[i].name));
+        T_CHECK(hfsb_edit_set_mode(&edit, name, NULL) == err.code);
+        t_drop(name);
+    }
+}
+
+static void edit_reads_the_arguments_of_a_tool(void) {
+    static const struct {
+        const char *json;
+        const char *error; /* NULL: fine */
+        int         mode;
+        bool        all, exact;
+        size_t      line;
+    } list[] = {
+        {"{\"old_str\":\"a\",\"new_str\":\"b\"}", NULL, 0, false, false, 7},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":\"append_after\","
+         "\"line\":3,\"exact\":true,\"replace_all\":true,\"other\":[]}",
+         NULL, 1, true, true, 3},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":\"12\","
+         "\"exact\":\"true\",\"replace_all\":\"false\"}",
+         NULL, 0, false, true, 12},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":\"replace_all\","
+         "\"replace_all\":false,\"line\":4.0}",
+         NULL, 0, true, false, 4},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":null,\"line\":null,"
+         "\"exact\":null,\"replace_all\":null}",
+         NULL, 0, false, false, 7},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":0}", NULL, 0, false,
+         false, 7},
+        {"{\"old_str\":\"a\"}", "new_str", 0, false, false, 0},
+        {"{\"new_str\":\"a\"}", "old_str", 0, false, false, 0},
+        {"{\"old_str\":1,\"new_str\":\"b\"}", "old_str", 0, false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":-1}", "line", 0,
+         false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"line\":[]}", "line", 0,
+         false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"exact\":3}", "exact", 0,
+         false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":\"x\"}",
+         "Unknown mode: x", 0, false, false, 0},
+        {"{\"old_str\":\"a\",\"new_str\":\"b\",\"mode\":2}", "mode", 0,
+         false, false, 0},
+        {"[]", "old_str", 0, false, false, 0},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_json_doc doc = HFSB_INIT;
+        hfsb_edit     edit = te_make("before", "before");
+        hfsb_err      err;
+        hfsb_status   st;
+        edit.line = 7;
+        T_CHECK(hfsb_json_parse(hfsb_cstr(list[i].json), NULL, &doc, NULL) ==
+                HFSB_OK);
+        st = hfsb_edit_from_json(doc.root, &edit, &err);
+        if (list[i].error) {
+            T_CHECK(st == HFSB_ARG && err.code == HFSB_ARG &&
+                    te_holds_text(err.msg, list[i].error));
+            T_CHECK(edit.line == 7 && !edit.exact && !edit.replace_all);
+            T_STR(edit.old_str, "before");
+        } else {
+            T_CHECK(st == HFSB_OK && (int)edit.mode == list[i].mode &&
+                    edit.replace_all == list[i].all &&
+                    edit.exact == list[i].exact &&
+                    edit.line == list[i].line);
+            T_STR(edit.old_str, "a");
+            T_STR(edit.new_str, "b");
+        }
+        T_CHECK(hfsb_edit_from_json(doc.root, &edit, NULL) == st);
+        hfsb_json_free(&doc);
+    }
+}
+
+int main(void) {
+    T_RUN(edit_inserts_before_and_behind);
+    T_RUN(edit_strips_no_numbers_when_it_inserts);
+    T_RUN(edit_replaces_all_of_the_first_rung);
+    T_RUN(edit_picks_the_match_at_the_line);
+    T_RUN(edit_uses_the_line_for_exact_matches_only);
+    T_RUN(edit_exact_goes_no_further_than_rung_2);
+    T_RUN(edits_are_made_in_the_file_as_it_was);
+    T_RUN(insertions_at_one_place_stand_by_their_texts);
+    T_RUN(edits_join_their_notes);
+    T_RUN(edits_are_all_made_or_none);
+    T_RUN(edits_must_not_overlap);
+    T_RUN(edits_say_when_an_earlier_one_would_make_the_text);
+    T_RUN(edits_that_come_to_nothing_are_refused);
+    T_RUN(edit_appends_to_what_the_buffer_holds);
+    T_RUN(edit_keeps_the_ceiling_of_the_buffer);
+    T_RUN(edit_names_the_path_in_the_diff);
+    T_RUN(edit_reports_where_lines_came_to_lie);
+    T_RUN(edit_refuses_a_mode_that_is_none);
+    T_RUN(edit_modes_are_known_by_name);
+    T_RUN(edit_reads_the_arguments_of_a_tool);
+    return T_END();
+}

@@ -1,0 +1,174 @@
+/* test_edit_refusals.c - what an edit refuses: the code and the start of the
+   message. What it says in full is in test_edit_hints.c. */
+#include "../support/t_edit.h"
+
+#define NBSP     "\xC2\xA0"
+#define ELLIPSIS "\xE2\x80\xA6"
+#define APOS     "\xE2\x80\x99"
+
+typedef struct refuse_case {
+    const char    *content, *old_str, *new_str;
+    hfsb_edit_mode mode;
+    hfsb_status    code;
+    const char    *start;
+} refuse_case;
+
+static void check_refusals(const refuse_case *list, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        hfsb_edit edit = te_make(list[i].old_str, list[i].new_str);
+        te_run    run;
+        bool      ok;
+        edit.mode = list[i].mode;
+        run = te_edits(hfsb_cstr(list[i].content), &edit, 1, "a/file.c");
+        ok = run.st == list[i].code && te_begins(run.err.msg, list[i].start);
+        T_CHECK(ok);
+        if (!ok)
+            printf("  case %zu: %s: %s%s\n", i, hfsb_status_text(run.st),
+                   run.err.msg, run.out.ptr ? run.out.ptr : "");
+        te_free(&run);
+    }
+}
+
+static void edit_refuses_what_cannot_be_meant(void) {
+    static const char differ[] = "old_str and new_str must differ.";
+    static const char missing[] = "old_str not found in file. Nothing was";
+    static const char twice[] =
+        "old_str appears 2 times. Use replace_all=true or provide more "
+        "context. Nothing was changed.";
+    static const char empty[] = "old_str is empty but the file is not.";
+    static const char nothing[] = "The edit changes nothing";
+    static const char applied[] = "The change is already applied at line ";
+    const hfsb_edit_mode put = HFSB_EDIT_REPLACE;
+    const hfsb_edit_mode after = HFSB_EDIT_APPEND_AFTER;
+    const hfsb_edit_mode before = HFSB_EDIT_PREPEND_BEFORE;
+    const refuse_case list[] = {
+        {"a\n", "a", "a", put, HFSB_REFUSED, differ},
+        {"a\n", "zz", "zz", put, HFSB_REFUSED, differ},
+        {"a\nb\n", "a\nb\n", "a\r\nb\r\n", put, HFSB_REFUSED, differ},
+        {"a\rb\r", "a\nb", "a\rb", put, HFSB_REFUSED, differ},
+        {"", "", "", put, HFSB_REFUSED, differ},
+        {"a\n", "", "b", put, HFSB_REFUSED, empty},
+        {"a\n", "", "b", after, HFSB_REFUSED, empty},
+        {"a\n", "b", "c", put, HFSB_NOT_FOUND, missing},
+        {"", "b", "c", put, HFSB_NOT_FOUND, missing},
+        {"a\n", "a\nb", "c", put, HFSB_NOT_FOUND, missing},
+        {"a\n", "  \n  ", "c", put, HFSB_NOT_FOUND, missing},
+        {"a a\n", "a", "b", put, HFSB_AMBIGUOUS, twice},
+        {"a a\n", "a", "b", after, HFSB_AMBIGUOUS, twice},
+        {"a a\n", "a", "b", before, HFSB_AMBIGUOUS, twice},
+        {"aba ba\n", "aba ba", "aba", after, HFSB_OK, ""},
+        {"ababa\n", "aba", "b", put, HFSB_AMBIGUOUS, twice},
+        {"a\na\na\n", "a\na\n", "b", put, HFSB_AMBIGUOUS, twice},
+        {"a \nb\na\t\nb\n", "a\nb\n", "b", put, HFSB_AMBIGUOUS, twice},
+        {"x" NBSP "y x" NBSP "y\n", "x y", "b", put, HFSB_AMBIGUOUS, twice},
+        {"x  y; x   y\n", "x y", "b", put, HFSB_AMBIGUOUS, twice},
+        {"\tx\n\ty\n\tx\n\ty\n", "x\ny\n", "z\n", put, HFSB_AMBIGUOUS,
+         twice},
+        {"\tx\n\tx\n\tx\n", "x\nx\n", "z\n", put, HFSB_AMBIGUOUS, twice},
+        {"x\n  y\nx\n  y\n", "\nx\n\ty\n\n", "z\n", put, HFSB_AMBIGUOUS,
+         twice},
+        /* a tighter rung that matches once wins over a looser one */
+        {"a b\na  b\n", "a b", "c", put, HFSB_OK, ""},
+        {"a\n", "a", "", after, HFSB_REFUSED, nothing},
+        {"it" APOS "s\n", "it's", "it" APOS "s", put, HFSB_REFUSED, nothing},
+        {"a  \n", "a\t\n", "a  \n", put, HFSB_REFUSED, nothing},
+        {"#a\n#include <stdio.h>\n", "#a\n", "#a\n#include <stdio.h>\n", put,
+         HFSB_REFUSED, applied},
+        {"#a\n#include <stdio.h>\n", "#a\n", "#include <stdio.h>\n", after,
+         HFSB_REFUSED, applied},
+        {"#include <stdio.h>\n#a\n", "#a\n", "#include <stdio.h>\n", before,
+         HFSB_REFUSED, applied},
+        {"#a\r\n#include <stdio.h>\r\n", "#a\n", "#include <stdio.h>\n",
+         after, HFSB_REFUSED, applied},
+        {"#include <stdio.h>\nlast", "last\n",
+         "#include <stdio.h>\nlast\n", put, HFSB_REFUSED, applied},
+        /* short insertions are often meant twice; elsewhere does not count */
+        {"#a\n#b\n", "#a\n", "#b\n", after, HFSB_OK, ""},
+        {"#include <stdio.h>\n#b\n#a\n", "#a\n", "#include <stdio.h>\n",
+         after, HFSB_OK, ""},
+        /* indentation that cannot be told */
+        {" a\n    b\n  c\n", "a\nb\nc\n", "a\nx\nb\nc\n", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-"},
+        {"\ta\n\tb\n", "a\nb\n", "    a\n    c\n", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-"},
+        {"a\n  b\n", "    a\n      b\n", "  a\n", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-"},
+        {"\ta\n\tb\n", "    a\n    b\n", "    a\n      c\n", put,
+         HFSB_REFUSED, "old_str not found in file. Lines 1-2 "},
+        /* tabs of the file beside spaces of the caller */
+        {"\ta = 1\n\tb = 2\n", "a = 1\nb = 2",
+         "a = 1\nif x:\n    b = 2", put, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-2 "},
+        /* three characters, though nine bytes: not yet "already applied" */
+        {"a\n\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\n", "a\n",
+         "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\n", after, HFSB_OK, ""},
+        /* line numbers hide nothing */
+        {"x\n// keep\ny\n", "2\t// keep\n", "2\t// ... existing code ...\n",
+         put, HFSB_REFUSED, "new_str has a line"},
+    };
+    check_refusals(list, TE_COUNT(list));
+}
+
+static void edit_refuses_code_left_out(void) {
+    static const char *const lines[] = {
+        "// ... existing code ...",
+        "# ... rest of the function ...",
+        "/* ... remaining methods ... */",
+        "<!-- ... existing content ... -->",
+        "    // ... rest of code unchanged ...",
+        "-- ... same as before ...",
+        "# " ELLIPSIS " unchanged " ELLIPSIS,
+        "// ...existing code...",
+        "... rest of the file ...",
+        "{/* ... existing code ... */}",
+        "; ... other functions remain the same ...",
+        "% ... keep existing code ...",
+        "# ... (rest of the function) ...",
+        "# ... (unchanged)",
+        "# ... lines 10-20: unchanged ...",
+        "# ... rest of f() ...",
+        "# ... and all other methods ...",
+        "# " ELLIPSIS " (remaining methods)",
+        "// ... REST OF THE CLASS ...",
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(lines); i++) {
+        hfsb_buf  text = HFSB_INIT, file = HFSB_INIT;
+        hfsb_edit edit = te_make("f();\n", "");
+        te_run    run;
+        T_CHECK(hfsb_buf_printf(&text, "g();\n%s\nh();\n", lines[i]) ==
+                HFSB_OK);
+        edit.new_str = hfsb_buf_str(&text);
+        run = te_edits(HFSB_LIT("f();\nz();\n"), &edit, 1, "x.c");
+        T_CHECK(run.st == HFSB_REFUSED &&
+                te_begins(run.err.msg, "new_str has a line that stands for "
+                                       "code left out: \""));
+        if (run.st != HFSB_REFUSED) printf("  %s\n", lines[i]);
+        te_free(&run);
+        /* it is in the file already */
+        T_CHECK(hfsb_buf_printf(&file, "f();\n%s\n", lines[i]) == HFSB_OK);
+        run = te_edits(hfsb_buf_str(&file), &edit, 1, "x.c");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        /* prose, and the caller's word */
+        run = te_edits(HFSB_LIT("f();\n"), &edit, 1, "notes.md");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        run = te_edits(HFSB_LIT("f();\n"), &edit, 1, "notes.txt");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        edit.exact = true;
+        run = te_edits(HFSB_LIT("f();\n"), &edit, 1, "x.c");
+        T_CHECK(run.st == HFSB_OK);
+        te_free(&run);
+        hfsb_buf_free(&text);
+        hfsb_buf_free(&file);
+    }
+}
+
+int main(void) {
+    T_RUN(edit_refuses_what_cannot_be_meant);
+    T_RUN(edit_refuses_code_left_out);
+    return T_END();
+}

@@ -1,0 +1,599 @@
+/* Tests of src/patch.c, src/patch_parse.c and src/patch_update.c. Random
+   patches are in test_patch_random.c. */
+#include "../support/t_patch.h"
+
+#define BOM "\xEF\xBB\xBF"
+
+/* ---- what becomes of the files ---- */
+
+#define MAX_FILES 8
+
+/* What the files are after the changes, carried out in order; every diff must
+   apply to the file as it was. */
+typedef struct world {
+    hfsb_str path[MAX_FILES];
+    hfsb_buf text[MAX_FILES];
+    size_t   count;
+} world;
+
+static size_t world_find(const world *w, hfsb_str path) {
+    size_t i;
+    for (i = 0; i < w->count; i++)
+        if (hfsb_str_equal(w->path[i], path)) return i;
+    return HFSB_NPOS;
+}
+
+static void world_remove(world *w, hfsb_str path) {
+    size_t i = world_find(w, path);
+    T_CHECK(i != HFSB_NPOS);
+    if (i == HFSB_NPOS) return;
+    hfsb_buf_free(w->text + i);
+    w->count--;
+    w->path[i] = w->path[w->count];
+    w->text[i] = w->text[w->count];
+}
+
+static void world_put(world *w, hfsb_str path, hfsb_str text) {
+    size_t i = world_find(w, path);
+    if (i == HFSB_NPOS) {
+        i = w->count++;
+        w->path[i] = path;
+        memset(w->text + i, 0, sizeof w->text[i]);
+    }
+    hfsb_buf_truncate(w->text + i, 0);
+    te_append(w->text + i, text);
+}
+
+static void world_change(world *w, const hfsb_patch_change *c) {
+    size_t   i = world_find(w, c->path);
+    hfsb_str before =
+        i == HFSB_NPOS ? HFSB_LIT("") : hfsb_buf_str(w->text + i);
+    T_CHECK((i == HFSB_NPOS) == (c->kind == HFSB_PATCH_ADD));
+    T_CHECK(te_diff_fits(before, hfsb_buf_str(&c->content),
+                         hfsb_buf_str(&c->diff)));
+    if (c->kind == HFSB_PATCH_DELETE) {
+        T_CHECK(!c->content.len);
+        world_remove(w, c->path);
+        return;
+    }
+    world_put(w, c->path, hfsb_buf_str(&c->content));
+    if (!c->new_path.len) return;
+    world_remove(w, c->path);
+    T_CHECK(world_find(w, c->new_path) == HFSB_NPOS);
+    world_put(w, c->new_path, hfsb_buf_str(&c->content));
+}
+
+/* ---- one case ---- */
+
+typedef struct patch_case {
+    const char *patch;          /* between Begin and End, unless `whole` */
+    one_file    files[3];
+    hfsb_status code;
+    const char *message;        /* a part of it */
+    size_t      line;           /* of the patch, when refused */
+    one_file    results[3];
+    bool        fuzzy;
+} patch_case;
+
+static size_t count_files(const one_file *files, size_t max) {
+    size_t n = 0;
+    while (n < max && files[n].path) n++;
+    return n;
+}
+
+static void check_world(const patch_case *c, const hfsb_patch_result *r,
+                        bool *ok) {
+    world  w = HFSB_INIT;
+    size_t n = count_files(c->results, 3), i, at;
+    for (i = 0; i < count_files(c->files, 3); i++)
+        world_put(&w, hfsb_cstr(c->files[i].path),
+                  hfsb_cstr(c->files[i].text));
+    for (i = 0; i < r->count; i++) world_change(&w, r->changes + i);
+    *ok = w.count == n && r->fuzzy == c->fuzzy;
+    for (i = 0; i < n; i++) {
+        at = world_find(&w, hfsb_cstr(c->results[i].path));
+        *ok = *ok && at != HFSB_NPOS &&
+              te_same(w.text + at, hfsb_cstr(c->results[i].text));
+    }
+    if (!*ok)
+        for (i = 0; i < w.count; i++)
+            printf("  %.*s: \"%s\"\n", (int)w.path[i].len, w.path[i].ptr,
+                   w.text[i].ptr);
+    for (i = 0; i < w.count; i++) hfsb_buf_free(w.text + i);
+}
+
+static void check_patch(const patch_case *c, hfsb_str patch, size_t number) {
+    disk              d = HFSB_INIT;
+    hfsb_patch_files  files;
+    hfsb_patch_result r = HFSB_INIT;
+    hfsb_err          err;
+    hfsb_str          text = t_exact(patch.ptr, patch.len);
+    hfsb_status       st;
+    bool              ok;
+    d.files = c->files;
+    d.count = count_files(c->files, 3);
+    files.read = read_file;
+    files.user = &d;
+    st = hfsb_patch_apply(text, &files, &r, &err);
+    ok = st == c->code && err.code == st;
+    if (st == HFSB_OK) {
+        bool same;
+        T_CHECK(!err.msg[0] && r.count > 0);
+        check_world(c, &r, &same);
+        ok = ok && same;
+    } else {
+        T_CHECK(!r.count && !r.changes);
+        ok = ok && te_holds_text(err.msg, c->message ? c->message : "") &&
+             err.line == c->line && hfsb_utf8_validate(hfsb_cstr(err.msg)) ==
+                                        strlen(err.msg);
+        T_CHECK(st == HFSB_IO || te_refusal_holds(st, &err));
+        T_CHECK(st != HFSB_SYNTAX || !d.reads);
+    }
+    T_CHECK(ok);
+    if (!ok)
+        printf("  case %zu: %s, line %zu: %s\n", number, hfsb_status_text(st),
+               st == HFSB_OK ? 0 : err.line, err.msg);
+    hfsb_patch_free(&r);
+    T_CHECK(!r.changes && !r.count && !r.fuzzy);
+    T_CHECK(hfsb_patch_apply(text, &files, &r, NULL) == st);
+    hfsb_patch_free(&r);
+    t_drop(text);
+}
+
+/* The bodies between the Begin and End lines. */
+static void check_bodies(const patch_case *list, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        hfsb_buf text = HFSB_INIT;
+        T_CHECK(hfsb_buf_printf(&text, "*** Begin Patch\n%s*** End Patch\n",
+                                list[i].patch) == HFSB_OK);
+        check_patch(list + i, hfsb_buf_str(&text), i);
+        hfsb_buf_free(&text);
+    }
+}
+
+#define NO_FILES    {{NULL, NULL}, {NULL, NULL}, {NULL, NULL}}
+#define ONE(p, t)   {{p, t}, {NULL, NULL}, {NULL, NULL}}
+#define TWO(p, t, q, u) {{p, t}, {q, u}, {NULL, NULL}}
+#define REFUSED(code, message, line) code, message, line, NO_FILES, false
+#define BECOMES(text)     HFSB_OK, NULL, 0, ONE("f", text), false
+#define FUZZY(text)       HFSB_OK, NULL, 0, ONE("f", text), true
+#define UPDATE            "*** Update File: f\n"
+
+/* ---- grammar ---- */
+
+static void patch_adds_deletes_updates_and_moves(void) {
+    static const patch_case list[] = {
+        {"*** Add File: a/b\n+one\n+\n+two\n", NO_FILES, HFSB_OK, NULL, 0,
+         ONE("a/b", "one\n\ntwo\n"), false},
+        {"*** Add File: empty\n", NO_FILES, HFSB_OK, NULL, 0,
+         ONE("empty", ""), false},
+        {"*** Add File: a\n++plus\n+*** End Patch\n\n", NO_FILES, HFSB_OK,
+         NULL, 0, ONE("a", "+plus\n*** End Patch\n"), false},
+        {"*** Delete File: f\n", TWO("f", "x\n", "g", "y\n"), HFSB_OK, NULL,
+         0, ONE("g", "y\n"), false},
+        {UPDATE "@@\n-b\n+B\n", ONE("f", "a\nb\nc\n"), BECOMES("a\nB\nc\n")},
+        {UPDATE "-b\n+B\n", ONE("f", "a\nb\nc\n"), BECOMES("a\nB\nc\n")},
+        {UPDATE "*** Move to: g\n@@\n-b\n+B\n", ONE("f", "b\n"), HFSB_OK,
+         NULL, 0, ONE("g", "B\n"), false},
+        {UPDATE "*** Move to: g\n@@\n b\n", ONE("f", "b\n"), HFSB_OK, NULL, 0,
+         ONE("g", "b\n"), false},
+        {UPDATE "*** Move to: f\n@@\n-b\n+c\n", ONE("f", "b\n"), HFSB_OK,
+         NULL, 0, ONE("f", "c\n"), false},
+        {"  *** Update File:   f  \n-b\n+B\n", ONE("f", "b\n"),
+         BECOMES("B\n")},
+        {"*** Delete File: f\n\n*** Add File: f\n+new\n", ONE("f", "old\n"),
+         HFSB_OK, NULL, 0, ONE("f", "new\n"), false},
+        {UPDATE "-a\n+b\n" UPDATE "-b\n+c\n", ONE("f", "a\n"),
+         BECOMES("c\n")},
+        {"*** Add File: f\n+a\n" UPDATE "-a\n+b\n", NO_FILES,
+         BECOMES("b\n")},
+        {UPDATE "*** Move to: g\n-a\n+b\n*** Update File: g\n-b\n+c\n"
+                "*** Add File: f\n+again\n",
+         ONE("f", "a\n"), HFSB_OK, NULL, 0, TWO("g", "c\n", "f", "again\n"),
+         false},
+        {UPDATE "-a\n+b\n*** Delete File: g\n", TWO("f", "a\n", "g", "x"),
+         BECOMES("b\n")},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+static void patch_errors_name_their_line(void) {
+    static const char no_hunk[] = "this is no line of a hunk";
+    static const patch_case list[] = {
+        {"", NO_FILES, REFUSED(HFSB_REFUSED, "The patch is empty", 0)},
+        {"hello\n", NO_FILES, REFUSED(HFSB_SYNTAX, "line 2: expected", 2)},
+        {"*** Rename File: f\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "line 2: expected", 2)},
+        {"\n*** Add File: a\n+x\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "line 2: expected", 2)},
+        {"*** Add File:\n+x\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "the path is missing", 2)},
+        {"*** Add File:a\n+x\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "line 2: expected", 2)},
+        {"*** Add File: a\n+x\ny\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "every line of an added file", 4)},
+        {"*** Add File: a\n+x\n\n+y\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "every line of an added file", 4)},
+        {"*** Delete File: \n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "the path is missing", 2)},
+        {"*** Delete File: f\n-x\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "has no lines", 3)},
+        {"*** Update File: f\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "at least one hunk", 2)},
+        {UPDATE "*** Move to: g\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "at least one hunk", 3)},
+        {UPDATE "*** Move to:\n-a\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "\"*** Move to:\" needs a path", 3)},
+        {UPDATE "@@\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "this hunk has no lines", 3)},
+        {UPDATE "@@\n-a\n@@\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "this hunk has no lines", 5)},
+        {UPDATE "@@\n\n\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "this hunk has no lines", 3)},
+        {UPDATE "-a\nb\n", NO_FILES, REFUSED(HFSB_SYNTAX, no_hunk, 4)},
+        {UPDATE "-a\n*** End of File\n-b\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, no_hunk, 5)},
+        {UPDATE "-a\n+b\n*** Move to: g\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "expected", 5)},
+        {UPDATE "-a\n@@x\n", NO_FILES, REFUSED(HFSB_SYNTAX, no_hunk, 4)},
+        /* the second section is read before the first file */
+        {UPDATE "-a\n+b\n*** Add File: g\nx\n", ONE("f", "a\n"),
+         REFUSED(HFSB_SYNTAX, "every line of an added file", 6)},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+static void patch_frame_is_found(void) {
+    static const struct {
+        const char *patch;
+        size_t      line; /* of the error; 0: fine */
+    } list[] = {
+        {"*** Begin Patch\n*** Add File: a\n+x\n*** End Patch", 0},
+        {"\n\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\n \n\n", 0},
+        {"  *** Begin Patch  \n*** Add File: a\n+x\n\t*** End Patch\n", 0},
+        {"*** Begin Patch\r\n*** Add File: a\r\n+x\r\n*** End Patch\r\n", 0},
+        {"<<EOF\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF\n",
+         0},
+        {"<<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\n"
+         "EOF", 0},
+        {"<<\"EOF\"\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\n\n"
+         "EOF\n", 0},
+        {"cat <<'X_1'\n*** Begin Patch\n*** Add File: a\n+x\n"
+         "*** End Patch\nX_1\n", 0},
+        {"<<'EOF\"\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\n"
+         "EOF\n", 1},
+        {"<<EOF\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOT\n",
+         1},
+        {"", 1},
+        {"\n \n", 1},
+        {"*** Add File: a\n+x\n*** End Patch\n", 1},
+        {"\nx\n*** Begin Patch\n*** End Patch\n", 2},
+        {"*** Begin Patch\n", 1},
+        {"*** Begin Patch\n*** Add File: a\n+x\n", 3},
+        {"*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nx\n", 5},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        patch_case c = HFSB_INIT;
+        c.results[0].path = "a";
+        c.results[0].text = "x\n";
+        c.line = list[i].line;
+        if (c.line) c.code = HFSB_SYNTAX;
+        check_patch(&c, hfsb_cstr(list[i].patch), i);
+    }
+}
+
+/* ---- finding the place ---- */
+
+static void patch_context_keeps_the_bytes_of_the_file(void) {
+    static const patch_case list[] = {
+        {UPDATE " a\n-b\n+B\n c\n", ONE("f", "a\nb\nc\n"),
+         BECOMES("a\nB\nc\n")},
+        {UPDATE " a\n-b\n+B\n", ONE("f", "a  \nb\t\n"), FUZZY("a  \nB\n")},
+        {UPDATE " a\n-b\n+B\n", ONE("f", "\ta\nb\n"), FUZZY("\ta\nB\n")},
+        {UPDATE " it's\n-b\n+B\n", ONE("f", "it\xE2\x80\x99s\nb\n"),
+         FUZZY("it\xE2\x80\x99s\nB\n")},
+        {UPDATE "-say \"x\"\n+B\n",
+         ONE("f", "say \xE2\x80\x9Cx\xE2\x80\x9D\n"), FUZZY("B\n")},
+        /* a line to remove must have its indentation */
+        {UPDATE "-b\n+B\n", ONE("f", "\tb\n"),
+         REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
+        {UPDATE " a\n\n-b\n+B\n", ONE("f", "a\n\nb\n"), BECOMES("a\n\nB\n")},
+        {UPDATE " a\n-b\n+B\n\n", ONE("f", "a\nb\nc\n"),
+         BECOMES("a\nB\nc\n")},
+        {UPDATE "-a\n", ONE("f", "a\n"), BECOMES("")},
+        {UPDATE "-a\n", ONE("f", "a\nb"), BECOMES("b")},
+        {UPDATE "+z\n a\n", ONE("f", "a\n"), BECOMES("z\na\n")},
+        {UPDATE " a\n+z\n", ONE("f", "a\n"), BECOMES("a\nz\n")},
+        /* the closest grade wins */
+        {UPDATE " a\n-b\n+B\n", ONE("f", " a\nb\na\nb\na \nb\n"),
+         BECOMES(" a\nb\na\nB\na \nb\n")},
+        {UPDATE " a\n-b\n+B\n", ONE("f", " a\nb\na \nb\n"),
+         FUZZY(" a\nb\na \nB\n")},
+        {UPDATE "-a\n+b\n@@\n-c\n+d\n", ONE("f", "a\nx\nc\n"),
+         BECOMES("b\nx\nd\n")},
+        {UPDATE "-a\n+b\n@@\n-a\n+c\n", ONE("f", "a\n"),
+         REFUSED(HFSB_NOT_FOUND, "Its lines are at line 1, above the hunk "
+                                 "before it: hunks must come in the order",
+                 5)},
+        {UPDATE "@@\n-c\n+d\n@@\n-a\n+b\n", ONE("f", "a\nx\nc\n"),
+         REFUSED(HFSB_NOT_FOUND, "Its lines are at line 1, above", 6)},
+        {UPDATE " a\n", ONE("f", "a\n"),
+         REFUSED(HFSB_REFUSED, "The patch changes nothing in f", 0)},
+        {UPDATE "-a\n+a\n", ONE("f", "a\n"),
+         REFUSED(HFSB_REFUSED, "The patch changes nothing in f", 0)},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+static void patch_refuses_what_is_not_there_or_twice(void) {
+    static const patch_case list[] = {
+        {UPDATE "-zz\n+b\n", ONE("f", "alpha\nbeta\n"),
+         REFUSED(HFSB_NOT_FOUND, "f: the hunk at line 3 of the patch was not "
+                                 "found in the file. Nothing was changed.",
+                 3)},
+        {UPDATE "@@\n alpha\n-beto\n+b\n", ONE("f", "alpha\nbeta\n"),
+         REFUSED(HFSB_NOT_FOUND, "First difference: line 2, column 4", 3)},
+        {UPDATE "-a\n+b\n", ONE("f", ""),
+         REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
+        {UPDATE "-a\n-b\n-c\n", ONE("f", "a\nb\n"),
+         REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
+        {UPDATE "-a\n+b\n", ONE("f", "a\nx\na\n"),
+         REFUSED(HFSB_AMBIGUOUS, "fits in more than one place (2, the first "
+                                 "at line 1)", 3)},
+        {UPDATE "@@ \n-a\n+b\n", ONE("f", "a\na\na\n"),
+         REFUSED(HFSB_AMBIGUOUS, "place (3, the first", 3)},
+        {UPDATE "-a\n-a\n+b\n", ONE("f", "a\na\na\n"),
+         REFUSED(HFSB_AMBIGUOUS, "more than one", 3)},
+        {UPDATE "@@ nowhere\n-a\n+b\n", ONE("f", "a\n"),
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"nowhere\" behind", 3)},
+        {UPDATE "@@ b\n-a\n+x\n", ONE("f", "a\nb\n"),
+         REFUSED(HFSB_NOT_FOUND, "Its lines are at line 1, above its @@ line",
+                 3)},
+        {UPDATE "-a\n+b\n", NO_FILES,
+         REFUSED(HFSB_IO, "File not found: f. Nothing was changed.", 0)},
+        {"*** Delete File: f\n", NO_FILES,
+         REFUSED(HFSB_IO, "File not found: f. Nothing was changed.", 0)},
+        {"*** Delete File: f\n" UPDATE "-a\n+b\n", ONE("f", "a\n"),
+         REFUSED(HFSB_IO, "File not found: f", 0)},
+        {UPDATE "*** Move to: g\n-a\n+b\n" UPDATE "-b\n+c\n", ONE("f", "a\n"),
+         REFUSED(HFSB_IO, "File not found: f", 0)},
+        {"*** Add File: f\n+x\n", ONE("f", "a\n"),
+         REFUSED(HFSB_REFUSED, "Add File f: there is such a file already", 0)},
+        {"*** Add File: f\n+x\n*** Add File: f\n+y\n", NO_FILES,
+         REFUSED(HFSB_REFUSED, "Add File f: there is", 0)},
+        {UPDATE "*** Move to: g\n-a\n+b\n", TWO("f", "a\n", "g", ""),
+         REFUSED(HFSB_REFUSED, "Move to g: there is such a file already", 0)},
+        {UPDATE "-a\n+b\n", ONE("f", NULL),
+         REFUSED(HFSB_IO, "is a device", 0)},
+        {"*** Add File: f\n+b\n", ONE("f", NULL),
+         REFUSED(HFSB_IO, "is a device", 0)},
+        /* nothing is left of the first section when the second fails */
+        {UPDATE "-a\n+b\n*** Update File: g\n-x\n+y\n",
+         TWO("f", "a\n", "g", "z\n"),
+         REFUSED(HFSB_NOT_FOUND, "g: the hunk at line 6", 6)},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+static void patch_anchors_narrow_the_place(void) {
+    static const char classes[] = "class A:\n  def f():\n    x\n"
+                                  "class B:\n  def f():\n    x\n";
+    static const patch_case list[] = {
+        {UPDATE "@@ class B:\n-    x\n+    y\n", ONE("f", classes),
+         BECOMES("class A:\n  def f():\n    x\n"
+                 "class B:\n  def f():\n    y\n")},
+        {UPDATE "@@ class B:\n@@   def f():\n-    x\n+    y\n",
+         ONE("f", classes),
+         BECOMES("class A:\n  def f():\n    x\n"
+                 "class B:\n  def f():\n    y\n")},
+        /* the first one behind the anchor */
+        {UPDATE "@@ class A:\n-    x\n+    y\n", ONE("f", classes),
+         BECOMES("class A:\n  def f():\n    y\n"
+                 "class B:\n  def f():\n    x\n")},
+        {UPDATE "@@ class C:\n-    x\n+    y\n", ONE("f", classes),
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"class C:\"", 3)},
+        {UPDATE "@@ class B:\n@@ class A:\n-    x\n+    y\n",
+         ONE("f", classes),
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"class A:\"", 3)},
+        /* blanks off, look-alikes */
+        {UPDATE "@@ def f():\n-    x\n+    y\n@@ def f():\n-    x\n+    z\n",
+         ONE("f", classes),
+         BECOMES("class A:\n  def f():\n    y\n"
+                 "class B:\n  def f():\n    z\n")},
+        /* repeated as the first line of context */
+        {UPDATE "@@ class B:\n class B:\n   def f():\n-    x\n+    y\n",
+         ONE("f", classes),
+         BECOMES("class A:\n  def f():\n    x\n"
+                 "class B:\n  def f():\n    y\n")},
+        {UPDATE "@@ a\n a\n-b\n+c\n*** End of File\n", ONE("f", "a\nb\n"),
+         BECOMES("a\nc\n")},
+        {UPDATE "@@ a\n a\n-b\n+c\n*** End of File\n",
+         ONE("f", "a\nb\nx\n"),
+         REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
+        /* line numbers of other tools say nothing */
+        {UPDATE "@@ -1,2 +1,2 @@\n-a\n+b\n", ONE("f", "a\n"),
+         BECOMES("b\n")},
+        {UPDATE "@@ -4,2 +4,2 @@ class B:\n-    x\n+    y\n",
+         ONE("f", classes),
+         BECOMES("class A:\n  def f():\n    x\n"
+                 "class B:\n  def f():\n    y\n")},
+        /* additions alone go behind the anchor */
+        {UPDATE "@@ class A:\n+  n = 1\n", ONE("f", classes),
+         BECOMES("class A:\n  n = 1\n  def f():\n    x\n"
+                 "class B:\n  def f():\n    x\n")},
+        {UPDATE "@@ a\n+1\n@@ b\n+2\n", ONE("f", "a\nb"),
+         BECOMES("a\n1\nb\n2\n")},
+        {UPDATE "@@ a\n+1\n@@\n-b\n+2\n", ONE("f", "a\nb\n"),
+         BECOMES("a\n1\n2\n")},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+static void patch_adds_at_the_end_of_the_file(void) {
+    static const patch_case list[] = {
+        {UPDATE "@@\n+z\n", ONE("f", "a\n"), BECOMES("a\nz\n")},
+        {UPDATE "+z\n", ONE("f", ""), BECOMES("z\n")},
+        {UPDATE "@@\n+z\n", ONE("f", "a"), BECOMES("a\nz\n")},
+        {UPDATE "@@\n+y\n@@\n+z\n", ONE("f", "a"), BECOMES("a\ny\nz\n")},
+        {UPDATE "@@ a\n+z\n*** End of File\n", ONE("f", "a\nb\n"),
+         BECOMES("a\nb\nz\n")},
+        /* what hunks made of the last line counts */
+        {UPDATE "@@\n-a\n+b\n@@\n+z\n", ONE("f", "a"), BECOMES("b\nz\n")},
+        {UPDATE "@@\n+z\n@@\n-a\n+b\n", ONE("f", "a"), BECOMES("b\nz\n")},
+        {UPDATE "@@\n+b\n a\n@@\n+z\n", ONE("f", "a"), BECOMES("b\na\nz\n")},
+        {UPDATE "@@\n-b\n@@\n+z\n", ONE("f", "a\nb"), BECOMES("a\nz\n")},
+        {UPDATE "@@\n-a\n@@\n+z\n", ONE("f", "a"), BECOMES("z\n")},
+        {UPDATE "@@ a\n+y\n@@\n+z\n", ONE("f", "a"), BECOMES("a\ny\nz\n")},
+        {UPDATE "@@\n-a\n+b\n@@\n+z\n", ONE("f", "a\nc"),
+         BECOMES("b\nc\nz\n")},
+        {UPDATE "@@\n-a\n+b\n@@\n+z\n", ONE("f", "a\r\nc"),
+         BECOMES("b\r\nc\r\nz\r\n")},
+        {UPDATE "@@\n+z\n", ONE("f", "a\rb"), BECOMES("a\rb\rz\r")},
+        {UPDATE "@@\n-b\n+c\n@@\n+z\n", ONE("f", "a\rb"),
+         BECOMES("a\rc\rz\r")},
+        /* the lines end the file */
+        {UPDATE "@@\n-a\n+b\n*** End of File\n", ONE("f", "a\nx\na\n"),
+         BECOMES("a\nx\nb\n")},
+        {UPDATE "@@\n-a\n+b\n*** End of File\n", ONE("f", "a\nx\na"),
+         BECOMES("a\nx\nb\n")},
+        {UPDATE "@@\n-a\n+b\n*** End of File\n", ONE("f", "a\nx\n"),
+         REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
+        {UPDATE "-x\n+y\n*** End of File\n\n*** Delete File: g\n",
+         TWO("f", "x\n", "g", ""), BECOMES("y\n")},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+static void patch_takes_the_line_ends_of_the_file(void) {
+    static const patch_case list[] = {
+        {UPDATE " a\n-b\n+B\n+C\n", ONE("f", "a\r\nb\r\n"),
+         BECOMES("a\r\nB\r\nC\r\n")},
+        {UPDATE " a\r\n-b\r\n+B\r\n", ONE("f", "a\nb\n"), BECOMES("a\nB\n")},
+        {UPDATE " a\n-b\n+B\n", ONE("f", "a\rb\r"), BECOMES("a\rB\r")},
+        {UPDATE " a\n-b\n+B\n c\n", ONE("f", "a\nb\r\nc\n"),
+         BECOMES("a\nB\nc\n")},
+        {UPDATE "-b\n+B\n", ONE("f", "a\nb\r\nc\n"),
+         BECOMES("a\nB\r\nc\n")},
+        /* CR and LF mixed: a line may end at either */
+        {UPDATE " a\n-b\n+B\n", ONE("f", "a\rb\rc\nd\n"),
+         BECOMES("a\rB\rc\nd\n")},
+        {UPDATE "-a\n+b\n", ONE("f", BOM "a\n"), BECOMES(BOM "b\n")},
+        {UPDATE "+x\n a\n", ONE("f", BOM "a\n"), BECOMES(BOM "x\na\n")},
+        {UPDATE "+x\n", ONE("f", BOM), BECOMES(BOM "x\n")},
+        {UPDATE "-b\n+c\n", ONE("f", "a\nb"), BECOMES("a\nc\n")},
+        {UPDATE "-a\n+c\n", ONE("f", "a\nb"), BECOMES("c\nb")},
+        {UPDATE "-a\n+c\n b\n", ONE("f", "a\r\nb"), BECOMES("c\r\nb")},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
+
+/* ---- many equal lines: a budget, and nothing wrong when it is spent ---- */
+
+static void patch_is_careful_with_many_equal_lines(void) {
+    size_t fuzzy;
+    for (fuzzy = 0; fuzzy < 3; fuzzy++) {
+        hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT;
+        one_file          one = HFSB_INIT;
+        disk              d = HFSB_INIT;
+        hfsb_patch_files  files;
+        hfsb_patch_result r = HFSB_INIT;
+        hfsb_err          err;
+        hfsb_status       st;
+        size_t            i;
+        te_append(&file, HFSB_LIT("head\n"));
+        for (i = 0; i < 4000; i++)
+            te_append(&file, fuzzy == 1   ? HFSB_LIT("\tx\n")
+                             : fuzzy == 2 ? HFSB_LIT("x \n")
+                                          : HFSB_LIT("x\n"));
+        te_append(&patch, HFSB_LIT("*** Begin Patch\n*** Update File: f\n"
+                                   "@@ head\n"));
+        for (i = 0; i < 300; i++) te_append(&patch, HFSB_LIT("-x\n"));
+        te_append(&patch, HFSB_LIT("+y\n*** End Patch\n"));
+        one.path = "f";
+        one.text = file.ptr;
+        d.files = &one;
+        d.count = 1;
+        files.read = read_file;
+        files.user = &d;
+        st = hfsb_patch_apply(hfsb_buf_str(&patch), &files, &r, &err);
+        /* to the letter: the first behind the anchor; other indentation:
+           nowhere; blanks at the end: too much to be sure */
+        T_CHECK(st == (fuzzy == 0   ? HFSB_OK
+                       : fuzzy == 1 ? HFSB_NOT_FOUND
+                                    : HFSB_AMBIGUOUS));
+        if (st == HFSB_OK)
+            T_CHECK(te_begins(r.changes[0].content.ptr, "head\ny\nx\n") &&
+                    r.changes[0].content.len == 7 + 2 * 3700);
+        hfsb_patch_free(&r);
+        hfsb_buf_free(&file);
+        hfsb_buf_free(&patch);
+    }
+}
+
+/* ---- memory ---- */
+
+static const char *oom_patch;
+static hfsb_status oom_code;
+
+static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
+    static const one_file list[] = {
+        {"f", "a\nb \nc\n"}, {"g", "one\r\ntwo"}, {"h", "x\ry\nz\n"}};
+    disk              d = HFSB_INIT;
+    hfsb_patch_files  files;
+    hfsb_patch_result r = HFSB_INIT;
+    hfsb_err          err;
+    hfsb_status       st;
+    d.files = list;
+    d.count = 3;
+    files.read = read_file;
+    files.user = &d;
+    r.alloc = alloc;
+    st = hfsb_patch_apply(hfsb_cstr(oom_patch), &files, &r, &err);
+    T_CHECK(err.code == st);
+    T_CHECK(st == oom_code || heap->fail_at);
+    T_CHECK(st == HFSB_OK || (!r.count && !r.changes && err.msg[0]));
+    hfsb_patch_free(&r);
+}
+
+static void patch_survives_each_failing_allocation(void) {
+    static const struct {
+        const char *patch;
+        hfsb_status code;
+    } list[] = {
+        {"*** Begin Patch\n*** Update File: f\n@@ a\n-b\n+B\n@@\n+z\n"
+         "*** Update File: g\n*** Move to: k\n one\n-two\n+2\n"
+         "*** Add File: n\n+new\n*** Delete File: f\n*** End Patch\n",
+         HFSB_OK},
+        {"*** Begin Patch\n*** Update File: h\n-y\n+Y\n*** End Patch\n",
+         HFSB_OK},
+        {"*** Begin Patch\n*** Update File: f\n a\n-bb\n*** End Patch\n",
+         HFSB_NOT_FOUND},
+        {"*** Begin Patch\n*** Add File: f\n+x\n*** End Patch\n",
+         HFSB_REFUSED},
+        {"*** Begin Patch\n*** Add File: f\nx\n*** End Patch\n",
+         HFSB_SYNTAX},
+        {"*** Begin Patch\n*** Delete File: q\n*** End Patch\n", HFSB_IO},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        oom_patch = list[i].patch;
+        oom_code = list[i].code;
+        t_each_allocation_fails(oom_run);
+    }
+}
+
+int main(void) {
+    T_RUN(patch_adds_deletes_updates_and_moves);
+    T_RUN(patch_errors_name_their_line);
+    T_RUN(patch_frame_is_found);
+    T_RUN(patch_context_keeps_the_bytes_of_the_file);
+    T_RUN(patch_refuses_what_is_not_there_or_twice);
+    T_RUN(patch_anchors_narrow_the_place);
+    T_RUN(patch_adds_at_the_end_of_the_file);
+    T_RUN(patch_takes_the_line_ends_of_the_file);
+    T_RUN(patch_is_careful_with_many_equal_lines);
+    T_RUN(patch_survives_each_failing_allocation);
+    return T_END();
+}

@@ -1,0 +1,498 @@
+/* test_mcp_calls.c - calls of tools over MCP: several at once, progress,
+   cancelling, the end of a client's patience, what is offered. */
+#include "../support/t_mcp.h"
+
+/* ---- results ---- */
+
+static void arguments_that_are_wrong_are_results(void) {
+    static const struct {
+        const char *tool, *arguments, *part;
+    } cases[] = {
+        {"bash", "{}", "command"},
+        {"bash", "{\"command\":\"echo x\",\"colour\":1}", "colour"},
+        {"bash", "{\"command\":[]}", "command"},
+        {"bash", "{\"command\":\"a\",\"command\":\"b\"}", "command"},
+        {"read", "{\"path\":\"none.txt\"}", "File not found: none.txt"},
+        {"read", "{\"path\":\"none.txt\",\"depth\":1}", "depth"},
+        {"bash_output", "{\"id\":\"none\"}", "No such job: none"},
+        {"bash", "\"echo x\"", "object"},
+        {"plan_tool", "{\"todos\":[{\"id\":\"1\"}]}", "content"},
+        {"plan_tool", "{\"items\":[]}", "items"},
+    };
+    tm_client c;
+    size_t    i;
+    tm_start(&c, NULL);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%zu", i);
+        tm_call(&c, id, cases[i].tool, cases[i].arguments);
+        T_CHECK(tm_wait(&c, id));
+        T_CHECK(tm_code(&c) == 0 && tm_failed(&c));
+        T_CHECK(tm_says(&c, cases[i].part));
+    }
+    tm_send(&c, "{\"jsonrpc\":\"2.0\",\"id\":\"none\",\"method\":"
+                "\"tools/call\",\"params\":{\"name\":\"bash\"}}");
+    T_CHECK(tm_wait(&c, "\"none\"") && tm_failed(&c));
+    tm_end(&c);
+}
+
+static void each_kind_of_tool_gives_its_result(void) {
+    tm_client c;
+    tt_put("a.txt", HFSB_LIT("alpha\n"));
+    tt_put("dot.png", HFSB_LIT("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01"
+                               "\x08\x02\0\0\0more"));
+    tm_start(&c, NULL);
+    tm_call(&c, "1", "bash", "{\"command\":\"echo out; exit 3\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_failed(&c));
+    T_CHECK(tm_says(&c, "out") && tm_says(&c, "Exit code 3"));
+    /* the connection is a session: a file is read before it is changed */
+    tm_call(&c, "2", "write", "{\"path\":\"a.txt\",\"content\":\"b\"}");
+    T_CHECK(tm_wait(&c, "2") && tm_failed(&c));
+    tm_call(&c, "3", "read", "{\"path\":\"a.txt\"}");
+    T_CHECK(tm_wait(&c, "3") && tm_says(&c, "1\talpha"));
+    tm_call(&c, "4", "write", "{\"path\":\"a.txt\",\"content\":\"b\"}");
+    T_CHECK(tm_wait(&c, "4") && !tm_failed(&c));
+    TT_FILE("a.txt", "b");
+    tm_call(&c, "5", "plan_tool",
+            "{\"todos\":[{\"id\":\"1\",\"content\":\"x\",\"status\":"
+            "\"pending\"}]}");
+    T_CHECK(tm_wait(&c, "5") && !tm_failed(&c));
+    tm_call(&c, "6", "read", "{\"path\":\"dot.png\"}");
+    T_CHECK(tm_wait(&c, "6") && !tm_failed(&c));
+    T_CHECK(tm_count(&c, "\"type\":\"image\"") == 1);
+    tm_call(&c, "7", "bash", "{\"command\":\":\"}");
+    T_CHECK(tm_wait(&c, "7") && tm_says(&c, "(no output)"));
+    tm_end(&c);
+}
+
+/* ---- several at once ---- */
+
+static void ten_run_at_once(void) {
+    tm_client c;
+    long long began;
+    int       i;
+    char      id[8], command[200];
+    tm_start(&c, NULL);
+    tm_ping(&c, "0");
+    T_CHECK(tm_wait(&c, "0"));
+    /* each waits for all the others */
+    for (i = 1; i <= 10; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        snprintf(command, sizeof command,
+                 "{\"command\":\"touch at.%d; while [ $(ls | grep -c "
+                 "'^at[.]') -lt 10 ]; do sleep 0.02; done; echo is %d\"}",
+                 i, i);
+        tm_call(&c, id, "bash", command);
+    }
+    began = hfsb_clock_ms();
+    tm_ping(&c, "\"p\"");
+    T_CHECK(tm_wait(&c, "\"p\""));
+    T_CHECK(hfsb_clock_ms() - began < 2000);
+    for (i = 1; i <= 10; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        snprintf(command, sizeof command, "is %d", i);
+        T_CHECK(tm_wait(&c, id) && tm_says(&c, command));
+    }
+    tm_end(&c);
+}
+
+static void others_are_answered_while_a_command_runs(void) {
+    tm_client c;
+    tm_start(&c, NULL);
+    tm_call(&c, "1", "bash",
+            "{\"command\":\"while [ ! -e go ]; do sleep 0.01; done; echo "
+            "went\"}");
+    tm_ping(&c, "2");
+    T_CHECK(tm_wait(&c, "2"));
+    tm_call(&c, "3", "write", "{\"path\":\"go\",\"content\":\"\"}");
+    T_CHECK(tm_wait(&c, "3") && !tm_failed(&c));
+    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "went"));
+    tm_end(&c);
+}
+
+static void too_many_calls_are_refused(void) {
+    tm_client c;
+    char      id[8];
+    int       i;
+    tm_start(&c, NULL);
+    tm_call(&c, "0", "bash", "{\"command\":\"sleep 60\",\"id\":\"long\"}");
+    for (i = 1; i <= 512; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        tm_call(&c, id, "bash_output", "{\"id\":\"long\",\"wait_ms\":60000}");
+    }
+    T_CHECK(tm_wait(&c, "512") && tm_code(&c) == -32603);
+    T_CHECK(tm_count(&c, "") == 1);
+    tm_end(&c);
+}
+
+/* ---- cancelling ---- */
+
+static void cancelling_kills_the_tree_and_answers_nothing(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    o.beat_ms = 20;
+    tm_start(&c, &o);
+    tm_watch(&c, "7", "bash",
+             "{\"command\":\"sleep 61 & echo $! > child.pid; echo $$ > "
+             "shell.pid; wait; touch went.on\"}");
+    T_CHECK(tm_pid("child.pid") && tm_pid("shell.pid"));
+    tm_cancel(&c, "\"7\""); /* not that one, */
+    tm_cancel(&c, "8");     /* nor that */
+    tm_cancel(&c, "null");
+    tm_ping(&c, "1");
+    T_CHECK(tm_wait(&c, "1"));
+    tt_sleep_ms(60);
+    T_CHECK(tt_alive(tm_pid("child.pid")));
+    tm_cancel(&c, "7");
+    T_CHECK(tm_gone(tm_pid("child.pid"), 15000));
+    T_CHECK(tm_gone(tm_pid("shell.pid"), 15000));
+    tm_ping(&c, "2");
+    T_CHECK(tm_wait(&c, "2"));
+    hfsb_buf_truncate(&c.got, 0);
+    tm_listen(&c, 100);
+    T_CHECK(c.got.len == 0); /* neither an answer nor progress */
+    T_CHECK(access("went.on", F_OK) != 0);
+    tm_end(&c);
+}
+
+static void cancelling_a_wait_leaves_the_job(void) {
+    tm_client c;
+    tm_start(&c, NULL);
+    tm_call(&c, "1", "bash",
+            "{\"command\":\"echo $$ > bg.pid; sleep 62\",\"background\":"
+            "true,\"id\":\"bg\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "bg"));
+    tm_call(&c, "2", "bash_output", "{\"id\":\"bg\",\"wait_ms\":60000}");
+    tm_cancel(&c, "2");
+    tm_call(&c, "3", "bash_output", "{\"id\":\"bg\"}");
+    T_CHECK(tm_wait(&c, "3") && !tm_failed(&c));
+    T_CHECK(tt_alive(tm_pid("bg.pid")));
+    tm_call(&c, "4", "kill", "{\"id\":\"bg\"}");
+    T_CHECK(tm_wait(&c, "4") && tm_says(&c, "Killed 1 process(es)"));
+    T_CHECK(tm_count(&c, "\"id\":2,") == 0);
+    tm_end(&c);
+}
+
+/* ---- progress ---- */
+
+/* The progress of a token in order, strictly increasing; how many. */
+static size_t progress_of(const tm_client *c, const char *token,
+                          bool *increases, hfsb_buf *last) {
+    hfsb_str rest = hfsb_buf_str(&c->got);
+    double   before = -1;
+    size_t   n = 0, end;
+    *increases = true;
+    while ((end = hfsb_str_find_byte(rest, '\n')) != HFSB_NPOS) {
+        hfsb_json_doc          doc = HFSB_INIT;
+        const hfsb_json_value *p;
+        hfsb_buf               text = HFSB_INIT;
+        if (hfsb_json_parse(hfsb_str_slice(rest, 0, end), NULL, &doc, NULL) !=
+            HFSB_OK)
+            abort();
+        p = hfsb_json_get(doc.root, "params");
+        if (hfsb_json_write(hfsb_json_get(p, "progressToken"), NULL, &text,
+                            NULL) == HFSB_OK &&
+            hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(token))) {
+            double now = hfsb_json_double(hfsb_json_get(p, "progress"), -9);
+            if (now <= before) *increases = false;
+            before = now;
+            n++;
+            hfsb_buf_truncate(last, 0);
+            if (hfsb_buf_append(last,
+                                hfsb_json_str(hfsb_json_get(p, "message"),
+                                              HFSB_LIT("(none)"))) != HFSB_OK)
+                abort();
+        }
+        hfsb_buf_free(&text);
+        hfsb_json_free(&doc);
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    }
+    return n;
+}
+
+static void progress_is_told_to_who_asks(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    hfsb_buf      last = HFSB_INIT;
+    bool          increases;
+    o.beat_ms = 30;
+    tm_start(&c, &o);
+    tm_watch(&c, "1", "bash",
+             "{\"command\":\"echo first; echo the last line; sleep 1\"}");
+    tm_call(&c, "2", "bash", "{\"command\":\"echo quiet; sleep 1\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_wait(&c, "2"));
+    T_CHECK(progress_of(&c, "1", &increases, &last) >= 3);
+    T_CHECK(increases);
+    T_STR(last, "the last line");
+    T_CHECK(tm_count(&c, "quiet") == 1);
+    T_CHECK(progress_of(&c, "2", &increases, &last) == 0);
+    hfsb_buf_truncate(&c.got, 0);
+    tm_listen(&c, 100);
+    T_CHECK(c.got.len == 0); /* none behind the end */
+    tm_end(&c);
+    /* the first revision has no messages */
+    tm_start(&c, &o);
+    tm_initialize(&c, "2024-11-05");
+    tm_watch(&c, "1", "bash", "{\"command\":\"echo first; sleep 0.7\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    T_CHECK(progress_of(&c, "1", &increases, &last) >= 2);
+    T_STR(last, "(none)");
+    tm_end(&c);
+    hfsb_buf_free(&last);
+}
+
+/* ---- patience ---- */
+
+static void a_long_command_becomes_a_job(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    long long     began;
+    size_t        polls = 0;
+    char          id[24];
+    o.answer_ms = 200;
+    tm_start(&c, &o);
+    began = hfsb_clock_ms();
+    tm_call(&c, "1", "bash",
+            "{\"command\":\"echo begun; while [ ! -e end ]; do sleep 0.01; "
+            "done; echo over; exit 4\",\"id\":\"j1\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    T_CHECK(hfsb_clock_ms() - began >= 195);
+    T_CHECK(!tm_failed(&c) && tm_says(&c, "begun") && tm_says(&c, "j1") &&
+            tm_says(&c, "bash_output"));
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&c.text), HFSB_LIT("over")) ==
+            HFSB_NPOS);
+    /* a wait that is longer than the patience ends with it */
+    began = hfsb_clock_ms();
+    tm_call(&c, "2", "bash_output",
+            "{\"id\":\"j1\",\"offset\":6,\"wait_ms\":30000}");
+    T_CHECK(tm_wait(&c, "2"));
+    T_CHECK(!tm_failed(&c) && hfsb_clock_ms() - began >= 195);
+    tt_put("end", HFSB_LIT(""));
+    do {
+        snprintf(id, sizeof id, "\"p%zu\"", polls++);
+        tm_call(&c, id, "bash_output",
+                "{\"id\":\"j1\",\"offset\":6,\"wait_ms\":100}");
+        T_CHECK(tm_wait(&c, id));
+    } while (polls < 100 && hfsb_str_find(hfsb_buf_str(&c.text),
+                                          HFSB_LIT("over")) == HFSB_NPOS);
+    T_CHECK(tm_says(&c, "over"));
+    tm_end(&c);
+    unlink("end");
+}
+
+/* ---- what is offered ---- */
+
+static bool offers(tm_client *c, const char *name) {
+    char part[80];
+    snprintf(part, sizeof part, "{\"name\":\"%s\"", name);
+    return hfsb_str_find(hfsb_buf_str(&c->got), hfsb_cstr(part)) != HFSB_NPOS;
+}
+
+static void only_what_was_chosen_is_offered(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    hfsb_err      err = HFSB_INIT;
+    o.read_only = true;
+    tm_start(&c, &o);
+    tm_send(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    T_CHECK(offers(&c, "read") && !offers(&c, "write") && !offers(&c, "bash"));
+    tm_call(&c, "2", "write", "{\"path\":\"w.txt\",\"content\":\"x\"}");
+    T_CHECK(tm_wait(&c, "2") && tm_code(&c) == -32602);
+    T_CHECK(access("w.txt", F_OK) != 0);
+    tm_end(&c);
+    memset(&o, 0, sizeof o);
+    o.only = HFSB_LIT("read,bash");
+    tm_start(&c, &o);
+    tm_send(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    T_CHECK(offers(&c, "read") && offers(&c, "bash") && !offers(&c, "edit"));
+    T_CHECK(hfsb_json_count(tm_result(&c, "tools")) == 2);
+    tm_call(&c, "2", "edit", "{}");
+    T_CHECK(tm_wait(&c, "2") && tm_code(&c) == -32602);
+    tm_end(&c);
+    tm_open(&c, NULL);
+    o.only = HFSB_LIT("read,dance");
+    o.path = "";
+    T_CHECK(hfsb_server_add_mcp(c.server, &o, NULL, &err) == HFSB_ARG);
+    T_CHECK(strstr(err.msg, "dance") != NULL);
+    tm_end(&c);
+}
+
+/* Nobody is sent to a tool that is not there. */
+static void instructions_name_only_what_is_offered(void) {
+    static const struct {
+        const char *only, *says, *not_says;
+    } rows[] = {
+        {"", ": see bash_output, bash_input, kill. read shows", "no such"},
+        {"bash", "goes on as a job.", "see"},
+        {"bash,kill", "goes on as a job: see kill.", "bash_output"},
+        {"read", "Relative paths start in", "bash"},
+        {"read", "read shows pictures", "command"},
+        {"grep,list", "Relative paths start in", "read"},
+    };
+    size_t i;
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        hfsb_mcp_opts   o = HFSB_INIT;
+        hfsb_tools_opts to = HFSB_INIT;
+        tm_client       c;
+        hfsb_str        text;
+        to.root = HFSB_LIT("/");
+        o.tools = &to;
+        o.only = hfsb_cstr(rows[i].only);
+        tm_start(&c, &o);
+        tm_initialize(&c, "2025-11-25");
+        T_CHECK(tm_wait(&c, "\"init\""));
+        text = hfsb_json_str(tm_result(&c, "instructions"), HFSB_LIT(""));
+        T_CHECK(hfsb_str_find(text, hfsb_cstr(rows[i].says)) != HFSB_NPOS);
+        T_CHECK(hfsb_str_find(text, hfsb_cstr(rows[i].not_says)) == HFSB_NPOS);
+        tm_end(&c);
+    }
+}
+
+static void the_root_is_kept_and_named(void) {
+    static const char *const env[] = {"WORD=of the environment",
+                                      "PATH=/bin:"
+                                      "/usr/bin",
+                                      NULL};
+    static const char *const hide[] = {"WORD", NULL};
+    hfsb_tools_opts          to = HFSB_INIT;
+    hfsb_mcp_opts            o = HFSB_INIT;
+    tm_client                c;
+    hfsb_err                 err = HFSB_INIT;
+    char                     root[100];
+    mkdir("rooted", 0755);
+    tt_put("rooted/in.txt", HFSB_LIT("inside\n"));
+    tt_put("outside.txt", HFSB_LIT("outside\n"));
+    snprintf(root, sizeof root, "%s/work/rooted", tt_dir);
+    to.root = hfsb_cstr(root);
+    to.env = env;
+    o.tools = &to;
+    tm_open(&c, &o);
+    tm_pipes(&c);
+    memset(root, 'x', 5); /* it was copied */
+    to.env = hide;
+    tm_run_fds(&c, c.theirs[0], c.theirs[1]);
+    tm_initialize(&c, "2025-11-25");
+    T_CHECK(tm_wait(&c, "\"init\""));
+    T_CHECK(hfsb_str_find(
+                hfsb_json_str(tm_result(&c, "instructions"), HFSB_LIT("")),
+                HFSB_LIT("work/rooted")) != HFSB_NPOS);
+    tm_call(&c, "1", "read", "{\"path\":\"in.txt\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "inside"));
+    tm_call(&c, "2", "read", "{\"path\":\"../outside.txt\"}");
+    T_CHECK(tm_wait(&c, "2") && tm_failed(&c));
+    tm_call(&c, "3", "bash", "{\"command\":\"pwd; echo $WORD\"}");
+    T_CHECK(tm_wait(&c, "3") && tm_says(&c, "work/rooted") &&
+            tm_says(&c, "of the environment"));
+    tm_end(&c);
+    tm_open(&c, NULL);
+    to.root = HFSB_LIT("/no/such/directory");
+    o.path = "";
+    T_CHECK(hfsb_server_add_mcp(c.server, &o, NULL, &err) == HFSB_NOT_FOUND);
+    tm_end(&c);
+}
+
+/* Importing runs a module's code, as bash would. The python3 in the root is
+   not the one that is asked. */
+static void python_modules_are_imported_only_beside_bash(void) {
+    static const char fake[] = "#!/bin/sh\necho \"Invalid kwarg: $5\"\n";
+    static const struct {
+        const char *only, *says;
+    } rows[] = {{"", "Invalid kwarg: imports"},
+                {"bash,write", "Invalid kwarg: imports"},
+                {"read,write,edit", "Invalid kwarg: syntax"}};
+    const char *env[2];
+    char        root[100], path[300];
+    size_t      i;
+    mkdir("fenced", 0755);
+    mkdir("programs", 0755);
+    tt_put("fenced/python3", HFSB_LIT("#!/bin/sh\necho Invalid kwarg: x\n"));
+    tt_put("programs/python3", hfsb_cstr(fake));
+    T_CHECK(chmod("fenced/python3", 0755) == 0);
+    T_CHECK(chmod("programs/python3", 0755) == 0);
+    snprintf(root, sizeof root, "%s/work/fenced", tt_dir);
+    snprintf(path, sizeof path, "PATH=%s:%s/work/programs", root, tt_dir);
+    env[0] = path;
+    env[1] = NULL;
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        hfsb_mcp_opts   o = HFSB_INIT;
+        hfsb_tools_opts to = HFSB_INIT;
+        tm_client       c;
+        to.root = hfsb_cstr(root);
+        to.env = env;
+        o.tools = &to;
+        o.only = hfsb_cstr(rows[i].only);
+        tm_start(&c, &o);
+        tm_call(&c, "1", "write", "{\"path\":\"a.py\",\"content\":\"x\"}");
+        T_CHECK(tm_wait(&c, "1") && tm_says(&c, rows[i].says));
+        tm_end(&c);
+        T_CHECK(unlink("fenced/a.py") == 0);
+    }
+}
+
+/* ---- long work in threads ---- */
+
+/* There are eight threads: one that went on would be missed. */
+static void what_is_cancelled_in_a_thread_ends(void) {
+    tm_client c;
+    char      id[8];
+    int       i, round;
+    tt_put_huge("huge.txt");
+    tt_put("small.txt", HFSB_LIT("small\n"));
+    tm_start(&c, NULL);
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < 8; i++) {
+            snprintf(id, sizeof id, "%d", i);
+            tm_call(&c, id, round ? "read" : "grep",
+                    round ? "{\"path\":\"huge.txt\",\"offset\":-5}"
+                          : "{\"path\":\"huge.txt\",\"pattern\":\"none\"}");
+        }
+        tm_listen(&c, 100);
+        for (i = 0; i < 8; i++) {
+            snprintf(id, sizeof id, "%d", i);
+            tm_cancel(&c, id);
+        }
+        tm_call(&c, round ? "21" : "20", "read", "{\"path\":\"small.txt\"}");
+        T_CHECK(tm_wait(&c, round ? "21" : "20") && tm_says(&c, "small"));
+    }
+    T_CHECK(tm_count(&c, "huge") == 0); /* nor were they answered */
+    tm_end(&c);
+}
+
+static void patience_ends_a_search(void) {
+    tm_client     c;
+    hfsb_mcp_opts o = HFSB_INIT;
+    long long     began = hfsb_clock_ms();
+    o.answer_ms = 200;
+    tm_start(&c, &o);
+    tm_call(&c, "1", "grep",
+            "{\"path\":\"huge.txt\",\"pattern\":\"some\",\"limit\":1}");
+    T_CHECK(tm_wait(&c, "1") && !tm_failed(&c));
+    T_CHECK(tm_says(&c, "1:some words") && tm_says(&c, "stopped early"));
+    T_CHECK(hfsb_clock_ms() - began < 10000);
+    began = hfsb_clock_ms();
+    tm_end(&c);
+    T_CHECK(hfsb_clock_ms() - began < 5000);
+    unlink("huge.txt");
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(arguments_that_are_wrong_are_results);
+    TT_RUN(each_kind_of_tool_gives_its_result);
+    TT_RUN(ten_run_at_once);
+    TT_RUN(others_are_answered_while_a_command_runs);
+    TT_RUN(too_many_calls_are_refused);
+    TT_RUN(cancelling_kills_the_tree_and_answers_nothing);
+    TT_RUN(cancelling_a_wait_leaves_the_job);
+    TT_RUN(progress_is_told_to_who_asks);
+    TT_RUN(a_long_command_becomes_a_job);
+    TT_RUN(only_what_was_chosen_is_offered);
+    TT_RUN(instructions_name_only_what_is_offered);
+    TT_RUN(the_root_is_kept_and_named);
+    TT_RUN(python_modules_are_imported_only_beside_bash);
+    TT_RUN(what_is_cancelled_in_a_thread_ends);
+    TT_RUN(patience_ends_a_search);
+    return TT_END();
+}

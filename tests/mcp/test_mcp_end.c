@@ -1,0 +1,170 @@
+/* test_mcp_end.c - the end of MCP over descriptors: quick, and nothing is left
+   running. */
+#include "../support/t_mcp.h"
+
+/* A second, and what a busy machine adds: the commands take a minute. How long
+   it takes is shown by checks/mcp_long.sh. */
+enum { AT_MOST_MS = 20000 };
+
+static void say_pid(tm_client *c, const char *id, const char *command,
+                    const char *more) {
+    char arguments[600];
+    snprintf(arguments, sizeof arguments, "{\"command\":\"%s\"%s}", command,
+             more);
+    tm_call(c, id, "bash", arguments);
+}
+
+/* The best of some: a busy machine adds to each. */
+static void an_idle_one_ends_at_once(void) {
+    tm_client c;
+    long long took, best = 10000;
+    int       tries;
+    for (tries = 0; tries < 10 && best >= 100; tries++) {
+        tm_start(&c, NULL);
+        say_pid(&c, "1", "echo x", "");
+        T_CHECK(tm_wait(&c, "1"));
+        tm_shut(&c.to);
+        took = tm_join(&c);
+        if (took < best) best = took;
+        tm_end(&c);
+    }
+    T_CHECK(best < 100);
+}
+
+/* Commands of all kinds; each writes the id of what must not be left. */
+static const struct {
+    const char *name, *command, *more;
+    bool        waits; /* it does not end by itself */
+} kinds[] = {
+    {"plain", "echo $$ > pid; exec sleep 63", "", true},
+    {"with a child", "sleep 64 & echo $! > pid; wait", "", true},
+    {"in the background", "echo $$ > pid; exec sleep 65",
+     ",\"background\":true", false},
+#if defined(__linux__) && !defined(HFSBI_PORTABLE) /* found in /proc */
+    {"left behind", "sleep 66 > /dev/null 2>&1 & echo $! > pid", "", false},
+    {"in a session of its own",
+     "setsid sh -c 'echo $$ > pid; exec sleep 67' > /dev/null 2>&1 & sleep "
+     "0.2",
+     "", false},
+#endif
+    {"deaf",
+     "sh -c 'trap : TERM HUP INT; echo $$ > pid; while :; do sleep 0.05; "
+     "done'",
+     "", true},
+};
+
+static void nothing_is_left_running(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    size_t        i;
+    long long     took;
+    long          pid;
+    o.grace_ms = 300;
+    for (i = 0; i < TT_COUNT(kinds); i++) {
+        tm_start(&c, &o);
+        say_pid(&c, "1", kinds[i].command, kinds[i].more);
+        pid = tm_pid("pid");
+        if (!kinds[i].waits) T_CHECK(tm_wait(&c, "1"));
+        T_CHECK(tt_alive(pid));
+        tm_shut(&c.to);
+        took = tm_join(&c);
+        if (took >= AT_MOST_MS || tt_alive(pid))
+            printf("%s: %lld ms\n", kinds[i].name, took);
+        T_CHECK(took < AT_MOST_MS);
+        T_CHECK(!tt_alive(pid));
+        tm_end(&c);
+        unlink("pid");
+    }
+}
+
+/* A stop is the same end, without waiting for what is quick. */
+static void a_stop_ends_it_too(void) {
+    tm_client c;
+    long      pid;
+    tm_start(&c, NULL);
+    say_pid(&c, "1", "echo $$ > pid; exec sleep 68", "");
+    pid = tm_pid("pid");
+    hfsb_server_stop(c.server);
+    T_CHECK(tm_join(&c) < AT_MOST_MS);
+    T_CHECK(!tt_alive(pid));
+    tm_listen(&c, 20);
+    T_CHECK(c.got.len == 0);
+    tm_end(&c);
+    unlink("pid");
+}
+
+static void a_server_that_is_closed_leaves_nothing(void) {
+    tm_client c;
+    hfsb_err  err = HFSB_INIT;
+    long      pid;
+    int       turns;
+    tm_open(&c, NULL);
+    tm_pipes(&c);
+    T_CHECK(hfsb_mcp_stdio(c.mcp, c.theirs[0], c.theirs[1], &err) == HFSB_OK);
+    T_CHECK(hfsb_mcp_stdio(c.mcp, 0, 1, &err) == HFSB_ARG);
+    say_pid(&c, "1", "echo $$ > pid; exec sleep 69", "");
+    for (turns = 0; turns < 400 && (pid = tm_pid_in("pid")) == 0; turns++)
+        T_CHECK(hfsb_server_poll(c.server, 10));
+    hfsb_server_close(c.server);
+    c.server = NULL;
+    T_CHECK(tm_gone(pid, 100));
+    tm_end(&c);
+    unlink("pid");
+}
+
+static void a_client_that_reads_no_more_is_gone(void) {
+    tm_client c;
+    long      pid;
+    tm_start(&c, NULL);
+    say_pid(&c, "1", "echo $$ > pid; exec sleep 70", "");
+    pid = tm_pid("pid");
+    tm_shut(&c.from);
+    T_CHECK(tm_join(&c) < AT_MOST_MS);
+    T_CHECK(!tt_alive(pid));
+    tm_end(&c);
+    unlink("pid");
+}
+
+/* It has 200 ms; one of some does it, also on a busy machine. */
+static void a_quick_call_still_ends(void) {
+    tm_client c;
+    bool      made = false;
+    int       tries;
+    for (tries = 0; tries < 20 && !made; tries++) {
+        tm_start(&c, NULL);
+        say_pid(&c, "1", "sleep 0.05; echo made it", "");
+        say_pid(&c, "2", "sleep 30; echo made it", "");
+        tm_shut(&c.to);
+        T_CHECK(tm_join(&c) < AT_MOST_MS);
+        tm_listen(&c, 20);
+        made = tm_count(&c, "made it") == 1;
+        T_CHECK(tm_count(&c, "\"id\":2") == 0);
+        tm_end(&c);
+    }
+    T_CHECK(made);
+}
+
+/* With answers that nobody takes. */
+static void an_end_does_not_wait_for_a_reader(void) {
+    tm_client c;
+    int       i;
+    tm_start(&c, NULL);
+    for (i = 0; i < 900; i++) /* so many that it stops reading */
+        tm_send(&c,
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+    tm_shut(&c.to);
+    T_CHECK(tm_join(&c) < AT_MOST_MS);
+    tm_end(&c);
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(an_idle_one_ends_at_once);
+    TT_RUN(nothing_is_left_running);
+    TT_RUN(a_stop_ends_it_too);
+    TT_RUN(a_server_that_is_closed_leaves_nothing);
+    TT_RUN(a_client_that_reads_no_more_is_gone);
+    TT_RUN(a_quick_call_still_ends);
+    TT_RUN(an_end_does_not_wait_for_a_reader);
+    return TT_END();
+}

@@ -1,0 +1,234 @@
+/* test_mcp_http_stream.c - MCP over HTTP, while calls run: streams of events,
+   signs of life, clients that go away or cancel, many at once. */
+#include "../support/t_mcp_http.h"
+
+/* ---- streams ---- */
+
+static void progress_comes_as_events(void) {
+    static const char asks[] =
+        RPC(5, "tools/call", "\"name\":\"steps\"," TOKEN_META);
+    ts_server                s;
+    ts_reply                 r = HFSB_INIT;
+    size_t                   i, n[4];
+    static const char *const order[] = {"\"progress\":0", "\"progress\":50",
+                                        "\"progress\":100", "\"arrived\""};
+    mh_start(&s);
+    mh_post(&s, &r, BOTH CALLS("steps"), asks);
+    TS_IS(&r, 200, "arrived");
+    T_CHECK(mh_is_type(&r, "text/event-stream"));
+    T_STR(ts_field(&r, "X-Accel-Buffering"), "no");
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body),
+                            HFSB_LIT("event: message\ndata: {")));
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.body), HFSB_LIT("}\n\n")));
+    T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 4);
+    T_CHECK(tc_count(hfsb_buf_str(&r.body), "\"progressToken\":7") == 3);
+    T_CHECK(!ts_says(&r, "id: "));
+    for (i = 0; i < 4; i++) {
+        n[i] = hfsb_str_find(hfsb_buf_str(&r.body), hfsb_cstr(order[i]));
+        T_CHECK(n[i] != HFSB_NPOS && (!i || n[i] > n[i - 1]));
+    }
+    /* nobody asked, or nobody can take them: plain JSON */
+    mh_post(&s, &r, BOTH CALLS("steps"), CALL_NOW(5, "steps", "{}"));
+    TS_IS(&r, 200, "arrived");
+    T_CHECK(mh_is_type(&r, "application/json") && !ts_says(&r, "progress"));
+    mh_post(&s, &r, ONLY CALLS("steps"), asks);
+    TS_IS(&r, 200, "arrived");
+    T_CHECK(mh_is_type(&r, "application/json") && !ts_says(&r, "progress"));
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void signs_of_life_are_sent_while_a_call_takes_long(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    ts_server     s;
+    ts_reply      r = HFSB_INIT;
+    o.beat_ms = 10; /* and 30 between signs of life */
+    mh_start_with(&s, &o, NULL);
+    mh_post(&s, &r, BOTH, CALL(1, "nap", "{\"ms\":800}"));
+    TS_IS(&r, 200, "rested");
+    T_CHECK(mh_is_type(&r, "text/event-stream"));
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT(": \n\n")));
+    T_CHECK(tc_count(hfsb_buf_str(&r.body), ": \n\n") >= 2);
+    T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 1);
+    mh_post(&s, &r, ONLY, CALL(1, "nap", "{\"ms\":150}"));
+    TS_IS(&r, 200, "rested");
+    T_CHECK(mh_is_type(&r, "application/json") && r.json.root);
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* ---- clients that go away, or cancel ---- */
+
+/* The sleep of a command runs, or is gone, within some seconds. */
+static bool nap_is(bool there) {
+    long long end = hfsb_clock_ms() + 20000;
+    while ((tt_running(tt_nap()) > 0) != there && hfsb_clock_ms() < end)
+        tt_sleep_ms(10);
+    return (tt_running(tt_nap()) > 0) == there;
+}
+
+static void closing_cancels_since_2026(void) {
+    ts_server s;
+    ts_conn   c;
+    ts_reply  r = HFSB_INIT;
+    hfsb_buf  command = HFSB_INIT;
+    mh_start(&s);
+    c = mh_begin(&s, BOTH CALLS("nap"), CALL_NOW(1, "nap", "{\"ms\":20000}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 1));
+    ts_hang_up(&c);
+    T_CHECK(mh_becomes(&mh_seen.cancelled, 1));
+    /* with a reset, and with plain JSON */
+    c = mh_begin(&s, ONLY CALLS("nap"), CALL_NOW(1, "nap", "{\"ms\":20000}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 2));
+    ts_reset(&c);
+    T_CHECK(mh_becomes(&mh_seen.cancelled, 2));
+    /* a command is killed */
+    tt_with_nap(CALL_NOW(1, "bash",
+                         "{\"command\":\"echo x > began; sleep "
+                         "@\"}"),
+                &command);
+    c = mh_begin(&s, BOTH CALLS("bash"), command.ptr);
+    T_CHECK(ts_lines("began", 1));
+    T_CHECK(nap_is(true));
+    ts_hang_up(&c);
+    T_CHECK(nap_is(false));
+    /* one that only ends its side still waits */
+    c = mh_begin(&s, BOTH CALLS("nap"), CALL_NOW(1, "nap", "{\"ms\":100}"));
+    (void)shutdown(c.fd, SHUT_WR);
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 200, "rested");
+    ts_hang_up(&c);
+    hfsb_buf_free(&command);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void closing_changes_nothing_before_2026(void) {
+    ts_server s;
+    ts_conn   c;
+    mh_start(&s);
+    c = mh_begin(&s, BOTH, CALL(1, "nap", "{\"ms\":200}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 1));
+    ts_hang_up(&c);
+    T_CHECK(mh_becomes(&mh_seen.ended, 1) && mh_now(&mh_seen.cancelled) == 0);
+    c = mh_begin(&s, BOTH,
+                 CALL(1, "bash",
+                      "{\"command\":\"echo x > began2; "
+                      "sleep 0.2; echo x > ended2\"}"));
+    T_CHECK(ts_lines("began2", 1));
+    ts_reset(&c);
+    T_CHECK(ts_lines("ended2", 1));
+    ts_end(&s, false);
+}
+
+static void a_notification_cancels_in_its_session_only(void) {
+    static const char cancel[] =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+        "\"params\":{\"requestId\":1}}";
+    ts_server s;
+    ts_conn   c;
+    ts_reply  r = HFSB_INIT;
+    char      one[64], two[64], fields[128];
+    mh_start(&s);
+    mh_session(&s, one);
+    mh_session(&s, two);
+    snprintf(fields, sizeof fields, BOTH "Mcp-Session-Id: %s\r\n", one);
+    c = mh_begin(&s, fields, CALL(1, "nap", "{\"ms\":20000}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 1));
+    mh_in(&s, &r, two, cancel);
+    TS_IS(&r, 202, NULL);
+    tt_sleep_ms(50);
+    T_CHECK(mh_now(&mh_seen.cancelled) == 0);
+    mh_in(&s, &r, one, cancel);
+    TS_IS(&r, 202, NULL);
+    T_CHECK(mh_becomes(&mh_seen.cancelled, 1));
+    /* the request ends, too, without an answer */
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 202, NULL);
+    T_CHECK(r.body.len == 0);
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* All begin with the same ids, and share what has no id of a session. */
+static void nobody_cancels_what_another_client_began(void) {
+    static const char cancel[] =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+        "\"params\":{\"requestId\":1}}";
+    ts_server s;
+    ts_conn   old, now;
+    ts_reply  r = HFSB_INIT;
+    mh_start(&s);
+    old = mh_begin(&s, BOTH, CALL(1, "nap", "{\"ms\":400}"));
+    now = mh_begin(&s, BOTH CALLS("nap"), CALL_NOW(1, "nap", "{\"ms\":400}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 2));
+    mh_post(&s, &r, BOTH, cancel);
+    TS_IS(&r, 202, NULL);
+    mh_post(&s, &r, BOTH "MCP-Protocol-Version: 2026-07-28\r\n", cancel);
+    T_CHECK(ts_read(&old, &r, false));
+    TS_IS(&r, 200, "rested");
+    T_CHECK(ts_read(&now, &r, false));
+    TS_IS(&r, 200, "rested");
+    T_CHECK(mh_now(&mh_seen.cancelled) == 0);
+    ts_hang_up(&old);
+    ts_hang_up(&now);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* ---- many ---- */
+
+static void ten_at_once(void) {
+    ts_server s;
+    ts_conn   c[10];
+    ts_reply  r = HFSB_INIT;
+    size_t    i;
+    mh_start(&s);
+    for (i = 0; i < 10; i++)
+        c[i] = mh_begin(&s, BOTH CALLS("bash"),
+                        CALL_NOW(1, "bash",
+                                 "{\"command\":\"sleep 0.3; echo "
+                                 "done\"}"));
+    for (i = 0; i < 5; i++) { /* whose place others take */
+        ts_hang_up(&c[i]);
+        c[i] = mh_begin(&s, BOTH, CALL(1, "nap", "{\"ms\":200}"));
+    }
+    mh_post(&s, &r, BOTH, PING(1)); /* is not kept waiting */
+    TS_IS(&r, 200, "\"id\":1");
+    for (i = 0; i < 10; i++) {
+        T_CHECK(ts_read(&c[i], &r, false));
+        TS_IS(&r, 200, i < 5 ? "rested" : "done");
+        ts_hang_up(&c[i]);
+    }
+    T_CHECK(mh_seen.most >= 2);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* One that stops ends its calls, and answers what waits. */
+static void a_server_that_stops_ends_its_calls(void) {
+    ts_server s;
+    ts_conn   c;
+    mh_start(&s);
+    c = mh_begin(&s, BOTH, CALL(1, "nap", "{\"ms\":60000}"));
+    T_CHECK(mh_becomes(&mh_seen.began, 1));
+    ts_end(&s, true);
+    T_CHECK(mh_now(&mh_seen.cancelled) == 1);
+    T_CHECK(ts_closes(&c, 5000));
+    ts_hang_up(&c);
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(progress_comes_as_events);
+    TT_RUN(signs_of_life_are_sent_while_a_call_takes_long);
+    TT_RUN(closing_cancels_since_2026);
+    TT_RUN(closing_changes_nothing_before_2026);
+    TT_RUN(a_notification_cancels_in_its_session_only);
+    TT_RUN(nobody_cancels_what_another_client_began);
+    TT_RUN(ten_at_once);
+    TT_RUN(a_server_that_stops_ends_its_calls);
+    return TT_END();
+}

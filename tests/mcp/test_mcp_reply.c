@@ -1,0 +1,519 @@
+/* test_mcp_reply.c - messages to a client of MCP, and the list of tools. */
+#define T_SERVER
+#include "../support/t.h"
+#ifdef HFSBI_SPLIT
+#include "../../src/mcp/mcp_private.h"
+#endif
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+#define INFO                                                   \
+    "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{"      \
+    "\"name\":\"n\",\"title\":\"T\",\"version\":\"1\"}}"
+#define SAME "\"resultType\":\"complete\"," INFO
+#define KEEP "\"ttlMs\":60000,\"cacheScope\":\"private\""
+
+static void set(hfsb_buf *b, const char *text) {
+    hfsb_buf_truncate(b, 0);
+    T_CHECK(hfsb_buf_append(b, hfsb_cstr(text)) == HFSB_OK);
+}
+
+static hfsbi_mcp_about about_us(void) {
+    hfsbi_mcp_about a = HFSB_INIT;
+    set(&a.name, "n");
+    set(&a.title, "T");
+    set(&a.version, "1");
+    set(&a.instructions, "Be\nkind.");
+    set(&a.tools, "[{\"name\":\"x\"}]");
+    return a;
+}
+
+static void about_free(hfsbi_mcp_about *a) {
+    hfsb_buf_free(&a->name);
+    hfsb_buf_free(&a->title);
+    hfsb_buf_free(&a->version);
+    hfsb_buf_free(&a->instructions);
+    hfsb_buf_free(&a->tools);
+}
+
+/* One line of valid JSON, in UTF-8. */
+static void check_line(hfsb_str line) {
+    hfsb_json_doc doc = HFSB_INIT;
+    T_CHECK(hfsb_str_find_byte(line, '\n') == HFSB_NPOS);
+    T_CHECK(hfsb_json_parse(line, NULL, &doc, NULL) == HFSB_OK);
+    T_STR(hfsb_json_str(hfsb_json_get(doc.root, "jsonrpc"), HFSB_LIT("")),
+          "2.0");
+    hfsb_json_free(&doc);
+}
+
+#define CHECK_MESSAGE(call, text)        \
+    do {                                 \
+        hfsb_buf out = HFSB_INIT;        \
+        T_CHECK((call) == HFSB_OK);      \
+        T_STR(out, text);                \
+        check_line(hfsb_buf_str(&out));  \
+        hfsb_buf_free(&out);             \
+    } while (0)
+
+static void results_are_plain_in_legacy(void) {
+    hfsbi_mcp_about a = about_us();
+    CHECK_MESSAGE(hfsbi_mcp_put_empty(HFSB_LIT("\"a\""), &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}");
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, HFSB_LIT("1"), false, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
+                  "\"name\":\"x\"}]}}");
+    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, HFSB_LIT("1"), false,
+                                       HFSB_LIT("{},{}"), false, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{},{"
+                  "}]}}");
+    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, HFSB_LIT("1"), false, HFSB_LIT(""),
+                                       true, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[],"
+                  "\"isError\":true}}");
+    about_free(&a);
+}
+
+static void results_have_their_envelope_in_modern(void) {
+    hfsbi_mcp_about a = about_us();
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, HFSB_LIT("1"), true, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
+                  "\"name\":\"x\"}]," KEEP "," SAME "}}");
+    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, HFSB_LIT("1"), true,
+                                       HFSB_LIT("{}"), true, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{}],"
+                  "\"isError\":true," SAME "}}");
+    CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, HFSB_LIT("1"), &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
+                  "\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{"
+                  "\"tools\":{}},\"instructions\":\"Be\\nkind.\"," KEEP
+                  "," SAME "}}");
+    a.logging = true;
+    hfsb_buf_truncate(&a.instructions, 0);
+    hfsb_buf_truncate(&a.title, 0);
+    hfsb_buf_truncate(&a.tools, 0);
+    CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, HFSB_LIT("1"), &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
+                  "\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{"
+                  "\"logging\":{},\"tools\":{}}," KEEP
+                  ",\"resultType\":\"complete\",\"_meta\":{"
+                  "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"n\","
+                  "\"version\":\"1\"}}}}");
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, HFSB_LIT("1"), false, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}");
+    about_free(&a);
+}
+
+static void initialize_echoes_the_versions_it_knows(void) {
+    static const struct {
+        const char *asked, *answered;
+    } rows[] = {{"2024-11-05", "2024-11-05"}, {"2025-03-26", "2025-03-26"},
+                {"2025-06-18", "2025-06-18"}, {"2025-11-25", "2025-11-25"},
+                {"2026-07-28", "2025-11-25"}, {"1999-01-01", "2025-11-25"},
+                {"", "2025-11-25"},           {"\"\n", "2025-11-25"}};
+    hfsbi_mcp_about a = about_us();
+    size_t          i;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_buf out = HFSB_INIT, want = HFSB_INIT;
+        a.logging = i % 2 != 0;
+        T_CHECK(hfsb_buf_printf(
+                    &want,
+                    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
+                    "\"protocolVersion\":\"%s\",\"capabilities\":{%s"
+                    "\"tools\":{}},\"serverInfo\":{\"name\":\"n\",\"title\":"
+                    "\"T\",\"version\":\"1\"},\"instructions\":"
+                    "\"Be\\nkind.\"}}",
+                    rows[i].answered,
+                    a.logging ? "\"logging\":{}," : "") == HFSB_OK);
+        T_CHECK(hfsbi_mcp_put_initialize(&a, HFSB_LIT("1"),
+                                         hfsb_cstr(rows[i].asked),
+                                         &out) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&out), hfsb_buf_str(&want)));
+        hfsb_buf_free(&out);
+        hfsb_buf_free(&want);
+    }
+    about_free(&a);
+}
+
+static void errors_say_what_is_wrong(void) {
+    hfsbi_mcp_message m = HFSB_INIT;
+    hfsb_json_doc     doc = HFSB_INIT;
+    CHECK_MESSAGE(hfsbi_mcp_put_error(HFSB_LIT("null"), -32700,
+                                      HFSB_LIT("a\n\"b\"\xFF"), &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700"
+                  ",\"message\":\"a\\n\\\"b\\\"\xEF\xBF\xBD\"}}");
+    T_CHECK(hfsb_json_parse(HFSB_LIT("\"i\\n\""), NULL, &doc, NULL) ==
+            HFSB_OK);
+    m.kind = HFSBI_MCP_FAULT;
+    m.code = -32601;
+    m.id = doc.root;
+    snprintf(m.err.msg, sizeof m.err.msg, "no");
+    CHECK_MESSAGE(hfsbi_mcp_put_fault(&m, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":\"i\\n\",\"error\":{\"code\":"
+                  "-32601,\"message\":\"no\"}}");
+    m.code = -32022;
+    m.id = NULL;
+    m.version = HFSB_LIT("\"x\n");
+    CHECK_MESSAGE(hfsbi_mcp_put_fault(&m, &out),
+                  "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32022"
+                  ",\"message\":\"no\",\"data\":{\"supported\":["
+                  "\"2026-07-28\"],\"requested\":\"\\\"x\\n\"}}}");
+    hfsb_json_free(&doc);
+}
+
+static void ids_are_echoed(void) {
+    static const char *const ids[] = {
+        "0", "-1", "9223372036854775807", "18446744073709551615", "1.5",
+        "\"\"", "\"a\\\"\\\\\\n\\u0000\\u001f\"",
+        "\"x\xE2\x80\xA8y\\u0000z \xF0\x9F\x98\x80\"", "null"};
+    size_t i;
+    for (i = 0; i < COUNT(ids); i++) {
+        hfsb_json_doc doc = HFSB_INIT;
+        hfsb_buf      out = HFSB_INIT;
+        T_CHECK(hfsb_json_parse(hfsb_cstr(ids[i]), NULL, &doc, NULL) ==
+                HFSB_OK);
+        T_CHECK(hfsbi_mcp_id_text(doc.root, &out) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&out), hfsb_cstr(ids[i])));
+        hfsb_json_free(&doc);
+        hfsb_buf_free(&out);
+    }
+    {
+        hfsb_buf out = HFSB_INIT;
+        T_CHECK(hfsbi_mcp_id_text(NULL, &out) == HFSB_OK);
+        T_STR(out, "null");
+        hfsb_buf_free(&out);
+    }
+}
+
+#define PROGRESS(rest)                                               \
+    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","    \
+    "\"params\":{\"progressToken\":\"t\",\"progress\":" rest "}}"
+
+static void progress_is_in_whole_numbers_when_it_can_be(void) {
+    const hfsb_str t = HFSB_LIT("\"t\""), none = HFSB_LIT("");
+    volatile double zero = 0; /* so that no compiler divides */
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 0, 0, none, &out), PROGRESS("0"));
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 50, 100, none, &out),
+                  PROGRESS("50,\"total\":100"));
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 0.5, 1.5, HFSB_LIT("a\nb"), &out),
+                  PROGRESS("0.5,\"total\":1.5,\"message\":\"a\\nb\""));
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, -3, -1, none, &out),
+                  PROGRESS("-3"));
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 1e300, 0, none, &out),
+                  PROGRESS("1e300"));
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 1 / zero, 1 / zero, none, &out),
+                  PROGRESS("0,\"total\":0"));
+    CHECK_MESSAGE(hfsbi_mcp_put_progress(t, zero / zero, zero / zero, none,
+                                         &out),
+                  PROGRESS("0"));
+}
+
+static void logs_are_notifications(void) {
+    CHECK_MESSAGE(hfsbi_mcp_put_log("info", HFSB_LIT("a\r\n\xFF"), &out),
+                  "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\","
+                  "\"params\":{\"level\":\"info\",\"data\":\"a\\r\\n"
+                  "\xEF\xBF\xBD\"}}");
+}
+
+/* ---- the list of tools ---- */
+
+#define HINT(name, truth) \
+    "{\"name\":\"" name "\",\"annotations\":{\"readOnlyHint\":" truth "}}"
+#define BASH   "{\"name\":\"bash\",\"annotations\":{}}"
+#define OUTPUT HINT("bash_output", "true")
+#define READ   HINT("read", "true")
+#define WRITE  HINT("write", "false")
+#define EXISTS HINT("exists", "true")
+#define ALL    "[" BASH "," OUTPUT "," READ "," WRITE "," EXISTS "]"
+
+static void tools_are_chosen(void) {
+    static const struct {
+        const char *only;
+        bool        read_only;
+        const char *list; /* NULL: refused */
+    } rows[] = {
+        {"", false, "[" BASH "," OUTPUT "," READ "," WRITE "]"},
+        {"", true, "[" READ "]"},
+        {" , ", false, "[" BASH "," OUTPUT "," READ "," WRITE "]"},
+        {"read", false, "[" READ "]"},
+        {"write, read ,bash", false, "[" BASH "," READ "," WRITE "]"},
+        {"read,read,", false, "[" READ "]"},
+        {"exists", false, "[" EXISTS "]"},
+        {"exists,read", true, "[" READ "," EXISTS "]"},
+        {"exists,read,bash", true, NULL},
+        {"bash_output", true, NULL},
+        {"raed", false, NULL},
+        {"read,Bash", false, NULL},
+        {"read bash", false, NULL},
+    };
+    size_t i;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsbi_mcp_choice choice = HFSB_INIT;
+        hfsb_buf         list = HFSB_INIT;
+        hfsb_err         err = HFSB_INIT;
+        hfsb_status      st;
+        choice.only = hfsb_cstr(rows[i].only);
+        choice.read_only = rows[i].read_only;
+        st = hfsbi_mcp_choose(HFSB_LIT(ALL), &choice, &list, &err);
+        T_CHECK(st == (rows[i].list ? HFSB_OK : HFSB_ARG));
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&list), hfsb_cstr(rows[i].list)));
+        T_CHECK((err.msg[0] != 0) == !rows[i].list);
+        if (!rows[i].list && rows[i].read_only)
+            T_CHECK(strstr(err.msg, "is not one of those that only read"));
+        else if (!rows[i].list)
+            T_CHECK(strstr(err.msg,
+                           "There are: bash, bash_output, read, write, "
+                           "exists.") != NULL);
+        hfsb_buf_free(&list);
+    }
+}
+
+static hfsb_mcp_tool tool_of(const char *name) {
+    hfsb_mcp_tool t = HFSB_INIT;
+    t.name = name;
+    return t;
+}
+
+static void tools_are_defined(void) {
+    hfsb_buf         list = HFSB_INIT;
+    hfsbi_mcp_choice choice = HFSB_INIT;
+    hfsb_mcp_tool    t = tool_of("x");
+    T_CHECK(hfsbi_mcp_define(&t, &list, NULL) == HFSB_OK);
+#define X                                                                  \
+    "{\"name\":\"x\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" \
+    "},\"additionalProperties\":false},\"annotations\":{"                   \
+    "\"readOnlyHint\":false}}"
+    T_STR(list, "[" X "]");
+    choice.only = HFSB_LIT("read");
+    T_CHECK(hfsbi_mcp_choose(HFSB_LIT(ALL), &choice, &list, NULL) == HFSB_OK);
+    T_STR(list, "[" X "," READ "]");
+    t.name = "y-Y_0";
+    t.title = "A \"title\"";
+    t.description = "two\nlines";
+    t.schema = " { \"type\" : \"object\" } ";
+    t.annotations = "{\"readOnlyHint\":true}";
+    T_CHECK(hfsbi_mcp_define(&t, &list, NULL) == HFSB_OK);
+    T_STR(list, "[" X "," READ ",{\"name\":\"y-Y_0\",\"title\":\"A "
+                "\\\"title\\\"\",\"description\":\"two\\nlines\","
+                "\"inputSchema\":{\"type\":\"object\"},\"annotations\":{"
+                "\"readOnlyHint\":true}}]");
+    T_CHECK(hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("y-Y_0")));
+    hfsb_buf_free(&list);
+}
+
+static void tools_that_are_none_are_refused(void) {
+    static const struct {
+        const char *name, *schema, *annotations, *says;
+    } rows[] = {
+        {NULL, NULL, NULL, "letters"},
+        {"", NULL, NULL, "letters"},
+        {"a.b", NULL, NULL, "letters"},
+        {"a b", NULL, NULL, "letters"},
+        {"\"", NULL, NULL, "letters"},
+        {"0123456789012345678901234567890123456789012345678901234567890123x",
+         NULL, NULL, "letters"},
+        {"read", NULL, NULL, "already"},
+        {"x", "[]", NULL, "object, not array"},
+        {"x", "{", NULL, "schema of \"x\""},
+        {"x", "", NULL, "schema of \"x\""},
+        {"x", "{}", NULL, "\"type\": \"object\""},
+        {"x", "{\"type\":\"array\"}", NULL, "\"type\": \"object\""},
+        {"x", "{\"type\":[\"object\"]}", NULL, "\"type\": \"object\""},
+        {"x", NULL, "true", "annotations of \"x\""},
+        {"x", NULL, "{]", "annotations of \"x\""},
+    };
+    hfsb_buf list = HFSB_INIT;
+    size_t   i;
+    set(&list, "[" READ "]");
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_mcp_tool t = tool_of(rows[i].name);
+        hfsb_err      err = HFSB_INIT;
+        t.schema = rows[i].schema;
+        t.annotations = rows[i].annotations;
+        T_CHECK(hfsbi_mcp_define(&t, &list, &err) == HFSB_ARG);
+        T_CHECK(strstr(err.msg, rows[i].says) != NULL);
+        T_STR(list, "[" READ "]");
+    }
+    hfsb_buf_free(&list);
+}
+
+static void only_names_of_tools_count(void) {
+    const hfsb_str list = HFSB_LIT(
+        "[{\"title\":\"name\",\"x\":\"a\",\"name\":\"one\",\"description\":"
+        "\"{\\\"name\\\":\\\"b\\\"} \\\\\",\"inputSchema\":{\"name\":\"c\","
+        "\"enum\":[\"name\",\"d\"]}},{\"name\":\"two\"}]");
+    static const char *const none[] = {"",  "a",  "b",   "c",    "d",
+                                       "On", "on", "one\"", "name", "one,two"};
+    size_t i;
+    T_CHECK(hfsbi_mcp_lists(list, HFSB_LIT("one")));
+    T_CHECK(hfsbi_mcp_lists(list, HFSB_LIT("two")));
+    for (i = 0; i < COUNT(none); i++)
+        T_CHECK(!hfsbi_mcp_lists(list, hfsb_cstr(none[i])));
+    T_CHECK(!hfsbi_mcp_lists(HFSB_LIT(""), HFSB_LIT("one")));
+    T_CHECK(!hfsbi_mcp_lists(HFSB_LIT("[]"), HFSB_LIT("one")));
+}
+
+/* ---- what every host accepts: the real list ---- */
+
+/* Schemas: one type each, items for arrays, nothing that chooses. */
+static void check_schema(const hfsb_json_value *schema, hfsb_str tool) {
+    static const char *const none[] = {"anyOf", "oneOf", "allOf", "not",
+                                       "$ref",  "$defs", "x-mcp-header"};
+    hfsb_str type = hfsb_json_str(hfsb_json_get(schema, "type"), HFSB_LIT(""));
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "properties"));
+    size_t         i, before = t_failed;
+    T_CHECK(type.len > 0);
+    for (i = 0; i < COUNT(none); i++)
+        T_CHECK(!hfsb_json_get(schema, none[i]));
+    if (hfsb_str_equal(type, HFSB_LIT("array"))) {
+        T_CHECK(hfsb_json_get(schema, "items"));
+        check_schema(hfsb_json_get(schema, "items"), tool);
+    }
+    while (hfsb_json_next(&it)) check_schema(it.value, tool);
+    if (t_failed != before) printf("  in %.*s\n", (int)tool.len, tool.ptr);
+}
+
+static void check_definition(const hfsb_json_value *tool) {
+    hfsb_str name =
+        hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
+    const hfsb_json_value *schema = hfsb_json_get(tool, "inputSchema");
+    const hfsb_json_value *hints = hfsb_json_get(tool, "annotations");
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "required"));
+    T_CHECK(name.len > 0 && name.len <= 40);
+    T_CHECK(hfsb_json_str(hfsb_json_get(tool, "title"), HFSB_LIT("")).len);
+    T_CHECK(
+        hfsb_json_str(hfsb_json_get(tool, "description"), HFSB_LIT("")).len);
+    T_STR(hfsb_json_str(hfsb_json_get(schema, "type"), HFSB_LIT("")),
+          "object");
+    T_CHECK(!hfsb_json_bool(hfsb_json_get(schema, "additionalProperties"),
+                            true));
+    check_schema(schema, name);
+    if (hfsb_json_type_of(hfsb_json_get(hints, "readOnlyHint")) !=
+        HFSB_JSON_BOOL)
+        printf("  %.*s: no readOnlyHint\n", (int)name.len, name.ptr);
+    T_CHECK(hfsb_json_type_of(hfsb_json_get(hints, "readOnlyHint")) ==
+            HFSB_JSON_BOOL);
+    T_CHECK(!hfsb_json_get(tool, "outputSchema"));
+    while (hfsb_json_next(&it)) {
+        hfsb_str key = hfsb_json_str(it.value, HFSB_LIT("?"));
+        T_CHECK(hfsb_json_get(hfsb_json_get(schema, "properties"), key.ptr));
+    }
+}
+
+static void every_host_accepts_our_tools(void) {
+    hfsb_buf         all = HFSB_INIT, list = HFSB_INIT;
+    hfsbi_mcp_choice choice = HFSB_INIT;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_json_iter   it;
+    T_CHECK(hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP,
+                               &all, NULL) == HFSB_OK);
+    T_CHECK(hfsbi_mcp_choose(hfsb_buf_str(&all), &choice, &list, NULL) ==
+            HFSB_OK);
+    T_CHECK(list.len < 8000);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&list), NULL, &doc, NULL) ==
+            HFSB_OK);
+    T_CHECK(hfsb_json_count(doc.root) >= 10);
+    it = hfsb_json_begin(doc.root);
+    while (hfsb_json_next(&it)) check_definition(it.value);
+    hfsb_json_free(&doc);
+    /* in read-only mode nothing can change anything */
+    hfsb_buf_truncate(&list, 0);
+    choice.read_only = true;
+    T_CHECK(hfsbi_mcp_choose(hfsb_buf_str(&all), &choice, &list, NULL) ==
+            HFSB_OK);
+    T_CHECK(hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("read")));
+    T_CHECK(!hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("bash")));
+    T_CHECK(!hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("write")));
+    T_CHECK(!hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("kill")));
+    hfsb_buf_free(&all);
+    hfsb_buf_free(&list);
+}
+
+/* ---- no memory ---- */
+
+static void try_list(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_buf         list = HFSB_INIT;
+    hfsbi_mcp_choice choice = HFSB_INIT;
+    hfsb_mcp_tool    t = tool_of("x");
+    hfsb_status      st;
+    list.alloc = alloc;
+    t.schema = "{\"type\":\"object\"}";
+    st = hfsbi_mcp_define(&t, &list, NULL);
+    T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
+    if (st != HFSB_OK) T_CHECK(list.len == 0);
+    st = hfsbi_mcp_choose(HFSB_LIT(ALL), &choice, &list, NULL);
+    T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
+    T_CHECK(hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("read")) ==
+            (st == HFSB_OK));
+    if (list.len) T_CHECK(list.ptr[list.len - 1] == ']');
+    hfsb_buf_free(&list);
+}
+
+static hfsbi_mcp_about shared;
+static hfsb_json_doc   shared_doc;
+
+static hfsb_status put_one(int which, hfsb_buf *out) {
+    hfsbi_mcp_message m = HFSB_INIT;
+    const hfsb_str    id = HFSB_LIT("\"an id\"");
+    switch (which) {
+    case 0: return hfsbi_mcp_put_discover(&shared, id, out);
+    case 1: return hfsbi_mcp_put_list(&shared, id, true, out);
+    case 2:
+        return hfsbi_mcp_put_result(&shared, id, true, HFSB_LIT("{}"), true,
+                                    out);
+    case 3: return hfsbi_mcp_put_initialize(&shared, id, HFSB_LIT(""), out);
+    case 4:
+        return hfsbi_mcp_put_progress(id, 0.5, 3, HFSB_LIT("message"), out);
+    case 5: return hfsbi_mcp_put_log("info", HFSB_LIT("text"), out);
+    case 6: return hfsbi_mcp_put_empty(id, out);
+    case 7: return hfsbi_mcp_put_error(id, -1, HFSB_LIT("sentence"), out);
+    case 8: return hfsbi_mcp_id_text(shared_doc.root, out);
+    default:
+        m.code = HFSBI_MCP_VERSION;
+        m.id = shared_doc.root;
+        m.version = HFSB_LIT("1900-01-01");
+        return hfsbi_mcp_put_fault(&m, out);
+    }
+}
+
+static void try_replies(hfsb_alloc alloc, const t_heap *heap) {
+    int i;
+    for (i = 0; i < 10; i++) {
+        hfsb_buf    out = HFSB_INIT;
+        hfsb_status st;
+        out.alloc = alloc;
+        if (hfsb_buf_append(&out, HFSB_LIT("before")) == HFSB_OK) {
+            st = put_one(i, &out);
+            T_CHECK(st == HFSB_OK || (heap->fail_at && st == HFSB_NOMEM));
+            T_CHECK((out.len == 6) == (st != HFSB_OK));
+        }
+        hfsb_buf_free(&out);
+    }
+}
+
+static void each_allocation_may_fail(void) {
+    shared = about_us();
+    T_CHECK(hfsb_json_parse(HFSB_LIT("\"a long id that takes some room, more "
+                                     "than a new buffer has at first, so that "
+                                     "it must grow\""),
+                            NULL, &shared_doc, NULL) == HFSB_OK);
+    t_each_allocation_fails(try_replies);
+    t_each_allocation_fails(try_list);
+    hfsb_json_free(&shared_doc);
+    about_free(&shared);
+}
+
+int main(void) {
+    T_RUN(results_are_plain_in_legacy);
+    T_RUN(results_have_their_envelope_in_modern);
+    T_RUN(initialize_echoes_the_versions_it_knows);
+    T_RUN(errors_say_what_is_wrong);
+    T_RUN(ids_are_echoed);
+    T_RUN(progress_is_in_whole_numbers_when_it_can_be);
+    T_RUN(logs_are_notifications);
+    T_RUN(tools_are_chosen);
+    T_RUN(tools_are_defined);
+    T_RUN(tools_that_are_none_are_refused);
+    T_RUN(only_names_of_tools_count);
+    T_RUN(every_host_accepts_our_tools);
+    T_RUN(each_allocation_may_fail);
+    return T_END();
+}

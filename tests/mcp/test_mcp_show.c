@@ -1,0 +1,483 @@
+/* test_mcp_show.c - the results of tools as blocks of MCP. */
+#define T_SERVER
+#include "../support/t.h"
+#ifdef HFSBI_SPLIT
+#include "../../src/mcp/mcp_private.h"
+#endif
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+#define MIB         ((size_t)1024 * 1024)
+
+static hfsb_tool_result made(bool success, const char *output,
+                             const char *error, const char *extra) {
+    hfsb_tool_result r = HFSB_INIT;
+    r.success = success;
+    T_CHECK(hfsb_buf_append(&r.output, hfsb_cstr(output)) == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&r.error, hfsb_cstr(error)) == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&r.extra, hfsb_cstr(extra)) == HFSB_OK);
+    return r;
+}
+
+/* The blocks, parsed; *doc is to be freed. */
+static const hfsb_json_value *parsed(const hfsbi_mcp_blocks *b,
+                                     hfsb_json_doc          *doc) {
+    hfsb_buf text = HFSB_INIT;
+    memset(doc, 0, sizeof *doc);
+    T_CHECK(hfsb_buf_printf(&text, "[%s]", b->json.len ? b->json.ptr : "") ==
+            HFSB_OK);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&text), NULL, doc, NULL) == HFSB_OK);
+    T_CHECK(hfsb_str_find_byte(hfsb_buf_str(&text), '\n') == HFSB_NPOS);
+    hfsb_buf_free(&text);
+    return doc->root;
+}
+
+static hfsb_str member(const hfsb_json_value *block, const char *key) {
+    return hfsb_json_str(hfsb_json_get(block, key), HFSB_LIT("(none)"));
+}
+
+/* What the one text block says, in *out. */
+static void text_of(hfsbi_mcp_blocks *b, hfsb_buf *out) {
+    hfsb_json_doc          doc;
+    const hfsb_json_value *list = parsed(b, &doc);
+    T_CHECK(b->status == HFSB_OK && hfsb_json_count(list) == 1);
+    T_STR(member(hfsb_json_at(list, 0), "type"), "text");
+    hfsb_buf_truncate(out, 0);
+    T_CHECK(hfsb_buf_append(out, member(hfsb_json_at(list, 0), "text")) ==
+            HFSB_OK);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&b->json);
+}
+
+static void show(const char *tool, hfsb_tool_result *r, hfsb_buf *out) {
+    hfsbi_mcp_blocks b = HFSB_INIT;
+    hfsbi_mcp_show(hfsb_cstr(tool), r, &b);
+    T_CHECK(b.is_error == !r->success);
+    text_of(&b, out);
+    hfsb_tool_result_free(r);
+}
+
+static void results_become_text(void) {
+    static const struct {
+        const char *tool;
+        bool        success;
+        const char *output, *error, *extra, *shown;
+    } rows[] = {
+        {"bash", true, "hello\n", "", "", "hello\n"},
+        {"bash", true, "", "", "", "(no output)"},
+        {"bash", false, "", "Exit code 1", "{}", "ERROR: Exit code 1"},
+        {"bash", false, "a\n", "Exit code 1", "{}",
+         "a\n\n\nERROR: Exit code 1"},
+        {"bash", true, "x", "", "no JSON", "x"},
+        {"bash", true, "x", "",
+         "{\"left_running\":[{\"pid\":12,\"command\":\"sleep 60\"},"
+         "{\"pid\":13,\"command\":\"a \\u00e9\"}]}",
+         "x\n[left running: 12 (sleep 60), 13 (a \xC3\xA9)]"},
+        {"bash", true, "x\n", "", "{\"left_running\":[]}", "x\n"},
+        {"bash", false, "x", "Exit code 2",
+         "{\"left_running\":[{\"pid\":12,\"command\":\"s\"}]}",
+         "x\n\nERROR: Exit code 2\n[left running: 12 (s)]"},
+        {"bash", true, "x", "",
+         "{\"left_running\":[{\"pid\":1},{\"pid\":2},{\"pid\":3},{\"pid\":4},"
+         "{\"pid\":5},{\"pid\":6},{\"pid\":7},{\"pid\":8},{\"pid\":9},"
+         "{\"pid\":10}]}",
+         "x\n[left running: 1 (?), 2 (?), 3 (?), 4 (?), 5 (?), 6 (?), 7 (?), "
+         "8 (?) and 2 more]"},
+        /* read: which lines, when that is not all */
+        {"read", true, "1\ta\n2\tb", "", "{\"total_lines\":2}",
+         "1\ta\n2\tb"},
+        {"read", true, "1\ta\n2\tb", "",
+         "{\"total_lines\":9,\"next_offset\":3}",
+         "1\ta\n2\tb\n[lines 1-2 of 9; read on with offset=3]"},
+        {"read", true, "1\ta\n2\tb", "", "{\"next_offset\":3}",
+         "1\ta\n2\tb\n[lines 1-2; read on with offset=3]"},
+        {"read", true, "2\tb", "", "{\"total_lines\":2}",
+         "2\tb\n[lines 2-2 of 2]"},
+        {"read", true, "3\ta\n4\tb", "", "{\"total_lines\":4}",
+         "3\ta\n4\tb\n[lines 3-4 of 4]"},
+        {"read", true, "3\ta\n4\t7\tb\n(bytes that are not UTF-8)", "",
+         "{\"total_lines\":5,\"next_offset\":5}",
+         "3\ta\n4\t7\tb\n(bytes that are not UTF-8)\n[lines 3-4 of 5; read on "
+         "with offset=5]"},
+        {"read", true, "", "", "{\"total_lines\":0}",
+         "(no output)\n[the file is empty: 0 lines]"},
+        {"read", true, "", "", "{\"total_lines\":7}",
+         "(no output)\n[past the end: the file has 7 lines]"},
+        {"read", true, "1\ta", "", "", "1\ta"},
+        {"read", false, "", "File not found: x", "",
+         "ERROR: File not found: x"},
+        /* bash_output: whether it runs, and where to go on */
+        {"bash_output", true, "a\n", "",
+         "{\"next_offset\":2,\"running\":true,\"exit_code\":null}",
+         "a\n[running; next_offset=2]"},
+        {"bash_output", true, "a", "",
+         "{\"next_offset\":0,\"running\":true,\"exit_code\":null}",
+         "a\n[running; next_offset=0]"},
+        {"bash_output", true, "", "",
+         "{\"next_offset\":5,\"running\":false,\"exit_code\":0,"
+         "\"signal\":null,\"timed_out\":false}",
+         "(no output)\n[ended, exit code 0; next_offset=5]"},
+        {"bash_output", true, "b", "",
+         "{\"next_offset\":1,\"running\":false,\"exit_code\":null,"
+         "\"signal\":15,\"timed_out\":false}",
+         "b\n[ended by signal 15; next_offset=1]"},
+        {"bash_output", true, "b", "",
+         "{\"next_offset\":1,\"running\":false,\"exit_code\":null,"
+         "\"signal\":15,\"timed_out\":true}",
+         "b\n[ended by its timeout; next_offset=1]"},
+        {"bash_output", true, "b", "", "", "b\n[ended; next_offset=0]"},
+        {"bash_output", false, "", "No such job: x", "",
+         "ERROR: No such job: x"},
+        {"grep", true, "a:1:x", "", "{\"truncated\":true}", "a:1:x"},
+    };
+    size_t   i;
+    hfsb_buf text = HFSB_INIT;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_tool_result r = made(rows[i].success, rows[i].output,
+                                  rows[i].error, rows[i].extra);
+        show(rows[i].tool, &r, &text);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(rows[i].shown)));
+        if (!hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(rows[i].shown)))
+            printf("  is   %s\n  want %s\n", text.ptr, rows[i].shown);
+    }
+    hfsb_buf_free(&text);
+}
+
+static void bad_bytes_are_repaired(void) {
+    hfsb_tool_result r = made(true, "a\xFF\x01\r\n", "", "");
+    hfsb_buf         text = HFSB_INIT;
+    show("bash", &r, &text);
+    T_STR(text, "a\xEF\xBF\xBD\x01\r\n");
+    hfsb_buf_free(&text);
+}
+
+/* ---- texts that are too long ---- */
+
+/* The end of text, from the last line feed on. */
+static hfsb_str footer(const hfsb_buf *text) {
+    size_t at = text->len;
+    while (at > 0 && text->ptr[at - 1] != '\n') at--;
+    return hfsb_str_slice(hfsb_buf_str(text), at, text->len);
+}
+
+static void long_reads_say_where_to_go_on(void) {
+    hfsb_tool_result r = made(true, "", "", "{\"total_lines\":3000}");
+    hfsb_buf         text = HFSB_INIT;
+    int              i;
+    for (i = 1; i <= 3000; i++) /* 25 characters, most in several bytes */
+        T_CHECK(hfsb_buf_printf(&r.output,
+                                "%s%04d\t\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9"
+                                "0123456789012345", i > 1 ? "\n" : "", i) ==
+                HFSB_OK);
+    show("read", &r, &text);
+    T_STR(footer(&text), "[lines 1-1730 of 3000; read on with offset=1731]");
+    T_CHECK(hfsb_utf8_count(hfsb_buf_str(&text)) < 45000 + 80);
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n1730\t")) !=
+            HFSB_NPOS);
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n1731\t")) ==
+            HFSB_NPOS);
+    hfsb_buf_free(&text);
+}
+
+static void long_texts_are_cut_at_characters(void) {
+    hfsb_tool_result r = made(true, "", "", "");
+    hfsb_buf         text = HFSB_INIT;
+    t_repeat(&r.output, "\xF0\x9F\x98\x80", 45000);
+    show("glob", &r, &text);
+    T_CHECK(text.len == 180000);
+    r = made(true, "", "", "");
+    t_repeat(&r.output, "\xF0\x9F\x98\x80", 45001);
+    show("glob", &r, &text);
+    T_STR(footer(&text),
+          "[cut: the first 45000 of 45001 characters; ask for less]");
+    T_CHECK(text.len == 180000 + 1 + footer(&text).len);
+    r = made(false, "", "", "");
+    t_repeat(&r.output, "line\n", 10000);
+    t_repeat(&r.error, "e", 5000);
+    show("glob", &r, &text);
+    T_CHECK(text.len > 8900 && text.len < 9200);
+    hfsb_buf_free(&text);
+}
+
+/* Hosts cut what failed at some 11,000 characters. */
+static void failures_are_cut_in_the_middle(void) {
+    hfsb_tool_result r = made(false, "first\n", "Exit code 1", "");
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_str         all;
+    t_repeat(&r.output, "line\n", 9000);
+    t_repeat(&r.output, "last\n", 1);
+    show("bash", &r, &text);
+    all = hfsb_buf_str(&text);
+    T_CHECK(all.len > 8500 && all.len < 10000);
+    T_CHECK(hfsb_str_starts(all, HFSB_LIT("first\nline\n")));
+    T_CHECK(hfsb_str_find(all, HFSB_LIT("\nline\n[... 36025 characters left "
+                                        "out here ...]\nline\n")) !=
+            HFSB_NPOS);
+    T_CHECK(hfsb_str_ends(all, HFSB_LIT("line\nlast\n\n\nERROR: Exit code "
+                                        "1")));
+    /* where the whole of it is stays */
+    r = made(false, "", "Exit code 1", "");
+    t_repeat(&r.output, "\xF0\x9F\x98\x80\n", 3000);
+    t_repeat(&r.output, "\n... (9 chars omitted) ...\nFull output saved to "
+                        "/tmp/x - use read.\n", 1);
+    t_repeat(&r.output, "\xF0\x9F\x98\x80", 9000);
+    show("bash", &r, &text);
+    all = hfsb_buf_str(&text);
+    T_CHECK(hfsb_utf8_count(all) < 10000);
+    T_CHECK(hfsb_str_find(all, HFSB_LIT("left out here ...]\nFull output "
+                                        "saved to /tmp/x - use read.\n"
+                                        "\xF0\x9F")) != HFSB_NPOS);
+    T_CHECK(hfsb_str_ends(all, HFSB_LIT("\x80\n\nERROR: Exit code 1")));
+    /* what just fits is whole */
+    r = made(false, "", "Exit code 1", "");
+    t_repeat(&r.output, "0123456789", 898);
+    show("bash", &r, &text);
+    T_CHECK(text.len == 8980 + 20);
+    hfsb_buf_free(&text);
+}
+
+/* The log is `lines` of ten bytes; then a line that is not finished, then a
+   note. offset is where the log begins, -1: not told. */
+static void check_offset(size_t lines, const char *rest, long long offset,
+                         unsigned long long next, const char *foot) {
+    hfsb_tool_result r = made(true, "", "", "{");
+    hfsb_buf         text = HFSB_INIT;
+    t_repeat(&r.output, "123456789\n", lines);
+    t_repeat(&r.output, rest, 1);
+    if (offset >= 0)
+        T_CHECK(hfsb_buf_printf(&r.extra, "\"offset\":%lld,", offset) ==
+                HFSB_OK);
+    T_CHECK(hfsb_buf_printf(&r.extra, "\"next_offset\":%llu,\"running\":true}",
+                            next) == HFSB_OK);
+    show("bash_output", &r, &text);
+    T_CHECK(hfsb_str_equal(footer(&text), hfsb_cstr(foot)));
+    if (!hfsb_str_equal(footer(&text), hfsb_cstr(foot)))
+        printf("  is %s want %s\n", footer(&text).ptr, foot);
+    hfsb_buf_free(&text);
+}
+
+static void long_output_of_a_job_is_gone_on_with_where_it_was_cut(void) {
+    check_offset(4500, "", 100, 45100, "[running; next_offset=45100]");
+    check_offset(4501, "", 100, 45110, "[running; next_offset=45100]");
+    check_offset(6000, "", 100, 60100, "[running; next_offset=45100]");
+    check_offset(6000, "unfinished", 100, 60100,
+                 "[running; next_offset=45100]");
+    check_offset(6000, "unfinished", -1, 60100,
+                 "[running; next_offset=45100]");
+    check_offset(6000, "", -1, 60100, "[running; next_offset=45100]");
+    check_offset(6000, "", -1, 0, "[running; next_offset=0]");
+    /* all of the log is shown, not all of the line behind it */
+    check_offset(4499, "12345678901234567890", 5, 44995,
+                 "[running; next_offset=44995]");
+}
+
+static void a_line_without_end_is_gone_on_with_too(void) {
+    hfsb_tool_result r =
+        made(true, "", "",
+             "{\"offset\":7,\"next_offset\":90007,\"running\":true}");
+    hfsb_buf text = HFSB_INIT;
+    t_repeat(&r.output, "\xC3\xA9", 50000);
+    show("bash_output", &r, &text);
+    T_STR(footer(&text), "[running; next_offset=90007]");
+    T_CHECK(text.len == 90000 + 1 + footer(&text).len);
+    hfsb_buf_free(&text);
+}
+
+/* ---- a command that goes on ---- */
+
+static void what_still_runs_tells_how_to_go_on(void) {
+    static const struct {
+        bool        success;
+        const char *output, *extra, *shown;
+    } rows[] = {
+        {true, "a\nb", "{\"offset\":0,\"next_offset\":2,\"running\":true}",
+         "Still running after 50 s as job j-1. Output so far:\na\nb\n[poll "
+         "with bash_output id=j-1 offset=2 wait_ms=45000; end it with kill "
+         "id=j-1]"},
+        {true, "", "{\"next_offset\":0,\"running\":true}",
+         "Still running after 50 s as job j-1. No output so far.\n[poll with "
+         "bash_output id=j-1 offset=0 wait_ms=45000; end it with kill "
+         "id=j-1]"},
+        {false, "", "",
+         "Still running after 50 s as job j-1. No output so far.\n[poll with "
+         "bash_output id=j-1 offset=0 wait_ms=45000; end it with kill "
+         "id=j-1]"}};
+    size_t   i;
+    hfsb_buf text = HFSB_INIT;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_tool_result r = made(rows[i].success, rows[i].output,
+                                  rows[i].success ? "" : "gone",
+                                  rows[i].extra);
+        hfsbi_mcp_blocks b = HFSB_INIT;
+        hfsbi_mcp_show_running(HFSB_LIT("j-1"), 50, &r, &b);
+        T_CHECK(!b.is_error);
+        text_of(&b, &text);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(rows[i].shown)));
+        hfsb_tool_result_free(&r);
+    }
+    hfsb_buf_free(&text);
+}
+
+static void much_that_still_runs_is_cut(void) {
+    hfsb_tool_result r =
+        made(true, "", "",
+             "{\"offset\":0,\"next_offset\":60000,\"running\":true}");
+    hfsbi_mcp_blocks b = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
+    t_repeat(&r.output, "123456789\n", 6000);
+    hfsbi_mcp_show_running(HFSB_LIT("j"), 50, &r, &b);
+    text_of(&b, &text);
+    T_CHECK(hfsb_str_find(footer(&text), HFSB_LIT("offset=45000 ")) !=
+            HFSB_NPOS);
+    T_CHECK(text.len < 45200);
+    hfsb_tool_result_free(&r);
+    hfsb_buf_free(&text);
+}
+
+static void the_last_line_tells_of_progress(void) {
+    static const struct {
+        const char *text, *line;
+    } rows[] = {{"", ""},
+                {"\n\n", ""},
+                {" \t\r\n", ""},
+                {"a", "a"},
+                {"a\nb", "b"},
+                {"a\nb\n", "b"},
+                {"a\n b \r\n\n \n", "b"},
+                {"\na\n", "a"}};
+    hfsb_buf text = HFSB_INIT;
+    size_t   i;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_str exact = t_exact(rows[i].text, strlen(rows[i].text));
+        T_CHECK(hfsb_str_equal(hfsbi_mcp_last_line(exact),
+                               hfsb_cstr(rows[i].line)));
+        t_drop(exact);
+    }
+    t_repeat(&text, "\xC3\xA9", 121);
+    T_CHECK(hfsbi_mcp_last_line(hfsb_buf_str(&text)).len == 240);
+    hfsb_buf_free(&text);
+}
+
+/* ---- other blocks ---- */
+
+static void images_become_image_blocks(void) {
+    hfsb_tool_result r =
+        made(true, "image/png, 2 x 3", "",
+             "{\"mime_type\":\"image/png\",\"data\":\"aGk=\"}");
+    hfsbi_mcp_blocks       b = HFSB_INIT;
+    hfsb_json_doc          doc;
+    const hfsb_json_value *list;
+    hfsbi_mcp_show(HFSB_LIT("read"), &r, &b);
+    list = parsed(&b, &doc);
+    T_CHECK(hfsb_json_count(list) == 2 && !b.is_error);
+    T_STR(member(hfsb_json_at(list, 0), "text"), "image/png, 2 x 3");
+    T_STR(member(hfsb_json_at(list, 1), "type"), "image");
+    T_STR(member(hfsb_json_at(list, 1), "data"), "aGk=");
+    T_STR(member(hfsb_json_at(list, 1), "mimeType"), "image/png");
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&b.json);
+    hfsb_tool_result_free(&r);
+}
+
+static void blocks_stand_beside_each_other(void) {
+    hfsbi_mcp_blocks b = HFSB_INIT;
+    hfsbi_mcp_add_text(&b, HFSB_LIT("a\n\"b\""));
+    hfsbi_mcp_add_data(&b, "audio", HFSB_LIT("audio/wav"), HFSB_LIT("aGk="));
+    hfsbi_mcp_add_resource(&b, HFSB_LIT("file:///x"), HFSB_LIT("text/plain"),
+                           HFSB_LIT("\xFF"));
+    hfsbi_mcp_add_resource(&b, HFSB_LIT("u"), HFSB_LIT(""), HFSB_LIT(""));
+    T_STR(b.json,
+          "{\"type\":\"text\",\"text\":\"a\\n\\\"b\\\"\"},{\"type\":\"audio\","
+          "\"data\":\"aGk=\",\"mimeType\":\"audio/wav\"},{\"type\":"
+          "\"resource\",\"resource\":{\"uri\":\"file:///x\",\"mimeType\":"
+          "\"text/plain\",\"text\":\"\xEF\xBF\xBD\"}},{\"type\":\"resource\","
+          "\"resource\":{\"uri\":\"u\",\"text\":\"\"}}");
+    hfsb_buf_free(&b.json);
+}
+
+/* Whatever a tool adds, a message stays under what clients take. */
+static void blocks_that_are_too_large_are_told(void) {
+    hfsb_buf         big = HFSB_INIT;
+    hfsbi_mcp_blocks b = HFSB_INIT;
+    int              i;
+    T_CHECK(hfsb_buf_reserve(&big, 9 * MIB) == HFSB_OK);
+    memset(big.ptr, 'A', 9 * MIB);
+    hfsbi_mcp_add_data(&b, "image", HFSB_LIT("image/png"),
+                       hfsb_str_make(big.ptr, 5 * MIB + 4));
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&b.json),
+                          HFSB_LIT("an image of 3932163 bytes was left "
+                                   "out")) != HFSB_NPOS);
+    hfsbi_mcp_add_data(&b, "image", HFSB_LIT("image/png"),
+                       hfsb_str_make(big.ptr, 5 * MIB));
+    T_CHECK(b.json.len > 5 * MIB);
+    hfsbi_mcp_add_data(&b, "audio", HFSB_LIT("audio/wav"),
+                       hfsb_str_make(big.ptr, 4 * MIB));
+    hfsbi_mcp_add_resource(&b, HFSB_LIT("u"), HFSB_LIT(""),
+                           hfsb_str_make(big.ptr, 4 * MIB));
+    memset(big.ptr, '\1', 9 * MIB); /* six bytes each */
+    hfsbi_mcp_add_text(&b, hfsb_str_make(big.ptr, MIB));
+    hfsbi_mcp_add_text(&b, hfsb_str_make(big.ptr, 9 * MIB));
+    T_CHECK(b.json.len < 5 * MIB + 2000);
+    for (i = 0; i < 20; i++)
+        hfsbi_mcp_add_text(&b, hfsb_str_make(big.ptr, 100000));
+    T_CHECK(b.json.len > 7 * MIB && b.json.len < 8 * MIB + 65 * 1024);
+    for (i = 0; i < 2000; i++)
+        hfsbi_mcp_add_text(&b, hfsb_str_make(big.ptr, 9 * MIB));
+    T_CHECK(b.json.len < 8 * MIB + 65 * 1024 && b.status == HFSB_OK);
+    hfsb_buf_free(&b.json);
+    hfsb_buf_free(&big);
+}
+
+/* ---- no memory ---- */
+
+static void try_show(hfsb_alloc alloc, const t_heap *heap) {
+    static const char *const tools[] = {"read", "bash_output", "bash"};
+    hfsb_tool_result r =
+        made(true, "1\ta\n2\tb", "",
+             "{\"next_offset\":3,\"left_running\":[{\"pid\":1,\"command\":"
+             "\"a\"}]}");
+    hfsb_tool_result image =
+        made(true, "x", "",
+             "{\"mime_type\":\"image/png\",\"data\":\"aGk=\"}");
+    size_t i;
+    for (i = 0; i < 7; i++) {
+        hfsbi_mcp_blocks b = HFSB_INIT;
+        size_t           calls = heap->calls;
+        b.json.alloc = alloc;
+        if (i < 3) hfsbi_mcp_show(hfsb_cstr(tools[i]), &r, &b);
+        if (i == 3) hfsbi_mcp_show(HFSB_LIT("read"), &image, &b);
+        if (i == 4) hfsbi_mcp_show_running(HFSB_LIT("j"), 5, &r, &b);
+        if (i == 5)
+            hfsbi_mcp_add_resource(&b, HFSB_LIT("u"), HFSB_LIT("m"),
+                                   HFSB_LIT("t"));
+        r.success = i != 6;
+        if (i == 6) hfsbi_mcp_show(HFSB_LIT("bash"), &r, &b);
+        if (heap->fail_at > calls && heap->fail_at <= heap->calls)
+            T_CHECK(b.status == HFSB_NOMEM);
+        if (!heap->fail_at) T_CHECK(b.status == HFSB_OK && b.json.len);
+        hfsb_buf_free(&b.json);
+    }
+    hfsb_tool_result_free(&r);
+    hfsb_tool_result_free(&image);
+}
+
+static void each_allocation_may_fail(void) {
+    t_each_allocation_fails(try_show);
+}
+
+int main(void) {
+    T_RUN(results_become_text);
+    T_RUN(bad_bytes_are_repaired);
+    T_RUN(long_reads_say_where_to_go_on);
+    T_RUN(long_texts_are_cut_at_characters);
+    T_RUN(failures_are_cut_in_the_middle);
+    T_RUN(long_output_of_a_job_is_gone_on_with_where_it_was_cut);
+    T_RUN(a_line_without_end_is_gone_on_with_too);
+    T_RUN(what_still_runs_tells_how_to_go_on);
+    T_RUN(much_that_still_runs_is_cut);
+    T_RUN(the_last_line_tells_of_progress);
+    T_RUN(images_become_image_blocks);
+    T_RUN(blocks_stand_beside_each_other);
+    T_RUN(blocks_that_are_too_large_are_told);
+    T_RUN(each_allocation_may_fail);
+    return T_END();
+}

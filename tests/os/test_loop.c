@@ -1,0 +1,538 @@
+/* test_server_loop.c - the turns of the event loop: timers, sources, waking. */
+#include "../support/t_loop.h"
+
+/* ---- timers ---- */
+
+typedef struct seen_timer {
+    hfsbi_timer timer; /* first */
+    hfsbi_loop *loop;
+    size_t      calls;
+    long long   at;
+    size_t     *order, place;
+    hfsbi_timer *clears;
+    bool         again; /* sets itself to now */
+} seen_timer;
+
+static void timer_fn(hfsbi_timer *timer) {
+    seen_timer *s = (seen_timer *)(void *)timer;
+    s->calls++;
+    T_CHECK(!timer->set);
+    T_CHECK(hfsb_clock_ms() >= s->at);
+    if (s->order) s->place = (*s->order)++;
+    if (s->clears) hfsbi_loop_timer_clear(s->loop, s->clears);
+    if (s->again) hfsbi_loop_timer(s->loop, timer, hfsbi_loop_now(s->loop));
+}
+
+static void timer_set(seen_timer *s, hfsbi_loop *loop, long long at) {
+    s->timer.fn = timer_fn;
+    s->loop = loop;
+    s->at = at;
+    hfsbi_loop_timer(loop, &s->timer, at);
+}
+
+static void timers_run_in_the_order_of_their_time(void) {
+    hfsbi_loop *loop = loop_open(0);
+    seen_timer  t[4];
+    size_t      order = 0, i;
+    long long   now = hfsb_clock_ms();
+    memset(t, 0, sizeof t);
+    for (i = 0; i < 4; i++) t[i].order = &order;
+    timer_set(&t[0], loop, now + 30);
+    timer_set(&t[1], loop, now + 10);
+    timer_set(&t[2], loop, now + 20);
+    timer_set(&t[3], loop, now + 5);
+    hfsbi_loop_timer_clear(loop, &t[3].timer);
+    hfsbi_loop_timer_clear(loop, &t[3].timer); /* twice is quiet */
+    T_CHECK(!t[3].timer.set && t[0].timer.set);
+    T_CHECK(hfsbi_loop_deadline(loop) == now + 10);
+    while (order < 3) hfsbi_loop_turn(loop, 20000);
+    T_CHECK(t[1].place == 0 && t[2].place == 1 && t[0].place == 2);
+    T_CHECK(t[3].calls == 0 && hfsbi_loop_deadline(loop) == -1);
+    hfsbi_loop_close(loop);
+}
+
+static void the_wait_is_as_long_as_the_next_timer_says(void) {
+    hfsbi_loop *loop = loop_open(0);
+    seen_timer  t;
+    long long   begin = hfsb_clock_ms();
+    int         n = 0;
+    memset(&t, 0, sizeof t);
+    timer_set(&t, loop, begin + 50);
+    while (t.calls == 0 && n < 100) {
+        hfsbi_loop_turn(loop, -1);
+        n++;
+    }
+    T_CHECK(n == 1 && hfsb_clock_ms() - begin < 2000);
+    begin = hfsb_clock_ms();
+    timer_set(&t, loop, begin + 100000);
+    timer_set(&t, loop, begin + 300); /* replaces the first */
+    hfsbi_loop_turn(loop, 5);
+    T_CHECK(t.calls == 1 && hfsb_clock_ms() - begin >= 5);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(t.calls == 2 && hfsbi_loop_deadline(loop) == -1);
+    timer_set(&t, loop, -5); /* long ago */
+    T_CHECK(hfsbi_loop_deadline(loop) == 0);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(t.calls == 3);
+    hfsbi_loop_close(loop);
+}
+
+static void timers_may_be_set_and_cleared_in_a_timer(void) {
+    hfsbi_loop *loop = loop_open(0);
+    seen_timer  t[3];
+    long long   now = hfsb_clock_ms();
+    memset(t, 0, sizeof t);
+    t[0].again = true;
+    t[0].clears = &t[1].timer; /* due in the same turn, behind it */
+    timer_set(&t[0], loop, now - 3);
+    timer_set(&t[1], loop, now - 2);
+    timer_set(&t[2], loop, now - 1);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(t[0].calls == 1 && t[1].calls == 0 && t[2].calls == 1);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(t[0].calls == 2);
+    t[0].again = false;
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(t[0].calls == 3 && hfsbi_loop_deadline(loop) == -1);
+    hfsbi_loop_close(loop);
+}
+
+/* Random settings, clearings and passing of time against a plain list. The
+   times are in the past or far ahead, so that the model knows what is due. */
+static void timers_do_what_a_sorted_list_does(void) {
+    enum { N = 10000 };
+    static seen_timer  t[N];
+    static long long   model[N]; /* -1: not set */
+    hfsbi_loop        *loop = loop_open(0);
+    unsigned long long seed = 7;
+    long long          base = hfsb_clock_ms() + 3600 * 1000, last;
+    size_t             i, order = 0, round, set = 0;
+    memset(t, 0, sizeof t);
+    for (i = 0; i < N; i++) model[i] = -1;
+    for (round = 0; round < 60000; round++) {
+        i = t_random(&seed) % N;
+        if (t_random(&seed) % 4 == 0) {
+            hfsbi_loop_timer_clear(loop, &t[i].timer);
+            model[i] = -1;
+        } else {
+            model[i] = base + (long long)(t_random(&seed) % 50000);
+            timer_set(&t[i], loop, model[i]);
+        }
+        if (round % 1000 == 0) {
+            long long first = -1;
+            for (i = 0; i < N; i++) first = hfsbi_sooner(first, model[i]);
+            T_CHECK(hfsbi_loop_deadline(loop) == first);
+        }
+    }
+    hfsbi_loop_turn(loop, 0);
+    T_CHECK(order == 0);
+    for (i = 0; i < N; i++) { /* the same, an hour and more ago */
+        t[i].order = &order;
+        if (model[i] < 0) continue;
+        model[i] -= 7200 * 1000;
+        timer_set(&t[i], loop, model[i]);
+        set++;
+    }
+    hfsbi_loop_turn(loop, 0);
+    T_CHECK(order == set);
+    for (i = 0; i < N; i++) T_CHECK(t[i].calls == (model[i] != -1));
+    { /* by place, the times never go back */
+        static long long by_place[N];
+        for (i = 0; i < N; i++)
+            if (t[i].calls) by_place[t[i].place] = model[i];
+        for (i = 1, last = by_place[0]; i < set; i++) {
+            T_CHECK(by_place[i] >= last);
+            last = by_place[i];
+        }
+    }
+    T_CHECK(hfsbi_loop_deadline(loop) == -1);
+    hfsbi_loop_close(loop);
+}
+
+/* ---- sources ---- */
+
+typedef struct fake_source {
+    hfsbi_source source;
+    hfsbi_loop  *loop;
+    int          own[2], other[2];
+    size_t       copies; /* how often it tells of `other` */
+    long long    at;
+    size_t       steps;
+    struct fake_source *removes;
+} fake_source;
+
+static size_t fake_watch(void *user, hfsb_watch *list, size_t max) {
+    fake_source *f = (fake_source *)user;
+    size_t       i;
+    for (i = 0; i < 1 + f->copies && i < max; i++) {
+        list[i].fd = i ? f->other[0] : f->own[0];
+        list[i].readable = true;
+        list[i].writable = false;
+    }
+    return 1 + f->copies;
+}
+
+static long long fake_deadline(void *user) {
+    return ((fake_source *)user)->at;
+}
+
+static void fake_step(void *user) {
+    fake_source *f = (fake_source *)user;
+    hfsbi_wake_drain(f->own[0]);
+    hfsbi_wake_drain(f->other[0]);
+    f->steps++;
+    f->at = -1;
+    if (f->removes) {
+        hfsbi_loop_source_remove(f->loop, &f->removes->source);
+        f->removes = NULL;
+    }
+}
+
+static void fake_open(fake_source *f, hfsbi_loop *loop) {
+    memset(f, 0, sizeof *f);
+    f->loop = loop;
+    f->at = -1;
+    if (!hfsbi_wake_open(f->own) || !hfsbi_wake_open(f->other)) abort();
+    f->source.watch = fake_watch;
+    f->source.deadline = fake_deadline;
+    f->source.step = fake_step;
+    f->source.user = f;
+    hfsbi_loop_source(loop, &f->source);
+}
+
+static void fake_close(fake_source *f) {
+    hfsbi_loop_source_remove(f->loop, &f->source);
+    hfsbi_close(&f->own[0]);
+    hfsbi_close(&f->own[1]);
+    hfsbi_close(&f->other[0]);
+    hfsbi_close(&f->other[1]);
+}
+
+static void a_source_is_stepped_when_ready_or_due(void) {
+    hfsbi_loop *loop = loop_open(0);
+    fake_source f;
+    long long   begin;
+    fake_open(&f, loop);
+    turns(loop, 3);
+    T_CHECK(f.steps == 0);
+    put(f.own[1]);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(f.steps == 1);
+    turns(loop, 2);
+    T_CHECK(f.steps == 1);
+    put(f.other[1]); /* not told of: not looked at */
+    turns(loop, 2);
+    T_CHECK(f.steps == 1);
+    f.copies = 1;
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(f.steps == 2);
+    /* with others to watch, the kernel's set is looked at too */
+    put(f.own[1]);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(f.steps == 3);
+    begin = hfsb_clock_ms();
+    f.at = begin + 300;
+    T_CHECK(hfsbi_loop_deadline(loop) == f.at);
+    hfsbi_loop_turn(loop, 5);
+    T_CHECK(f.steps == 3);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(f.steps == 4 && hfsb_clock_ms() >= begin + 300);
+    fake_close(&f);
+    hfsbi_loop_close(loop);
+}
+
+/* Its other descriptors change behind our back. */
+static void descriptors_of_a_source_may_be_closed_and_reused(void) {
+    hfsbi_loop *loop = loop_open(0);
+    fake_source f;
+    seen_io     s;
+    int         fds[2], old;
+    fake_open(&f, loop);
+    f.copies = 1;
+    turns(loop, 2);
+    old = f.other[0];
+    close(f.other[0]);
+    close(f.other[1]);
+    pair_open(fds); /* most likely the same numbers */
+    f.other[0] = f.other[1] = -1;
+    f.copies = 0;
+    seen_open(&s, loop, fds[0], HFSBI_IO_READ);
+    put(fds[1]);
+    hfsbi_loop_turn(loop, 100);
+    T_CHECK(s.calls == 1 && f.steps == 0);
+    /* closed since it was told of: the source is asked again */
+    hfsbi_loop_io_forget(loop, &s.io);
+    close(fds[0]);
+    close(fds[1]);
+    f.other[0] = old;
+    f.copies = 1;
+    hfsbi_loop_turn(loop, 1000);
+    T_CHECK(f.steps == 1);
+    f.other[0] = -1;
+    f.copies = 0;
+    fake_close(&f);
+    hfsbi_loop_close(loop);
+}
+
+static void a_source_with_more_than_there_is_room_for_is_looked_at(void) {
+    hfsbi_loop *loop = loop_open(0);
+    fake_source f, g;
+    long long   begin;
+    fake_open(&f, loop);
+    fake_open(&g, loop);
+    f.copies = 512;
+    hfsbi_loop_turn(loop, 0);
+    T_CHECK(f.steps == 0);
+    f.copies = 513;
+    begin = hfsb_clock_ms();
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(f.steps == 1 && g.steps == 0);
+    T_CHECK(hfsb_clock_ms() - begin >= 15 && hfsb_clock_ms() - begin < 2000);
+    put(g.own[1]);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(g.steps == 1);
+    fake_close(&f);
+    fake_close(&g);
+    hfsbi_loop_close(loop);
+}
+
+static void a_source_may_be_removed_in_a_step(void) {
+    hfsbi_loop *loop = loop_open(0);
+    fake_source f[3];
+    long long   begin;
+    int         i;
+    for (i = 0; i < 3; i++) fake_open(&f[i], loop);
+    for (i = 0; i < 3; i++) put(f[i].own[1]);
+    f[0].removes = &f[1];
+    f[2].removes = &f[2];
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(f[0].steps == 1 && f[1].steps == 0 && f[2].steps == 1);
+    put(f[2].own[1]);
+    turns(loop, 2);
+    T_CHECK(f[0].steps == 1 && f[1].steps == 0 && f[2].steps == 1);
+    begin = hfsb_clock_ms(); /* nor does it end a wait any more */
+    hfsbi_loop_turn(loop, 40);
+    T_CHECK(hfsb_clock_ms() - begin >= 39);
+    for (i = 0; i < 3; i++) fake_close(&f[i]);
+    hfsbi_loop_close(loop);
+}
+
+/* ---- waking ---- */
+
+static hfsbi_loop *wake_target; /* the test's own, for its handler */
+
+static void wake_handler(int number) {
+    (void)number;
+    hfsbi_loop_wake(wake_target);
+}
+
+static void *wake_thread(void *arg) {
+    (void)poll(NULL, 0, 30);
+    if (arg) (void)pthread_kill(*(pthread_t *)arg, SIGUSR1);
+    else hfsbi_loop_wake(wake_target);
+    return NULL;
+}
+
+static void a_wake_ends_the_wait(bool from_signal) {
+    hfsbi_loop      *loop = loop_open(0);
+    struct sigaction act, old;
+    pthread_t        self = pthread_self(), thread;
+    long long        begin = hfsb_clock_ms();
+    int              i;
+    memset(&act, 0, sizeof act);
+    act.sa_handler = wake_handler;
+    act.sa_flags = SA_RESTART;
+    wake_target = loop;
+    if (sigaction(SIGUSR1, &act, &old) != 0) abort();
+    if (pthread_create(&thread, NULL, wake_thread,
+                       from_signal ? &self : NULL) != 0)
+        abort();
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(hfsb_clock_ms() - begin < 10000);
+    (void)pthread_join(thread, NULL);
+    turns(loop, 1);
+    /* woken before the wait: it does not wait at all; once */
+    for (i = 0; i < 200; i++) (void)raise(SIGUSR1);
+    begin = hfsb_clock_ms();
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(hfsb_clock_ms() - begin < 10000);
+    begin = hfsb_clock_ms();
+    hfsbi_loop_turn(loop, 30);
+    T_CHECK(hfsb_clock_ms() - begin >= 29);
+    (void)sigaction(SIGUSR1, &old, NULL);
+    hfsbi_loop_close(loop);
+}
+
+static void a_wake_ends_the_wait_from_a_thread_or_signal_handler(void) {
+    a_wake_ends_the_wait(false);
+    a_wake_ends_the_wait(true);
+}
+
+/* ---- a host's own loop ---- */
+
+/* One round of it; false when it waited in vain. */
+static bool host_round(hfsbi_loop *loop, long long most) {
+    hfsb_watch    watch[64];
+    struct pollfd fds[64];
+    size_t        n = hfsbi_loop_watch(loop, watch, 64);
+    long long     at = hfsbi_loop_deadline(loop), ms = most;
+    int           ready;
+    T_CHECK(n <= 64);
+    if (at >= 0) ms = hfsbi_sooner(ms, at > hfsb_clock_ms()
+                                           ? at - hfsb_clock_ms()
+                                           : 0);
+    hfsbi_poll_fill(watch, n, fds);
+    ready = poll(fds, (nfds_t)n, (int)ms);
+    hfsbi_loop_turn(loop, 0);
+    return ready > 0 || ms < most;
+}
+
+static void a_host_can_drive_it(void) {
+    hfsbi_loop *loop = loop_open(2);
+    counters    all;
+    count_task  c;
+    seen_io     s;
+    seen_timer  t;
+    fake_source f;
+    int         fds[2];
+    long long   begin = hfsb_clock_ms();
+    hfsb_watch  none[1];
+    counters_init(&all);
+    memset(&t, 0, sizeof t);
+    pair_open(fds);
+    seen_open(&s, loop, fds[0], HFSBI_IO_READ);
+    fake_open(&f, loop);
+    T_CHECK(!host_round(loop, 20));
+    put(fds[1]);
+    s.drains = true;
+    T_CHECK(host_round(loop, 10000) && s.calls == 1);
+    put(f.own[1]);
+    T_CHECK(host_round(loop, 10000) && f.steps == 1);
+    f.copies = 3;
+    put(f.other[1]);
+    T_CHECK(host_round(loop, 10000) && f.steps == 2);
+    T_CHECK(hfsbi_loop_watch(loop, none, 1) > 1);
+    T_CHECK(hfsbi_loop_watch(loop, none, 0) ==
+            hfsbi_loop_watch(loop, none, 1));
+    timer_set(&t, loop, hfsb_clock_ms() + 20);
+    T_CHECK(host_round(loop, 10000) && t.calls == 1);
+    task_init(&c, &all, loop);
+    c.nap_ms = 20;
+    hfsbi_loop_work(loop, &c.task);
+    T_CHECK(host_round(loop, 10000) && all.done == 1);
+    hfsbi_loop_wake(loop);
+    T_CHECK(host_round(loop, 10000));
+    T_CHECK(!host_round(loop, 20));
+    T_CHECK(hfsb_clock_ms() - begin < 5000);
+    hfsbi_loop_io_forget(loop, &s.io);
+    fake_close(&f);
+    close(fds[0]);
+    close(fds[1]);
+    hfsbi_loop_close(loop);
+}
+
+/* ---- with the tools as a source ---- */
+
+static size_t tools_watch(void *user, hfsb_watch *list, size_t max) {
+    return hfsb_tools_watch((hfsb_tools *)user, list, max);
+}
+static long long tools_deadline(void *user) {
+    return hfsb_tools_deadline((hfsb_tools *)user);
+}
+static void tools_step(void *user) {
+    hfsb_tools_step((hfsb_tools *)user);
+}
+
+static void a_command_of_the_tools_is_driven_to_its_end(void) {
+    hfsbi_loop      *loop = loop_open(0);
+    hfsb_tools_opts  opts = HFSB_INIT;
+    hfsb_tools      *tools = NULL;
+    hfsb_json_doc    json = HFSB_INIT;
+    hfsb_call       *call = NULL;
+    hfsbi_source     source = HFSB_INIT;
+    hfsb_tool_result result;
+    long long        begin = hfsb_clock_ms();
+    int              turned = 0;
+    if (hfsb_tools_open(&opts, &tools, NULL) != HFSB_OK) abort();
+    source.watch = tools_watch;
+    source.deadline = tools_deadline;
+    source.step = tools_step;
+    source.user = tools;
+    hfsbi_loop_source(loop, &source);
+    if (hfsb_json_parse(HFSB_LIT("{\"command\":\"sleep 0.1; echo hello\"}"),
+                        NULL, &json, NULL) != HFSB_OK)
+        abort();
+    T_CHECK(hfsb_call_open(tools, HFSB_LIT("bash"), json.root, NULL,
+                           &call) == HFSB_OK);
+    while (!hfsb_call_done(call) && hfsb_clock_ms() - begin < 20000) {
+        hfsbi_loop_turn(loop, 20000);
+        turned++;
+    }
+    T_CHECK(hfsb_call_take(call, &result) == HFSB_OK && result.success);
+    T_STR(result.output, "hello\n");
+    T_CHECK(turned < 50); /* it does not spin */
+    hfsb_tool_result_free(&result);
+    hfsb_call_close(call);
+    hfsb_json_free(&json);
+    hfsbi_loop_source_remove(loop, &source);
+    hfsb_tools_close(tools);
+    hfsbi_loop_close(loop);
+}
+
+/* ---- open ---- */
+
+static void open_with(hfsb_alloc alloc, const t_heap *heap) {
+    hfsbi_loop *loop = NULL;
+    hfsb_err    err;
+    hfsb_status st = hfsbi_loop_open(&alloc, 4, false, &loop, &err);
+    T_CHECK(st == (heap->fail_at ? HFSB_NOMEM : HFSB_OK));
+    T_CHECK((loop != NULL) == (st == HFSB_OK));
+    if (st != HFSB_OK) T_CHECK(err.code == st && err.msg[0]);
+    hfsbi_loop_close(loop);
+}
+
+static void open_fails_cleanly_without_memory(void) {
+    t_each_allocation_fails(open_with);
+}
+
+static void open_fails_cleanly_without_descriptors(void) {
+    struct rlimit old, none;
+    hfsb_alloc    alloc = HFSB_INIT;
+    hfsbi_loop   *loop = NULL;
+    hfsb_err      err;
+    rlim_t        n;
+    int           ok = 0, fd = dup(0);
+    if (fd < 0 || getrlimit(RLIMIT_NOFILE, &old) != 0) abort();
+    close(fd);
+    for (n = (rlim_t)fd; n < (rlim_t)fd + 5; n++) {
+        none = old;
+        none.rlim_cur = n;
+        T_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        if (hfsbi_loop_open(&alloc, 4, false, &loop, &err) == HFSB_OK) {
+            ok++;
+            hfsbi_loop_close(loop);
+        } else
+            T_CHECK(err.code == HFSB_BUSY && !loop);
+    }
+    T_CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    T_CHECK(ok == 2 || ok == 3); /* three are enough; two with poll() */
+    T_CHECK(dup(0) == fd); /* none was left open */
+    close(fd);
+}
+
+int main(void) {
+    T_RUN(timers_run_in_the_order_of_their_time);
+    T_RUN(the_wait_is_as_long_as_the_next_timer_says);
+    T_RUN(timers_may_be_set_and_cleared_in_a_timer);
+    T_RUN(timers_do_what_a_sorted_list_does);
+    T_RUN(a_source_is_stepped_when_ready_or_due);
+    T_RUN(descriptors_of_a_source_may_be_closed_and_reused);
+    T_RUN(a_source_with_more_than_there_is_room_for_is_looked_at);
+    T_RUN(a_source_may_be_removed_in_a_step);
+    T_RUN(a_wake_ends_the_wait_from_a_thread_or_signal_handler);
+    T_RUN(a_host_can_drive_it);
+    T_RUN(a_command_of_the_tools_is_driven_to_its_end);
+    T_RUN(open_fails_cleanly_without_memory);
+    T_RUN(open_fails_cleanly_without_descriptors);
+    return T_END();
+}

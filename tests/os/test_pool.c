@@ -1,0 +1,157 @@
+/* test_server_pool.c - work for threads, and what other threads post to the loop. */
+#include "../support/t_loop.h"
+
+static void work_runs_in_parallel_up_to_the_maximum(void) {
+    enum { N = 24 };
+    hfsbi_loop *loop = loop_open(3);
+    counters    all;
+    count_task  c[N];
+    int         i;
+    long long   begin = hfsb_clock_ms();
+    counters_init(&all);
+    for (i = 0; i < N; i++) {
+        task_init(&c[i], &all, loop);
+        c[i].nap_ms = 20;
+        hfsbi_loop_work(loop, &c[i].task);
+    }
+    T_CHECK(hfsbi_loop_pending(loop) == N && all.done == 0);
+    while (all.done < N && hfsb_clock_ms() - begin < 20000)
+        hfsbi_loop_turn(loop, 1000);
+    T_CHECK(all.done == N && all.ran == N && all.most == 3);
+    T_CHECK(hfsbi_loop_pending(loop) == 0);
+    for (i = 0; i < N; i++) T_CHECK(!c[i].inside && c[i].all_blocked);
+    hfsbi_loop_close(loop);
+}
+
+static void one_thread_works_in_the_order_given(void) {
+    enum { N = 50 };
+    hfsbi_loop *loop = loop_open(1);
+    counters    all;
+    count_task  c[N];
+    size_t      i;
+    counters_init(&all);
+    for (i = 0; i < N; i++) {
+        task_init(&c[i], &all, loop);
+        hfsbi_loop_work(loop, &c[i].task);
+    }
+    while (all.done < N) hfsbi_loop_turn(loop, 1000);
+    for (i = 0; i < N; i++) T_CHECK(c[i].order == i);
+    T_CHECK(all.most == 1);
+    hfsbi_loop_close(loop);
+}
+
+static void without_threads_work_runs_at_once_and_done_later(void) {
+    hfsbi_loop *loop = loop_open(0);
+    counters    all;
+    count_task  c;
+    counters_init(&all);
+    task_init(&c, &all, loop);
+    hfsbi_loop_work(loop, &c.task);
+    T_CHECK(all.ran == 1 && c.inside && all.done == 0);
+    T_CHECK(hfsbi_loop_pending(loop) == 1);
+    hfsbi_loop_turn(loop, 20000);
+    T_CHECK(all.done == 1 && hfsbi_loop_pending(loop) == 0);
+    hfsbi_loop_close(loop);
+}
+
+/* What is under way when the loop closes runs to its end, and what its done
+   gives to do as well. */
+static void task_done_gives_more(hfsbi_task *task) {
+    task_done(task);
+    task->done = task_done;
+    hfsbi_loop_work(((count_task *)(void *)task)->loop, task);
+}
+
+static void close_waits_for_the_work_and_calls_done(void) {
+    hfsbi_loop *loop = loop_open(2);
+    counters    all;
+    count_task  c[6];
+    int         i;
+    counters_init(&all);
+    for (i = 0; i < 6; i++) {
+        task_init(&c[i], &all, loop);
+        c[i].nap_ms = 10;
+        if (i == 4) c[i].task.done = task_done_gives_more;
+        hfsbi_loop_work(loop, &c[i].task);
+    }
+    hfsbi_loop_close(loop);
+    T_CHECK(all.ran == 7 && all.done == 7);
+}
+
+/* Posts its tasks one by one; each is posted once. */
+typedef struct poster {
+    hfsbi_loop *loop;
+    count_task *tasks;
+    size_t      n;
+} poster;
+
+static void *poster_thread(void *arg) {
+    poster *p = (poster *)arg;
+    size_t  i;
+    for (i = 0; i < p->n; i++) hfsbi_loop_post(p->loop, &p->tasks[i].task);
+    return NULL;
+}
+
+static void no_post_of_many_threads_is_lost(void) {
+    enum { THREADS = 4, N = 10000 };
+    hfsbi_loop *loop = loop_open(0);
+    counters    all;
+    count_task *c = (count_task *)malloc(sizeof *c * THREADS * N);
+    poster      p[THREADS];
+    pthread_t   threads[THREADS];
+    size_t      i, k;
+    long long   begin = hfsb_clock_ms();
+    if (!c) abort();
+    counters_init(&all);
+    for (i = 0; i < THREADS * N; i++) task_init(&c[i], &all, loop);
+    for (k = 0; k < THREADS; k++) {
+        p[k].loop = loop;
+        p[k].tasks = c + k * N;
+        p[k].n = N;
+        if (pthread_create(&threads[k], NULL, poster_thread, &p[k]) != 0)
+            abort();
+    }
+    while (all.done < THREADS * N && hfsb_clock_ms() - begin < 60000)
+        hfsbi_loop_turn(loop, 5000); /* a lost wake would cost 5 s */
+    T_CHECK(hfsb_clock_ms() - begin < 5000 || t_quick());
+    for (k = 0; k < THREADS; k++) (void)pthread_join(threads[k], NULL);
+    T_CHECK(all.done == THREADS * N && hfsbi_loop_pending(loop) == 0);
+    for (k = 0; k < THREADS; k++) /* each thread's in its order */
+        for (i = 1; i < N; i++)
+            if (p[k].tasks[i].order <= p[k].tasks[i - 1].order) T_CHECK(false);
+    hfsbi_loop_close(loop);
+    free(c);
+}
+
+/* A task posted by a task's done waits for the next turn. */
+static void task_posts_itself(hfsbi_task *task) {
+    count_task *c = (count_task *)(void *)task;
+    *c->done += 1;
+    if (*c->done < 5) hfsbi_loop_post(c->loop, task);
+}
+
+static void a_task_may_post_itself_without_an_endless_turn(void) {
+    hfsbi_loop *loop = loop_open(0);
+    counters    all;
+    count_task  c;
+    size_t      i;
+    counters_init(&all);
+    task_init(&c, &all, loop);
+    c.task.done = task_posts_itself;
+    hfsbi_loop_post(loop, &c.task);
+    for (i = 1; i <= 5; i++) {
+        hfsbi_loop_turn(loop, 1000);
+        T_CHECK(all.done == i);
+    }
+    hfsbi_loop_close(loop);
+}
+
+int main(void) {
+    T_RUN(work_runs_in_parallel_up_to_the_maximum);
+    T_RUN(one_thread_works_in_the_order_given);
+    T_RUN(without_threads_work_runs_at_once_and_done_later);
+    T_RUN(close_waits_for_the_work_and_calls_done);
+    T_RUN(no_post_of_many_threads_is_lost);
+    T_RUN(a_task_may_post_itself_without_an_endless_turn);
+    return T_END();
+}

@@ -1,0 +1,50 @@
+/* crash.c - writes a file, for tests/checks/crash.sh to kill on the way.
+     crash write FILE LETTER    as the library does
+     crash edit FILE LETTER     by the tool edit: every "o" becomes LETTER
+     crash tear FILE LETTER     as it must not be done: cut, then fill */
+#define HFSB_IMPLEMENTATION
+#include "../../hfsb.h"
+
+#define SIZE 100000
+
+static bool tear(const char *path, const char *text) {
+    size_t at;
+    int    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    for (at = 0; fd >= 0 && at < SIZE; at += SIZE / 4)
+        if (write(fd, text + at, SIZE / 4) != SIZE / 4) return false;
+    return fd >= 0 && fsync(fd) == 0 && close(fd) == 0;
+}
+
+static bool edit(const char *path, char letter) {
+    hfsb_tools      *tools;
+    hfsb_tool_result result;
+    char             arguments[512];
+    bool             ok;
+    snprintf(arguments, sizeof arguments,
+             "{\"path\":\"%s\",\"old_str\":\"o\",\"new_str\":\"%c\","
+             "\"replace_all\":true}",
+             path, letter);
+    if (hfsb_tools_open(NULL, &tools, NULL) != HFSB_OK) return false;
+    ok = hfsb_tools_call_text(tools, HFSB_LIT("edit"), hfsb_cstr(arguments),
+                              NULL, &result) == HFSB_OK &&
+         result.success;
+    if (!ok && result.error.ptr) printf("%s\n", result.error.ptr);
+    hfsb_tool_result_free(&result);
+    hfsb_tools_close(tools);
+    return ok;
+}
+
+int main(int argc, char **argv) {
+    static char text[SIZE];
+    hfsb_err    err;
+    if (argc != 4) return 2;
+    memset(text, argv[3][0], sizeof text);
+    if (strcmp(argv[1], "edit") == 0) return !edit(argv[2], argv[3][0]);
+    if (strcmp(argv[1], "tear") == 0) return !tear(argv[2], text);
+    if (hfsb_file_write(NULL, hfsb_cstr(argv[2]),
+                        hfsb_str_make(text, sizeof text), NULL, NULL,
+                        &err) == HFSB_OK)
+        return 0;
+    printf("%s\n", err.msg);
+    return 1;
+}

@@ -1,0 +1,227 @@
+/* test_sandbox_seen.c - a session on a sandbox reads a file before it changes
+   it. */
+#include "../support/t_calls.h"
+
+static ts_server server;
+static tc_proxy  proxy;
+static tc_box    box;
+static tt_reply  r;
+
+static void begin(bool session, bool foreign, hfsb_str work_dir) {
+    hfsb_sandbox_opts o = tc_options();
+    ts_start(&server, NULL, NULL);
+    tc_proxy_open(&proxy, server.port);
+    proxy.foreign = foreign;
+    o.session = session;
+    o.work_dir = work_dir;
+    tc_open(&box, proxy.port, &o);
+    tc_plan(&proxy, NULL, 0);
+}
+
+static void end(void) {
+    tt_drop(&r);
+    tc_close(&box);
+    tc_proxy_close(&proxy);
+    ts_end(&server, false);
+}
+
+/* How many POSTs the last call made. */
+static size_t asked(void) {
+    size_t n = proxy.asked_posts;
+    tc_plan(&proxy, NULL, 0);
+    return n;
+}
+
+#define UNREAD(path) \
+    "File " path " has not been read this session. Read it first."
+#define EXISTS(path)                                                    \
+    "File " path " exists but has not been read this session. Read it " \
+    "first, or use sandbox_edit for targeted changes."
+
+#define EDIT "{\"path\":\"f\",\"old_str\":\"a\",\"new_str\":\"b\"}"
+
+static void write_asks_whether_the_file_is_there(void) {
+    int foreign;
+    for (foreign = 0; foreign < 2; foreign++) {
+        begin(true, foreign, HFSB_LIT(""));
+        tt_put("f", HFSB_LIT("a\n"));
+        tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+        T_CHECK(r.st == HFSB_OK && asked() == 1);
+        T_STR(proxy.body, "{\"path\":\"f\"}");
+        T_CHECK(!r.res.success);
+        T_STR(r.res.error, EXISTS("f"));
+        TT_FILE("f", "a\n");
+        tc_call(&r, &box, "write", "{\"path\":\"new\",\"content\":\"x\"}");
+        TT_OK(&r, NULL);
+        T_CHECK(asked() == 2);
+        /* what it wrote it knows */
+        tc_call(&r, &box, "write", "{\"path\":\"./new\",\"content\":\"y\"}");
+        TT_OK(&r, NULL);
+        T_CHECK(asked() == 1);
+        T_CHECK(!mkdir("d", 0755));
+        tc_call(&r, &box, "edit",
+                "{\"path\":\"d/../new\",\"old_str\":\"y\",\"new_str\":\"z\"}");
+        TT_OK(&r, NULL);
+        TT_FILE("new", "z");
+        unlink("new");
+        rmdir("d");
+        end();
+    }
+}
+
+static void edit_wants_a_read_that_worked(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "edit", EDIT);
+    T_CHECK(r.st == HFSB_OK && asked() == 0);
+    T_STR(r.res.error, UNREAD("f"));
+    tc_call(&r, &box, "multi_edit",
+            "{\"path\":\"f\",\"edits\":[{\"old_str\":\"a\",\"new_str\":\"b\"}"
+            "]}");
+    T_STR(r.res.error, UNREAD("f"));
+    T_CHECK(asked() == 0);
+    unlink("f");
+    tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    TT_FAIL(&r, "File not found: f");
+    tt_put("f", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "edit", EDIT);
+    T_STR(r.res.error, UNREAD("f"));
+    tc_call(&r, &box, "read", "{\"path\":\"f\",\"limit\":1}");
+    TT_OK(&r, "1\ta");
+    tc_call(&r, &box, "edit", EDIT);
+    TT_OK(&r, NULL);
+    TT_FILE("f", "b\n");
+    tc_call(&r, &box, "multi_edit",
+            "{\"path\":\"f\",\"edits\":[{\"old_str\":\"b\",\"new_str\":\"c\"}"
+            "]}");
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"d\"}");
+    TT_OK(&r, NULL);
+    TT_FILE("f", "d");
+    /* no path at all is for the server to tell */
+    tc_call(&r, &box, "edit", "{\"old_str\":\"b\",\"new_str\":\"c\"}");
+    T_CHECK(r.st == HFSB_ARG);
+    end();
+}
+
+static void paths_are_compared_after_joining(void) {
+    char dir[80], json[256];
+    snprintf(dir, sizeof dir, "%s/work", tt_dir);
+    begin(true, false, hfsb_cstr(dir));
+    tt_put("f", HFSB_LIT("a\n"));
+    snprintf(json, sizeof json, "{\"path\":\"%s//./f\"}", dir);
+    tc_call(&r, &box, "read", json);
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "edit", EDIT);
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "edit",
+            "{\"path\":\"f2\",\"old_str\":\"a\",\"new_str\":\"b\"}");
+    T_STR(r.res.error, UNREAD("f2"));
+    end();
+}
+
+#define PATCH(text) "{\"patch\":\"*** Begin Patch\\n" text "*** End Patch\"}"
+
+static void patches_want_it_too(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("a\n"));
+    tt_put("g", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: f\\n@@\\n-a\\n+b\\n"));
+    T_STR(r.res.error, UNREAD("f"));
+    tc_call(&r, &box, "apply_patch", PATCH("*** Delete File: f\\n"));
+    T_STR(r.res.error, UNREAD("f"));
+    T_CHECK(asked() == 0);
+    tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: f\\n@@\\n-a\\n+b\\n*** Update File: "
+                  "g\\n@@\\n-a\\n+b\\n"));
+    T_STR(r.res.error, UNREAD("g"));
+    TT_FILE("f", "a\n");
+    /* what a patch made or moved is known, in it and behind it */
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Add File: h\\n+1\\n*** Update File: h\\n@@\\n-1\\n+2\\n"
+                  "*** Update File: f\\n*** Move to: m\\n@@\\n-a\\n+b\\n"));
+    TT_OK(&r, NULL);
+    TT_FILE("h", "2\n");
+    TT_FILE("m", "b\n");
+    tc_call(&r, &box, "edit",
+            "{\"path\":\"h\",\"old_str\":\"2\",\"new_str\":\"3\"}");
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "edit",
+            "{\"path\":\"m\",\"old_str\":\"b\",\"new_str\":\"3\"}");
+    TT_OK(&r, NULL);
+    /* not before a section that makes it */
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Delete File: g\\n*** Add File: g\\n+1\\n"));
+    T_STR(r.res.error, UNREAD("g"));
+    /* a patch that is none is for the server to tell */
+    tc_call(&r, &box, "apply_patch", "{\"patch\":\"nonsense\"}");
+    TT_FAIL(&r, "Malformed patch");
+    end();
+    unlink("h");
+    unlink("m");
+}
+
+static void without_a_session_nothing_is_asked(void) {
+    begin(false, false, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "edit", EDIT);
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_OK(&r, NULL);
+    T_CHECK(asked() == 2);
+    end();
+}
+
+static void when_exists_cannot_be_asked_nothing_is_written(void) {
+    begin(true, true, HFSB_LIT(""));
+    unlink("n");
+    tc_plan_one(&proxy, TC_DROP_BEFORE, 1);
+    tc_call(&r, &box, "write", "{\"path\":\"n\",\"content\":\"x\"}");
+    T_CHECK(r.st == HFSB_LOST && access("n", F_OK));
+    end();
+}
+
+static void what_was_sent_there_is_known(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("local", HFSB_LIT("a\n"));
+    T_CHECK(hfsb_sandbox_upload(box.sandbox, NULL, HFSB_LIT("local"),
+                                HFSB_LIT("f"), NULL, NULL) == HFSB_OK);
+    tc_call(&r, &box, "edit", EDIT);
+    TT_OK(&r, NULL);
+    TT_FILE("f", "b\n");
+    end();
+}
+
+static void many_files_are_remembered(void) {
+    char json[128];
+    int  i;
+    begin(true, false, HFSB_LIT(""));
+    for (i = 0; i < 100; i++) {
+        snprintf(json, sizeof json, "{\"path\":\"many%d\",\"content\":\"a\"}",
+                 i);
+        tc_call(&r, &box, "write", json);
+        TT_OK(&r, NULL);
+    }
+    (void)asked();
+    tc_call(&r, &box, "write", "{\"path\":\"many0\",\"content\":\"b\"}");
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "write", "{\"path\":\"many99\",\"content\":\"b\"}");
+    TT_OK(&r, NULL);
+    T_CHECK(asked() == 2);
+    end();
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(write_asks_whether_the_file_is_there);
+    TT_RUN(edit_wants_a_read_that_worked);
+    TT_RUN(paths_are_compared_after_joining);
+    TT_RUN(patches_want_it_too);
+    TT_RUN(without_a_session_nothing_is_asked);
+    TT_RUN(when_exists_cannot_be_asked_nothing_is_written);
+    TT_RUN(what_was_sent_there_is_known);
+    TT_RUN(many_files_are_remembered);
+    return TT_END();
+}

@@ -1,0 +1,602 @@
+/* test_session_jobs.c - hf_jobs: what a model asks for and what the Hub is
+   sent, what it is shown of jobs, and what it is told when it errs. */
+#define T_SERVER
+#include "../support/t_session_hub.h"
+
+#define JOBS "/api/jobs/alice"
+#define JOB  "68a5b3c00000000000000001"
+
+static struct {
+    sh_world world;
+    char     dir[80];
+} here;
+
+/* A session whose sandbox has the current directory for its files; it is made
+   when it is needed. */
+static void begin(const char *stages, const char *log) {
+    fh_opts fake = HFSB_INIT;
+    snprintf(here.dir, sizeof here.dir, "%s/work", tt_dir);
+    fake.mode = FH_EMBED;
+    fake.prompt = true;
+    fake.work_dir = here.dir;
+    fake.job_stages = stages;
+    fake.job_log = log;
+    sh_begin(&here.world, &fake);
+    here.world.sandbox.work_dir = hfsb_cstr(here.dir);
+    here.world.opts.no_preload = true;
+    here.world.opts.alloc = tt_alloc();
+}
+
+static void end(void) {
+    sh_close(&here.world);
+    sh_end(&here.world);
+}
+
+static void call(tt_reply *r, const char *json) {
+    sn_do(r, here.world.session, "hf_jobs", hfsb_cstr(json), NULL);
+    T_CHECK(r->sane);
+}
+
+/* A member of the body of the n-th job that was run (from 0), as JSON. */
+static bool sent_is(size_t n, const char *key, const char *want) {
+    const fh_record *record = fh_nth(here.world.fh, n, "POST", JOBS);
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
+    bool             ok;
+    if (!record ||
+        hfsb_json_parse(hfsb_buf_str(&record->body), NULL, &doc, NULL))
+        return false;
+    ok = hfsb_json_write(hfsb_json_get(doc.root, key), NULL, &text, NULL) ==
+             HFSB_OK &&
+         hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want));
+    if (!ok) printf("  %s is %s\n", key, text.ptr ? text.ptr : "");
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return ok;
+}
+
+#define CALM                                                             \
+    "\"PYTHONUNBUFFERED\":\"1\",\"UV_NO_PROGRESS\":\"1\","               \
+    "\"HF_HUB_DISABLE_PROGRESS_BARS\":\"1\",\"TQDM_DISABLE\":\"1\""
+
+/* ---- run ---- */
+
+static const struct {
+    const char *json; /* besides the operation */
+    const char *key, *sent;
+} run_cases[] = {
+    /* scripts */
+    {"\"script\":\"import os\\nprint(1)\\n\"", "command",
+     "[\"/bin/sh\",\"-lc\",\"echo \\\"aW1wb3J0IG9zCnByaW50KDEpCg==\\\" | "
+     "base64 -d | uv run -\"]"},
+    {"\"script\":\"train.py\"", "command",
+     "[\"/bin/sh\",\"-lc\",\"echo \\\"cHJpbnQoJ2hpJykK\\\" | base64 -d | uv "
+     "run -\"]"},
+    {"\"script\":\"./train.py\"", "command",
+     "[\"/bin/sh\",\"-lc\",\"echo \\\"cHJpbnQoJ2hpJykK\\\" | base64 -d | uv "
+     "run -\"]"},
+    {"\"script\":\"https://x.test/a.py\"", "command",
+     "[\"uv\",\"run\",\"https://x.test/a.py\"]"},
+    {"\"script\":\"https://x.test/a.py\",\"dependencies\":[\"trl\","
+     "\"torch>=2\"],\"python\":\"3.11\",\"script_args\":[\"--n\",3,true]",
+     "command",
+     "[\"uv\",\"run\",\"--with\",\"trl\",\"--with\",\"torch>=2\","
+     "\"--python\",\"3.11\",\"https://x.test/a.py\",\"--n\",\"3\",\"true\"]"},
+    {"\"script\":\"train.py\",\"dependencies\":[\"trl\"],\"script_args\":"
+     "[\"it's\"]",
+     "command",
+     "[\"/bin/sh\",\"-lc\",\"echo \\\"cHJpbnQoJ2hpJykK\\\" | base64 -d | uv "
+     "run --with trl - 'it'\\\"'\\\"'s'\"]"},
+    /* lists that come as strings */
+    {"\"script\":\"https://x.test/a.py\",\"dependencies\":\"[\\\"trl\\\"]\","
+     "\"script_args\":\" [1, \\\"b\\\"] \"",
+     "command",
+     "[\"uv\",\"run\",\"--with\",\"trl\",\"https://x.test/a.py\",\"1\","
+     "\"b\"]"},
+    {"\"script\":\"https://x.test/a.py\",\"dependencies\":[],"
+     "\"script_args\":null",
+     "command", "[\"uv\",\"run\",\"https://x.test/a.py\"]"},
+    /* commands */
+    {"\"command\":\"nvidia-smi && ls\"", "command",
+     "[\"/bin/sh\",\"-lc\",\"nvidia-smi && ls\"]"},
+    {"\"command\":[\"python\",\"-c\",\"print('hi')\"]", "command",
+     "[\"python\",\"-c\",\"print('hi')\"]"},
+    {"\"command\":\"[\\\"ls\\\", \\\"-l\\\"]\"", "command",
+     "[\"ls\",\"-l\"]"},
+    {"\"command\":\"[ -f x ] && ls\"", "command",
+     "[\"/bin/sh\",\"-lc\",\"[ -f x ] && ls\"]"},
+    {"\"command\":\"ls\",\"script\":\"\"", "command",
+     "[\"/bin/sh\",\"-lc\",\"ls\"]"},
+    {"\"script\":\"https://x.test/a.py\",\"command\":null", "command",
+     "[\"uv\",\"run\",\"https://x.test/a.py\"]"},
+    /* images and hardware */
+    {"\"command\":\"ls\"", "dockerImage", "\"python:3.12\""},
+    {"\"script\":\"print(1)\\n\"", "dockerImage",
+     "\"ghcr.io/astral-sh/uv:python3.12-bookworm\""},
+    {"\"command\":\"ls\",\"image\":\"ubuntu\"", "dockerImage", "\"ubuntu\""},
+    {"\"command\":\"ls\",\"image\":\"https://hf.co/spaces/a/b\"", "spaceId",
+     "\"a/b\""},
+    {"\"command\":\"ls\"", "flavor", "\"cpu-basic\""},
+    {"\"command\":\"ls\",\"hardware_flavor\":\"new-one\"", "flavor",
+     "\"new-one\""},
+    /* times */
+    {"\"command\":\"ls\"", "timeoutSeconds", "null"},
+    {"\"command\":\"ls\",\"timeout\":\"30m\"", "timeoutSeconds", "1800"},
+    {"\"command\":\"ls\",\"timeout\":\"1.5h\"", "timeoutSeconds", "5400"},
+    {"\"command\":\"ls\",\"timeout\":\"90\"", "timeoutSeconds", "90"},
+    {"\"command\":\"ls\",\"timeout\":90", "timeoutSeconds", "90"},
+    {"\"command\":\"ls\",\"timeout\":90.0", "timeoutSeconds", "90"},
+    /* variables */
+    {"\"command\":\"ls\"", "environment", "{" CALM "}"},
+    {"\"command\":\"ls\",\"env\":{\"AB\":\"x\",\"CD\":2}", "environment",
+     "{" CALM ",\"AB\":\"x\",\"CD\":\"2\"}"},
+    {"\"command\":\"ls\",\"env\":\"{\\\"AB\\\": true}\"", "environment",
+     "{" CALM ",\"AB\":\"true\"}"},
+    {"\"command\":\"ls\",\"env\":{\"TQDM_DISABLE\":\"0\"}", "environment",
+     "{\"PYTHONUNBUFFERED\":\"1\",\"UV_NO_PROGRESS\":\"1\","
+     "\"HF_HUB_DISABLE_PROGRESS_BARS\":\"1\",\"TQDM_DISABLE\":\"0\"}"},
+    /* secrets */
+    {"\"command\":\"ls\"", "secrets", "{\"HF_TOKEN\":\"" FH_TOKEN "\"}"},
+    {"\"command\":\"ls\",\"secrets\":[]", "secrets", "null"},
+    {"\"command\":\"ls\",\"secrets\":[\"WANDB\",\"HF_TOKEN\"]", "secrets",
+     "{\"WANDB\":\"wandb-key\",\"HF_TOKEN\":\"" FH_TOKEN "\"}"},
+    {"\"command\":\"ls\",\"secrets\":\"[\\\"WANDB\\\"]\"", "secrets",
+     "{\"WANDB\":\"wandb-key\"}"},
+    {"\"command\":\"ls\",\"secrets\":{\"HF_TOKEN\":\"$HF_TOKEN\","
+     "\"WANDB\":\"\",\"OTHER\":\"own\"}",
+     "secrets",
+     "{\"HF_TOKEN\":\"" FH_TOKEN "\",\"WANDB\":\"wandb-key\",\"OTHER\":"
+     "\"own\"}"},
+};
+
+static void run_sends_what_was_asked_for(void) {
+    hfsb_hub_pair wandb = HFSB_INIT;
+    tt_reply      r = HFSB_INIT;
+    size_t        i;
+    begin(NULL, NULL);
+    wandb.key = HFSB_LIT("WANDB");
+    wandb.value = HFSB_LIT("wandb-key");
+    here.world.spec.secrets = &wandb;
+    here.world.spec.secret_count = 1;
+    sh_open(&here.world);
+    tt_put("train.py", HFSB_LIT("print('hi')\n"));
+    for (i = 0; i < TT_COUNT(run_cases); i++) {
+        char json[600], want[120];
+        snprintf(json, sizeof json, "{\"operation\":\"run\",%s}",
+                 run_cases[i].json);
+        call(&r, json);
+        T_CHECK(r.st == HFSB_OK && r.res.success);
+        if (!r.res.success) printf("%s: %s\n", json, r.res.error.ptr);
+        T_CHECK(sent_is(i, run_cases[i].key, run_cases[i].sent));
+        snprintf(want, sizeof want, "Job 68a5b3c0%016zx was started on ",
+                 i + 1);
+        T_CHECK(tt_says(&r.res.output, want));
+        T_CHECK(!tt_says(&r.res.output, FH_TOKEN));
+        T_CHECK(!tt_says(&r.res.extra, FH_TOKEN));
+    }
+    T_CHECK(tt_text(&r, "id").len == 24);
+    T_STR(hfsb_buf_str(&r.res.output).ptr ? r.res.output : r.res.error,
+          "Job 68a5b3c00000000000000023 was started on cpu-basic "
+          "(SCHEDULING). Its logs and inspect take this job_id.");
+    T_CHECK(sn_heard("Started job " JOB " on cpu-basic") == 1);
+    T_CHECK(sn_heard(FH_TOKEN) == 0 && sn_heard("wandb-key") == 0);
+    unlink("train.py");
+    tt_drop(&r);
+    end();
+}
+
+/* What the Hub's own client was seen to send. */
+static const hfsb_json_value *golden(const hfsb_json_value *list,
+                                     const char            *tag) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(
+                hfsb_json_str(hfsb_json_get(it.value, "tag"), HFSB_LIT("")),
+                hfsb_cstr(tag)))
+            return hfsb_json_get(it.value, "json");
+    return NULL;
+}
+
+static void run_sends_what_the_hubs_own_client_does(void) {
+    static const struct {
+        const char *tag, *json;
+    } cases[] = {
+        {"run_job",
+         "{\"operation\":\"run\",\"command\":[\"python\",\"-c\",\"print('hi')"
+         "\"],\"hardware_flavor\":\"t4-small\",\"timeout\":\"30m\"}"},
+        {"run_uv_job[url]",
+         "{\"operation\":\"run\",\"script\":\"https://example.com/sft.py\","
+         "\"dependencies\":[\"trl\",\"torch>=2\"],\"python\":\"3.12\","
+         "\"script_args\":[\"--epochs\",\"3\"],\"hardware_flavor\":"
+         "\"a10g-small\",\"timeout\":\"2h\",\"namespace\":\"alice\"}"}};
+    static const char *const keys[] = {"command", "arguments",     "flavor",
+                                       "secrets", "timeoutSeconds",
+                                       "dockerImage"};
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_json_doc doc = HFSB_INIT;
+    tt_reply      r = HFSB_INIT;
+    size_t        i, k;
+    if (!t_data_file("data/hub/golden.json", &text)) return;
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) ==
+            HFSB_OK);
+    begin(NULL, NULL);
+    sh_open(&here.world);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        const hfsb_json_value *want =
+            golden(hfsb_json_get(doc.root, "1.12.0"), cases[i].tag);
+        T_CHECK(want != NULL);
+        call(&r, cases[i].json);
+        T_CHECK(r.res.success);
+        for (k = 0; k < TT_COUNT(keys); k++) {
+            hfsb_buf value = HFSB_INIT;
+            T_CHECK(hfsb_json_write(hfsb_json_get(want, keys[k]), NULL, &value,
+                                    NULL) == HFSB_OK);
+            T_CHECK(sent_is(i, keys[k], value.ptr));
+            hfsb_buf_free(&value);
+        }
+    }
+    tt_drop(&r);
+    end();
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&text);
+}
+
+/* ---- what is wrong is said ---- */
+
+static const struct {
+    const char *json, *error;
+} wrong_cases[] = {
+    {"{}", "\"operation\" is missing"},
+    {"{\"operation\":\"start\"}",
+     "\"operation\": expected run, ps, logs, inspect or cancel, found "
+     "\"start\""},
+    {"{\"operation\":\"run\"}", "\"script\" is missing"},
+    {"{\"operation\":\"run\",\"script\":\"\"}", "\"script\" is missing"},
+    {"{\"operation\":\"run\",\"script\":\" \\n\"}", "The script is empty."},
+    {"{\"operation\":\"run\",\"command\":\" \\t\"}",
+     "\"script\" is missing"},
+    {"{\"operation\":\"run\",\"script\":\"x.py\",\"command\":\"ls\"}",
+     "\"script\" and \"command\" are both given"},
+    {"{\"operation\":\"run\",\"command\":[]}", "\"command\" has no words"},
+    {"{\"operation\":\"run\",\"command\":[[]]}",
+     "\"command\": expected strings in it, found array"},
+    {"{\"operation\":\"run\",\"command\":3}",
+     "\"command\": expected an array, found 3"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"dependencies\":[\"a\"]}",
+     "\"dependencies\", \"script_args\" and \"python\" go with script"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"timeout\":\"soon\"}",
+     "\"soon\" is not a time for a job"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"timeout\":-1}",
+     "\"-1\" is not a time for a job"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"timeout\":[]}",
+     "\"timeout\": expected a string"},
+    {"{\"operation\":\"run\",\"script\":\"a\\nb\",\"dependencies\":\"trl\"}",
+     "\"dependencies\": expected an array, found the string \"trl\""},
+    {"{\"operation\":\"run\",\"script\":\"a\\nb\",\"dependencies\":"
+     "\"[\\\"trl\\\"\"}",
+     "\"dependencies\": expected an array, found the string \"[\"trl\"\", "
+     "which is not JSON: "},
+    {"{\"operation\":\"run\",\"script\":\"a\\nb\",\"env\":{\"AB\":null}}",
+     "\"env\": expected strings in it, found null"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"secrets\":[\"NONE\"]}",
+     "\"secrets\": there is no \"NONE\" in this session; it has HF_TOKEN."},
+    {"{\"operation\":\"run\",\"script\":\"none.py\"}",
+     "The script none.py cannot be read from the sandbox"},
+    {"{\"operation\":\"logs\"}", "\"job_id\" is missing: operation logs"},
+    {"{\"operation\":\"cancel\",\"job_id\":\"\"}",
+     "\"job_id\" is missing: operation cancel"},
+    {"{\"operation\":\"inspect\",\"job_id\":\"a b\"}",
+     "\"a b\" is not the id of a job"},
+    {"{\"operation\":\"ps\",\"namespace\":\"?\"}",
+     "\"?\" is not the name of a user or organisation"},
+};
+
+static void what_is_wrong_is_said_before_anything_is_run(void) {
+    tt_reply r = HFSB_INIT;
+    size_t   i;
+    begin(NULL, NULL);
+    sh_open(&here.world);
+    for (i = 0; i < TT_COUNT(wrong_cases); i++) {
+        call(&r, wrong_cases[i].json);
+        TT_FAIL(&r, wrong_cases[i].error);
+        T_CHECK(r.st != HFSB_OK);
+    }
+    call(&r, "{\"operation\":\"run\",\"script\":\"/fsx/me/train.py\"}");
+    TT_FAIL(&r, "The script /fsx/me/train.py cannot be read");
+    T_CHECK(tt_says(&r.res.error, "train.py (It looks like a path of the "));
+    call(&r, "{\"operation\":\"inspect\",\"job_id\":\"nope\"}");
+    T_CHECK(r.st == HFSB_NOT_FOUND && tt_says(&r.res.error, "nope"));
+    T_CHECK(fh_count(here.world.fh, "POST", JOBS) == 0);
+    tt_drop(&r);
+    end();
+}
+
+static void a_refusal_names_the_hardware_there_is(void) {
+    fh_fault_spec no = HFSB_INIT;
+    tt_reply      r = HFSB_INIT;
+    begin(NULL, NULL);
+    sh_open(&here.world);
+    no.method = "POST";
+    no.path = JOBS;
+    no.status = 400;
+    no.times = FH_ALWAYS;
+    no.message = "Invalid flavor for " FH_TOKEN;
+    fh_fault(here.world.fh, &no);
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\",\"hardware_flavor\":"
+             "\"t5-tiny\"}");
+    T_CHECK(!r.res.success && tt_says(&r.res.error, "Invalid flavor"));
+    T_CHECK(tt_says(&r.res.error, "no hardware \"t5-tiny\"; known are: "
+                                  "cpu-basic "));
+    T_CHECK(!tt_says(&r.res.error, FH_TOKEN));
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\",\"hardware_flavor\":"
+             "\"t4-small\"}");
+    T_CHECK(!r.res.success && !tt_says(&r.res.error, "known are"));
+    tt_drop(&r);
+    end();
+}
+
+static void what_tells_of_no_job_is_an_error(void) {
+    static const char *const cases[][2] = {
+        {JOBS, "{\"operation\":\"run\",\"command\":\"ls\"}"},
+        {JOBS "/" JOB, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}"},
+        {JOBS "/" JOB "/cancel",
+         "{\"operation\":\"cancel\",\"job_id\":\"" JOB "\"}"}};
+    tt_reply r = HFSB_INIT;
+    size_t   i;
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        fh_fault_spec odd = HFSB_INIT;
+        odd.path = cases[i][0];
+        odd.status = 200;
+        odd.shape = FH_RAW;
+        odd.message = "{\"id\":\"x\",\"status\":{}}";
+        fh_fault(here.world.fh, &odd);
+        call(&r, cases[i][1]);
+        TT_FAIL(&r, "The Hub took the request, but what it answered tells ");
+        T_CHECK(tt_says(&r.res.error, "before you run it again") == (i == 0));
+    }
+    tt_drop(&r);
+    end();
+}
+
+/* ---- ps, logs, inspect, cancel ---- */
+
+static void jobs_are_listed_shown_and_cancelled(void) {
+    tt_reply r = HFSB_INIT;
+    int      i;
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"ps\"}");
+    TT_OK(&r, "There are no jobs.");
+    for (i = 0; i < 3; i++)
+        call(&r, "{\"operation\":\"run\",\"command\":[\"echo\",\"a\\nb\"],"
+                 "\"env\":{\"AB\":\"1\"},\"hardware_flavor\":\"t4-small\"}");
+    call(&r, "{\"operation\":\"ps\"}");
+    T_CHECK(r.res.success &&
+            hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\n') == 2);
+    T_CHECK(tt_says(&r.res.output, JOB "  RUNNING     t4-small      20"));
+    T_CHECK(tt_says(&r.res.output, "  echo a"));
+    call(&r, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}");
+    T_CHECK(r.res.success);
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
+                            HFSB_LIT("job: " JOB "\nstage: RUNNING\n"
+                                     "created: ")));
+    T_CHECK(tt_says(&r.res.output, "hardware: t4-small\nimage: python:3.12\n"
+                                   "variables: PYTHONUNBUFFERED, "));
+    T_CHECK(tt_says(&r.res.output, ", AB\nsecrets: HF_TOKEN\ncommand: echo "));
+    T_CHECK(hfsb_str_equal(tt_text(&r, "stage"), HFSB_LIT("RUNNING")));
+    T_CHECK(hfsb_str_ends(tt_text(&r, "url"), HFSB_LIT("/jobs/alice/" JOB)));
+    call(&r, "{\"operation\":\"cancel\",\"job_id\":\"alice/" JOB "\"}");
+    TT_OK(&r, "Job " JOB " was cancelled; it is CANCELED.");
+    T_CHECK(hfsb_str_equal(tt_text(&r, "stage"), HFSB_LIT("CANCELED")));
+    tt_drop(&r);
+    end();
+}
+
+/* Not where a text is cut in the middle of one either. */
+static void no_part_of_a_secret_is_shown(void) {
+    tt_reply r = HFSB_INIT;
+    char     json[400]; /* what it shows ends in the middle of the token */
+    snprintf(json, sizeof json, "{\"operation\":\"run\",\"command\":[\"%054d"
+             FH_TOKEN "\",\"%0227d" FH_TOKEN "\"]}", 0, 0);
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    call(&r, json);
+    call(&r, "{\"operation\":\"ps\"}");
+    T_CHECK(tt_says(&r.res.output, "0[secr") &&
+            !tt_says(&r.res.output, "hf_g"));
+    call(&r, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}");
+    T_CHECK(tt_says(&r.res.output, "0[secret] 0") &&
+            !tt_says(&r.res.output, "hf_g"));
+    tt_drop(&r);
+    end();
+}
+
+static void a_list_of_jobs_ends(void) {
+    tt_reply r = HFSB_INIT;
+    int      i;
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    for (i = 0; i < 52; i++)
+        call(&r, "{\"operation\":\"run\",\"command\":[\"ls\"]}");
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\",\"namespace\":"
+             "\"alice\"}"); /* whose job it is must be said again */
+    T_CHECK(tt_says(&r.res.output, "take this job_id and namespace."));
+    call(&r, "{\"operation\":\"ps\",\"namespace\":\"alice\"}");
+    T_CHECK(hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\n') == 50);
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.res.output),
+                          HFSB_LIT("\n(and more)")));
+    tt_drop(&r);
+    end();
+}
+
+static void logs_are_clean_and_say_what_follows(void) {
+    tt_reply r = HFSB_INIT;
+    begin("RUNNING", "===== Job started at x =====\n\x1B[31mred\x1B[0m\n"
+                     "10%\r100%\ntoken " FH_TOKEN "\n");
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\"}");
+    call(&r, "{\"operation\":\"logs\",\"job_id\":\"" JOB "\"}");
+    TT_OK(&r, "red\n100%\ntoken [secret]\n(job " JOB " is RUNNING: this is "
+              "its log so far; look again in a while)");
+    T_CHECK(fh_count(here.world.fh, "GET", JOBS "/" JOB "/logs") == 1);
+    tt_drop(&r);
+    end();
+    begin("COMPLETED", "");
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\"}");
+    call(&r, "{\"operation\":\"logs\",\"job_id\":\"" JOB "\"}");
+    TT_OK(&r, "(no output)\n(job " JOB " is COMPLETED)");
+    tt_drop(&r);
+    end();
+}
+
+static void a_long_log_is_cut(void) {
+    tt_reply r = HFSB_INIT;
+    hfsb_buf log = HFSB_INIT;
+    size_t   i;
+    if (hfsb_buf_printf(&log, "first %0984d" FH_TOKEN "\n", 0)) abort();
+    for (i = 0; i < 1500; i++)
+        if (hfsb_buf_printf(&log, "line %05zu with a good deal of text that "
+                                  "fills it\n", i))
+            abort();
+    begin("COMPLETED", log.ptr);
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\"}");
+    call(&r, "{\"operation\":\"logs\",\"job_id\":\"" JOB "\"}");
+    T_CHECK(r.res.success && r.res.output.len > 39000);
+    T_CHECK(r.res.output.len < 40300);
+    T_CHECK(tt_says(&r.res.output, "chars omitted"));
+    T_CHECK(tt_says(&r.res.output, "first 0") &&
+            !tt_says(&r.res.output, "hf_g") &&
+            tt_says(&r.res.output, "line 01499 ") &&
+            !tt_says(&r.res.output, "line 00500 "));
+    hfsb_buf_free(&log);
+    tt_drop(&r);
+    end();
+}
+
+/* One whose answer does not come. */
+static void a_cancel_ends_the_reading_of_a_log(void) {
+    fh_fault_spec slow = HFSB_INIT;
+    hfsb_cancel  *cancel;
+    sh_job        job;
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    slow.path = JOBS "/" JOB "/logs";
+    slow.delay_ms = 60000;
+    fh_fault(here.world.fh, &slow);
+    T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
+    sh_start(&job, &here.world, "hf_jobs",
+             "{\"operation\":\"logs\",\"job_id\":\"" JOB "\",\"namespace\":"
+             "\"alice\"}",
+             cancel);
+    T_CHECK(sh_until(&here.world, "GET", JOBS "/" JOB "/logs"));
+    hfsb_cancel_set(cancel);
+    sh_join(&job);
+    T_CHECK(job.reply.st == HFSB_CANCELLED);
+    tt_drop(&job.reply);
+    hfsb_cancel_close(cancel);
+    end();
+}
+
+/* ---- the definition ---- */
+
+static void the_local_runtime_has_no_jobs(void) {
+    hfsb_session *s = sn_open_local();
+    tt_reply      r = HFSB_INIT;
+    sn_call(&r, s, "hf_jobs", "operation=s", "ps");
+    T_CHECK(r.st == HFSB_NOT_FOUND);
+    TT_FAIL(&r, "Unknown tool: hf_jobs");
+    tt_drop(&r);
+    sn_close(s);
+}
+
+static void its_words_say_what_a_model_must_know(void) {
+    static const char *const parts[] = {
+        "\"name\":\"hf_jobs\"", "/app/train.py", "./train.py",
+        "bare train.py",        "a URL",         "source text",
+        "/home, /Users, /fsx",  "smoke-test",    "t4-small at least",
+        "same imports",         "entry point",   "tiny data",
+        "bf16, fp16",           "quantization",  "flash attention",
+        "torch.compile",        "loads a model", "CUDA",
+        "why you skip",         "one job first", "30m"};
+    hfsb_buf out = HFSB_INIT;
+    hfsb_str own;
+    size_t   i;
+    begin(NULL, NULL);
+    sh_open(&here.world);
+    T_CHECK(hfsb_session_define(here.world.session, HFSB_TOOLS_MCP, &out,
+                                NULL) == HFSB_OK);
+    own = hfsb_buf_str(&out);
+    T_CHECK(hfsb_str_find(own, HFSB_LIT("is not replaced again")) !=
+            HFSB_NPOS); /* of sandbox_create */
+    i = hfsb_str_find(own, HFSB_LIT("{\"name\":\"hf_jobs\""));
+    T_CHECK(i != HFSB_NPOS);
+    own = hfsb_str_slice(own, i, own.len);
+    for (i = 0; i < TT_COUNT(parts); i++) {
+        bool there = hfsb_str_find(own, hfsb_cstr(parts[i])) != HFSB_NPOS;
+        if (!there) printf("  not said: %s\n", parts[i]);
+        T_CHECK(there);
+    }
+    T_CHECK(own.len < 2800);
+    if (getenv("HFSB_TEST_TIMES")) printf("hf_jobs: %zu bytes\n", own.len);
+    hfsb_buf_free(&out);
+    end();
+}
+
+/* ---- memory ---- */
+
+static void every_lack_of_memory_is_said(void) {
+    static const char *const calls[] = {
+        "{\"operation\":\"run\",\"script\":\"https://x.test/a.py\","
+        "\"dependencies\":\"[\\\"a\\\"]\",\"script_args\":[1],\"timeout\":90,"
+        "\"env\":{\"AB\":2},\"secrets\":{\"HF_TOKEN\":\"\"}}",
+        "{\"operation\":\"run\",\"command\":\"[\\\"ls\\\"]\"}",
+        "{\"operation\":\"ps\"}",
+        "{\"operation\":\"logs\",\"job_id\":\"" JOB "\"}",
+        "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}",
+        "{\"operation\":\"cancel\",\"job_id\":\"" JOB "\"}"};
+    tt_reply r = HFSB_INIT;
+    size_t   i, n;
+    begin("RUNNING", NULL);
+    sh_open(&here.world);
+    for (i = 0; i < TT_COUNT(calls); i++) {
+        bool done = false;
+        for (n = 1; !done && n < 200; n++) {
+            tt_drop(&r);
+            tt_memory.heap.fail_at = tt_memory.heap.calls + n;
+            sn_do(&r, here.world.session, "hf_jobs", hfsb_cstr(calls[i]),
+                  NULL);
+            done = tt_memory.heap.calls < tt_memory.heap.fail_at;
+            tt_memory.heap.fail_at = 0;
+            T_CHECK(done ? r.st == HFSB_OK && r.res.success
+                         : r.st == HFSB_NOMEM && !r.res.success);
+            if (!done && r.st != HFSB_NOMEM)
+                printf("%zu.%zu: %d %s\n", i, n, (int)r.st, r.res.error.ptr);
+        }
+        T_CHECK(done && n > 3);
+    }
+    tt_drop(&r);
+    end();
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(run_sends_what_was_asked_for);
+    TT_RUN(run_sends_what_the_hubs_own_client_does);
+    TT_RUN(what_is_wrong_is_said_before_anything_is_run);
+    TT_RUN(a_refusal_names_the_hardware_there_is);
+    TT_RUN(what_tells_of_no_job_is_an_error);
+    TT_RUN(jobs_are_listed_shown_and_cancelled);
+    TT_RUN(no_part_of_a_secret_is_shown);
+    TT_RUN(a_list_of_jobs_ends);
+    TT_RUN(logs_are_clean_and_say_what_follows);
+    TT_RUN(a_long_log_is_cut);
+    TT_RUN(a_cancel_ends_the_reading_of_a_log);
+    TT_RUN(the_local_runtime_has_no_jobs);
+    TT_RUN(its_words_say_what_a_model_must_know);
+    TT_RUN(every_lack_of_memory_is_said);
+    return TT_END();
+}

@@ -1,0 +1,494 @@
+/* test_server_guard.c - who may ask a server: Host, Origin, token, and where
+   it may listen without one. */
+#include "../support/t_conn.h"
+
+/* ---- Host and Origin ---- */
+
+typedef struct place {
+    const char *name;
+    const char *host;       /* listened on; NULL: a Unix socket */
+    const char *const *allow;
+    bool        no_auth, open_to_all;
+} place;
+
+/* A connection to the server, whatever it listens on. */
+static ts_conn reach(const ts_server *s, const char *path) {
+    struct sockaddr_un a;
+    ts_conn            c = HFSB_INIT;
+    if (!path) return ts_connect(s);
+    memset(&a, 0, sizeof a);
+    a.sun_family = AF_UNIX;
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    c.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    T_CHECK(!connect(c.fd, (struct sockaddr *)&a, sizeof a));
+    return c;
+}
+
+static int status_of(const ts_server *s, const char *path, const char *fields,
+                     const char *target) {
+    hfsb_buf raw = HFSB_INIT;
+    ts_conn  c = reach(s, path);
+    ts_reply r = HFSB_INIT;
+    int      status;
+    T_CHECK(hfsb_buf_printf(&raw, "GET %s HTTP/1.1\r\n%s\r\n", target,
+                            fields) == HFSB_OK);
+    T_CHECK(ts_send(&c, hfsb_buf_str(&raw)) && ts_read(&c, &r, false));
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&r.head), HFSB_LIT("Access-Control")) ==
+            HFSB_NPOS);
+    status = r.status;
+    ts_hang_up(&c);
+    ts_drop(&r);
+    hfsb_buf_free(&raw);
+    return status;
+}
+
+static void open_at(ts_server *s, const place *p) {
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    memset(s, 0, sizeof *s);
+    if (!p->no_auth) o.token = HFSB_LIT(TS_TOKEN);
+    o.no_auth = p->no_auth;
+    o.open_to_all = p->open_to_all;
+    o.allow_hosts = p->allow;
+    o.alloc = tt_alloc();
+    T_CHECK(hfsb_server_open(&o, &s->server, &err) == HFSB_OK);
+    if (p->host)
+        T_CHECK(hfsb_server_listen(s->server, p->host, 0, &s->port, &err) ==
+                HFSB_OK);
+    else T_CHECK(hfsb_server_listen_unix(s->server, "guard", &err) == HFSB_OK);
+    T_CHECK(tc_try_routes(s->server));
+    ts_run(s);
+}
+
+static const char *const mine[] = {"box.example", "Other.Example", NULL};
+static const char *const any[] = {"*", NULL};
+static const place       places[] = {
+    {"loopback", "127.0.0.1", NULL, false, false},
+    {"by name", "localhost", NULL, false, false},
+    {"loopback, open", "127.0.0.1", NULL, true, false},
+    {"loopback, names", "127.0.0.1", mine, false, false},
+    {"loopback, any", "127.0.0.1", any, false, false},
+    {"all", "0.0.0.0", NULL, false, false},
+    {"all, names", "0.0.0.0", mine, false, false},
+    {"all, public", "0.0.0.0", NULL, true, true},
+    {"unix", NULL, NULL, false, false},
+};
+
+/* In which of these places a Host is taken: '1', or not: '0'. */
+static void hosts_are_those_of_the_place(void) {
+    static const struct {
+        const char *host, *taken;
+    } list[] = {
+        {"localhost", "111111111"},
+        {"LocalHost:7860", "111111111"},
+        {"127.0.0.1", "111111111"},
+        {"127.0.0.1:1", "111111111"},
+        {"127.8.9.10", "111111111"},
+        {"[::1]", "111111111"},
+        {"[::1]:80", "111111111"},
+        {"0.0.0.0", "000011111"},
+        {"evil.example", "000011001"},
+        {"evil.example:8080", "000011001"},
+        {"127.0.0.1.evil.example", "000011001"},
+        {"127.0.0.1.", "000011001"},
+        {"localhost.evil.example", "000011001"},
+        {"localhost6", "000011001"},
+        {"localhos", "000011001"},
+        {"127.0.0.256", "000011001"},
+        {"128.0.0.1", "000011001"},
+        {"127.1", "000011001"},
+        {"2130706433", "000011001"},
+        {"[::2]", "000011001"},
+        {"box.example", "000111101"},
+        {"BOX.example:443", "000111101"},
+        {"other.example", "000111101"},
+        {"box.example.evil", "000011001"},
+        {"xbox.example", "000011001"},
+        {"*", "000011001"},
+        {"", "000011001"},
+    };
+    size_t p, i;
+    for (p = 0; p < TT_COUNT(places); p++) {
+        const char *path = places[p].host ? NULL : "guard";
+        ts_server   s;
+        open_at(&s, &places[p]);
+        for (i = 0; i < TT_COUNT(list); i++) {
+            bool want = list[i].taken[p] == '1';
+            char field[128];
+            int  is;
+            snprintf(field, sizeof field, "Host: %s\r\n", list[i].host);
+            is = status_of(&s, path, field, "/hello");
+            t_checks++;
+            if (is == (want ? 200 : 421)) continue;
+            t_failed++;
+            printf("%s: Host %s: %d\n", places[p].name, list[i].host, is);
+        }
+        ts_end(&s, false);
+    }
+}
+
+static void origins_are_those_of_the_place(void) {
+    static const struct {
+        const char *origin, *taken;
+    } list[] = {
+        {"http://localhost", "111111111"},
+        {"https://localhost:3000", "111111111"},
+        {"http://127.0.0.1:7860", "111111111"},
+        {"http://[::1]:7860", "111111111"},
+        {"http://box.example", "000111100"},
+        {"http://evil.example", "000011000"},
+        {"http://localhost.evil.example", "000011000"},
+        {"http://localhost:1@evil.example", "000011000"},
+        {"http://localhost@evil.example", "000011000"},
+        {"http://[::1]evil.example", "000011000"},
+        {"http://[::1", "000011000"},
+        {"http://evil.example/localhost", "000011000"},
+        {"http://evil.example#localhost", "000011000"},
+        {"http://localhost/", "000011000"},
+        {"null", "000000000"},
+        {"", "000000000"},
+        {"localhost", "000000000"},
+        {"http:localhost", "000000000"},
+        {"http://localhost\r\nOrigin: http://localhost", "000000000"},
+        {"http://localhost\r\nOrigin: http://evil.example", "000000000"},
+    };
+    size_t p, i;
+    for (p = 0; p < TT_COUNT(places); p++) {
+        const char *path = places[p].host ? NULL : "guard";
+        ts_server   s;
+        open_at(&s, &places[p]);
+        for (i = 0; i < TT_COUNT(list); i++) {
+            bool want = list[i].taken[p] == '1';
+            char field[160];
+            int  is;
+            snprintf(field, sizeof field, "Host: localhost\r\nOrigin: %s\r\n",
+                     list[i].origin);
+            is = status_of(&s, path, field, "/hello");
+            t_checks++;
+            if (is == (want ? 200 : 403)) continue;
+            t_failed++;
+            printf("%s: Origin %s: %d\n", places[p].name, list[i].origin, is);
+        }
+        /* the Host of an absolute target counts, not the field */
+        if (p == 0) {
+            T_CHECK(status_of(&s, path, "Host: localhost\r\n",
+                              "http://evil.example/hello") == 421);
+            T_CHECK(status_of(&s, path, "Host: evil.example\r\n",
+                              "http://localhost/hello") == 200);
+            T_CHECK(status_of(&s, path, "Host: localhost\r\n",
+                              "http://localhost@evil.example/hello") == 421);
+        }
+        ts_end(&s, false);
+    }
+}
+
+/* The guard comes before routes and token: nothing is to be learned. */
+static void the_guard_comes_first(void) {
+    ts_server s;
+    tc_start(&s, NULL);
+    T_CHECK(status_of(&s, NULL, "Host: evil\r\n", "/none") == 421);
+    T_CHECK(status_of(&s, NULL, "Host: evil\r\n", "/secret") == 421);
+    T_CHECK(status_of(&s, NULL, "Host: localhost\r\nOrigin: http://evil\r\n",
+                      "/secret") == 403);
+    ts_end(&s, false);
+}
+
+/* ---- the token ---- */
+
+static void only_the_whole_token_is_taken(void) {
+    static const struct {
+        const char *fields;
+        int         status;
+        const char *detail;
+    } list[] = {
+#define A "X-Sandbox-Authorization: "
+        {A "Bearer " TS_TOKEN "\r\n", 200, NULL},
+        {A "bearer " TS_TOKEN "\r\n", 200, NULL},
+        {A "BEARER    " TS_TOKEN "  \r\n", 200, NULL},
+        {"x-sandbox-AUTHORIZATION:Bearer " TS_TOKEN "\r\n", 200, NULL},
+        {"", 401, "Missing"},
+        {A "\r\n", 401, "Missing"},
+        {A "Bearer\r\n", 401, "Missing"},
+        {A "Bearer \r\n", 401, "Missing"},
+        {A TS_TOKEN "\r\n", 401, "Missing"},
+        {A "Basic " TS_TOKEN "\r\n", 401, "Missing"},
+        {A "Bearer" TS_TOKEN "\r\n", 401, "Missing"},
+        {"Authorization: Bearer " TS_TOKEN "\r\n", 401, "Missing"},
+        {A "Bearer a-token-of-the-test\r\n", 401, "Invalid"},
+        {A "Bearer -token-of-the-tests\r\n", 401, "Invalid"},
+        {A "Bearer " TS_TOKEN "s\r\n", 401, "Invalid"},
+        {A "Bearer x" TS_TOKEN "\r\n", 401, "Invalid"},
+        {A "Bearer A-Token-Of-The-Tests\r\n", 401, "Invalid"},
+        {A "Bearer " TS_TOKEN " " TS_TOKEN "\r\n", 401, "Invalid"},
+        {A "Bearer \"" TS_TOKEN "\"\r\n", 401, "Invalid"},
+        {A "Bearer " TS_TOKEN "\r\n" A "Bearer " TS_TOKEN "\r\n", 401,
+         "Invalid"},
+        {A "Bearer x\r\n" A "Bearer " TS_TOKEN "\r\n", 401, "Invalid"},
+        {A "Bearer " TS_TOKEN "\r\n" A "Bearer x\r\n", 401, "Invalid"},
+    };
+    ts_server s;
+    size_t    i;
+    tc_start(&s, NULL);
+    for (i = 0; i < TT_COUNT(list); i++) {
+        hfsb_buf raw = HFSB_INIT;
+        ts_reply r = HFSB_INIT;
+        ts_conn  c;
+        T_CHECK(hfsb_buf_printf(&raw,
+                                "GET /secret HTTP/1.1\r\n" TC_HEAD "%s\r\n",
+                                list[i].fields) == HFSB_OK);
+        c = tc_ask(&s, &r, raw.ptr);
+        ts_expect((int)i, &r, list[i].status, list[i].detail);
+        if (r.status == 401) {
+            char want[80];
+            snprintf(want, sizeof want,
+                     "{\"detail\":\"%s bearer token\",\"error\":",
+                     list[i].detail);
+            T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), hfsb_cstr(want)));
+        }
+        T_CHECK(tc_lives(&c));
+        ts_hang_up(&c);
+        ts_drop(&r);
+        hfsb_buf_free(&raw);
+    }
+    ts_end(&s, false);
+}
+
+/* Replies with what it finds in the two fields of a token. */
+static void tell_fields(void *user, hfsb_request *r) {
+    const hfsb_http_head *head = hfsb_request_head(r);
+    hfsb_buf              told = HFSB_INIT;
+    (void)user;
+    T_CHECK(hfsb_buf_printf(&told, "<") == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&told, hfsb_http_field_find(
+                                       head, "Authorization")) == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&told,
+                            hfsb_http_field_find(
+                                head, "X-Sandbox-Authorization")) == HFSB_OK);
+    T_CHECK(hfsb_buf_append_byte(&told, '>') == HFSB_OK);
+    hfsb_reply(r, 200, "text/plain", hfsb_buf_str(&told));
+    hfsb_buf_free(&told);
+}
+
+static void open_bearer(ts_server *s, const hfsb_server_opts *o) {
+    hfsb_route route = HFSB_INIT;
+    ts_open(s, o);
+    route.method = "GET";
+    route.path = "/bearer";
+    route.fn = tell_fields;
+    route.bearer = true;
+    T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
+    route.path = "/other"; /* has an authorization of its own */
+    route.bearer = false;
+    route.no_token = true;
+    T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
+    ts_run(s);
+}
+
+static void a_route_may_take_the_token_in_authorization(void) {
+    static const struct {
+        const char *fields;
+        int         status;
+        const char *says;
+    } list[] = {
+#define B "Authorization: "
+        {B "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {"authorization:bEARER  " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n" B "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n" B "Basic eDp5\r\n", 200, "<>"},
+        {B "Bearer hub\r\n" A "Bearer " TS_TOKEN "\r\n", 200, "<>"},
+        {A "Bearer " TS_TOKEN "\r\n" B "Bearer hub\r\n", 200, "<>"},
+        {B "Basic eDp5\r\n", 401, "Missing"},
+        {B TS_TOKEN "\r\n", 401, "Missing"},
+        {"", 401, "Missing"},
+        {B "Bearer x\r\n", 401, "Invalid"},
+        {A "Basic eDp5\r\n" B "Bearer " TS_TOKEN "\r\n", 401, "Missing"},
+        {A "Bearer x\r\n" B "Bearer " TS_TOKEN "\r\n", 401, "Invalid"},
+        {B "Bearer " TS_TOKEN "\r\n" B "Bearer " TS_TOKEN "\r\n", 401,
+         "Invalid"},
+    };
+    hfsb_server_opts open = HFSB_INIT;
+    ts_server        s;
+    size_t           i;
+    open_bearer(&s, NULL);
+    for (i = 0; i < TT_COUNT(list); i++) {
+        hfsb_buf raw = HFSB_INIT;
+        ts_reply r = HFSB_INIT;
+        ts_conn  c;
+        T_CHECK(hfsb_buf_printf(&raw,
+                                "GET /bearer HTTP/1.1\r\n" TC_HEAD "%s\r\n",
+                                list[i].fields) == HFSB_OK);
+        c = tc_ask(&s, &r, raw.ptr);
+        ts_expect((int)i, &r, list[i].status, list[i].says);
+        if (r.status == 401)
+            T_STR(ts_field(&r, "WWW-Authenticate"), "Bearer");
+        ts_hang_up(&c);
+        ts_drop(&r);
+        hfsb_buf_free(&raw);
+    }
+    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/other") == 200);
+    ts_end(&s, false);
+    open.no_auth = true; /* then it does not matter */
+    open_bearer(&s, &open);
+    T_CHECK(status_of(&s, NULL, TC_HEAD, "/bearer") == 200);
+    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/bearer") == 200);
+    ts_end(&s, false);
+#undef B
+}
+
+/* Its value is left to a route that does not take the token there. */
+static void others_find_authorization_as_it_came(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    ts_conn   c;
+    open_bearer(&s, NULL);
+    c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
+                       "Authorization: Basic eDp5\r\n" A "Bearer " TS_TOKEN
+                       "\r\n\r\n");
+    TS_IS(&r, 200, "<Basic eDp5>");
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void a_nul_in_a_token_is_refused(void) {
+    static const char raw[] =
+        "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\0\r\n\r\n";
+    ts_server s;
+    ts_conn   c;
+    ts_reply  r = HFSB_INIT;
+    tc_start(&s, NULL);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, hfsb_str_make(raw, sizeof raw - 1)));
+    T_CHECK(ts_read(&c, &r, false));
+    T_CHECK(r.status == 400 && !ts_says(&r, TS_TOKEN));
+    T_CHECK(ts_closes(&c, 5000));
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void without_a_token_nothing_is_open(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s = HFSB_INIT;
+    ts_reply         r = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    o.alloc = tt_alloc();
+    T_CHECK(hfsb_server_open(&o, &s.server, &err) == HFSB_OK);
+    T_CHECK(hfsb_server_listen(s.server, NULL, 0, &s.port, &err) == HFSB_OK);
+    T_CHECK(tc_try_routes(s.server));
+    ts_run(&s);
+    ts_get(&s, &r, "/secret");
+    TS_REFUSED(&r, 503, "{\"detail\":\"Sandbox API token not configured\"");
+    ts_get(&s, &r, "/hello");
+    TS_IS(&r, 200, "hello");
+    ts_drop(&r);
+    ts_end(&s, false);
+    o.no_auth = true;
+    ts_open(&s, &o);
+    T_CHECK(tc_try_routes(s.server));
+    ts_run(&s);
+    T_CHECK(status_of(&s, NULL, TC_HEAD, "/secret") == 200);
+    T_CHECK(status_of(&s, NULL, "Host: evil\r\n", "/secret") == 421);
+    ts_end(&s, false);
+}
+
+static void tokens_that_no_head_can_carry_are_errors(void) {
+    static const char *const list[] = {" ", "a b", "a\r\nb", "a\tb", "\x7f",
+                                       "t\xc3\xb6ken"};
+    size_t i;
+    for (i = 0; i < TT_COUNT(list); i++) {
+        hfsb_server_opts o = HFSB_INIT;
+        hfsb_server     *server = NULL;
+        hfsb_err         err = HFSB_INIT;
+        o.token = hfsb_cstr(list[i]);
+        o.alloc = tt_alloc();
+        T_CHECK(hfsb_server_open(&o, &server, &err) == HFSB_ARG);
+        T_CHECK(!server && strstr(err.msg, "token"));
+        T_CHECK(!strstr(err.msg, list[i]) || !i);
+    }
+}
+
+static void without_a_token_it_listens_on_loopback_only(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_server     *server = NULL;
+    hfsb_err         err = HFSB_INIT;
+    o.no_auth = true;
+    o.alloc = tt_alloc();
+    T_CHECK(hfsb_server_open(&o, &server, &err) == HFSB_OK);
+    T_CHECK(hfsb_server_listen(server, "0.0.0.0", 0, NULL, &err) ==
+            HFSB_REFUSED);
+    T_CHECK(strstr(err.msg, "loopback") && strstr(err.msg, "token"));
+    T_CHECK(hfsb_server_run(server, &err) == HFSB_ARG);
+    T_CHECK(strstr(err.msg, "hfsb_server_listen"));
+    T_CHECK(hfsb_server_listen(server, "127.0.0.2", 0, NULL, &err) == HFSB_OK);
+    hfsb_server_close(server);
+    o.open_to_all = true;
+    T_CHECK(hfsb_server_open(&o, &server, &err) == HFSB_OK);
+    T_CHECK(hfsb_server_listen(server, "0.0.0.0", 0, NULL, &err) == HFSB_OK);
+    hfsb_server_close(server);
+}
+
+/* Looks for the token in all that the server holds: after a whole head, half
+   a head, a bad one, and many small pieces. */
+static void find_token(void *user, const void *ptr, size_t len) {
+    size_t i, n = sizeof TS_TOKEN - 1;
+    for (i = 0; ptr && i + n <= len; i++)
+        if (!memcmp((const char *)ptr + i, TS_TOKEN, n)) *(size_t *)user += 1;
+}
+
+static void tokens_do_not_stay_in_memory(void) {
+    static const char *const list[] = {
+        "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
+        "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n"
+        "X: \x01\r\n\r\n",
+        "GET /none HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
+        "POST /hello HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n"
+        "Content-Length: 100\r\n\r\nhalf",
+        "GET /hold HTTP/1.1\r\n" TC_HEAD "\r\n"
+        "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
+    };
+    size_t i, cut;
+    for (i = 0; i < TT_COUNT(list); i++)
+        for (cut = 1; cut < strlen(list[i]); cut += 7) {
+            ts_server s;
+            ts_conn   c;
+            size_t    found = 0, turn;
+            ts_open(&s, NULL);
+            T_CHECK(tc_try_routes(s.server));
+            c = ts_connect(&s);
+            T_CHECK(ts_send(&c, hfsb_str_make(list[i], cut)));
+            for (turn = 0; turn < 4; turn++)
+                (void)hfsb_server_poll(s.server, turn < 2 ? 50 : 0);
+            T_CHECK(ts_send(&c, hfsb_str_slice(hfsb_cstr(list[i]), cut,
+                                               HFSB_NPOS)));
+            for (turn = 0; turn < 4; turn++)
+                (void)hfsb_server_poll(s.server, turn < 2 ? 50 : 0);
+            find_token(&found, s.server->block, HFSBI_BLOCK);
+            if (s.server->conns) {
+                hfsb_request *r = s.server->conns->request;
+                find_token(&found, s.server->conns->in,
+                           s.server->conns->in_cap);
+                if (r) find_token(&found, r, r->size);
+            }
+            T_CHECK(found == 0);
+            ts_hang_up(&c);
+            ts_end(&s, true);
+        }
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(hosts_are_those_of_the_place);
+    TT_RUN(origins_are_those_of_the_place);
+    TT_RUN(the_guard_comes_first);
+    TT_RUN(only_the_whole_token_is_taken);
+    TT_RUN(a_route_may_take_the_token_in_authorization);
+    TT_RUN(others_find_authorization_as_it_came);
+    TT_RUN(a_nul_in_a_token_is_refused);
+    TT_RUN(without_a_token_nothing_is_open);
+    TT_RUN(tokens_that_no_head_can_carry_are_errors);
+    TT_RUN(without_a_token_it_listens_on_loopback_only);
+    TT_RUN(tokens_do_not_stay_in_memory);
+    return TT_END();
+}

@@ -1,0 +1,387 @@
+/* test_server_limits.c - a server under siege: too many connections, no
+   descriptors left, slow heads and bodies, memory for bodies. */
+#include "../support/t_conn.h"
+
+static long long cpu_ms(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (long long)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+           (long long)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+/* ---- connections ---- */
+
+/* An old idle one makes room for a new one, and only one; busy ones stay. */
+static void an_idle_connection_makes_room(void) {
+    enum { MAX = 8 };
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c[MAX], fresh;
+    size_t           i, open = 0;
+    o.max_connections = MAX;
+    tc_start(&s, &o);
+    for (i = 0; i < MAX; i++) {
+        c[i] = ts_connect(&s);
+        usleep(5000); /* each a little later */
+        if (i < 3) T_CHECK(ts_send(&c[i], HFSB_LIT(TC_GET("/hold"))));
+        else T_CHECK(tc_lives(&c[i]));
+    }
+    T_CHECK(tc_becomes(&tc.holding, 3));
+    usleep(1100000); /* now they are old */
+    T_CHECK(tc_lives(&c[3])); /* but for this one */
+    fresh = ts_connect(&s);
+    T_CHECK(tc_lives(&fresh));
+    T_CHECK(ts_closes(&c[4], 2000)); /* that was used longest ago */
+    for (i = 3; i < MAX; i++)
+        if (!c[i].ended) {
+            (void)ts_more(&c[i], 0);
+            open += !c[i].ended;
+        }
+    T_CHECK(open == MAX - 4);
+    tc_release(s.server);
+    for (i = 0; i < 3; i++) {
+        ts_reply r = HFSB_INIT;
+        T_CHECK(ts_read(&c[i], &r, false));
+        TS_IS(&r, 200, "held");
+        ts_drop(&r);
+    }
+    for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
+    ts_hang_up(&fresh);
+    ts_end(&s, false);
+}
+
+/* When all are busy a new one waits, without work for the server, until one
+   ends; when all are idle but young, until one is old enough. */
+static void a_new_connection_waits_for_room(void) {
+    enum { MAX = 4 };
+    int way;
+    for (way = 0; way < 2; way++) {
+        hfsb_server_opts o = HFSB_INIT;
+        ts_server        s;
+        ts_conn          c[MAX], fresh;
+        ts_reply         r = HFSB_INIT;
+        long long        cpu;
+        size_t           i;
+        o.max_connections = MAX;
+        tc_start(&s, &o);
+        for (i = 0; i < MAX; i++) {
+            c[i] = ts_connect(&s);
+            if (way) T_CHECK(tc_lives(&c[i]));
+            else T_CHECK(ts_send(&c[i], HFSB_LIT(TC_GET("/hold"))));
+        }
+        if (!way) T_CHECK(tc_becomes(&tc.holding, MAX));
+        fresh = ts_connect(&s);
+        T_CHECK(ts_send(&fresh, HFSB_LIT(TC_GET("/hello"))));
+        cpu = cpu_ms();
+        T_CHECK(!ts_more(&fresh, 500));
+        T_CHECK(cpu_ms() - cpu < 200);
+        if (!way) { /* one ends */
+            ts_reset(&c[0]);
+            T_CHECK(tc_becomes(&tc.gone, 1));
+        }
+        T_CHECK(ts_more(&fresh, 3000));
+        T_CHECK(ts_read(&fresh, &r, false));
+        TS_IS(&r, 200, "hello");
+        tc_release(s.server);
+        for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
+        ts_hang_up(&fresh);
+        ts_drop(&r);
+        ts_end(&s, false);
+    }
+}
+
+/* In a process of its own: no descriptor is left. The server neither spins
+   nor dies, and serves again when there are some. */
+static int without_descriptors(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          first, c[40];
+    int              fds[40];
+    struct rlimit    limit;
+    size_t           i, n = 0;
+    long long        cpu;
+    o.on_event = tc_log;
+    tc_start(&s, &o);
+    first = ts_connect(&s);
+    T_CHECK(tc_lives(&first));
+    for (i = 0; i < 40; i++) { /* sockets first: connecting needs none */
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        T_CHECK(fds[i] >= 0);
+    }
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)fds[39] + 4;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (i = 0; i < 40; i++) {
+        struct sockaddr_in a;
+        memset(&a, 0, sizeof a);
+        memset(&c[i], 0, sizeof c[i]);
+        a.sin_family = AF_INET;
+        a.sin_port = htons((unsigned short)s.port);
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        c[i].fd = fds[i];
+        T_CHECK(!connect(fds[i], (struct sockaddr *)&a, sizeof a));
+        (void)ts_send(&c[i], HFSB_LIT(TC_GET("/hello")));
+    }
+    cpu = cpu_ms();
+    usleep(600000);
+    T_CHECK(cpu_ms() - cpu < 250);
+    T_CHECK(tc_get(&tc.refused) >= 1 && tc_get(&tc.refused) < 10);
+    T_CHECK(tc_lives(&first)); /* those that are there are served */
+    for (i = 0; i < 40; i++)
+        if (ts_more(&c[i], 0)) n++;
+    T_CHECK(n >= 3 && n < 20);
+    for (i = 0; i < 40; i++) ts_hang_up(&c[i]);
+    usleep(400000);
+    c[0] = ts_connect(&s);
+    T_CHECK(tc_lives(&c[0]));
+    ts_hang_up(&c[0]);
+    ts_hang_up(&first);
+    ts_end(&s, false);
+    return t_failed ? 1 : 0;
+}
+
+static void no_descriptor_left_is_survived(void) {
+    int   status = -1;
+    pid_t pid = fork();
+    if (pid == 0) _exit(without_descriptors());
+    T_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void thousands_of_idle_connections_cost_little(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    enum { MANY = 2000 };
+    static ts_conn c[MANY];
+    struct rlimit  limit;
+    size_t         i, n = t_quick() ? 200 : MANY, used;
+    long long      cpu;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max < 8192 ? limit.rlim_max : 8192;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < 2 * n + 100) {
+        t_skipped++;
+        return;
+    }
+    o.max_connections = 10000;
+    tc_start(&s, &o);
+    pthread_mutex_lock(&tt_memory.lock);
+    used = tt_memory.heap.live;
+    pthread_mutex_unlock(&tt_memory.lock);
+    for (i = 0; i < n; i++) {
+        c[i] = ts_connect(&s);
+        if (i % 10 == 0) T_CHECK(tc_lives(&c[i]));
+    }
+    T_CHECK(tc_lives(&c[n - 1]));
+    pthread_mutex_lock(&tt_memory.lock);
+    T_CHECK(tt_memory.heap.live - used < n * 512);
+    pthread_mutex_unlock(&tt_memory.lock);
+    cpu = cpu_ms();
+    usleep(200000);
+    T_CHECK(cpu_ms() - cpu < 100);
+    for (i = 0; i < n; i += 7) T_CHECK(tc_lives(&c[i]));
+    for (i = 0; i < n; i++) ts_hang_up(&c[i]);
+    ts_end(&s, false);
+}
+
+/* ---- time ---- */
+
+/* Sends a byte each step_ms until there is a reply or nothing left. */
+static long long dribble(ts_conn *c, const char *bytes, int step_ms) {
+    long long began = hfsb_clock_ms();
+    for (; *bytes && !c->in.len && !c->ended; bytes++) {
+        if (send(c->fd, bytes, 1, MSG_NOSIGNAL) < 0) break;
+        (void)ts_more(c, step_ms);
+    }
+    while (!c->in.len && ts_more(c, 5000)) continue;
+    return hfsb_clock_ms() - began;
+}
+
+static void heads_have_their_time_from_the_first_byte(void) {
+    static const char half[] =
+        "GET /hello HTTP/1.1\r\nHost: localhost\r\nX: y\r\n";
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c;
+    ts_reply         r = HFSB_INIT;
+    long long        took;
+    o.head_ms = 400;
+    o.idle_ms = 900;
+    tc_start(&s, &o);
+    c = ts_connect(&s);
+    usleep(300000); /* before the first byte it is idle */
+    took = dribble(&c, half, 50);
+    T_CHECK(took >= 350 && took < 8000);
+    T_CHECK(ts_read(&c, &r, false));
+    TS_REFUSED(&r, 408, "head");
+    T_CHECK(ts_closes(&c, 5000));
+    ts_hang_up(&c);
+    /* the second request of a connection too */
+    c = ts_connect(&s);
+    T_CHECK(tc_lives(&c));
+    took = dribble(&c, half, 50);
+    T_CHECK(took >= 350 && took < 8000);
+    T_CHECK(ts_read(&c, &r, false) && r.status == 408);
+    ts_hang_up(&c);
+    /* idle: closed without a word */
+    c = ts_connect(&s);
+    took = hfsb_clock_ms();
+    T_CHECK(ts_closes(&c, 5000) && c.in.len == 0);
+    T_CHECK(hfsb_clock_ms() - took >= 800);
+    ts_hang_up(&c);
+    /* an empty line is nothing, and no reason for a reply */
+    c = ts_connect(&s);
+    T_CHECK(tc_lives(&c) && ts_send(&c, HFSB_LIT("\r\n")));
+    took = hfsb_clock_ms();
+    T_CHECK(ts_closes(&c, 5000) && c.in.len == 0);
+    T_CHECK(hfsb_clock_ms() - took >= 800);
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* Each head has its own time: a pipeline whose pieces always end in the middle
+   of one is served for as long as it likes. */
+static void half_heads_in_a_row_are_no_slow_head(void) {
+    static const char get[] = TC_GET("/hello");
+    hfsb_server_opts  o = HFSB_INIT;
+    ts_server         s;
+    ts_conn           c;
+    ts_reply          r = HFSB_INIT;
+    size_t            i;
+    o.head_ms = 700;
+    tc_start(&s, &o);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, hfsb_str_make(get, 10)));
+    for (i = 0; i < 20; i++) {
+        hfsb_buf piece = HFSB_INIT;
+        usleep(50000);
+        t_repeat(&piece, get + 10, 1);
+        t_repeat(&piece, "GET /hello", 1);
+        T_CHECK(ts_send(&c, hfsb_buf_str(&piece)));
+        T_CHECK(ts_read(&c, &r, false) && r.status == 200);
+        hfsb_buf_free(&piece);
+    }
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void bodies_must_make_progress(void) {
+    static const struct {
+        const char *head;
+        bool        told; /* gone is called for it */
+    } list[] = {{"POST /echo HTTP/1.1\r\n" TC_HEAD
+                 "Content-Length: 100\r\n\r\n", false},
+                {"POST /echo HTTP/1.1\r\n" TC_HEAD
+                 "Transfer-Encoding: chunked\r\n\r\n64\r\n", false},
+                {"PUT /stream HTTP/1.1\r\n" TC_HEAD
+                 "Content-Length: 100\r\n\r\n", true}};
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    size_t           i, k;
+    o.body_ms = 1000;
+    o.head_ms = 300;
+    tc_start(&s, &o);
+    for (i = 0; i < TT_COUNT(list); i++) {
+        ts_conn   c = ts_connect(&s);
+        ts_reply  r = HFSB_INIT;
+        size_t    gone = tc_get(&tc.gone);
+        long long began;
+        T_CHECK(ts_send(&c, hfsb_cstr(list[i].head)));
+        for (k = 0; k < 6; k++) { /* slow, but it comes */
+            usleep(200000);
+            T_CHECK(ts_send(&c, HFSB_LIT("x")));
+        }
+        T_CHECK(!ts_more(&c, 0) && !c.ended);
+        began = hfsb_clock_ms();
+        T_CHECK(ts_read(&c, &r, false));
+        TS_REFUSED(&r, 408, "body");
+        T_STR(ts_field(&r, "Connection"), "close");
+        began = hfsb_clock_ms() - began;
+        T_CHECK(began >= 900 && began < 8000);
+        T_CHECK(ts_closes(&c, 5000));
+        T_CHECK(tc_get(&tc.gone) == gone + list[i].told);
+        ts_hang_up(&c);
+        ts_drop(&r);
+    }
+    ts_end(&s, false);
+}
+
+/* A handler that takes long, or a pause, has no limit. */
+static void work_takes_as_long_as_it_likes(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c;
+    ts_reply         r = HFSB_INIT;
+    o.body_ms = o.head_ms = o.idle_ms = 100;
+    tc_start(&s, &o);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/hold?pieces"))));
+    T_CHECK(tc_becomes(&tc.holding, 1));
+    usleep(700000);
+    tc_release(s.server);
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 200, "begun ended");
+    ts_hang_up(&c);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, HFSB_LIT("POST /threaded?ms=500 HTTP/1.1\r\n" TC_HEAD
+                                 "Content-Length: 2\r\n\r\nok")));
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 201, "ok");
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* ---- memory ---- */
+
+/* All bodies together have a limit: the one that goes over it is refused, the
+   others go on, and there is room again when they are done. */
+static void bodies_share_a_limit(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          a, b;
+    ts_reply         r = HFSB_INIT;
+    hfsb_buf         body = HFSB_INIT;
+    int              i;
+    o.max_body = 60000;
+    o.max_bodies = 100000;
+    tc_start(&s, &o);
+    t_repeat(&body, "0123456789", 6000);
+    for (i = 0; i < 3; i++) {
+        a = ts_connect(&s);
+        b = ts_connect(&s);
+        T_CHECK(ts_send(&a, HFSB_LIT("POST /echo HTTP/1.1\r\n" TC_HEAD
+                                     "Content-Length: 60000\r\n\r\n")));
+        T_CHECK(ts_send(&a, hfsb_str_make(body.ptr, 59999)));
+        usleep(50000);
+        T_CHECK(ts_send(&b, HFSB_LIT("POST /echo HTTP/1.1\r\n" TC_HEAD
+                                     "Content-Length: 60000\r\n\r\n")));
+        T_CHECK(ts_send(&b, hfsb_buf_str(&body)));
+        T_CHECK(ts_read(&b, &r, false));
+        TS_REFUSED(&r, 503, "memory");
+        T_STR(ts_field(&r, "Retry-After"), "1");
+        T_CHECK(tc_lives(&b)); /* the rest of it was little */
+        T_CHECK(ts_send(&a, HFSB_LIT("9")) && ts_read(&a, &r, false));
+        T_CHECK(r.status == 200 && r.body.len == 60000);
+        ts_hang_up(&a);
+        ts_hang_up(&b);
+    }
+    ts_drop(&r);
+    hfsb_buf_free(&body);
+    ts_end(&s, false);
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(no_descriptor_left_is_survived);
+    TT_RUN(an_idle_connection_makes_room);
+    TT_RUN(a_new_connection_waits_for_room);
+    TT_RUN(thousands_of_idle_connections_cost_little);
+    TT_RUN(heads_have_their_time_from_the_first_byte);
+    TT_RUN(half_heads_in_a_row_are_no_slow_head);
+    TT_RUN(bodies_must_make_progress);
+    TT_RUN(work_takes_as_long_as_it_likes);
+    TT_RUN(bodies_share_a_limit);
+    return TT_END();
+}
