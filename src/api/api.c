@@ -1,10 +1,9 @@
 /* api.c - the sandbox on a server: its tools, routes and end. */
 #include "api_private.h"
 
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
-                                         const char *method, const char *path,
-                                         hfsb_route_fn fn, void *user,
-                                         hfsb_err *err);
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
+                                       const char *path, hfsb_route_fn fn,
+                                       void *user, hfsb_err *err);
 
 /* ==== server jobs ==== */
 
@@ -217,10 +216,10 @@ static void hfsbi_health(void *user, hfsb_request *request) {
 /* ---- /api/metrics ---- */
 
 /* HELP, TYPE and, unless labels follow, the value. */
-static void hfsbi_put_metric(hfsbi_sink *s, const char *name, const char *type,
+static void hfsbi_put_metric(hfsb_buf *s, const char *name, const char *type,
                              const char *help, unsigned long long value) {
-    hfsbi_putf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
-               type, name, value);
+    hfsb_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help,
+                    name, type, name, value);
 }
 
 /* Bytes of memory that this process has in use, 0: not known. */
@@ -241,17 +240,17 @@ static unsigned long long hfsbi_resident(void) {
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 
-static void hfsbi_put_requests(hfsbi_sink               *s,
-                               const hfsbi_server_stats *stats) {
+static void hfsbi_put_requests(hfsb_buf *s, const hfsbi_server_stats *stats) {
     int i;
-    hfsbi_putf(s, "# HELP hfsb_requests_total Requests answered, by the class "
-                  "of the status.\n# TYPE hfsb_requests_total counter\n");
+    hfsb_buf_printf(
+        s, "# HELP hfsb_requests_total Requests answered, by the class "
+           "of the status.\n# TYPE hfsb_requests_total counter\n");
     for (i = 1; i <= 5; i++)
-        hfsbi_putf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
-                   stats->by_class[i]);
+        hfsb_buf_printf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
+                        stats->by_class[i]);
 }
 
-static void hfsbi_put_server_metrics(hfsbi_sink               *s,
+static void hfsbi_put_server_metrics(hfsb_buf                 *s,
                                      const hfsbi_server_stats *stats) {
     hfsbi_put_requests(s, stats);
     hfsbi_put_metric(s, "hfsb_connections", "gauge", "Connections now.",
@@ -268,7 +267,7 @@ static void hfsbi_put_server_metrics(hfsbi_sink               *s,
                      "Bytes of bodies in memory now.", stats->bodies);
 }
 
-static void hfsbi_put_commands(hfsbi_sink *s, hfsbi_jobs_figures jobs) {
+static void hfsbi_put_commands(hfsb_buf *s, hfsbi_jobs_figures jobs) {
     hfsbi_put_metric(s, "hfsb_commands_running", "gauge",
                      "Commands that run now.", jobs.running);
     hfsbi_put_metric(s, "hfsb_commands_waiting", "gauge",
@@ -281,22 +280,23 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
     hfsb_buf           out = HFSB_INIT;
     unsigned long long resident = hfsbi_resident();
-    hfsbi_sink         s;
+    size_t             mark;
     out.alloc = box->alloc;
-    s = hfsbi_sink_begin(&out);
-    hfsbi_putf(&s,
-               "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
-               "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
-               HFSB_VERSION, hfsbi_server_instance(box->server));
+    mark = out.len;
+    hfsb_buf_printf(
+        &out,
+        "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
+        "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
+        HFSB_VERSION, hfsbi_server_instance(box->server));
     hfsbi_put_metric(
-        &s, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
+        &out, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
         (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
-    hfsbi_put_server_metrics(&s, hfsbi_server_stats_of(box->server));
-    hfsbi_put_commands(&s, hfsbi_jobs_count_all(box->tools));
+    hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(box->server));
+    hfsbi_put_commands(&out, hfsbi_jobs_count_all(box->tools));
     if (resident)
-        hfsbi_put_metric(&s, "process_resident_memory_bytes", "gauge",
+        hfsbi_put_metric(&out, "process_resident_memory_bytes", "gauge",
                          "Memory of the server in use.", resident);
-    if (hfsbi_sink_end(&s) == HFSB_OK)
+    if (hfsb_buf_finish(&out, mark) == HFSB_OK)
         hfsbi_reply_take(request, 200, "text/plain; version=0.0.4", &out);
     else hfsb_reply_error(request, 503, "Out of memory.");
     hfsb_buf_free(&out);
@@ -392,10 +392,9 @@ static void hfsbi_endpoints_free(hfsbi_server_part *part) {
 /* ---- its beginning ---- */
 
 /* A route with no more than these. */
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
-                                         const char *method, const char *path,
-                                         hfsb_route_fn fn, void *user,
-                                         hfsb_err *err) {
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
+                                       const char *path, hfsb_route_fn fn,
+                                       void *user, hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
     route.method = method;
     route.path = path;

@@ -23,37 +23,37 @@ static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
 /* ---- writing events ---- */
 
-static void hfsbi_stream_piece(hfsbi_sink *sink, size_t which,
+static void hfsbi_stream_piece(hfsb_buf *sink, size_t which,
                                unsigned long long offset, hfsb_str text) {
     hfsb_json_writer w;
     if (sink->status != HFSB_OK) return;
-    hfsbi_putf(sink, "event: %s\n", hfsbi_stream_names[which]);
+    hfsb_buf_printf(sink, "event: %s\n", hfsbi_stream_names[which]);
     if (which == HFSB_PROC_STDOUT)
-        hfsbi_putf(sink, "id: %llu\n", offset + text.len);
-    hfsbi_put(sink, HFSB_LIT("data: "));
-    hfsb_json_writer_init(&w, sink->buf, NULL);
+        hfsb_buf_printf(sink, "id: %llu\n", offset + text.len);
+    hfsb_buf_append(sink, HFSB_LIT("data: "));
+    hfsb_json_writer_init(&w, sink, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "offset", (long long)offset);
     hfsbi_put_member_str(&w, "text", text);
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
         sink->status = HFSB_NOMEM;
-    hfsbi_put(sink, HFSB_LIT("\n\n"));
+    hfsb_buf_append(sink, HFSB_LIT("\n\n"));
 }
 
 /* Takes text of the command; user is the call. Under the lock of the
    tools. */
 static void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
-                                hfsb_str text) {
+                              hfsb_str text) {
     hfsbi_events      *e = &((hfsbi_api_call *)user)->events;
     size_t             which = (size_t)stream;
     unsigned long long offset = e->total[which];
-    hfsbi_sink         sink = hfsbi_sink_begin(&e->ready);
+    size_t             mark = e->ready.len;
     e->total[which] += text.len;
     if (e->gap[which]) return; /* it has become longer */
     if (!e->choked && e->ready.len <= HFSBI_API_CHOKE) {
-        hfsbi_stream_piece(&sink, which, offset, text);
-        if (hfsbi_sink_end(&sink) == HFSB_OK) return;
+        hfsbi_stream_piece(&e->ready, which, offset, text);
+        if (hfsb_buf_finish(&e->ready, mark) == HFSB_OK) return;
     }
     e->gap[which] = true;
     e->from[which] = offset;

@@ -272,9 +272,9 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
 
 /* The same with one item; key may be "". */
 static hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
-                                       const char *type, const char *text,
-                                       const hfsb_json_value *input,
-                                       hfsb_buf              *out) {
+                                     const char *type, const char *text,
+                                     const hfsb_json_value *input,
+                                     hfsb_buf              *out) {
     hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(where));
     hfsbi_loc    at = hfsbi_loc_key(&top, key);
     hfsbi_fields f;
@@ -306,11 +306,11 @@ HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
 
 HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
                              hfsb_str error) {
-    hfsbi_sink       sink;
+    size_t           mark;
     hfsb_json_writer w;
     hfsb_buf_truncate(&x->reply, 0);
     x->status = status;
-    sink = hfsbi_sink_begin(&x->reply);
+    mark = x->reply.len;
     hfsb_json_writer_init(&w, &x->reply, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_bool(&w, "success", false);
@@ -320,11 +320,11 @@ HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK && detail.len) {
         hfsb_buf_truncate(&x->reply, x->reply.len - 1);
-        hfsbi_put(&sink, HFSB_LIT(",\"detail\":"));
-        hfsbi_put(&sink, detail);
-        hfsbi_put_byte(&sink, '}');
+        hfsb_buf_append(&x->reply, HFSB_LIT(",\"detail\":"));
+        hfsb_buf_append(&x->reply, detail);
+        hfsb_buf_append_byte(&x->reply, '}');
     }
-    if (hfsbi_sink_end(&sink) != HFSB_OK || !x->reply.len) {
+    if (hfsb_buf_finish(&x->reply, mark) != HFSB_OK || !x->reply.len) {
         hfsb_buf_free(&x->reply); /* hfsbi_api_answer() has words for it */
         x->status = 503;
     }

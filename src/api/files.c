@@ -29,7 +29,7 @@ static void hfsbi_download(void *user, hfsb_request *request);
 static void hfsbi_remove(void *user, hfsb_request *request);
 static void hfsbi_upload_begin(void *user, hfsb_request *request);
 static void hfsbi_upload_body(void *user, hfsb_request *request,
-                                hfsb_str piece);
+                              hfsb_str piece);
 static void hfsbi_upload_end(void *user, hfsb_request *request);
 
 static void hfsbi_file_job_free(hfsbi_file_job *job);
@@ -42,8 +42,8 @@ static void hfsbi_file_job_free(hfsbi_file_job *job);
 
 /* {"type","loc","msg","input"} as FastAPI's clients know it. */
 static void hfsbi_files_bad_key(hfsb_request *request, const char *key,
-                                  const char *type, hfsb_str input,
-                                  const char *sentence) {
+                                const char *type, hfsb_str input,
+                                const char *sentence) {
     hfsb_buf         detail = HFSB_INIT;
     hfsb_json_writer w;
     detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
@@ -140,8 +140,8 @@ static bool hfsbi_file_job_fill(hfsbi_file_job *job) {
    and conditions. Replies itself, and gives NULL, when that cannot be. gone
    gets the job. */
 static hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
-                                             hfsb_request *request,
-                                             size_t size, hfsb_route_fn gone) {
+                                           hfsb_request *request, size_t size,
+                                           hfsb_route_fn gone) {
     hfsbi_file_job *job =
         (hfsbi_file_job *)hfsbi_array(&files->alloc, size, 1);
     if (!job) {
@@ -228,8 +228,8 @@ static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
 
 /* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
    there is none. False: 412, and job->err says why. */
-static bool hfsbi_file_job_may(hfsbi_file_job       *job,
-                                 const hfsb_file_info *info, bool change) {
+static bool hfsbi_file_job_may(hfsbi_file_job *job, const hfsb_file_info *info,
+                               bool change) {
     char etag[HFSBI_ETAG];
     if (info) hfsbi_file_etag(info, etag);
     if (job->match.ptr &&
@@ -820,7 +820,7 @@ static void hfsbi_upload_begin(void *user, hfsb_request *request) {
 }
 
 static void hfsbi_upload_body(void *user, hfsb_request *request,
-                                hfsb_str piece) {
+                              hfsb_str piece) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
     hfsb_buf     *block;
     (void)user;

@@ -217,12 +217,17 @@ hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) {
     return HFSB_OK;
 }
 
+/* Room for n more bytes in a series of appends: its failure is remembered. */
+static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
+    if (b->status == HFSB_OK) b->status = hfsb_buf_reserve(b, n);
+    return b->status == HFSB_OK;
+}
+
 hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) {
     const char *held = b->ptr;
     bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
     size_t      at = inside ? (size_t)(s.ptr - held) : 0;
-    hfsb_status st = hfsb_buf_reserve(b, s.len);
-    if (st != HFSB_OK) return st;
+    if (!hfsbi_buf_room(b, s.len)) return b->status;
     if (s.len) memcpy(b->ptr + b->len, inside ? b->ptr + at : s.ptr, s.len);
     b->len += s.len;
     b->ptr[b->len] = '\0';
@@ -235,15 +240,13 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
 
 HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
                                        va_list ap) {
-    va_list     again;
-    int         n;
-    hfsb_status st;
+    va_list again;
+    int     n;
     va_copy(again, ap);
     n = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    if (n < 0) return HFSB_ARG;
-    st = hfsb_buf_reserve(b, (size_t)n);
-    if (st != HFSB_OK) return st;
+    if (n < 0) return b->status = HFSB_ARG;
+    if (!hfsbi_buf_room(b, (size_t)n)) return b->status;
     vsnprintf(b->ptr + b->len, (size_t)n + 1, format, ap);
     b->len += (size_t)n;
     return HFSB_OK;
@@ -258,7 +261,15 @@ hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...) {
     return st;
 }
 
+hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) {
+    hfsb_status st = b->status;
+    if (st == HFSB_OK) return HFSB_OK;
+    hfsb_buf_truncate(b, mark);
+    return b->status = st;
+}
+
 void hfsb_buf_truncate(hfsb_buf *b, size_t len) {
+    b->status = HFSB_OK;
     if (len >= b->len) return;
     b->len = len;
     b->ptr[len] = '\0';
@@ -268,38 +279,7 @@ void hfsb_buf_free(hfsb_buf *b) {
     if (b->ptr) hfsbi_realloc(&b->alloc, b->ptr, b->cap, 0);
     b->ptr = NULL;
     b->len = b->cap = 0;
-}
-
-/* ---- many appends, one check ---- */
-
-HFSBI_FN hfsbi_sink hfsbi_sink_begin(hfsb_buf *buf) {
-    hfsbi_sink sink;
-    sink.buf = buf;
-    sink.mark = buf->len;
-    sink.status = HFSB_OK;
-    return sink;
-}
-
-HFSBI_FN void hfsbi_put(hfsbi_sink *sink, hfsb_str s) {
-    if (sink->status == HFSB_OK) sink->status = hfsb_buf_append(sink->buf, s);
-}
-
-HFSBI_FN void hfsbi_put_byte(hfsbi_sink *sink, char c) {
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_buf_append_byte(sink->buf, c);
-}
-
-HFSBI_FN void hfsbi_putf(hfsbi_sink *sink, const char *format, ...) {
-    va_list ap;
-    if (sink->status != HFSB_OK) return;
-    va_start(ap, format);
-    sink->status = hfsbi_buf_vprintf(sink->buf, format, ap);
-    va_end(ap);
-}
-
-HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink) {
-    if (sink->status != HFSB_OK) hfsb_buf_truncate(sink->buf, sink->mark);
-    return sink->status;
+    b->status = HFSB_OK;
 }
 
 /* ---- order ---- */
@@ -386,10 +366,10 @@ static size_t hfsbi_max_suffix(const unsigned char *n, size_t len,
 static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
     const unsigned char *h = (const unsigned char *)hay.ptr;
     const unsigned char *n = (const unsigned char *)needle.ptr;
-    size_t len = needle.len, period, other, pos = 0, memory = 0;
-    size_t cut = hfsbi_max_suffix(n, len, false, &period);
-    size_t cut2 = hfsbi_max_suffix(n, len, true, &other);
-    bool   periodic;
+    size_t               len = needle.len, period, other, pos = 0, memory = 0;
+    size_t               cut = hfsbi_max_suffix(n, len, false, &period);
+    size_t               cut2 = hfsbi_max_suffix(n, len, true, &other);
+    bool                 periodic;
 
     if (cut2 > cut) {
         cut = cut2;
@@ -420,8 +400,8 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
    and capitals tell similar lines apart better than punctuation does. */
 static int hfsbi_commonness(unsigned char c) {
     if (c == ' ' || c == '\n' || c == '\t') return 4;
-    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' ||
-        c == 'o' || c == 'r' || c == 's')
+    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' || c == 'o' ||
+        c == 'r' || c == 's')
         return 3;
     if (c >= 'a' && c <= 'z') return 2;
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
@@ -485,8 +465,8 @@ static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
 
 /* Looks at 64 places at a time, where both bytes of the pair stand. Gives the
    needle's place, or the first place that was not looked at (*found false). */
-static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a,
-                               size_t b, bool *found) {
+static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
+                               bool *found) {
     const __m128i x = _mm_set1_epi8(needle.ptr[a]);
     const __m128i y = _mm_set1_epi8(needle.ptr[b]);
     size_t        last = s.len - needle.len, i = 0, spent = 0, k;

@@ -40,35 +40,35 @@ HFSB_API size_t hfsb_str_find_byte(hfsb_str s, char c);
 /* How often byte c occurs in s. */
 HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
 
-#define HFSB_STATUS_LIST(X)                                              \
-    X(OK,        "ok")                                                   \
-    X(NOMEM,     "out of memory")                                        \
-    X(LIMIT,     "size limit exceeded")                                  \
-    X(ARG,       "invalid argument")                                     \
-    X(SYNTAX,    "malformed input")                                      \
-    X(NOT_FOUND, "not found")                                            \
-    X(AMBIGUOUS, "ambiguous")                                            \
-    X(REFUSED,   "refused")                                              \
-    X(IO,        "file cannot be used")                                  \
-    X(DENIED,    "not permitted")                                        \
-    X(FULL,      "no space left")                                        \
-    X(BUSY,      "no resources at the moment")                           \
-    X(CONNECT,   "no connection")                                        \
-    X(LOST,      "the connection was lost")                              \
-    X(TIMEOUT,   "timed out")                                            \
-    X(CANCELLED, "cancelled")                                            \
-    X(AUTH,      "token missing or not accepted")                        \
-    X(PAYMENT,   "payment required")                                     \
-    X(CONFLICT,  "in conflict with what is there")                       \
-    X(STALE,     "changed by someone else meanwhile")                    \
-    X(RATE,      "too many requests")                                    \
-    X(REMOTE,    "the other side failed")
+#define HFSB_STATUS_LIST(X)                       \
+    X(OK, "ok")                                   \
+    X(NOMEM, "out of memory")                     \
+    X(LIMIT, "size limit exceeded")               \
+    X(ARG, "invalid argument")                    \
+    X(SYNTAX, "malformed input")                  \
+    X(NOT_FOUND, "not found")                     \
+    X(AMBIGUOUS, "ambiguous")                     \
+    X(REFUSED, "refused")                         \
+    X(IO, "file cannot be used")                  \
+    X(DENIED, "not permitted")                    \
+    X(FULL, "no space left")                      \
+    X(BUSY, "no resources at the moment")         \
+    X(CONNECT, "no connection")                   \
+    X(LOST, "the connection was lost")            \
+    X(TIMEOUT, "timed out")                       \
+    X(CANCELLED, "cancelled")                     \
+    X(AUTH, "token missing or not accepted")      \
+    X(PAYMENT, "payment required")                \
+    X(CONFLICT, "in conflict with what is there") \
+    X(STALE, "changed by someone else meanwhile") \
+    X(RATE, "too many requests")                  \
+    X(REMOTE, "the other side failed")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,
     HFSB_STATUS_LIST(HFSBI_X)
 #undef HFSBI_X
-    HFSB_STATUS_COUNT
+        HFSB_STATUS_COUNT
 } hfsb_status;
 
 /* Static description of a status code. Never NULL. */
@@ -99,25 +99,37 @@ typedef struct hfsb_alloc {
    Once anything was appended ptr[len] is '\0'. Functions that write their
    result into a buffer also take their working memory from its allocator. */
 typedef struct hfsb_buf {
-    char      *ptr;
-    size_t     len;
-    size_t     cap;   /* private */
-    size_t     max;   /* refuse to hold more than this (0: no limit) */
-    hfsb_alloc alloc; /* all-zero: HFSB_REALLOC and HFSB_FREE */
+    char       *ptr;
+    size_t      len;
+    size_t      cap;    /* private */
+    size_t      max;    /* refuse to hold more than this (0: no limit) */
+    hfsb_alloc  alloc;  /* all-zero: HFSB_REALLOC and HFSB_FREE */
+    hfsb_status status; /* the first failure; HFSB_OK: none so far */
 } hfsb_buf;
 
 /* The bytes held, as a view that is good until the buffer changes. */
 HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
 
-/* Make room for n more bytes, or append: HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past
-   max. On failure *b is as it was. append may be given a view into *b. */
+/* Make room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
+   *b as it was. */
 HFSB_API hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) HFSBI_CHECKED;
-HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) HFSBI_CHECKED;
-HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) HFSBI_CHECKED;
-HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
-    HFSBI_CHECKED HFSBI_PRINTF(2, 3);
 
-/* Cut back to len bytes (no effect when shorter already). Keeps the memory. */
+/* Append. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A failure leaves the bytes
+   as they were and is remembered in b->status: from then on every append does
+   nothing and returns it, until the buffer is truncated or freed. So a series
+   of appends needs one check, at its end. append may be given a view into
+   *b. */
+HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s);
+HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c);
+HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+
+/* Ends a series of appends that began when b->len was mark. HFSB_OK; or the
+   failure that b->status remembers, with *b cut back to mark bytes. */
+HFSB_API hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) HFSBI_CHECKED;
+
+/* Cut back to len bytes (no effect when shorter already) and forget a failure.
+   Keeps the memory. */
 HFSB_API void hfsb_buf_truncate(hfsb_buf *b, size_t len);
 
 /* Give the memory back. *b is empty and may be used again. */

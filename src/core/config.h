@@ -33,9 +33,11 @@
    HFSB_LIT("text"): a view of a string literal; bytes after an embedded NUL
    count. */
 #ifdef __cplusplus
-#define HFSB_INIT {}
+#define HFSB_INIT \
+    {}
 #define HFSB_LIT(s) (hfsb_str{"" s "", sizeof(s) - 1})
 #else
-#define HFSB_INIT {0}
+#define HFSB_INIT \
+    { 0 }
 #define HFSB_LIT(s) ((hfsb_str){"" s "", sizeof(s) - 1})
 #endif

@@ -101,10 +101,9 @@ HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
 
 /* room for count items of size bytes, not cleared; NULL when there is no
    memory or the product does not fit. count 0 counts as 1. */
-HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count,
-                           size_t size);
-HFSBI_FN void hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
-                               size_t count, size_t size);
+HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count, size_t size);
+HFSBI_FN void  hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
+                                size_t count, size_t size);
 
 /* Grow an array of *cap items to hold at least need: the new array, or NULL
    with the old one untouched. */
@@ -129,6 +128,11 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
+/* ---- json ---- */
+
+/* Appends text as a JSON string, in quotes. */
+HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
+
 /* ---- date: the calendar, without libc's time zones ---- */
 
 typedef struct hfsbi_date {
@@ -148,7 +152,7 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s);
 
 /* hfsb_sha256_finish() in hexadecimal. */
 HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
-                                      char hex[HFSB_SHA256_HEX]);
+                                      char         hex[HFSB_SHA256_HEX]);
 
 /* ---- text ---- */
 
@@ -158,26 +162,8 @@ HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
    HFSB_LIMIT with *out as it was. */
 HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
-                                             hfsb_str  spill_path,
-                                             size_t    saved,
+                                             hfsb_str spill_path, size_t saved,
                                              hfsb_buf *out);
-
-/* ---- base: many appends, one check ---- */
-
-/* Appends to buf until one fails; then nothing more is written, and end()
-   gives that status and cuts buf back to where begin() found it. */
-typedef struct hfsbi_sink {
-    hfsb_buf   *buf;
-    size_t      mark;
-    hfsb_status status;
-} hfsbi_sink;
-
-HFSBI_FN hfsbi_sink  hfsbi_sink_begin(hfsb_buf *buf);
-HFSBI_FN void        hfsbi_put(hfsbi_sink *sink, hfsb_str s);
-HFSBI_FN void        hfsbi_put_byte(hfsbi_sink *sink, char c);
-HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
-HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);
 
 /* Private: numbers from text and back, exactly. number.c, number_write.c. */
 
@@ -196,16 +182,16 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
     const unsigned char *b = (const unsigned char *)at;
     return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
-           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
-           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
+           (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
 }
 
 typedef enum hfsbi_number_type {
-    HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
-    HFSBI_NUMBER_RANGE,  /* larger than any double */
+    HFSBI_NUMBER_BAD,   /* not the grammar of JSON */
+    HFSBI_NUMBER_RANGE, /* larger than any double */
     HFSBI_NUMBER_INT,
-    HFSBI_NUMBER_UINT,   /* above the largest INT */
-    HFSBI_NUMBER_DOUBLE  /* correctly rounded; also integers beyond UINT */
+    HFSBI_NUMBER_UINT,  /* above the largest INT */
+    HFSBI_NUMBER_DOUBLE /* correctly rounded; also integers beyond UINT */
 } hfsbi_number_type;
 
 typedef struct hfsbi_number {
@@ -258,8 +244,8 @@ struct hfsb_json_value {
 #define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
 
 /* The node behind value and all it holds. */
-HFSBI_UNUSED static const hfsb_json_value *hfsbi_json_after(
-    const hfsb_json_value *value) {
+HFSBI_UNUSED static const hfsb_json_value *
+hfsbi_json_after(const hfsb_json_value *value) {
     unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
     return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
 }
@@ -292,20 +278,20 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
     return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
 #elif defined(HFSBI_NEON)
     uint8x16_t x = vld1q_u8((const uint8_t *)at);
-    uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')),
-                                       vceqq_u8(x, vdupq_n_u8('\\'))),
-                              vcltq_u8(x, vdupq_n_u8(32)));
+    uint8x16_t hit = vorrq_u8(
+        vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')), vceqq_u8(x, vdupq_n_u8('\\'))),
+        vcltq_u8(x, vdupq_n_u8(32)));
     if (high) hit = vorrq_u8(hit, vcgeq_u8(x, vdupq_n_u8(128)));
-    return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
-                             vreinterpretq_u16_u8(hit), 4)), 0);
+    return vget_lane_u64(
+        vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(hit), 4)), 0);
 #else
     /* No carry crosses a byte, so each byte's answer is exact. */
     const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
-    uint64_t x = hfsbi_load64(at);
-    uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
-    uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
-    uint64_t control = (x & low7) + 0x60 * ones;
-    uint64_t hit = ~((quote & slash & control) | x);
+    uint64_t       x = hfsbi_load64(at);
+    uint64_t       quote = ((x ^ '"' * ones) & low7) + low7;
+    uint64_t       slash = ((x ^ '\\' * ones) & low7) + low7;
+    uint64_t       control = (x & low7) + 0x60 * ones;
+    uint64_t       hit = ~((quote & slash & control) | x);
     if (high) hit |= x;
     return hit & ~low7;
 #endif
@@ -327,10 +313,8 @@ HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
    there are before `end`: what is too much the caller overwrites. 64 bytes are
    looked at in one go where there are so many: that costs less than a wrong
    guess about where a line ends. */
-HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
-                                                           const char *end,
-                                                           char       *out,
-                                                           bool high) {
+HFSBI_UNUSED static inline const char *
+hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
     uint64_t mask;
 #ifdef HFSBI_SSE2
     while (end - at >= 64) {

@@ -28,9 +28,9 @@ typedef struct hfsb_json_doc {
 } hfsb_json_doc;
 
 typedef struct hfsb_json_parse_opts {
-    size_t max_depth;     /* nesting of arrays and objects (0: 512) */
-    size_t max_bytes;     /* longest text taken (0: 1 GiB) */
-    bool   unique_keys;   /* a key given twice is an error (default: the last
+    size_t max_depth;   /* nesting of arrays and objects (0: 512) */
+    size_t max_bytes;   /* longest text taken (0: 1 GiB) */
+    bool   unique_keys; /* a key given twice is an error (default: the last
                              one wins) */
 } hfsb_json_parse_opts;
 
@@ -51,8 +51,8 @@ HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
    leaves text as it was. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
-                                              hfsb_json_doc *doc,
-                                              hfsb_err      *err);
+                                              hfsb_json_doc              *doc,
+                                              hfsb_err                   *err);
 
 /* Gives the memory back. *doc may be used again. */
 HFSB_API void hfsb_json_free(hfsb_json_doc *doc);
@@ -70,8 +70,8 @@ HFSB_API long long hfsb_json_int(const hfsb_json_value *value,
                                  long long              fallback);
 HFSB_API unsigned long long hfsb_json_uint(const hfsb_json_value *value,
                                            unsigned long long     fallback);
-HFSB_API double hfsb_json_double(const hfsb_json_value *value,
-                                 double                 fallback);
+HFSB_API double             hfsb_json_double(const hfsb_json_value *value,
+                                             double                 fallback);
 /* The decoded text: valid UTF-8, may hold NUL, always followed by a NUL that
    is not counted. Lives as long as the document. */
 HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
@@ -95,7 +95,7 @@ HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
        hfsb_json_iter it = hfsb_json_begin(value);
        while (hfsb_json_next(&it)) use(it.key, it.value);            */
 typedef struct hfsb_json_iter {
-    hfsb_str               key;   /* of a member; empty for an element */
+    hfsb_str               key; /* of a member; empty for an element */
     const hfsb_json_value *value;
     const hfsb_json_value *next;  /* private */
     size_t                 left;  /* private */
@@ -175,7 +175,6 @@ typedef struct hfsb_json_writer { /* private, but for the compiler */
     hfsb_buf     *out;
     size_t        mark;
     size_t        depth;
-    hfsb_status   status;
     const char   *problem;
     bool          pretty;
     bool          after_key;
@@ -189,7 +188,7 @@ HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
 HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_bool(hfsb_json_writer *w, bool value);
 HFSB_API void hfsb_json_put_int(hfsb_json_writer *w, long long value);
-HFSB_API void hfsb_json_put_uint(hfsb_json_writer *w,
+HFSB_API void hfsb_json_put_uint(hfsb_json_writer  *w,
                                  unsigned long long value);
 HFSB_API void hfsb_json_put_double(hfsb_json_writer *w, double value);
 HFSB_API void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value);

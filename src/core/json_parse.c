@@ -50,7 +50,7 @@ typedef struct hfsbi_json_parser {
 } hfsbi_json_parser;
 
 static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                     hfsbi_json_fault fault);
+                                   hfsbi_json_fault fault);
 
 /* ==== json string ==== */
 
@@ -59,21 +59,19 @@ static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
 
 /* What a letter behind a backslash stands for; 0: nothing, or \u. */
 static const unsigned char hfsbi_json_escapes[256] = {
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, '"',  0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    '/',
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, '\\', 0, 0,    0,
-    0, 0, '\b', 0, 0, 0, '\f', 0, 0, 0, 0, 0, 0,    0, '\n', 0,
-    0, 0, '\r', 0, '\t'};
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    '"',  0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    '/',  0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, '\\', 0,    0, 0, 0, 0,    '\b', 0,   0, 0,
+    '\f', 0, 0, 0, 0, 0, 0, 0,    '\n', 0, 0, 0, '\r', 0,    '\t'};
 
 /* The values of '0' to 'f'; 99: no hex digit. */
 static const unsigned char hfsbi_json_hex_values[] = {
-    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10,
-    11, 12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
-    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14,
-    15};
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10, 11,
+    12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14, 15};
 
 static unsigned hfsbi_json_hex_digit(char c) {
     unsigned i = (unsigned)(unsigned char)c - '0';
@@ -88,8 +86,7 @@ static inline long hfsbi_json_hex(const char *at, const char *end,
         unsigned b = hfsbi_json_hex_digit(at[1]);
         unsigned c = hfsbi_json_hex_digit(at[2]);
         unsigned d = hfsbi_json_hex_digit(at[3]);
-        if ((a | b | c | d) < 16)
-            return (long)(a << 12 | b << 8 | c << 4 | d);
+        if ((a | b | c | d) < 16) return (long)(a << 12 | b << 8 | c << 4 | d);
     }
     while (at < end && hfsbi_json_hex_digit(*at) < 16) at++;
     *bad = at;
@@ -245,8 +242,8 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
         }
     }
     node->as.str = start;
-    node->tag = HFSB_JSON_STRING | flag |
-                (uint64_t)(at - start) << HFSBI_JSON_COUNT;
+    node->tag =
+        HFSB_JSON_STRING | flag | (uint64_t)(at - start) << HFSBI_JSON_COUNT;
     return at + 1;
 }
 
@@ -258,7 +255,7 @@ static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
 
 /* Most strings are short and plain: one block with a quote in it. */
 static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                       hfsb_json_value *node) {
+                                     hfsb_json_value *node) {
     char    *out = p->out;
     uint64_t mask;
     size_t   n;
@@ -270,8 +267,8 @@ static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
     memcpy(out, at, HFSBI_JSON_BLOCK);
     out[n] = '\0';
     node->as.str = out;
-    node->tag = HFSB_JSON_STRING | HFSBI_JSON_PLAIN |
-                (uint64_t)n << HFSBI_JSON_COUNT;
+    node->tag =
+        HFSB_JSON_STRING | HFSBI_JSON_PLAIN | (uint64_t)n << HFSBI_JSON_COUNT;
     p->out = out + n + 1;
     return at + n + 1;
 }
@@ -285,8 +282,8 @@ static void hfsbi_json_unescape(hfsb_json_value *node) {
     if (node->tag & HFSBI_JSON_ESCAPED) {
         p.end = at + len;
         while (at < p.end) {
-            n = hfsb_str_find_byte(
-                hfsb_str_make(at, (size_t)(p.end - at)), '\\');
+            n = hfsb_str_find_byte(hfsb_str_make(at, (size_t)(p.end - at)),
+                                   '\\');
             if (n == HFSB_NPOS) n = (size_t)(p.end - at);
             memmove(out, at, n);
             out += n;
@@ -316,8 +313,7 @@ static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
     case HFSBI_JSON_NO_COLON: return "expected ':' after a key";
     case HFSBI_JSON_NO_ARRAY_END:
         return "expected ',' or ']' after an element";
-    case HFSBI_JSON_NO_OBJECT_END:
-        return "expected ',' or '}' after a member";
+    case HFSBI_JSON_NO_OBJECT_END: return "expected ',' or '}' after a member";
     case HFSBI_JSON_NO_TEXT_END:
         return "expected the end of the text after the value";
     case HFSBI_JSON_NO_STRING_END: return "expected '\"' to end a string";
@@ -367,10 +363,8 @@ static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
                : c == '\t' ? "write it as \\t"
                : c == '\r' ? "write it as \\r"
                            : "write it as \\u and four hex digits";
-    case HFSBI_JSON_NO_ESCAPE:
-        return "write the backslash itself as \\\\";
-    case HFSBI_JSON_NO_UTF8:
-        return "the text must be encoded as UTF-8";
+    case HFSBI_JSON_NO_ESCAPE: return "write the backslash itself as \\\\";
+    case HFSBI_JSON_NO_UTF8: return "the text must be encoded as UTF-8";
     default: return "";
     }
 }
@@ -418,9 +412,9 @@ static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
                       p->max_depth);
         return true;
     case HFSBI_JSON_TWICE:
-        key = hfsb_str_make(p->nodes[p->used].as.str,
-                            (size_t)(p->nodes[p->used].tag >>
-                                     HFSBI_JSON_COUNT));
+        key =
+            hfsb_str_make(p->nodes[p->used].as.str,
+                          (size_t)(p->nodes[p->used].tag >> HFSBI_JSON_COUNT));
         hfsbi_err_add(err, "expected each key once in an object, found \"");
         hfsbi_err_quote(err, key, 40);
         hfsbi_err_add(err, "\" again: remove one of the two");
@@ -439,10 +433,9 @@ static void hfsbi_json_place(hfsb_str text, size_t pos, hfsb_err *err) {
 }
 
 /* Fills *err with place and words for the parser's fault. */
-static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
-                                       hfsb_str text, hfsb_err *err) {
-    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT
-                                                    : HFSB_SYNTAX;
+static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
+                                     hfsb_err *err) {
+    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT : HFSB_SYNTAX;
     if (p->fault == HFSBI_JSON_NOMEM)
         return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
     if (!err) return code;
@@ -518,7 +511,7 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
 /* Index of a key node that repeats an earlier key of its object, the first
    such; HFSB_NPOS when there is none; *nomem when there is no memory. */
 static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
-                                        bool                    *nomem) {
+                                      bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
     hfsbi_json_key    few[HFSBI_JSON_FEW], *many = NULL, found = NULL;
     size_t            most = 0, i, n;
@@ -573,7 +566,7 @@ static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
 
 /* Notes the fault; NULL. */
 static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                     hfsbi_json_fault fault) {
+                                   hfsbi_json_fault fault) {
     p->at = at;
     p->fault = fault;
     return NULL;
@@ -590,11 +583,11 @@ static const char *hfsbi_json_blanks(const char *at, const char *end) {
     while (end - at >= 16) { /* indentation: mostly one run of spaces */
         const void *from = at;
         __m128i     x = _mm_loadu_si128((const __m128i *)from);
-        __m128i     hit = _mm_or_si128(
-            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')),
-                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'))),
-            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\r')),
-                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\t'))));
+        __m128i     hit =
+            _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')),
+                                      _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'))),
+                         _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\r')),
+                                      _mm_cmpeq_epi8(x, _mm_set1_epi8('\t'))));
         uint64_t other = ~(uint64_t)(unsigned)_mm_movemask_epi8(hit);
         if (other & 0xFFFF) return at + hfsbi_json_first(other);
         at += 16;
@@ -660,8 +653,7 @@ static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
         node->tag = HFSB_JSON_DOUBLE;
         node->as.d = n.as.d;
         return after;
-    case HFSBI_NUMBER_RANGE:
-        return hfsbi_json_fail(p, at, HFSBI_JSON_RANGE);
+    case HFSBI_NUMBER_RANGE: return hfsbi_json_fail(p, at, HFSBI_JSON_RANGE);
     default:
         p->expected = n.expected;
         return hfsbi_json_fail(p, after, HFSBI_JSON_NO_NUMBER);
@@ -676,8 +668,7 @@ static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
                                    const char *word, uint64_t tag,
                                    hfsb_json_value *node) {
     for (; *word; word++, at++)
-        if (*at != *word)
-            return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
+        if (*at != *word) return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
     node->tag = tag;
     node->as.u = 0;
     return at;
@@ -767,10 +758,9 @@ member_end:
         fault = HFSBI_JSON_NO_NEXT_KEY;
         goto member;
     }
-    if (*at != '}')
-        return hfsbi_json_fail(p, at, HFSBI_JSON_NO_OBJECT_END);
+    if (*at != '}') return hfsbi_json_fail(p, at, HFSBI_JSON_NO_OBJECT_END);
 
-close: {
+close : {
     hfsb_json_value *outer = box - box->as.span;
     bool             inner = outer != box, keyed;
     at++;
@@ -783,13 +773,13 @@ close: {
     }
     keyed = (box->tag & HFSBI_JSON_TYPE) == HFSB_JSON_OBJECT;
     if (at == p->end)
-        return hfsbi_json_fail(p, at, keyed ? HFSBI_JSON_NO_OBJECT_END
-                                            : HFSBI_JSON_NO_ARRAY_END);
+        return hfsbi_json_fail(
+            p, at, keyed ? HFSBI_JSON_NO_OBJECT_END : HFSBI_JSON_NO_ARRAY_END);
     if (keyed) goto member_end;
     goto element_end;
 }
 
-grow: {
+grow : {
     size_t inside = (size_t)(box - p->nodes);
     p->used = (size_t)(node - p->nodes);
     if (!hfsbi_json_resize(p, p->cap > (size_t)-1 / 32 ? (size_t)-1 / 16
@@ -890,8 +880,8 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->out = NULL;
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
-    p->max_depth = opts && opts->max_depth ? opts->max_depth
-                                           : HFSBI_JSON_DEPTH_DEFAULT;
+    p->max_depth =
+        opts && opts->max_depth ? opts->max_depth : HFSBI_JSON_DEPTH_DEFAULT;
     p->doc = doc;
     p->escaped = false;
     p->fault = HFSBI_JSON_OK;
@@ -904,8 +894,8 @@ static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {
     hfsbi_json_parser p;
-    size_t max = opts && opts->max_bytes ? opts->max_bytes
-                                         : HFSBI_JSON_BYTES_DEFAULT;
+    size_t            max =
+        opts && opts->max_bytes ? opts->max_bytes : HFSBI_JSON_BYTES_DEFAULT;
     size_t from = 0;
     bool   unique = opts && opts->unique_keys, ok;
     if (!text.ptr) text = HFSB_LIT("");

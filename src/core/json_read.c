@@ -96,8 +96,8 @@ bool hfsb_json_next(hfsb_json_iter *it) {
     if (!it->left) return false;
     it->left--;
     if (it->keyed) {
-        it->key = hfsb_str_make(it->next->as.str,
-                                hfsbi_json_count_of(it->next));
+        it->key =
+            hfsb_str_make(it->next->as.str, hfsbi_json_count_of(it->next));
         it->next++;
     }
     it->value = it->next;
@@ -127,7 +127,8 @@ static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
     if (object && type != HFSB_JSON_OBJECT)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "the arguments must be an object with \"%s\", not "
-                          "%s", key, hfsbi_json_a(type));
+                          "%s",
+                          key, hfsbi_json_a(type));
     *value = hfsb_json_get(object, key);
     if (hfsb_json_type_of(*value) != HFSB_JSON_NULL) return hfsbi_ok(err);
     if (*value) how = "is null";
@@ -138,8 +139,7 @@ static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
 }
 
 /* Shows up to 40 characters of a string that could not be used. */
-static hfsb_status hfsbi_json_arg_wrong(const char            *key,
-                                        const char            *expected,
+static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
                                         const hfsb_json_value *value,
                                         hfsb_err              *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
@@ -268,13 +268,11 @@ hfsb_status hfsb_json_arg_str(const hfsb_json_value *object, const char *key,
     return HFSB_OK;
 }
 
-hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
-                                const char *key, bool required,
-                                hfsb_json_type          type,
+hfsb_status hfsb_json_arg_value(const hfsb_json_value *object, const char *key,
+                                bool required, hfsb_json_type type,
                                 const hfsb_json_value **out, hfsb_err *err) {
     const hfsb_json_value *value;
-    hfsb_status            st =
-        hfsbi_json_arg(object, key, required, type, &value, err);
+    hfsb_status st = hfsbi_json_arg(object, key, required, type, &value, err);
     if (st != HFSB_OK || !value) return st;
     if (hfsb_json_type_of(value) != type)
         return hfsbi_json_arg_wrong(key, hfsbi_json_a(type), value, err);
@@ -301,8 +299,7 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
     const hfsb_json_value *value;
     hfsb_err               why = HFSB_INIT;
     hfsb_str               text;
-    hfsb_status            st =
-        hfsbi_json_arg(object, key, required, type, &value, err);
+    hfsb_status st = hfsbi_json_arg(object, key, required, type, &value, err);
     if (st != HFSB_OK || !value) return st;
     if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
         return hfsb_json_arg_value(object, key, required, type, out, err);

@@ -9,21 +9,21 @@ static inline size_t hfsbi_json_room(const hfsb_buf *b) {
 }
 
 /* hfsbi_put for the many small pieces: the NUL is left to the end. */
-static inline void hfsbi_json_piece(hfsbi_sink *sink, const char *ptr,
+static inline void hfsbi_json_piece(hfsb_buf *sink, const char *ptr,
                                     size_t n) {
-    hfsb_buf *b = sink->buf;
+    hfsb_buf *b = sink;
     if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
         memcpy(b->ptr + b->len, ptr, n);
         b->len += n;
     } else {
-        hfsbi_put(sink, hfsb_str_make(ptr, n));
+        hfsb_buf_append(sink, hfsb_str_make(ptr, n));
     }
 }
 
-static inline void hfsbi_json_byte(hfsbi_sink *sink, char c) {
-    hfsb_buf *b = sink->buf;
+static inline void hfsbi_json_byte(hfsb_buf *sink, char c) {
+    hfsb_buf *b = sink;
     if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
-    else hfsbi_put_byte(sink, c);
+    else hfsb_buf_append_byte(sink, c);
 }
 
 static void hfsbi_json_terminate(hfsb_buf *b) {
@@ -108,23 +108,23 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
     return HFSB_OK;
 }
 
-static void hfsbi_json_put_text(hfsbi_sink *sink, hfsb_str s, bool valid,
+static void hfsbi_json_put_text(hfsb_buf *sink, hfsb_str s, bool valid,
                                 bool plain) {
     hfsbi_json_byte(sink, '"');
     if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
     else if (sink->status == HFSB_OK)
-        sink->status = hfsbi_json_put_inside(sink->buf, s, valid);
+        sink->status = hfsbi_json_put_inside(sink, s, valid);
     hfsbi_json_byte(sink, '"');
 }
 
-static void hfsbi_json_newline(hfsbi_sink *sink, bool pretty, size_t depth) {
+static void hfsbi_json_newline(hfsb_buf *sink, bool pretty, size_t depth) {
     if (!pretty) return;
     hfsbi_json_byte(sink, '\n');
     while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
 }
 
 /* Anything but a container that holds something. */
-static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
+static void hfsbi_json_put_leaf(hfsb_buf *sink, const hfsb_json_value *v) {
     char   text[32];
     size_t n = 0;
     switch (hfsb_json_type_of(v)) {
@@ -135,9 +135,7 @@ static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
         return;
     case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
     case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
-    case HFSB_JSON_DOUBLE:
-        n = hfsbi_number_write_double(v->as.d, text);
-        break;
+    case HFSB_JSON_DOUBLE: n = hfsbi_number_write_double(v->as.d, text); break;
     case HFSB_JSON_STRING:
         hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
                             (v->tag & HFSBI_JSON_PLAIN) != 0);
@@ -182,7 +180,7 @@ static const hfsb_json_value *hfsbi_json_inside(const hfsbi_json_boxes *s) {
     size_t n = s->depth;
     if (!n) return NULL;
     return n <= HFSBI_JSON_SHALLOW ? s->few[n - 1]
-                                : s->more[n - 1 - HFSBI_JSON_SHALLOW];
+                                   : s->more[n - 1 - HFSBI_JSON_SHALLOW];
 }
 
 static bool hfsbi_json_is_object(const hfsb_json_value *value) {
@@ -190,7 +188,7 @@ static bool hfsbi_json_is_object(const hfsb_json_value *value) {
 }
 
 /* What stands before each element or member: a key, or nothing. */
-static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
+static const hfsb_json_value *hfsbi_json_put_head(hfsb_buf              *sink,
                                                   const hfsb_json_value *node,
                                                   bool keyed, bool pretty) {
     if (!keyed) return node;
@@ -200,7 +198,7 @@ static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
 }
 
 /* Appends the whole of value; `depth` is how far it is indented already. */
-static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
+static void hfsbi_json_put_tree(hfsb_buf *sink, const hfsb_json_value *value,
                                 bool pretty, size_t depth) {
     hfsbi_json_boxes       boxes;
     const hfsb_json_value *node = value, *box = NULL;
@@ -208,7 +206,7 @@ static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
     boxes.more = NULL;
     while (sink->status == HFSB_OK) {
         if (hfsb_json_count(node)) {
-            if (!hfsbi_json_enter(&boxes, &sink->buf->alloc, node))
+            if (!hfsbi_json_enter(&boxes, &sink->alloc, node))
                 sink->status = HFSB_NOMEM;
             box = node++;
             hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
@@ -225,22 +223,22 @@ static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
             hfsbi_json_byte(sink, ',');
         }
         hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-        node = hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box),
-                                   pretty);
+        node =
+            hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box), pretty);
     }
     if (boxes.more)
-        hfsbi_realloc(&sink->buf->alloc, (void *)boxes.more,
+        hfsbi_realloc(&sink->alloc, (void *)boxes.more,
                       boxes.cap * sizeof *boxes.more, 0);
 }
 
 hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                             const hfsb_json_write_opts *opts, hfsb_buf *out,
                             hfsb_err *err) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_json_put_tree(&sink, value, opts && opts->pretty, 0);
+    size_t mark = out->len;
+    hfsbi_json_put_tree(out, value, opts && opts->pretty, 0);
     hfsbi_json_terminate(out);
-    if (hfsbi_sink_end(&sink) == HFSB_OK) return hfsbi_ok(err);
-    return hfsbi_fail_status(err, sink.status, "writing JSON");
+    if (hfsb_buf_finish(out, mark) == HFSB_OK) return hfsbi_ok(err);
+    return hfsbi_fail_status(err, out->status, "writing JSON");
 }
 
 /* ---- call by call ---- */
@@ -254,7 +252,7 @@ void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
 }
 
 static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
-    w->status = HFSB_ARG;
+    w->out->status = HFSB_ARG;
     w->problem = problem;
 }
 
@@ -263,47 +261,37 @@ static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
     return w->depth && (w->is_object[d / 8] >> (d % 8) & 1);
 }
 
-/* The writer's buffer as a sink that keeps the writer's status. */
-static hfsbi_sink hfsbi_json_sink(const hfsb_json_writer *w) {
-    hfsbi_sink sink = hfsbi_sink_begin(w->out);
-    sink.status = w->status;
-    return sink;
-}
-
 /* A comma or a new line before an item, as needed. */
-static void hfsbi_json_separate(hfsb_json_writer *w, hfsbi_sink *sink) {
-    if (w->has_items) hfsbi_json_byte(sink, ',');
-    if (w->depth) hfsbi_json_newline(sink, w->pretty, w->depth);
+static void hfsbi_json_separate(hfsb_json_writer *w) {
+    if (w->has_items) hfsbi_json_byte(w->out, ',');
+    if (w->depth) hfsbi_json_newline(w->out, w->pretty, w->depth);
 }
 
 /* Before each value: false when none may come here. */
-static bool hfsbi_json_begin_value(hfsb_json_writer *w, hfsbi_sink *sink) {
-    if (w->status != HFSB_OK) return false;
+static bool hfsbi_json_begin_value(hfsb_json_writer *w) {
+    if (w->out->status != HFSB_OK) return false;
     if (w->done) {
         hfsbi_json_misuse(w, "a second value after the first was complete");
     } else if (hfsbi_json_in_object(w) && !w->after_key) {
         hfsbi_json_misuse(w, "a value in an object without a key");
     } else {
-        *sink = hfsbi_json_sink(w);
-        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w, sink);
+        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w);
         return true;
     }
     return false;
 }
 
-static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
+static void hfsbi_json_end_value(hfsb_json_writer *w) {
     hfsbi_json_terminate(w->out);
-    w->status = sink->status;
     w->after_key = false;
     w->has_items = true;
     w->done = w->depth == 0;
 }
 
 static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
-    hfsbi_sink sink;
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_piece(&sink, text.ptr, text.len);
-    hfsbi_json_end_value(w, &sink);
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_piece(w->out, text.ptr, text.len);
+    hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_null(hfsb_json_writer *w) {
@@ -330,51 +318,45 @@ void hfsb_json_put_double(hfsb_json_writer *w, double value) {
     char   text[32];
     size_t n = hfsbi_number_write_double(value, text);
     if (n) hfsbi_json_put_raw(w, hfsb_str_make(text, n));
-    else if (w->status == HFSB_OK)
+    else if (w->out->status == HFSB_OK)
         hfsbi_json_misuse(w, "NaN or infinity, which JSON does not have");
 }
 
 void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value) {
-    hfsbi_sink sink;
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_put_text(&sink, value, false, false);
-    hfsbi_json_end_value(w, &sink);
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_put_text(w->out, value, false, false);
+    hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
-    hfsbi_sink sink;
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_put_tree(&sink, value, w->pretty, w->depth);
-    hfsbi_json_end_value(w, &sink);
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_put_tree(w->out, value, w->pretty, w->depth);
+    hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
-    hfsbi_sink sink = hfsbi_json_sink(w);
-    if (w->status != HFSB_OK) return;
+    if (w->out->status != HFSB_OK) return;
     if (!hfsbi_json_in_object(w) || w->after_key) {
         hfsbi_json_misuse(w, w->after_key ? "a key where a value belongs"
                                           : "a key outside of an object");
         return;
     }
-    hfsbi_json_separate(w, &sink);
-    hfsbi_json_put_text(&sink, key, false, false);
-    hfsbi_json_piece(&sink, ": ", w->pretty ? 2 : 1);
+    hfsbi_json_separate(w);
+    hfsbi_json_put_text(w->out, key, false, false);
+    hfsbi_json_piece(w->out, ": ", w->pretty ? 2 : 1);
     hfsbi_json_terminate(w->out);
-    w->status = sink.status;
     w->after_key = true;
 }
 
 static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
     unsigned char bit = (unsigned char)(1u << (w->depth % 8));
-    hfsbi_sink    sink;
-    if (w->status == HFSB_OK && w->depth == HFSB_JSON_WRITER_DEPTH) {
+    if (w->out->status == HFSB_OK && w->depth == HFSB_JSON_WRITER_DEPTH) {
         hfsbi_json_misuse(w, "more than 512 levels");
         return;
     }
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_byte(&sink, object ? '{' : '[');
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_byte(w->out, object ? '{' : '[');
     hfsbi_json_terminate(w->out);
-    w->status = sink.status;
     w->is_object[w->depth / 8] =
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
                                : w->is_object[w->depth / 8] & ~bit);
@@ -382,32 +364,41 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
     w->after_key = w->has_items = false;
 }
 
-void hfsb_json_put_array(hfsb_json_writer *w) { hfsbi_json_open(w, false); }
+void hfsb_json_put_array(hfsb_json_writer *w) {
+    hfsbi_json_open(w, false);
+}
 
-void hfsb_json_put_object(hfsb_json_writer *w) { hfsbi_json_open(w, true); }
+void hfsb_json_put_object(hfsb_json_writer *w) {
+    hfsbi_json_open(w, true);
+}
 
 void hfsb_json_put_end(hfsb_json_writer *w) {
-    hfsbi_sink sink = hfsbi_json_sink(w);
-    bool       object = hfsbi_json_in_object(w);
-    if (w->status != HFSB_OK) return;
+    bool object = hfsbi_json_in_object(w);
+    if (w->out->status != HFSB_OK) return;
     if (!w->depth || w->after_key) {
         hfsbi_json_misuse(w, w->depth ? "an end where a value belongs"
                                       : "an end without a beginning");
         return;
     }
     w->depth--;
-    if (w->has_items) hfsbi_json_newline(&sink, w->pretty, w->depth);
-    hfsbi_json_byte(&sink, object ? '}' : ']');
-    hfsbi_json_end_value(w, &sink);
+    if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
+    hfsbi_json_byte(w->out, object ? '}' : ']');
+    hfsbi_json_end_value(w);
 }
 
 hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
-    if (w->status == HFSB_OK && !w->done)
+    hfsb_status st;
+    if (w->out->status == HFSB_OK && !w->done)
         hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
                                       : "no value at all");
-    if (w->status == HFSB_OK) return hfsbi_ok(err);
-    hfsb_buf_truncate(w->out, w->mark);
-    if (w->status == HFSB_ARG)
+    st = hfsb_buf_finish(w->out, w->mark);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    if (w->problem)
         return hfsbi_fail(err, HFSB_ARG, 0, "writing JSON: %s", w->problem);
-    return hfsbi_fail_status(err, w->status, "writing JSON");
+    return hfsbi_fail_status(err, st, "writing JSON");
+}
+
+HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text) {
+    hfsbi_json_put_text(out, text, false, false);
+    hfsbi_json_terminate(out);
 }

@@ -18,7 +18,7 @@ typedef struct hfsbi_pow10 {
 static uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low) {
 #ifdef __SIZEOF_INT128__
     __extension__ typedef unsigned __int128 hfsbi_u128;
-    hfsbi_u128 product = (hfsbi_u128)a * b;
+    hfsbi_u128                              product = (hfsbi_u128)a * b;
     *low = (uint64_t)product;
     return (uint64_t)(product >> 64);
 #else
@@ -178,8 +178,7 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
     size_t i = a->len;
     if (a->len != b->len) return a->len < b->len ? -1 : 1;
     while (i-- > 0)
-        if (a->limb[i] != b->limb[i])
-            return a->limb[i] < b->limb[i] ? -1 : 1;
+        if (a->limb[i] != b->limb[i]) return a->limb[i] < b->limb[i] ? -1 : 1;
     return 0;
 }
 
@@ -187,7 +186,9 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
 
 #define HFSBI_DOUBLE_INF ((uint64_t)0x7FF << 52)
 
-static bool hfsbi_is_digit(char c) { return (unsigned)c - '0' < 10u; }
+static bool hfsbi_is_digit(char c) {
+    return (unsigned)c - '0' < 10u;
+}
 
 /* What the grammar found; the digits' value wraps when there are many. */
 typedef struct hfsbi_number_parts {
@@ -307,12 +308,11 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0
 static bool hfsbi_double_fast(uint64_t mantissa, int64_t q, double *out) {
     static const double powers[] = {
-        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (mantissa >> 53 || q < -22 || q > 22) return false;
-    *out = q < 0 ? (double)mantissa / powers[-q]
-                 : (double)mantissa * powers[q];
+    *out =
+        q < 0 ? (double)mantissa / powers[-q] : (double)mantissa * powers[q];
     return true;
 }
 #else
@@ -349,9 +349,9 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
         uint64_t x = hfsbi_load64(p);
         /* '0' to '9': the upper half is 3, also when 6 is added. A carry can
            only spoil bytes behind one that is no digit. */
-        uint64_t other = ((x & high) |
-                          ((x + 0x0606060606060606u) & high) >> 4) ^
-                         0x3333333333333333u;
+        uint64_t other =
+            ((x & high) | ((x + 0x0606060606060606u) & high) >> 4) ^
+            0x3333333333333333u;
         unsigned n;
         if (other) {
             n = hfsbi_ctz64(other) / 8;
@@ -381,8 +381,8 @@ static const char *hfsbi_read_exponent(const char *p, int64_t *out) {
 
 static void hfsbi_number_set_double(hfsbi_number *out, uint64_t bits,
                                     bool negative) {
-    out->type = bits >= HFSBI_DOUBLE_INF ? HFSBI_NUMBER_RANGE
-                                         : HFSBI_NUMBER_DOUBLE;
+    out->type =
+        bits >= HFSBI_DOUBLE_INF ? HFSBI_NUMBER_RANGE : HFSBI_NUMBER_DOUBLE;
     out->as.d = hfsbi_double_of_bits(bits | (uint64_t)negative << 63);
 }
 
@@ -456,8 +456,8 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
         return hfsbi_number_bad(p, "expected a digit after '-'", out);
     p = hfsbi_read_digits(p, &n.value);
     if (*n.first == '0' && p - n.first > 1)
-        return hfsbi_number_bad(
-            n.first + 1, "expected no digit after a leading 0", out);
+        return hfsbi_number_bad(n.first + 1,
+                                "expected no digit after a leading 0", out);
     n.last = p;
     if (*p == '.') {
         n.integer = false;
@@ -544,7 +544,9 @@ static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
     bool        below, above;
     /* floor(log10(2^q)), or of 3/4 of it; biased to keep the shift positive */
     e = (int)((((int64_t)q * 1262611 - (irregular ? 524031 : 0) +
-                ((int64_t)4096 << 22)) >> 22) - 4096);
+                ((int64_t)4096 << 22)) >>
+               22) -
+              4096);
     h = q + hfsbi_log2_pow10(-e) + 1;
     g = hfsbi_pow10_of(-e);
     if (-e < 0 || -e > 55) g.hi += ++g.lo == 0; /* here rounded up */

@@ -120,8 +120,7 @@ static bool hfsbi_is_assignment(hfsb_str s) {
     }
     if (i == end) return false;
     end = i;
-    while (i < s.len && i - end < 3 && strchr("+-*/%@&|^<>:", s.ptr[i]))
-        i++;
+    while (i < s.len && i - end < 3 && strchr("+-*/%@&|^<>:", s.ptr[i])) i++;
     return i < s.len && s.ptr[i] == '=' &&
            !(i + 1 < s.len && s.ptr[i + 1] == '=');
 }
@@ -184,9 +183,8 @@ static bool hfsbi_looks_like_source(hfsb_str s) {
         s = hfsb_str_slice(s, hfsbi_skip_blanks(s, 0), s.len);
         if (hfsb_str_starts(s, HFSB_LIT("#")) ||
             hfsb_str_starts(s, HFSB_LIT("\"\"\"")) ||
-            hfsb_str_starts(s, HFSB_LIT("'''")) ||
-            hfsbi_is_statement(s) || hfsbi_is_call(s) ||
-            hfsbi_is_assignment(s))
+            hfsb_str_starts(s, HFSB_LIT("'''")) || hfsbi_is_statement(s) ||
+            hfsbi_is_call(s) || hfsbi_is_assignment(s))
             return true;
         n = hfsbi_skip_setting(s);
         s = hfsb_str_slice(s, n, s.len);
@@ -218,20 +216,19 @@ const char *hfsb_script_kind_name(hfsb_script_kind kind) {
 
 /* Takes the last component off what the sink holds from `root` on; false when
    there is none to take. */
-static bool hfsbi_path_up(hfsbi_sink *sink, size_t root) {
-    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink->buf), root,
-                                   sink->buf->len);
+static bool hfsbi_path_up(hfsb_buf *sink, size_t root) {
+    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink), root, sink->len);
     size_t   at = held.len;
     while (at > 0 && held.ptr[at - 1] != '/') at--;
     if (held.len == 0 ||
         hfsb_str_equal(hfsb_str_slice(held, at, held.len), HFSB_LIT("..")))
         return false;
-    hfsb_buf_truncate(sink->buf, root + (at > 0 ? at - 1 : 0));
+    hfsb_buf_truncate(sink, root + (at > 0 ? at - 1 : 0));
     return true;
 }
 
 /* Appends the components of path; root is where the first one stands. */
-static void hfsbi_path_put(hfsbi_sink *sink, size_t root, bool absolute,
+static void hfsbi_path_put(hfsb_buf *sink, size_t root, bool absolute,
                            hfsb_str path) {
     while (path.len > 0 && sink->status == HFSB_OK) {
         size_t   n = hfsb_str_find_byte(path, '/');
@@ -241,21 +238,21 @@ static void hfsbi_path_put(hfsbi_sink *sink, size_t root, bool absolute,
         if (hfsb_str_equal(part, HFSB_LIT("..")) &&
             (hfsbi_path_up(sink, root) || absolute))
             continue;
-        if (sink->buf->len > root) hfsbi_put_byte(sink, '/');
-        hfsbi_put(sink, part);
+        if (sink->len > root) hfsb_buf_append_byte(sink, '/');
+        hfsb_buf_append(sink, part);
     }
 }
 
 hfsb_status hfsb_path_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    bool       alone = hfsb_str_starts(path, HFSB_LIT("/"));
-    bool       absolute = alone || hfsb_str_starts(base, HFSB_LIT("/"));
-    size_t     root = out->len + (absolute ? 1 : 0);
-    if (absolute) hfsbi_put_byte(&sink, '/');
-    if (!alone) hfsbi_path_put(&sink, root, absolute, base);
-    hfsbi_path_put(&sink, root, absolute, path);
-    if (sink.buf->len == sink.mark) hfsbi_put_byte(&sink, '.');
-    return hfsbi_sink_end(&sink);
+    size_t mark = out->len;
+    bool   alone = hfsb_str_starts(path, HFSB_LIT("/"));
+    bool   absolute = alone || hfsb_str_starts(base, HFSB_LIT("/"));
+    size_t root = out->len + (absolute ? 1 : 0);
+    if (absolute) hfsb_buf_append_byte(out, '/');
+    if (!alone) hfsbi_path_put(out, root, absolute, base);
+    hfsbi_path_put(out, root, absolute, path);
+    if (out->len == mark) hfsb_buf_append_byte(out, '.');
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out) {
@@ -304,8 +301,7 @@ static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
             return hfsbi_fail(err, HFSB_ARG, at + i,
                               "The %s of a Space id has \"%c\" %s, which is "
                               "not allowed.",
-                              which, c,
-                              edge ? "at an end" : "twice in a row");
+                              which, c, edge ? "at an end" : "twice in a row");
     }
     return HFSB_OK;
 }
@@ -323,13 +319,15 @@ hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err) {
     if (owner.len < 2 || owner.len > 42)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The owner of a Space id has 2 to 42 characters, "
-                          "not %zu.", owner.len);
+                          "not %zu.",
+                          owner.len);
     st = hfsbi_space_part(owner, 0, "owner", "", err);
     if (st != HFSB_OK) return st;
     if (name.len < 1 || name.len > 96)
         return hfsbi_fail(err, HFSB_ARG, slash + 1,
                           "The name of a Space id has 1 to 96 characters, "
-                          "not %zu.", name.len);
+                          "not %zu.",
+                          name.len);
     st = hfsbi_space_part(name, slash + 1, "name", ", \"_\" and \".\"", err);
     if (st != HFSB_OK) return st;
     if (hfsb_str_ends(name, HFSB_LIT(".git")))
@@ -340,26 +338,27 @@ hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err) {
 }
 
 hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsb_status st = hfsb_space_check(id, err);
     size_t      i;
     if (st != HFSB_OK) return st;
     for (i = 0; i < id.len; i++) {
         char c = id.ptr[i];
         if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        if (hfsbi_is_alnum(c)) hfsbi_put_byte(&sink, c);
-        else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsbi_put_byte(&sink, '-');
+        if (hfsbi_is_alnum(c)) hfsb_buf_append_byte(out, c);
+        else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsb_buf_append_byte(out, '-');
     }
-    if (sink.status == HFSB_OK && out->len - sink.mark > 63) {
-        i = out->len - sink.mark;
-        hfsb_buf_truncate(out, sink.mark);
+    if (out->status == HFSB_OK && out->len - mark > 63) {
+        i = out->len - mark;
+        hfsb_buf_truncate(out, mark);
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The host name of this Space would be %zu "
                           "characters long, 63 are possible: ask the Hub "
-                          "for its subdomain.", i);
+                          "for its subdomain.",
+                          i);
     }
-    hfsbi_put(&sink, HFSB_LIT(".hf.space"));
-    if (hfsbi_sink_end(&sink) != HFSB_OK)
-        return hfsbi_fail_status(err, sink.status, "Host name of a Space");
+    hfsb_buf_append(out, HFSB_LIT(".hf.space"));
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Host name of a Space");
     return hfsbi_ok(err);
 }

@@ -12,10 +12,10 @@
    - inline: has a line break, or looks like a line of Python;
    - command: anything else. */
 typedef enum hfsb_script_kind {
-    HFSB_SCRIPT_PATH,    /* a file of the sandbox: read it, send its text */
-    HFSB_SCRIPT_URL,     /* http:// or https://: passed through */
-    HFSB_SCRIPT_INLINE,  /* source code */
-    HFSB_SCRIPT_COMMAND  /* a command line */
+    HFSB_SCRIPT_PATH,   /* a file of the sandbox: read it, send its text */
+    HFSB_SCRIPT_URL,    /* http:// or https://: passed through */
+    HFSB_SCRIPT_INLINE, /* source code */
+    HFSB_SCRIPT_COMMAND /* a command line */
 } hfsb_script_kind;
 
 HFSB_API hfsb_script_kind hfsb_script_classify(hfsb_str script);

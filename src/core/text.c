@@ -66,9 +66,9 @@ typedef enum hfsbi_escape {
 
 /* All that a write changes, but for the cells themselves. */
 typedef struct hfsbi_line {
-    size_t        len;     /* cells in the line */
-    size_t        cursor;  /* at most len, unless len is 0 */
-    size_t        erased;  /* cells to blank once the line is rewritten */
+    size_t        len;    /* cells in the line */
+    size_t        cursor; /* at most len, unless len is 0 */
+    size_t        erased; /* cells to blank once the line is rewritten */
     hfsbi_escape  escape;
     unsigned      arg;     /* parameter of the CSI, HFSBI_ARG_ODD: not one
                               plain number */
@@ -79,17 +79,17 @@ typedef struct hfsbi_line {
 #define HFSBI_ARG_ODD 1000u
 
 struct hfsb_text_filter {
-    hfsbi_line  line;
-    uint32_t   *cells;
-    size_t      cap;
-    uint32_t   *spare; /* the cells at the start of the call */
-    size_t      spare_cap;
-    hfsb_alloc  alloc;
+    hfsbi_line line;
+    uint32_t  *cells;
+    size_t     cap;
+    uint32_t  *spare; /* the cells at the start of the call */
+    size_t     spare_cap;
+    hfsb_alloc alloc;
 };
 
 /* ---- giving out cells ---- */
 
-static void hfsbi_cells_put(hfsbi_sink *sink, const uint32_t *cells,
+static void hfsbi_cells_put(hfsb_buf *sink, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
     size_t i = 0, n = 0;
@@ -98,7 +98,7 @@ static void hfsbi_cells_put(hfsbi_sink *sink, const uint32_t *cells,
         else n += hfsb_utf8_encode(cells[i], text + n);
         i++;
         if (n + 4 <= sizeof text && i < count) continue;
-        hfsbi_put(sink, hfsb_str_make(text, n));
+        hfsb_buf_append(sink, hfsb_str_make(text, n));
         n = 0;
     }
 }
@@ -116,8 +116,7 @@ static void hfsbi_blank(hfsb_text_filter *f, size_t from, size_t to) {
 /* Makes room for n cells from the cursor on, giving out the first half of a
    full row. Returns for how many of them there is room, at least one, or 0
    without memory. */
-static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n,
-                               hfsbi_sink *sink) {
+static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *sink) {
     hfsbi_line  *l = &f->line;
     const size_t half = HFSBI_LINE_MAX / 2;
     void        *grown;
@@ -157,7 +156,7 @@ static void hfsbi_line_advance(hfsb_text_filter *f, size_t n) {
 }
 
 static void hfsbi_print_char(hfsb_text_filter *f, unsigned long code,
-                             hfsbi_sink *sink) {
+                             hfsb_buf *sink) {
     hfsbi_line_settle(f);
     if (!hfsbi_cells_room(f, 1, sink)) return;
     f->cells[f->line.cursor] = (uint32_t)code;
@@ -165,7 +164,7 @@ static void hfsbi_print_char(hfsb_text_filter *f, unsigned long code,
 }
 
 static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     hfsbi_line_settle(f);
     while (s.len > 0) {
         size_t    n = hfsbi_cells_room(f, s.len, sink), i;
@@ -203,8 +202,8 @@ static size_t hfsbi_plain_ascii(hfsb_str s) {
         const void *at = s.ptr + i;
         __m128i     v = _mm_loadu_si128((const __m128i *)at);
         __m128i     stop = _mm_or_si128(
-            _mm_or_si128(_mm_cmpeq_epi8(v, esc), _mm_cmpeq_epi8(v, cr)),
-            _mm_or_si128(_mm_cmpeq_epi8(v, bs), v));
+                _mm_or_si128(_mm_cmpeq_epi8(v, esc), _mm_cmpeq_epi8(v, cr)),
+                _mm_or_si128(_mm_cmpeq_epi8(v, bs), v));
         unsigned mask = (unsigned)_mm_movemask_epi8(stop);
         if (mask) return i + (size_t)__builtin_ctz(mask);
     }
@@ -243,8 +242,7 @@ static size_t hfsbi_plain_text(hfsb_str s) {
 }
 
 /* s is plain text without LF. */
-static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s,
-                             hfsbi_sink *sink) {
+static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
     size_t i = 0;
     while (i < s.len) {
         hfsb_str      rest = hfsb_str_slice(s, i, s.len);
@@ -261,20 +259,19 @@ static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s,
 }
 
 /* s is plain text. Lines that begin and end in it need no cells. */
-static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s,
-                             hfsbi_sink *sink) {
+static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
     size_t end;
     if (f->line.len > 0 || f->line.cursor > 0) {
         end = hfsb_str_find_byte(s, '\n');
         hfsbi_print_text(f, hfsb_str_slice(s, 0, end), sink);
         if (end == HFSB_NPOS) return;
         hfsbi_cells_put(sink, f->cells, f->line.len);
-        hfsbi_put_byte(sink, '\n');
+        hfsb_buf_append_byte(sink, '\n');
         hfsbi_line_clear(&f->line);
         s = hfsb_str_slice(s, end + 1, s.len);
     }
     for (end = s.len; end > 0 && s.ptr[end - 1] != '\n';) end--;
-    hfsbi_put(sink, hfsb_str_slice(s, 0, end));
+    hfsb_buf_append(sink, hfsb_str_slice(s, 0, end));
     hfsbi_print_text(f, hfsb_str_slice(s, end, s.len), sink);
 }
 
@@ -283,7 +280,7 @@ static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s,
 /* A character that is ill-formed, or cut by the end of this piece or of the
    one before. Returns how many bytes of s were taken. */
 static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     hfsbi_line   *l = &f->line;
     char          text[4];
     size_t        had = l->part_len, n;
@@ -342,7 +339,7 @@ static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
 
 /* Takes at least a byte of s, outside sequences, and says how many. */
 static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     hfsbi_line *l = &f->line;
     size_t      n;
     switch (s.ptr[0]) {
@@ -360,17 +357,15 @@ static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
 }
 
 static void hfsbi_filter_take(hfsb_text_filter *f, hfsb_str piece,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     size_t i = 0;
     while (i < piece.len && sink->status == HFSB_OK) {
         hfsb_str rest = hfsb_str_slice(piece, i, piece.len);
         if (f->line.escape != HFSBI_ESC_NONE &&
             hfsbi_take_escape(f, (unsigned char)rest.ptr[0]))
             i++;
-        else if (f->line.part_len > 0)
-            i += hfsbi_take_char(f, rest, sink);
-        else
-            i += hfsbi_take_text(f, rest, sink);
+        else if (f->line.part_len > 0) i += hfsbi_take_char(f, rest, sink);
+        else i += hfsbi_take_text(f, rest, sink);
     }
 }
 
@@ -424,30 +419,31 @@ void hfsb_text_filter_close(hfsb_text_filter *filter) {
 hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter, hfsb_str piece,
                                    hfsb_buf *out) {
     hfsbi_line line = filter->line;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     mark = out->len;
     if (!hfsbi_filter_save(filter)) return HFSB_NOMEM;
-    hfsbi_filter_take(filter, piece, &sink);
-    if (hfsbi_sink_end(&sink) != HFSB_OK) hfsbi_filter_undo(filter, &line);
-    return sink.status;
+    hfsbi_filter_take(filter, piece, out);
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        hfsbi_filter_undo(filter, &line);
+    return out->status;
 }
 
-hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
-                                    hfsb_buf         *out) {
+hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter, hfsb_buf *out) {
     hfsbi_line line = filter->line, none = HFSB_INIT;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     mark = out->len;
     if (!hfsbi_filter_save(filter)) return HFSB_NOMEM;
-    if (line.part_len > 0) hfsbi_print_char(filter, 0xFFFD, &sink);
-    hfsbi_cells_put(&sink, filter->cells, filter->line.len);
+    if (line.part_len > 0) hfsbi_print_char(filter, 0xFFFD, out);
+    hfsbi_cells_put(out, filter->cells, filter->line.len);
     filter->line = none;
-    if (hfsbi_sink_end(&sink) != HFSB_OK) hfsbi_filter_undo(filter, &line);
-    return sink.status;
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        hfsbi_filter_undo(filter, &line);
+    return out->status;
 }
 
 hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                   hfsb_buf               *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_cells_put(&sink, filter->cells, filter->line.len);
-    return hfsbi_sink_end(&sink);
+    size_t mark = out->len;
+    hfsbi_cells_put(out, filter->cells, filter->line.len);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ==== text window ==== */
@@ -465,7 +461,7 @@ static bool hfsbi_limit_resolve(const hfsb_text_limit *limit,
 }
 
 /* 1234567 as 1,234,567 */
-static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
+static void hfsbi_put_grouped(hfsb_buf *sink, size_t n) {
     char   text[sizeof n * 4];
     size_t at = sizeof text, digits = 0;
     do {
@@ -474,34 +470,34 @@ static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
         digits++;
         n /= 10;
     } while (n > 0);
-    hfsbi_put(sink, hfsb_str_make(text + at, sizeof text - at));
+    hfsb_buf_append(sink, hfsb_str_make(text + at, sizeof text - at));
 }
 
 /* The marker between head and tail of a text of `total` characters. Where
    saved is not 0, only so many bytes of it are in the spill file. */
-static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
+static void hfsbi_put_marker(hfsb_buf *sink, const hfsb_text_limit *limit,
                              size_t total, hfsb_str spill_path, size_t saved) {
-    hfsbi_put(sink, HFSB_LIT("\n\n... ("));
+    hfsb_buf_append(sink, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(sink, total - limit->chars);
-    hfsbi_put(sink, HFSB_LIT(" of "));
+    hfsb_buf_append(sink, HFSB_LIT(" of "));
     hfsbi_put_grouped(sink, total);
-    hfsbi_put(sink, HFSB_LIT(" chars omitted, showing first "));
+    hfsb_buf_append(sink, HFSB_LIT(" chars omitted, showing first "));
     hfsbi_put_grouped(sink, limit->head);
-    hfsbi_put(sink, HFSB_LIT(" + last "));
+    hfsb_buf_append(sink, HFSB_LIT(" + last "));
     hfsbi_put_grouped(sink, limit->chars - limit->head);
-    hfsbi_put(sink, HFSB_LIT(") ...\n"));
+    hfsb_buf_append(sink, HFSB_LIT(") ...\n"));
     if (spill_path.len == 0) return;
     if (saved == 0) {
-        hfsbi_put(sink, HFSB_LIT("Full output saved to "));
+        hfsb_buf_append(sink, HFSB_LIT("Full output saved to "));
     } else {
-        hfsbi_put(sink, HFSB_LIT("Only the first "));
+        hfsb_buf_append(sink, HFSB_LIT("Only the first "));
         hfsbi_put_grouped(sink, saved);
-        hfsbi_put(sink, HFSB_LIT(" bytes of output saved to "));
+        hfsb_buf_append(sink, HFSB_LIT(" bytes of output saved to "));
     }
-    hfsbi_put(sink, spill_path);
-    hfsbi_put(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
-                             "offset/limit to inspect specific "
-                             "sections.\n"));
+    hfsb_buf_append(sink, spill_path);
+    hfsb_buf_append(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
+                                   "offset/limit to inspect specific "
+                                   "sections.\n"));
 }
 
 /* ---- a text that is there ---- */
@@ -509,7 +505,7 @@ static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
 hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
                                hfsb_str spill_path, hfsb_buf *out,
                                bool *truncated, hfsb_err *err) {
-    hfsbi_sink      sink = hfsbi_sink_begin(out);
+    size_t          mark = out->len;
     hfsb_text_limit lim;
     size_t          total;
     if (!hfsbi_limit_resolve(limit, &lim))
@@ -519,19 +515,19 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
                           lim.head, lim.chars);
     total = hfsb_utf8_count(text);
     if (total <= lim.chars) {
-        hfsbi_put(&sink, text);
+        hfsb_buf_append(out, text);
     } else {
         size_t head = hfsb_utf8_offset(text, lim.head);
         size_t left_out = total - lim.chars;
         size_t tail =
             head +
             hfsb_utf8_offset(hfsb_str_slice(text, head, text.len), left_out);
-        hfsbi_put(&sink, hfsb_str_slice(text, 0, head));
-        hfsbi_put_marker(&sink, &lim, total, spill_path, 0);
-        hfsbi_put(&sink, hfsb_str_slice(text, tail, text.len));
+        hfsb_buf_append(out, hfsb_str_slice(text, 0, head));
+        hfsbi_put_marker(out, &lim, total, spill_path, 0);
+        hfsb_buf_append(out, hfsb_str_slice(text, tail, text.len));
     }
-    if (hfsbi_sink_end(&sink) != HFSB_OK)
-        return hfsbi_fail_status(err, sink.status, "Truncated text");
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Truncated text");
     if (truncated) *truncated = total > lim.chars;
     return hfsbi_ok(err);
 }
@@ -687,16 +683,14 @@ hfsb_status hfsb_text_window_write(hfsb_text_window *window, hfsb_str piece) {
     if (w->total <= head_max) {
         n_head = n < head_max - w->total ? n : head_max - w->total;
         to_head = rest + hfsb_utf8_offset(body, n_head);
-        if (mark < hfsbi_window_bytes(head_max)) {
-            hfsb_status st =
-                hfsb_buf_append(&w->head, hfsb_str_slice(piece, 0, to_head));
-            if (st != HFSB_OK) return st;
-        }
+        if (mark < hfsbi_window_bytes(head_max))
+            hfsb_buf_append(&w->head, hfsb_str_slice(piece, 0, to_head));
         rest = 0;
     }
-    if (!hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len), rest,
+    if (w->head.status != HFSB_OK ||
+        !hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len), rest,
                            n - n_head)) {
-        hfsb_buf_truncate(&w->head, mark);
+        hfsb_buf_truncate(&w->head, mark); /* the next write may succeed */
         return HFSB_NOMEM;
     }
     w->total += n;
@@ -712,30 +706,30 @@ bool hfsb_text_window_truncated(const hfsb_text_window *window) {
 }
 
 /* All of a window that is not truncated, else its tail. */
-static void hfsbi_put_kept(hfsbi_sink *sink, const hfsb_text_window *w) {
+static void hfsbi_put_kept(hfsb_buf *sink, const hfsb_text_window *w) {
     hfsb_str first, second;
     hfsbi_ring_views(w, &first, &second);
     if (!hfsb_text_window_truncated(w))
-        hfsbi_put(sink, hfsb_buf_str(&w->head));
-    hfsbi_put(sink, first);
-    hfsbi_put(sink, second);
+        hfsb_buf_append(sink, hfsb_buf_str(&w->head));
+    hfsb_buf_append(sink, first);
+    hfsb_buf_append(sink, second);
 }
 
 /* The last n characters of w, of which it holds at least so many. */
-static void hfsbi_put_last(hfsbi_sink *sink, const hfsb_text_window *w,
+static void hfsbi_put_last(hfsb_buf *sink, const hfsb_text_window *w,
                            size_t n) {
-    hfsb_buf   kept = HFSB_INIT;
-    hfsbi_sink all;
-    hfsb_str   text;
+    hfsb_buf kept = HFSB_INIT;
+    size_t   mark;
+    hfsb_str text;
     kept.alloc = w->alloc;
-    all = hfsbi_sink_begin(&kept);
-    hfsbi_put_kept(&all, w);
-    if (hfsbi_sink_end(&all) != HFSB_OK) sink->status = all.status;
+    mark = kept.len;
+    hfsbi_put_kept(&kept, w);
+    if (hfsb_buf_finish(&kept, mark) != HFSB_OK) sink->status = kept.status;
     text = hfsb_buf_str(&kept);
-    hfsbi_put(sink,
-              hfsb_str_slice(text,
-                             hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
-                             text.len));
+    hfsb_buf_append(
+        sink,
+        hfsb_str_slice(text, hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
+                       text.len));
     hfsb_buf_free(&kept);
 }
 
@@ -743,34 +737,35 @@ HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
                                              hfsb_str spill_path, size_t saved,
                                              hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     head = a->limit.head, tail = a->limit.chars - head;
-    size_t     total = a->total + b->total, from_a;
+    size_t mark = out->len;
+    size_t head = a->limit.head, tail = a->limit.chars - head;
+    size_t total = a->total + b->total, from_a;
     if (total <= a->limit.chars) {
-        hfsbi_put_kept(&sink, a);
-        hfsbi_put_kept(&sink, b);
-        return hfsbi_sink_end(&sink);
+        hfsbi_put_kept(out, a);
+        hfsbi_put_kept(out, b);
+        return hfsb_buf_finish(out, mark);
     }
     from_a = a->total < head ? a->total : head;
-    hfsbi_put(&sink, hfsb_buf_str(&a->head));
-    hfsbi_put(&sink, hfsb_str_slice(hfsb_buf_str(&b->head), 0,
-                                    hfsb_utf8_offset(hfsb_buf_str(&b->head),
-                                                     head - from_a)));
-    hfsbi_put_marker(&sink, &a->limit, total, spill_path, saved);
-    if (b->total < tail) hfsbi_put_last(&sink, a, tail - b->total);
-    hfsbi_put_last(&sink, b, b->total < tail ? b->total : tail);
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(out, hfsb_buf_str(&a->head));
+    hfsb_buf_append(out,
+                    hfsb_str_slice(hfsb_buf_str(&b->head), 0,
+                                   hfsb_utf8_offset(hfsb_buf_str(&b->head),
+                                                    head - from_a)));
+    hfsbi_put_marker(out, &a->limit, total, spill_path, saved);
+    if (b->total < tail) hfsbi_put_last(out, a, tail - b->total);
+    hfsbi_put_last(out, b, b->total < tail ? b->total : tail);
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                   hfsb_str spill_path, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsb_str   first, second;
+    size_t   mark = out->len;
+    hfsb_str first, second;
     hfsbi_ring_views(window, &first, &second);
-    hfsbi_put(&sink, hfsb_buf_str(&window->head));
+    hfsb_buf_append(out, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path, 0);
-    hfsbi_put(&sink, first);
-    hfsbi_put(&sink, second);
-    return hfsbi_sink_end(&sink);
+        hfsbi_put_marker(out, &window->limit, window->total, spill_path, 0);
+    hfsb_buf_append(out, first);
+    hfsb_buf_append(out, second);
+    return hfsb_buf_finish(out, mark);
 }

@@ -10,8 +10,7 @@
    on the last line of a text that does not end in one, "". Lines end at LF
    or CRLF only. False when *rest is empty. Both views show the same bytes as
    *rest did. ending may be NULL. */
-HFSB_API bool hfsb_text_line(hfsb_str *rest, hfsb_str *line,
-                             hfsb_str *ending);
+HFSB_API bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending);
 
 /* 1-based number of the line that holds byte offset pos (pos <= text.len). */
 HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
@@ -42,8 +41,8 @@ HFSB_API void              hfsb_text_filter_close(hfsb_text_filter *filter);
    then neither *out nor the filter has changed, and the call can be made
    again. */
 HFSB_API hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter,
-                                            hfsb_str          piece,
-                                            hfsb_buf *out) HFSBI_CHECKED;
+                                            hfsb_str piece, hfsb_buf *out)
+    HFSBI_CHECKED;
 
 /* The end of the input: appends the unfinished last line. HFSB_OK, and the
    filter is as new; HFSB_NOMEM or HFSB_LIMIT as above. */
@@ -82,9 +81,9 @@ typedef struct hfsb_text_window hfsb_text_window;
 
 /* A new window; NULL without memory, or when head is above chars. Both may be
    NULL. */
-HFSB_API hfsb_text_window *
-hfsb_text_window_open(const hfsb_text_limit *limit, const hfsb_alloc *alloc);
-HFSB_API void hfsb_text_window_close(hfsb_text_window *window);
+HFSB_API hfsb_text_window *hfsb_text_window_open(const hfsb_text_limit *limit,
+                                                 const hfsb_alloc      *alloc);
+HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
 
 /* Takes a piece. HFSB_OK, or HFSB_NOMEM with the window as it was. */
 HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
@@ -97,5 +96,5 @@ HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 /* Appends what hfsb_text_truncate() would give for all of it so far. HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
-                                           hfsb_str  spill_path,
-                                           hfsb_buf *out) HFSBI_CHECKED;
+                                           hfsb_str spill_path, hfsb_buf *out)
+    HFSBI_CHECKED;

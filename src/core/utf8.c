@@ -67,8 +67,8 @@ HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n) {
 #ifdef HFSBI_SSE2
     for (; n - i >= 16; i += 16) {
         const void *at = p + i;
-        unsigned    mask = (unsigned)_mm_movemask_epi8(
-            _mm_loadu_si128((const __m128i *)at));
+        unsigned    mask =
+            (unsigned)_mm_movemask_epi8(_mm_loadu_si128((const __m128i *)at));
         if (mask) return i + (size_t)__builtin_ctz(mask);
     }
 #else
@@ -120,8 +120,8 @@ size_t hfsb_utf8_offset(hfsb_str s, size_t count) {
     while (i < s.len && count > 0) {
         if ((unsigned char)s.ptr[i] < 0x80) {
             size_t left = s.len - i;
-            size_t n = hfsbi_utf8_ascii(s.ptr + i,
-                                        left < count ? left : count);
+            size_t n =
+                hfsbi_utf8_ascii(s.ptr + i, left < count ? left : count);
             i += n;
             count -= n;
         } else {
@@ -132,22 +132,22 @@ size_t hfsb_utf8_offset(hfsb_str s, size_t count) {
     return i;
 }
 
-static void hfsbi_utf8_put(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_utf8_put(hfsb_buf *sink, hfsb_str s) {
     while (s.len > 0) {
         size_t        n = hfsb_utf8_validate(s);
         unsigned long code;
-        hfsbi_put(sink, hfsb_str_slice(s, 0, n));
+        hfsb_buf_append(sink, hfsb_str_slice(s, 0, n));
         if (n == s.len) return;
         n += hfsb_utf8_step(s, n, &code, NULL);
-        hfsbi_put(sink, HFSBI_UTF8_BAD);
+        hfsb_buf_append(sink, HFSBI_UTF8_BAD);
         s = hfsb_str_slice(s, n, s.len);
     }
 }
 
 hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_utf8_put(&sink, s);
-    return hfsbi_sink_end(&sink);
+    size_t mark = out->len;
+    hfsbi_utf8_put(out, s);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- in pieces ---- */
@@ -170,7 +170,7 @@ static size_t hfsbi_utf8_open(hfsb_str s) {
 /* Gives bytes of piece to the character that waits, until it is decided.
    Returns how many were taken. */
 static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
-                                  hfsbi_sink *sink) {
+                                  hfsb_buf *sink) {
     size_t i = 0;
     while (st->len > 0 && i < piece.len) {
         const void   *part = st->part;
@@ -179,14 +179,15 @@ static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
         bool          valid;
         st->part[st->len] = (unsigned char)piece.ptr[i];
         if (hfsb_utf8_step(s, 0, &code, &valid) == st->len) {
-            hfsbi_put(sink, HFSBI_UTF8_BAD); /* and byte i starts afresh */
+            hfsb_buf_append(sink,
+                            HFSBI_UTF8_BAD); /* and byte i starts afresh */
             st->len = 0;
             return i;
         }
         i++;
         st->len++;
         if (!valid) continue;
-        hfsbi_put(sink, s);
+        hfsb_buf_append(sink, s);
         st->len = 0;
     }
     return i;
@@ -194,24 +195,24 @@ static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
 
 hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
                                    bool last, hfsb_buf *out) {
-    hfsbi_sink       sink = hfsbi_sink_begin(out);
+    size_t           mark = out->len;
     hfsb_utf8_stream next = *stream;
     hfsb_str         rest;
-    size_t           taken = hfsbi_utf8_complete(&next, piece, &sink), open;
+    size_t           taken = hfsbi_utf8_complete(&next, piece, out), open;
 
     rest = hfsb_str_slice(piece, taken, piece.len);
     open = last ? 0 : hfsbi_utf8_open(rest);
-    hfsbi_utf8_put(&sink, hfsb_str_slice(rest, 0, rest.len - open));
+    hfsbi_utf8_put(out, hfsb_str_slice(rest, 0, rest.len - open));
     if (open > 0) {
         memcpy(next.part, rest.ptr + rest.len - open, open);
         next.len = (unsigned char)open;
     }
     if (last && next.len > 0) {
-        hfsbi_put(&sink, HFSBI_UTF8_BAD);
+        hfsb_buf_append(out, HFSBI_UTF8_BAD);
         next.len = 0;
     }
-    if (hfsbi_sink_end(&sink) == HFSB_OK) *stream = next;
-    return sink.status;
+    if (hfsb_buf_finish(out, mark) == HFSB_OK) *stream = next;
+    return out->status;
 }
 
 /* ---- messages ---- */

@@ -29,8 +29,7 @@ HFSB_API size_t hfsb_utf8_offset(hfsb_str s, size_t count);
 
 /* Appends s to *out with each maximal ill-formed part replaced by U+FFFD.
    HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
-HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out)
-    HFSBI_CHECKED;
+HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) HFSBI_CHECKED;
 
 /* Repair of a text that arrives in pieces: the result does not depend on how
    it was cut. All-zero is the start. */

@@ -49,12 +49,11 @@ static void hfsbi_lcs_free(const hfsb_alloc *alloc, hfsbi_lcs *t) {
 }
 
 static bool hfsbi_lcs_make(const hfsb_alloc *alloc, hfsbi_lcs *t) {
-    t->old_hash = (unsigned long long *)hfsbi_array(alloc, t->rows,
-                                                    sizeof *t->old_hash);
-    t->new_hash = (unsigned long long *)hfsbi_array(alloc, t->cols,
-                                                    sizeof *t->new_hash);
-    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1),
-                                    sizeof *t->best);
+    t->old_hash =
+        (unsigned long long *)hfsbi_array(alloc, t->rows, sizeof *t->old_hash);
+    t->new_hash =
+        (unsigned long long *)hfsbi_array(alloc, t->cols, sizeof *t->new_hash);
+    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1), sizeof *t->best);
     t->step = (unsigned char *)hfsbi_array(alloc, t->rows * t->cols, 1);
     if (t->old_hash && t->new_hash && t->best && t->step) return true;
     hfsbi_lcs_free(alloc, t);
@@ -155,11 +154,11 @@ typedef struct hfsbi_unified {
     const hfsb_span *spans;
     size_t           count, next; /* next: first span not yet in a block */
     size_t           context, max_bytes;
-    hfsbi_sink       body;        /* lines of the hunk under way */
+    hfsb_buf        *body;                 /* lines of the hunk under way */
     size_t           old_lines, new_lines; /* in that hunk */
-    bool             changes; /* it has lines with - or + */
-    size_t           old_pos, old_seen; /* lines ended before old_pos */
-    size_t           gained;            /* lines added so far, less removed */
+    bool             changes;              /* it has lines with - or + */
+    size_t           old_pos, old_seen;    /* lines ended before old_pos */
+    size_t           gained; /* lines added so far, less removed */
     bool             full;
 } hfsbi_unified;
 
@@ -220,14 +219,13 @@ static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
     if (mark != '+') u->old_lines++;
     if (mark != '-') u->new_lines++;
     if (mark != ' ') u->changes = true;
-    if (u->body.buf->len > u->max_bytes ||
-        line.len > u->max_bytes - u->body.buf->len)
+    if (u->body->len > u->max_bytes || line.len > u->max_bytes - u->body->len)
         u->full = true;
     if (u->full) return;
-    hfsbi_put_byte(&u->body, mark);
-    hfsbi_put(&u->body, line);
+    hfsb_buf_append_byte(u->body, mark);
+    hfsb_buf_append(u->body, line);
     if (!hfsb_str_ends(line, HFSB_LIT("\n")))
-        hfsbi_put(&u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
+        hfsb_buf_append(u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
 }
 
 static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
@@ -265,12 +263,12 @@ static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
 }
 
 static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
-    const hfsb_alloc *alloc = &u->body.buf->alloc;
-    hfsb_str    o = hfsb_str_slice(u->old_text, b->old_from, b->old_to);
-    hfsb_str    n = hfsb_str_slice(u->new_text, b->new_from, b->new_to);
-    hfsbi_lines olds = HFSB_INIT, news = HFSB_INIT;
-    size_t     *same = NULL, count;
-    hfsb_status st = hfsbi_split_keep(alloc, o, &olds);
+    const hfsb_alloc *alloc = &u->body->alloc;
+    hfsb_str          o = hfsb_str_slice(u->old_text, b->old_from, b->old_to);
+    hfsb_str          n = hfsb_str_slice(u->new_text, b->new_from, b->new_to);
+    hfsbi_lines       olds = HFSB_INIT, news = HFSB_INIT;
+    size_t           *same = NULL, count;
+    hfsb_status       st = hfsbi_split_keep(alloc, o, &olds);
     if (st == HFSB_OK) st = hfsbi_split_keep(alloc, n, &news);
     count = news.count;
     if (st == HFSB_OK) {
@@ -284,7 +282,7 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
     hfsbi_array_free(alloc, same, count, sizeof *same);
     hfsbi_lines_free(alloc, &olds);
     hfsbi_lines_free(alloc, &news);
-    return st == HFSB_OK ? u->body.status : st;
+    return st == HFSB_OK ? u->body->status : st;
 }
 
 /* Up to `lines` line starts back from pos, not before `floor`. */
@@ -307,19 +305,17 @@ static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
    whose new line number may be known. `gained` may wrap around: it is only
    ever added. */
 static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
-                                size_t new_line, size_t lead,
-                                hfsbi_sink *out) {
+                                size_t new_line, size_t lead, hfsb_buf *out) {
     size_t new_seen;
-    if (new_line)
-        u->old_seen = new_line - 1 - lead - u->gained;
+    if (new_line) u->old_seen = new_line - 1 - lead - u->gained;
     else
         u->old_seen += hfsb_str_count_byte(
             hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
     u->old_pos = old_from;
     new_seen = u->old_seen + u->gained;
-    hfsbi_putf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
-               u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
-               new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    hfsb_buf_printf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
+                    u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
+                    new_seen + (u->new_lines ? 1 : 0), u->new_lines);
     u->gained += u->new_lines - u->old_lines;
 }
 
@@ -327,16 +323,15 @@ static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
    next hunk; *more tells whether there is one. *floor is where context may
    start. Spans that put in what they took out make no hunk. */
 static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
-                                  size_t *floor, bool *more,
-                                  hfsbi_sink *out) {
-    size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
-                                   *floor);
-    size_t to, end, new_line = b->new_line, lead;
-    bool   close_by;
+                                  size_t *floor, bool *more, hfsb_buf *out) {
+    size_t from =
+        hfsbi_lines_back(u->old_text, b->old_from, u->context, *floor);
+    size_t      to, end, new_line = b->new_line, lead;
+    bool        close_by;
     hfsb_status st;
     u->old_lines = u->new_lines = 0;
     u->changes = false;
-    hfsb_buf_truncate(u->body.buf, 0);
+    hfsb_buf_truncate(u->body, 0);
     hfsbi_put_context(u, from, b->old_from);
     lead = u->old_lines;
     for (;;) {
@@ -344,18 +339,19 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
         to = b->old_to;
         *more = st == HFSB_OK && !u->full && hfsbi_next_block(u, b);
         if (!*more) break;
-        hfsbi_lines_on(u->old_text, to, 2 * u->context, b->old_from, &close_by);
+        hfsbi_lines_on(u->old_text, to, 2 * u->context, b->old_from,
+                       &close_by);
         if (!close_by) break;
         hfsbi_put_context(u, to, b->old_from);
     }
-    if (st == HFSB_OK && !u->changes && !u->full) return u->body.status;
+    if (st == HFSB_OK && !u->changes && !u->full) return u->body->status;
     end = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
                          &close_by);
     hfsbi_put_context(u, to, end);
     *floor = end;
     hfsbi_put_hunk_head(u, from, new_line, lead, out);
-    hfsbi_put(out, hfsb_buf_str(u->body.buf));
-    return st == HFSB_OK ? u->body.status : st;
+    hfsb_buf_append(out, hfsb_buf_str(u->body));
+    return st == HFSB_OK ? u->body->status : st;
 }
 
 /* A path as the head lines show it: relative, and never empty. */
@@ -372,7 +368,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     hfsbi_unified u = HFSB_INIT;
     hfsbi_block   b = HFSB_INIT;
     hfsb_buf      body = HFSB_INIT;
-    hfsbi_sink    sink = hfsbi_sink_begin(out);
+    size_t        mark = out->len;
     hfsb_str      path = hfsbi_diff_name(opts ? opts->path : HFSB_LIT(""));
     hfsb_str      old_path = path;
     size_t        floor = 0;
@@ -388,19 +384,19 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     if (u.context > HFSB_NPOS / 2) u.context = HFSB_NPOS / 2;
     u.max_bytes =
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
-    u.body = hfsbi_sink_begin(&body);
+    u.body = &body;
     more = hfsbi_next_block(&u, &b);
     if (more)
-        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
-                   old_path.ptr, (int)path.len, path.ptr);
-    while (more && sink.status == HFSB_OK) {
-        hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
-        if (st != HFSB_OK) sink.status = st;
-        if (out->len - sink.mark > u.max_bytes && more) u.full = true;
+        hfsb_buf_printf(out, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
+                        old_path.ptr, (int)path.len, path.ptr);
+    while (more && out->status == HFSB_OK) {
+        hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, out);
+        if (st != HFSB_OK) out->status = st;
+        if (out->len - mark > u.max_bytes && more) u.full = true;
         if (u.full) more = false;
     }
-    if (u.full) hfsbi_put(&sink, HFSB_LIT("... (diff cut)\n"));
+    if (u.full) hfsb_buf_append(out, HFSB_LIT("... (diff cut)\n"));
     if (cut) *cut = u.full;
     hfsb_buf_free(&body);
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }

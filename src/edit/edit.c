@@ -2,10 +2,10 @@
 #include "edit_private.h"
 
 typedef struct hfsbi_place {
-    size_t start, end;          /* in the content */
-    size_t text_pos, text_len;  /* in plan->texts */
-    size_t order;               /* as found: breaks ties */
-    bool   appended;            /* put behind a match */
+    size_t start, end;         /* in the content */
+    size_t text_pos, text_len; /* in plan->texts */
+    size_t order;              /* as found: breaks ties */
+    bool   appended;           /* put behind a match */
     size_t edit;
 } hfsbi_place;
 
@@ -43,8 +43,7 @@ typedef struct hfsbi_case {
 
 /* "Edit 2 of 3: " when there are several. */
 static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
-                                const char *format, ...)
-    HFSBI_PRINTF(3, 4);
+                                const char *format, ...) HFSBI_PRINTF(3, 4);
 
 static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
                                 const char *format, ...) {
@@ -56,8 +55,7 @@ static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
     va_end(ap);
     hfsbi_fail(err, code, 0, "%s", "");
     if (c->plan->count > 1)
-        hfsbi_err_add(err, "Edit %zu of %zu: ", c->index + 1,
-                      c->plan->count);
+        hfsbi_err_add(err, "Edit %zu of %zu: ", c->index + 1, c->plan->count);
     hfsbi_err_add(err, "%s", text);
     return code;
 }
@@ -126,8 +124,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
 static hfsb_status hfsbi_not_found(const hfsbi_case *c) {
     hfsbi_hint  hint = hfsbi_case_hint(c);
     hfsb_status st = hfsbi_refuse(
-        c, HFSB_NOT_FOUND,
-        "old_str not found in file. Nothing was changed.");
+        c, HFSB_NOT_FOUND, "old_str not found in file. Nothing was changed.");
     size_t i;
     for (i = 0; i < c->index; i++)
         if (hfsb_str_find(c->plan->edits[i].new_str, c->edit->old_str) !=
@@ -169,11 +166,11 @@ static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
                                    size_t *from) {
     const hfsbi_match *m = c->found.items;
     hfsb_str           text = c->file.text;
-    bool   replace = c->edit->mode == HFSB_EDIT_REPLACE;
-    bool   append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
-    size_t last = replace ? m->end : m->start;
-    size_t first = replace ? m->start : m->end;
-    size_t to = len < text.len - first ? first + len : text.len;
+    bool               replace = c->edit->mode == HFSB_EDIT_REPLACE;
+    bool               append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
+    size_t             last = replace ? m->end : m->start;
+    size_t             first = replace ? m->start : m->end;
+    size_t             to = len < text.len - first ? first + len : text.len;
     *from = last > len ? last - len : 0;
     if (append) *from = m->end;
     else if (!replace) to = m->start;
@@ -183,24 +180,22 @@ static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
 /* An insertion that is there already, at the only match: a repeated call, or
    a model that forgot. */
 static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
-    hfsb_buf    copy = HFSB_INIT;
-    hfsbi_sink  sink;
-    hfsb_str    whole = c->new_text, zone;
-    size_t      visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
+    hfsb_buf copy = HFSB_INIT;
+    size_t   mark;
+    hfsb_str whole = c->new_text, zone;
+    size_t   visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
     hfsb_status st;
-    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1)
-        return HFSB_OK;
+    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1) return HFSB_OK;
     if (c->edit->mode == HFSB_EDIT_REPLACE)
         old_visible = hfsbi_count_visible(c->old_text);
     if (visible < old_visible + 8) return HFSB_OK;
     if (c->found.items[0].drop_newline && hfsb_str_ends(whole, HFSB_LIT("\n")))
         whole.len--;
     copy.alloc = c->plan->alloc;
-    sink = hfsbi_sink_begin(&copy);
-    hfsbi_put_newlines(
-        &sink, whole,
-        hfsbi_file_newline(&c->file, c->found.items[0].start));
-    st = hfsbi_sink_end(&sink);
+    mark = copy.len;
+    hfsbi_put_newlines(&copy, whole,
+                       hfsbi_file_newline(&c->file, c->found.items[0].start));
+    st = hfsb_buf_finish(&copy, mark);
     zone = hfsbi_applied_zone(c, copy.len, &from);
     at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
     hfsb_buf_free(&copy);
@@ -217,9 +212,9 @@ static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
 static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
                                    size_t mark) {
     hfsbi_edit_plan *plan = c->plan;
-    hfsbi_place *p = (hfsbi_place *)hfsbi_array_grow(
-        &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
-        sizeof *p);
+    hfsbi_place     *p = (hfsbi_place *)hfsbi_array_grow(
+            &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
+            sizeof *p);
     if (!p) return HFSB_NOMEM;
     plan->places = p;
     p += plan->place_count;
@@ -340,7 +335,7 @@ static hfsb_str hfsbi_without_newline(hfsb_str text) {
     return text;
 }
 
-static hfsb_status hfsbi_refuse_indent(const hfsbi_case *c,
+static hfsb_status hfsbi_refuse_indent(const hfsbi_case  *c,
                                        const hfsbi_match *m, size_t line) {
     size_t first = hfsb_text_line_number(c->file.text, m->start);
     size_t last = hfsb_text_line_number(
@@ -358,23 +353,24 @@ static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
                                        const hfsbi_script *script,
                                        hfsbi_match        *match) {
     hfsbi_edit_plan *plan = c->plan;
-    hfsbi_sink  sink = hfsbi_sink_begin(&plan->texts);
-    size_t      line = 0;
-    hfsb_status st;
+    size_t           mark = plan->texts.len;
+    size_t           line = 0;
+    hfsb_status      st;
     if (c->edit->mode == HFSB_EDIT_REPLACE) {
         st = hfsbi_compose_replace(&plan->alloc, &c->file, &c->found, script,
-                                   match, &sink, &plan->reindented, &line);
+                                   match, &plan->texts, &plan->reindented,
+                                   &line);
     } else {
         bool before = c->edit->mode == HFSB_EDIT_PREPEND_BEFORE;
         st = hfsbi_compose_insert(&plan->alloc, &c->file, &c->found, script,
-                                  *match, before, &sink, &plan->reindented,
-                                  &line);
+                                  *match, before, &plan->texts,
+                                  &plan->reindented, &line);
         if (before) match->end = match->start;
         else match->start = match->end;
     }
     if (st == HFSB_REFUSED) return hfsbi_refuse_indent(c, match, line);
-    if (st == HFSB_OK) st = hfsbi_sink_end(&sink);
-    return st == HFSB_OK ? hfsbi_add_place(c, *match, sink.mark) : st;
+    if (st == HFSB_OK) st = hfsb_buf_finish(&plan->texts, mark);
+    return st == HFSB_OK ? hfsbi_add_place(c, *match, mark) : st;
 }
 
 /* A match at the end of a file that lacks the last newline: old and new text
@@ -501,10 +497,11 @@ static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
         hfsb_str_starts(c.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
     c.file.cache = c.cache;
     if ((int)c.edit->mode < 0 || c.edit->mode > HFSB_EDIT_PREPEND_BEFORE)
-        st = hfsbi_refuse(&c, HFSB_ARG, "Unknown mode: %d. Nothing was "
-                          "changed.", (int)c.edit->mode);
-    else
-        st = hfsbi_plan_case(&c);
+        st = hfsbi_refuse(&c, HFSB_ARG,
+                          "Unknown mode: %d. Nothing was "
+                          "changed.",
+                          (int)c.edit->mode);
+    else st = hfsbi_plan_case(&c);
     hfsbi_found_free(&plan->alloc, &c.found);
     hfsb_buf_free(&c.old_copy);
     hfsb_buf_free(&c.new_copy);
@@ -623,25 +620,26 @@ static hfsb_status hfsbi_refuse_no_change(const hfsbi_edit_plan *plan) {
 }
 
 static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     size_t      i, pos = 0, size;
     bool        changed;
     hfsb_status st;
     if (!hfsbi_plan_size(plan, &size, &changed)) return HFSB_LIMIT;
     if (!changed) return hfsbi_refuse_no_change(plan);
-    sink.status = hfsb_buf_reserve(out, size);
+    out->status = hfsb_buf_reserve(out, size);
     for (i = 0; i < plan->place_count; i++) {
         const hfsbi_place *p = plan->places + i;
-        hfsbi_put(&sink, hfsb_str_slice(plan->content, pos, p->start));
-        hfsbi_put(&sink, hfsbi_place_text(plan, p));
+        hfsb_buf_append(out, hfsb_str_slice(plan->content, pos, p->start));
+        hfsb_buf_append(out, hfsbi_place_text(plan, p));
         pos = p->end;
     }
-    hfsbi_put(&sink, hfsb_str_slice(plan->content, pos, plan->content.len));
-    st = hfsbi_sink_end(&sink);
+    hfsb_buf_append(out,
+                    hfsb_str_slice(plan->content, pos, plan->content.len));
+    st = hfsb_buf_finish(out, mark);
     /* Several places can undo each other. */
     if (st == HFSB_OK && plan->place_count > 1 &&
         hfsb_str_equal(plan->content,
-                       hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len)))
+                       hfsb_str_slice(hfsb_buf_str(out), mark, out->len)))
         return hfsbi_refuse_no_change(plan);
     return st;
 }

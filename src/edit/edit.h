@@ -48,8 +48,8 @@ typedef struct hfsb_edit_opts {
 
 /* What an edit did. */
 typedef struct hfsb_edit_result {
-    size_t     count; /* replacements or insertions made */
-    hfsb_span *spans; /* where, in order, one for each of them */
+    size_t     count;     /* replacements or insertions made */
+    hfsb_span *spans;     /* where, in order, one for each of them */
     char       note[256]; /* "" when every match was exact, else what was
                              relaxed: "(matched after ...)" */
     hfsb_buf   diff;      /* unified */

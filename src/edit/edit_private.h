@@ -25,9 +25,9 @@ HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines);
    HFSB_NPOS when it is new. Indexes rise. Beyond 4 million cells between the
    common head and tail everything counts as changed. */
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
-                                      const hfsb_str *old_lines,
-                                      size_t          old_count,
-                                      const hfsb_str *new_lines,
+                                      const hfsb_str   *old_lines,
+                                      size_t            old_count,
+                                      const hfsb_str   *new_lines,
                                       size_t new_count, size_t *same);
 
 /* ---- view: a text as a rung sees it, with the way back ---- */
@@ -43,7 +43,7 @@ enum {
 /* Walks a text in folded units. CRLF is always one LF. */
 typedef struct hfsbi_folder {
     hfsb_str text;
-    size_t   pos;     /* where the next unit starts */
+    size_t   pos; /* where the next unit starts */
     unsigned flags;
     bool     indent;  /* only blanks so far on this line */
     size_t   run_end; /* blanks up to here are known to stay one by one */
@@ -71,8 +71,8 @@ HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags);
 
 /* text without up to *head blank lines at its start and *tail at its end; both
    become how many went. */
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
-                                   size_t *head, size_t *tail);
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+                                   size_t *tail);
 
 /* Hash of a line without its indentation, and whether two such lines are the
    same, as the folds see them. */
@@ -94,7 +94,7 @@ typedef struct hfsbi_view {
 
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *view, hfsb_str text,
                                       unsigned flags);
-HFSBI_FN void hfsbi_view_free(hfsbi_view *view);
+HFSBI_FN void        hfsbi_view_free(hfsbi_view *view);
 
 /* The original offset of a match that starts (ends) at a view offset; false
    when that would split a character. `whole_line` takes the dropped blanks
@@ -115,10 +115,10 @@ typedef struct hfsbi_line_cache {
 
 /* The text that is searched, and how its lines end. */
 typedef struct hfsbi_file {
-    hfsb_str text;    /* without a byte order mark */
-    size_t   offset;  /* of text in the file: 3 behind a mark, else 0 */
+    hfsb_str text;   /* without a byte order mark */
+    size_t   offset; /* of text in the file: 3 behind a mark, else 0 */
     bool     has_cr;
-    bool     lone_cr; /* lines end at CR: there is no LF */
+    bool     lone_cr;        /* lines end at CR: there is no LF */
     hfsbi_line_cache *cache; /* two, for the start and elsewhere, or NULL */
 } hfsbi_file;
 
@@ -180,14 +180,14 @@ HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
 /* In the order they are tried. */
 typedef enum hfsbi_rung {
     HFSBI_RUNG_NONE,
-    HFSBI_RUNG_EXACT,   /* 1: line endings aside */
-    HFSBI_RUNG_EOF,     /* 2: the last newline is missing in the file */
-    HFSBI_RUNG_TRAIL,   /* 4 */
-    HFSBI_RUNG_LOOKS,   /* 5 */
-    HFSBI_RUNG_RUNS,    /* 6 */
-    HFSBI_RUNG_INDENT,  /* 7 */
-    HFSBI_RUNG_EDGES,   /* 8 */
-    HFSBI_RUNG_TOKENS   /* 9 */
+    HFSBI_RUNG_EXACT,  /* 1: line endings aside */
+    HFSBI_RUNG_EOF,    /* 2: the last newline is missing in the file */
+    HFSBI_RUNG_TRAIL,  /* 4 */
+    HFSBI_RUNG_LOOKS,  /* 5 */
+    HFSBI_RUNG_RUNS,   /* 6 */
+    HFSBI_RUNG_INDENT, /* 7 */
+    HFSBI_RUNG_EDGES,  /* 8 */
+    HFSBI_RUNG_TOKENS  /* 9 */
 } hfsbi_rung;
 
 typedef struct hfsbi_match {
@@ -199,18 +199,17 @@ typedef struct hfsbi_match {
 /* Where old text was found. */
 typedef struct hfsbi_found {
     hfsbi_rung   rung;
-    unsigned     flags;       /* folds of that rung */
-    hfsbi_match *items;       /* not overlapping, in order */
+    unsigned     flags; /* folds of that rung */
+    hfsbi_match *items; /* not overlapping, in order */
     size_t       count, cap;
-    bool         overlapping; /* some match overlaps another */
+    bool         overlapping;          /* some match overlaps another */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
 } hfsbi_found;
 
 /* Searches for the bytes alone, rung 1 of a text within a line. */
 HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
                                        const hfsbi_file *file,
-                                       hfsb_str          old_text,
-                                       hfsbi_found      *found);
+                                       hfsb_str old_text, hfsbi_found *found);
 
 /* Searches rung by rung; found->rung is HFSBI_RUNG_NONE when none matches.
    old_text has LF only and is not empty. HFSB_OK or HFSB_NOMEM. */
@@ -237,32 +236,27 @@ typedef struct hfsbi_script {
 HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
                                        hfsb_str old_text, hfsb_str new_text,
                                        hfsb_str raw_new, hfsbi_script *script);
-HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc,
-                                hfsbi_script     *script);
+HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc, hfsbi_script *script);
 
 /* Appends to sink what replaces match (which grows when lines are deleted
    whole). *reindented is set when indentation was changed. HFSB_OK;
    HFSB_REFUSED when the indentation of a new line cannot be told: *line is
    that line of new_text (0-based); HFSB_NOMEM. sink->status is separate. */
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
-                                           const hfsbi_file  *file,
-                                           const hfsbi_found *found,
+HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
+                                           const hfsbi_file   *file,
+                                           const hfsbi_found  *found,
                                            const hfsbi_script *script,
-                                           hfsbi_match *match,
-                                           hfsbi_sink *sink, bool *reindented,
-                                           size_t *line);
+                                           hfsbi_match *match, hfsb_buf *sink,
+                                           bool *reindented, size_t *line);
 
 /* The same for text put behind (or before) match. */
-HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
-                                          const hfsbi_file   *file,
-                                          const hfsbi_found  *found,
-                                          const hfsbi_script *script,
-                                          hfsbi_match match, bool before,
-                                          hfsbi_sink *sink, bool *reindented,
-                                          size_t *line);
+HFSBI_FN hfsb_status hfsbi_compose_insert(
+    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
+    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
+    bool *reindented, size_t *line);
 
 /* text with each LF replaced by newline (empty: left as it is). */
-HFSBI_FN void hfsbi_put_newlines(hfsbi_sink *sink, hfsb_str text,
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
                                  hfsb_str newline);
 
 /* ---- screen: an edit before the search ---- */
@@ -337,6 +331,6 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
 
 /* The hunk that begins at line `from` of an Update section. */
 HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section *section,
+                                       const hfsbi_section    *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err);

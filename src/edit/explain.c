@@ -16,12 +16,12 @@ HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
                                          hfsb_buf *copy, hfsb_str *out) {
     hfsbi_folder f = hfsbi_folder_make(text, lone_cr ? HFSBI_FOLD_CR : 0);
     hfsbi_unit   u;
-    hfsbi_sink   sink = hfsbi_sink_begin(copy);
+    size_t       mark = copy->len;
     *out = text;
     if (hfsb_str_find_byte(text, '\r') == HFSB_NPOS) return HFSB_OK;
-    while (hfsbi_folder_next(&f, &u)) hfsbi_put(&sink, u.out);
-    *out = hfsb_str_slice(hfsb_buf_str(copy), sink.mark, copy->len);
-    return hfsbi_sink_end(&sink);
+    while (hfsbi_folder_next(&f, &u)) hfsb_buf_append(copy, u.out);
+    *out = hfsb_str_slice(hfsb_buf_str(copy), mark, copy->len);
+    return hfsb_buf_finish(copy, mark);
 }
 
 /* ---- line numbers ---- */
@@ -83,16 +83,16 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
 }
 
 HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
-    hfsbi_sink         sink = hfsbi_sink_begin(out);
+    size_t             mark = out->len;
     hfsb_str           line, ending;
     unsigned long long number;
     size_t             kind;
     while (hfsb_text_line(&text, &line, &ending)) {
         size_t n = hfsbi_number_prefix(line, &number, &kind);
-        hfsbi_put(&sink, hfsb_str_slice(line, n, line.len));
-        hfsbi_put(&sink, ending);
+        hfsb_buf_append(out, hfsb_str_slice(line, n, line.len));
+        hfsb_buf_append(out, ending);
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- code left out ---- */
@@ -160,7 +160,7 @@ static const char *hfsbi_skip_fillers(const char *words) {
     static const char *const fillers[] = {" all ",  " and ", " some ",
                                           " the ",  " or ",  " then ",
                                           " keep ", " your "};
-    size_t i = 0, n = sizeof fillers / sizeof *fillers;
+    size_t                   i = 0, n = sizeof fillers / sizeof *fillers;
     while (i < n) {
         size_t len = strlen(fillers[i]);
         if (strncmp(words, fillers[i], len) == 0) {
@@ -186,8 +186,7 @@ static bool hfsbi_starts_word(const char *words, const char *const *list,
                               size_t count) {
     size_t i;
     for (i = 0; i < count; i++)
-        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i])))
-            return true;
+        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i]))) return true;
     return false;
 }
 
@@ -196,32 +195,42 @@ static bool hfsbi_starts_word(const char *words, const char *const *list,
 /* "... existing code ...", "rest of the function ...", "... unchanged": a
    whole line that says something was left out. */
 static bool hfsbi_is_omission(hfsb_str line) {
-    static const char *const plain[] = {" unchanged ",    " as before ",
-                                        " same as ",      " stays the same ",
-                                        " remains the same ",
-                                        " remain the same ", " no change ",
-                                        " no changes ",   " omitted "};
+    static const char *const plain[] = {
+        " unchanged ",      " as before ",        " same as ",
+        " stays the same ", " remains the same ", " remain the same ",
+        " no change ",      " no changes ",       " omitted "};
     static const char *const starts[] = {
-        " existing ", " rest ",    " remaining ", " other ", " previous ",
-        " add ",      " insert ",  " include ",   " leave ", " same ",
-        " original ", " more ",    " the rest ",  " put "};
+        " existing ", " rest ",   " remaining ", " other ", " previous ",
+        " add ",      " insert ", " include ",   " leave ", " same ",
+        " original ", " more ",   " the rest ",  " put "};
     static const char *const things[] = {
-        " code ",     " function ",   " functions ",  " method ",
-        " methods ",  " class ",      " classes ",    " file ",
-        " implementation ", " implementations ", " lines ", " line ",
-        " imports ",  " import ",     " content ",    " contents ",
-        " body ",     " logic ",      " fields ",     " tests ",
-        " test ",     " cases ",      " props ",      " properties ",
-        " definitions ", " variables ", " config ",   " configuration ",
-        " entries ",  " parameters ", " statements ", " comments ",
-        " module ",   " component ",  " components ", " script ",
-        " block ",    " section ",    " sections ",   " document ",
-        " styles ",   " rules ",      " routes ",     " handlers ",
-        " elements ", " attributes ", " constructor ", " declarations "};
-    static const char *const rest[] = {" rest of ", " existing ",
-                                       " remaining ", " other ",
-                                       " previous ", " original ",
-                                       " same "};
+        " code ",           " function ",
+        " functions ",      " method ",
+        " methods ",        " class ",
+        " classes ",        " file ",
+        " implementation ", " implementations ",
+        " lines ",          " line ",
+        " imports ",        " import ",
+        " content ",        " contents ",
+        " body ",           " logic ",
+        " fields ",         " tests ",
+        " test ",           " cases ",
+        " props ",          " properties ",
+        " definitions ",    " variables ",
+        " config ",         " configuration ",
+        " entries ",        " parameters ",
+        " statements ",     " comments ",
+        " module ",         " component ",
+        " components ",     " script ",
+        " block ",          " section ",
+        " sections ",       " document ",
+        " styles ",         " rules ",
+        " routes ",         " handlers ",
+        " elements ",       " attributes ",
+        " constructor ",    " declarations "};
+    static const char *const rest[] = {
+        " rest of ",  " existing ", " remaining ", " other ",
+        " previous ", " original ", " same "};
     char        words[160];
     const char *rest_words;
     hfsb_str    s = hfsbi_unwrap(line);
@@ -237,7 +246,9 @@ static bool hfsbi_is_omission(hfsb_str line) {
            hfsbi_has_word(words, things, HFSBI_COUNT(things));
 }
 
-static bool hfsbi_is_line_end(char c) { return c == '\n' || c == '\r'; }
+static bool hfsbi_is_line_end(char c) {
+    return c == '\n' || c == '\r';
+}
 
 /* True when the bytes [from, to) are a whole line, blanks aside. */
 static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
@@ -276,12 +287,12 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
     return none;
 }
 
-#define HFSBI_HINT_KEYS       32 /* old lines looked for in the file */
-#define HFSBI_HINT_CANDIDATES 64 /* places compared line by line */
-#define HFSBI_HINT_LINES      64 /* lines compared at each */
+#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
+#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
+#define HFSBI_HINT_LINES      64    /* lines compared at each */
 #define HFSBI_HINT_READ       65536 /* longest old_str read another way */
-#define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
-#define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
+#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
+#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
 #define HFSBI_HINT_ROOM       800 /* no more lines when the message is longer */
 
 static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
@@ -337,9 +348,9 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
 /* ---- the closest place ---- */
 
 typedef struct hfsbi_closest {
-    size_t row;    /* of the file, where the old text's first line would be */
-    size_t skip;   /* first lines of the old text that lie before the file */
-    size_t equal;  /* lines that are the same there */
+    size_t row;   /* of the file, where the old text's first line would be */
+    size_t skip;  /* first lines of the old text that lie before the file */
+    size_t equal; /* lines that are the same there */
     bool   found;
 } hfsbi_closest;
 
@@ -364,8 +375,7 @@ static size_t hfsbi_pick_keys(const hfsbi_look *l, size_t *keys) {
 }
 
 /* How many lines agree when old line 0 stands at file row `row - skip`. */
-static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row,
-                                size_t skip) {
+static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row, size_t skip) {
     size_t i, n = 0;
     for (i = skip; i < l->olds.count && i < skip + HFSBI_HINT_LINES; i++) {
         if (row + i - skip >= l->rows.count) break;
@@ -459,14 +469,15 @@ static void hfsbi_say_kind(const hfsbi_look *l, hfsb_str o, hfsb_str f,
     bool      old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
     bool      file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
     if (same && oi && old_tab != file_tab)
-        hfsbi_err_add(err, " The file indents this line with %s, old_str "
-                           "with %s.",
+        hfsbi_err_add(err,
+                      " The file indents this line with %s, old_str "
+                      "with %s.",
                       file_tab ? "tabs" : "spaces",
                       old_tab ? "tabs" : "spaces");
     else if (same)
         hfsbi_err_add(err, " Only the indentation of this line differs.");
-    else if (hfsbi_fold_equal(o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS |
-                                        HFSBI_FOLD_RUNS))
+    else if (hfsbi_fold_equal(
+                 o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS))
         hfsbi_err_add(err, " Only blanks or look-alike characters differ.");
     else
         hfsbi_err_add(err, " Line %zu of old_str is not what the file has.",
@@ -521,8 +532,9 @@ static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
         o_pos--;
         f_pos--;
     }
-    hfsbi_err_add(l->err, "\nFirst difference: line %zu, column %zu: you sent ",
-                  r + 1, hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
+    hfsbi_err_add(l->err,
+                  "\nFirst difference: line %zu, column %zu: you sent ", r + 1,
+                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
     hfsbi_show_code(l->err, o, o_pos);
     hfsbi_err_add(l->err, ", the file has ");
     hfsbi_show_code(l->err, f, f_pos);
@@ -544,8 +556,9 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
             from + i + 1);
     if (n > i) hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
     hfsbi_say_difference(l, c);
-    hfsbi_err_add(l->err, "\nTo see the place call read with offset=%zu, "
-                          "limit=%zu.",
+    hfsbi_err_add(l->err,
+                  "\nTo see the place call read with offset=%zu, "
+                  "limit=%zu.",
                   from > 2 ? from - 1 : 1, n + 4);
 }
 
@@ -556,7 +569,7 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
    its first. */
 static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
                                 bool backwards, size_t *fail, size_t *at) {
-    size_t n = olds->count, i, k = 0, best = 0;
+    size_t           n = olds->count, i, k = 0, best = 0;
     const hfsbi_row *o = olds->items, *r = rows->items;
 #define HFSBI_OLD(x) o[backwards ? n - 1 - (x) : (x)].hash
 #define HFSBI_ROW(x) r[backwards ? rows->count - 1 - (x) : (x)].hash
@@ -567,8 +580,7 @@ static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
         fail[i] = k;
     }
     for (i = k = 0; i < rows->count; i++) {
-        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k)))
-            k = fail[k - 1];
+        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k))) k = fail[k - 1];
         if (HFSBI_ROW(i) == HFSBI_OLD(k)) k++;
         if (k > best) {
             best = k;
@@ -591,8 +603,9 @@ static void hfsbi_say_split(const hfsbi_look *l) {
     tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
     hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
     if (!head || !tail || head + tail < n || head == n) return;
-    hfsbi_err_add(l->err, head == 1 ? "\nLine 1 of old_str is at line %zu"
-                                    : "\nLines 1-%zu of old_str are at lines",
+    hfsbi_err_add(l->err,
+                  head == 1 ? "\nLine 1 of old_str is at line %zu"
+                            : "\nLines 1-%zu of old_str are at lines",
                   head == 1 ? head_end + 1 : head);
     if (head > 1)
         hfsbi_err_add(l->err, " %zu-%zu", head_end + 2 - head, head_end + 1);
@@ -619,52 +632,49 @@ static char hfsbi_unescaped(char c) {
     }
 }
 
-static void hfsbi_put_unescaped(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_unescaped(hfsb_buf *sink, hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
         char c = s.ptr[i] == '\\' && i + 1 < s.len
                      ? hfsbi_unescaped(s.ptr[i + 1])
                      : '\0';
         if (c) i++;
-        if (c != '\r') hfsbi_put_byte(sink, c ? c : s.ptr[i]);
+        if (c != '\r') hfsb_buf_append_byte(sink, c ? c : s.ptr[i]);
     }
 }
 
 /* Room for n bytes, to be filled directly; NULL when there is none. */
-static char *hfsbi_room(hfsbi_sink *sink, size_t n) {
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_buf_reserve(sink->buf, n);
-    return sink->status == HFSB_OK ? sink->buf->ptr + sink->buf->len : NULL;
+static char *hfsbi_room(hfsb_buf *sink, size_t n) {
+    if (sink->status == HFSB_OK) sink->status = hfsb_buf_reserve(sink, n);
+    return sink->status == HFSB_OK ? sink->ptr + sink->len : NULL;
 }
 
-static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_lower(hfsb_buf *sink, hfsb_str s) {
     char  *to = hfsbi_room(sink, s.len);
     size_t i;
     if (!to) return;
-    for (i = 0; i < s.len; i++)
-        to[i] = hfsbi_lower(s.ptr[i]);
-    sink->buf->len += s.len;
+    for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
+    sink->len += s.len;
 }
 
-static void hfsbi_put_squeezed(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_squeezed(hfsb_buf *sink, hfsb_str s) {
     char  *to = hfsbi_room(sink, s.len);
     size_t i, n = 0;
     if (!to) return;
     for (i = 0; i < s.len; i++)
         if ((unsigned char)s.ptr[i] > ' ') to[n++] = s.ptr[i];
-    sink->buf->len += n;
+    sink->len += n;
 }
 
 static const hfsb_str *hfsbi_entities(size_t *count) {
-    static const hfsb_str list[] = {{"&amp;", 5}, {"&", 1}, {"&lt;", 4},
-                                    {"<", 1},     {"&gt;", 4}, {">", 1},
-                                    {"&quot;", 6}, {"\"", 1}, {"&#39;", 5},
-                                    {"'", 1}};
+    static const hfsb_str list[] = {
+        {"&amp;", 5}, {"&", 1},      {"&lt;", 4}, {"<", 1},     {"&gt;", 4},
+        {">", 1},     {"&quot;", 6}, {"\"", 1},   {"&#39;", 5}, {"'", 1}};
     *count = sizeof list / sizeof *list;
     return list;
 }
 
-static void hfsbi_put_entities(hfsbi_sink *sink, hfsb_str s, bool encode) {
+static void hfsbi_put_entities(hfsb_buf *sink, hfsb_str s, bool encode) {
     size_t          count, i = 0, k;
     const hfsb_str *list = hfsbi_entities(&count);
     while (i < s.len) {
@@ -673,37 +683,34 @@ static void hfsbi_put_entities(hfsbi_sink *sink, hfsb_str s, bool encode) {
                                 list[encode ? k + 1 : k]))
                 break;
         if (k < count) {
-            hfsbi_put(sink, list[encode ? k : k + 1]);
+            hfsb_buf_append(sink, list[encode ? k : k + 1]);
             i += list[encode ? k + 1 : k].len;
         } else {
-            hfsbi_put_byte(sink, s.ptr[i++]);
+            hfsb_buf_append_byte(sink, s.ptr[i++]);
         }
     }
 }
 
-static void hfsbi_put_encoded(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_encoded(hfsb_buf *sink, hfsb_str s) {
     hfsbi_put_entities(sink, s, true);
 }
 
-static void hfsbi_put_decoded(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_decoded(hfsb_buf *sink, hfsb_str s) {
     hfsbi_put_entities(sink, s, false);
 }
 
-typedef void hfsbi_reading(hfsbi_sink *sink, hfsb_str s);
+typedef void hfsbi_reading(hfsb_buf *sink, hfsb_str s);
 
 /* Offset of the other reading of old_str in the file (with `both`, in the
    file read that way too), or HFSB_NPOS. */
 static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsbi_reading *reading,
                                  bool both) {
-    hfsb_buf   needle = HFSB_INIT, text = HFSB_INIT;
-    hfsbi_sink a, b;
-    size_t     at = HFSB_NPOS;
+    hfsb_buf needle = HFSB_INIT, text = HFSB_INIT;
+    size_t   at = HFSB_NPOS;
     needle.alloc = text.alloc = *h->alloc;
-    a = hfsbi_sink_begin(&needle);
-    b = hfsbi_sink_begin(&text);
-    reading(&a, h->old_text);
-    if (both) reading(&b, h->file->text);
-    if (a.status == HFSB_OK && b.status == HFSB_OK && needle.len &&
+    reading(&needle, h->old_text);
+    if (both) reading(&text, h->file->text);
+    if (needle.status == HFSB_OK && text.status == HFSB_OK && needle.len &&
         (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
         at = hfsb_str_find(both ? hfsb_buf_str(&text) : h->file->text,
                            hfsb_buf_str(&needle));
@@ -773,8 +780,9 @@ static void hfsbi_say_elision(const hfsbi_hint *h, hfsb_err *err) {
         hfsb_str text = hfsb_str_slice(line, n, line.len);
         if (hfsb_str_equal(text, HFSB_LIT("...")) ||
             hfsb_str_equal(text, HFSB_LIT("\xE2\x80\xA6"))) {
-            hfsbi_err_add(err, "\nLine %zu of old_str is \"...\": quote every "
-                               "line, or make an edit before and one behind.",
+            hfsbi_err_add(err,
+                          "\nLine %zu of old_str is \"...\": quote every "
+                          "line, or make an edit before and one behind.",
                           number);
             return;
         }
@@ -786,8 +794,9 @@ static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
     if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
     at = hfsb_str_find(h->file->text, h->new_text);
     if (at != HFSB_NPOS)
-        hfsbi_err_add(err, "\nnew_str is already at line %zu: was this edit "
-                           "made before?",
+        hfsbi_err_add(err,
+                      "\nnew_str is already at line %zu: was this edit "
+                      "made before?",
                       hfsb_text_line_number(h->file->text, at));
 }
 
@@ -869,8 +878,9 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
         hfsbi_err_add(err, "\n  ... and %zu more", found->count - 10);
     if (found->overlapping && found->count == 1)
         hfsbi_err_add(err, "\n  ... and again, overlapping itself");
-    hfsbi_err_add(err, "\nAdd a neighbouring line to old_str%s, or set "
-                       "replace_all=true to change all of them.",
+    hfsbi_err_add(err,
+                  "\nAdd a neighbouring line to old_str%s, or set "
+                  "replace_all=true to change all of them.",
                   found->rung <= HFSBI_RUNG_EOF
                       ? ", or give line=N for the one that starts there"
                       : "");

@@ -18,8 +18,8 @@ static char hfsbi_look_alike(unsigned long code) {
     if (code >= 0x201C && code <= 0x201F) return '"';
     if (code == 0x2026) return '.';
     if (code == 0x200B || code == 0xFEFF) return '0';
-    if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) ||
-        code == 0x202F || code == 0x205F || code == 0x3000)
+    if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F ||
+        code == 0x205F || code == 0x3000)
         return ' ';
     return 0;
 }
@@ -68,8 +68,8 @@ static size_t hfsbi_last_line(hfsb_str text) {
     return n;
 }
 
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
-                                   size_t *head, size_t *tail) {
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+                                   size_t *tail) {
     size_t heads = 0, tails = 0, n;
     for (; text.len && heads < *head; heads++) {
         n = hfsb_str_find_byte(text, '\n');
@@ -388,8 +388,8 @@ HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
 
 HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
     file->has_cr = hfsb_str_find_byte(file->text, '\r') != HFSB_NPOS;
-    file->lone_cr = file->has_cr &&
-                    hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
+    file->lone_cr =
+        file->has_cr && hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
 static size_t hfsbi_find_line_end(const hfsbi_file *file, size_t pos,
@@ -460,7 +460,7 @@ HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
                                             size_t from, size_t to) {
     const hfsbi_row *n = olds->items;
     size_t          *fail = (size_t *)hfsbi_array_grow(
-        alloc, search->fail, &search->cap, olds->count, sizeof *fail);
+                 alloc, search->fail, &search->cap, olds->count, sizeof *fail);
     size_t i, k = 0;
     if (!fail) return HFSB_NOMEM;
     fail[0] = 0;

@@ -27,8 +27,8 @@ typedef struct hfsbi_search {
 static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
                               size_t *count, size_t *cap, size_t start,
                               size_t end) {
-    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(
-        alloc, *items, cap, *count + 1, sizeof *p);
+    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(alloc, *items, cap,
+                                                     *count + 1, sizeof *p);
     if (!p) return HFSB_NOMEM;
     *items = p;
     p += (*count)++;
@@ -73,11 +73,10 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
     while (i < text.len) {
         size_t start = i;
         while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
-        if (i > start && (count < HFSBI_ANCHORS ||
-                          i - start > list[count - 1].text.len)) {
+        if (i > start &&
+            (count < HFSBI_ANCHORS || i - start > list[count - 1].text.len)) {
             if (count < HFSBI_ANCHORS) count++;
-            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start;
-                 k--)
+            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start; k--)
                 list[k] = list[k - 1];
             list[k].text = hfsb_str_slice(text, start, i);
             list[k].above = lines;
@@ -129,8 +128,8 @@ static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
                         size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
     while (*end < text.len && *end_line <= line + below) {
-        size_t n = hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len),
-                                      newline);
+        size_t n =
+            hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len), newline);
         *end = n == HFSB_NPOS ? text.len : *end + n + 1;
         ++*end_line;
     }
@@ -163,14 +162,13 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
             end = at;
             line = end_line = 0; /* lines are counted from this one on */
         } else {
-            line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at),
-                                        newline);
+            line +=
+                hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
         }
         seen = at;
         hfsbi_widen(s, newline, below, line, &end, &end_line);
         /* Another one on this line would add nothing. */
-        step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len),
-                                  newline);
+        step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len), newline);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
     }
@@ -180,8 +178,8 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
 
 /* Length of the longest proper prefix of needle[0..i] that also ends it. */
 static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
-    size_t *fail = (size_t *)hfsbi_array_grow(
-        s->alloc, s->fail, &s->fail_cap, needle.len, sizeof *fail);
+    size_t *fail = (size_t *)hfsbi_array_grow(s->alloc, s->fail, &s->fail_cap,
+                                              needle.len, sizeof *fail);
     size_t  i, k = 0;
     if (!fail) return HFSB_NOMEM;
     s->fail = fail;
@@ -196,8 +194,7 @@ static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
 
 /* A first line of blanks alone is a blank line, not the end of another. */
 static bool hfsbi_starts_well(const hfsbi_search *s, size_t from) {
-    return !s->blank_first || from == 0 ||
-           s->view.text.ptr[from - 1] == '\n';
+    return !s->blank_first || from == 0 || s->view.text.ptr[from - 1] == '\n';
 }
 
 /* Takes the view's bytes [from, to) when that is a place in the file: it
@@ -243,9 +240,8 @@ static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
     hfsb_str    text = s->file->text, needle = hfsb_buf_str(&s->needle.text);
     size_t      i, k = 0, first;
     hfsb_status st;
-    st = hfsbi_view_build(&s->view,
-                          hfsb_str_slice(text, window.start, window.end),
-                          flags);
+    st = hfsbi_view_build(
+        &s->view, hfsb_str_slice(text, window.start, window.end), flags);
     if (st != HFSB_OK) return st;
     hfsbi_note_last(s, window);
     text = hfsb_buf_str(&s->view.text);
@@ -325,8 +321,7 @@ static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
     for (i = 0; i < count; i++)
         if (!hfsbi_fold_equal(
                 hfsb_str_slice(old_text, olds[i].start, olds[i].text_end),
-                hfsb_str_slice(s->file->text, rows[i].start,
-                               rows[i].text_end),
+                hfsb_str_slice(s->file->text, rows[i].start, rows[i].text_end),
                 flags))
             return false;
     return true;
@@ -354,8 +349,7 @@ static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
 
 static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
                                      const hfsbi_rows *olds,
-                                     const hfsbi_rows *rows,
-                                     unsigned          flags) {
+                                     const hfsbi_rows *rows, unsigned flags) {
     size_t      at;
     hfsb_status st = hfsbi_row_search_begin(s->alloc, &s->row_search, olds,
                                             rows, 0, rows->count);
@@ -399,8 +393,8 @@ static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
     if (!hfsbi_is_all_blank(s->old_text, trim)) {
         hfsb_str inner;
         f->drop_head = f->drop_tail = HFSB_NPOS;
-        inner = hfsbi_drop_edges(s->old_text, trim, &f->drop_head,
-                                 &f->drop_tail);
+        inner =
+            hfsbi_drop_edges(s->old_text, trim, &f->drop_head, &f->drop_tail);
         if (inner.len < s->old_text.len)
             st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
         if (st != HFSB_OK || f->count) return st;
@@ -488,8 +482,7 @@ static hfsbi_search hfsbi_search_make(const hfsb_alloc *alloc,
 
 HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
                                        const hfsbi_file *file,
-                                       hfsb_str          old_text,
-                                       hfsbi_found      *found) {
+                                       hfsb_str old_text, hfsbi_found *found) {
     hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
     hfsb_status  st = hfsbi_try_bytes(&s);
     if (st != HFSB_OK) hfsbi_found_free(alloc, found);

@@ -12,7 +12,7 @@ typedef struct hfsbi_update {
     hfsbi_rows              rows;     /* the file's lines */
     hfsbi_rows              olds;     /* lines of the hunk under way */
     hfsbi_row_search        search;
-    size_t                  cursor;   /* first row not yet behind us */
+    size_t                  cursor; /* first row not yet behind us */
     hfsb_span              *spans;
     size_t                  span_count, span_cap;
     hfsb_buf                texts; /* what the spans put in, in order */
@@ -79,9 +79,8 @@ static hfsb_status hfsbi_split_rows(hfsbi_update *u) {
 }
 
 static hfsb_status hfsbi_update_rows(hfsbi_update *u) {
-    hfsb_status st =
-        hfsbi_rows_of(u->alloc, &u->file, 0, u->file.text.len,
-                      hfsbi_patch_flags, &u->rows);
+    hfsb_status st = hfsbi_rows_of(u->alloc, &u->file, 0, u->file.text.len,
+                                   hfsbi_patch_flags, &u->rows);
     if (st == HFSB_OK && u->split_cr) st = hfsbi_split_rows(u);
     return st;
 }
@@ -99,12 +98,11 @@ static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
     if (context && hfsb_str_equal(hfsb_str_slice(w, wi, w.len),
                                   hfsb_str_slice(h, hi, h.len)))
         return HFSBI_GRADE_TRIMMED;
-    if (!context && !hfsb_str_equal(hfsb_str_slice(w, 0, wi),
-                                    hfsb_str_slice(h, 0, hi)))
+    if (!context &&
+        !hfsb_str_equal(hfsb_str_slice(w, 0, wi), hfsb_str_slice(h, 0, hi)))
         return HFSBI_GRADE_NONE;
-    return hfsbi_fold_equal(want, have, hfsbi_patch_flags)
-               ? HFSBI_GRADE_LOOKS
-               : HFSBI_GRADE_NONE;
+    return hfsbi_fold_equal(want, have, hfsbi_patch_flags) ? HFSBI_GRADE_LOOKS
+                                                           : HFSBI_GRADE_NONE;
 }
 
 /* Text of a hunk's line without its mark. */
@@ -187,9 +185,8 @@ static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
 
 /* All places of the hunk in rows [from, to): the first of the best grade, and
    how many have that grade. */
-static hfsb_status hfsbi_find_chunk(hfsbi_update      *u,
-                                    const hfsbi_chunk *chunk, size_t from,
-                                    size_t to, hfsbi_hit *hit) {
+static hfsb_status hfsbi_find_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
+                                    size_t from, size_t to, hfsbi_hit *hit) {
     size_t      budget = 8 * (to - from + u->olds.count) + 1024, at;
     hfsb_status st = hfsbi_row_search_begin(u->alloc, &u->search, &u->olds,
                                             &u->rows, from, to);
@@ -238,7 +235,7 @@ static size_t hfsbi_find_anchor(const hfsbi_update *u, hfsb_str text,
 /* ---- refusals ---- */
 
 static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk,
+                                     const hfsbi_chunk  *chunk,
                                      hfsb_status code, const char *what) {
     hfsbi_fail(u->err, code, 0, "%s", "");
     hfsbi_err_quote(u->err, u->section->path, 200);
@@ -249,8 +246,8 @@ static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
 }
 
 static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
-                                        const hfsbi_chunk *chunk,
-                                        hfsb_str           text) {
+                                        const hfsbi_chunk  *chunk,
+                                        hfsb_str            text) {
     hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                                        "was not applied: no line reads \"");
     hfsbi_err_quote(u->err, text, 120);
@@ -262,16 +259,16 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
 
 /* Shows the closest lines, as a refused edit does. */
 static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
-                                       const hfsbi_chunk *chunk,
-                                       bool anchored, size_t from) {
+                                       const hfsbi_chunk *chunk, bool anchored,
+                                       size_t from) {
     hfsbi_hint  hint;
     hfsbi_hit   hit;
     hfsb_buf    old_text = HFSB_INIT;
-    hfsbi_sink  sink;
+    size_t      mark;
     size_t      i;
-    hfsb_status st = hfsbi_chunk_error(
-        u, chunk, HFSB_NOT_FOUND,
-        "was not found in the file. Nothing was changed.");
+    hfsb_status st =
+        hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
+                          "was not found in the file. Nothing was changed.");
     if (hfsbi_find_chunk(u, chunk, 0, u->rows.count, &hit) == HFSB_OK &&
         hit.count && hit.row < from) {
         hfsbi_err_add(u->err,
@@ -282,18 +279,19 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
         return st;
     }
     old_text.alloc = *u->alloc;
-    sink = hfsbi_sink_begin(&old_text);
+    mark = old_text.len;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) continue;
-        hfsbi_put(&sink, hfsbi_body_text(line));
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append(&old_text, hfsbi_body_text(line));
+        hfsb_buf_append_byte(&old_text, '\n');
     }
     hint.alloc = u->alloc;
     hint.file = &u->file;
     hint.old_text = hfsb_buf_str(&old_text);
     hint.new_text = HFSB_LIT("");
-    if (hfsbi_sink_end(&sink) == HFSB_OK) hfsbi_hint_not_found(&hint, u->err);
+    if (hfsb_buf_finish(&old_text, mark) == HFSB_OK)
+        hfsbi_hint_not_found(&hint, u->err);
     hfsb_buf_free(&old_text);
     return st;
 }
@@ -349,22 +347,23 @@ static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
    with the file's newline. A last line without one gets it when something
    follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                            size_t row, hfsbi_sink *sink) {
+                            size_t row, hfsb_buf *sink) {
     hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = sink->buf == &u->texts && hfsbi_ends_open(u, row);
+    bool     open = sink == &u->texts && hfsbi_ends_open(u, row);
     size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
-            if (open) hfsbi_put(sink, newline);
-            hfsbi_put(sink, hfsbi_body_text(line));
-            hfsbi_put(sink, newline);
+            if (open) hfsb_buf_append(sink, newline);
+            hfsb_buf_append(sink, hfsbi_body_text(line));
+            hfsb_buf_append(sink, newline);
             open = false;
             continue;
         }
         if (!line.len || line.ptr[0] == ' ') {
             const hfsbi_row *r = u->rows.items + row;
-            hfsbi_put(sink, hfsb_str_slice(u->file.text, r->start, r->end));
+            hfsb_buf_append(sink,
+                            hfsb_str_slice(u->file.text, r->start, r->end));
             open = r->end == r->text_end;
         }
         row++;
@@ -381,27 +380,25 @@ static hfsb_status hfsbi_add_lines(hfsbi_update *u, const hfsbi_chunk *chunk,
     bool        at_end = !anchored || chunk->at_eof;
     size_t      row = at_end ? u->rows.count : from, pos;
     hfsb_buf   *buf = at_end ? &u->tail : &u->texts;
-    hfsbi_sink  sink = hfsbi_sink_begin(buf);
+    size_t      mark = buf->len;
     hfsb_status st;
-    hfsbi_put_chunk(u, chunk, row, &sink);
-    st = hfsbi_sink_end(&sink);
+    hfsbi_put_chunk(u, chunk, row, buf);
+    st = hfsb_buf_finish(buf, mark);
     if (st != HFSB_OK || at_end) return st;
     pos = hfsbi_row_start(u, row);
     u->cursor = row;
-    return hfsbi_add_span(u, pos, pos, buf->len - sink.mark);
+    return hfsbi_add_span(u, pos, pos, buf->len - mark);
 }
 
-static hfsb_status hfsbi_apply_found(hfsbi_update      *u,
-                                     const hfsbi_chunk *chunk,
-                                     const hfsbi_hit   *hit) {
+static hfsb_status hfsbi_apply_found(hfsbi_update *u, const hfsbi_chunk *chunk,
+                                     const hfsbi_hit *hit) {
     size_t      start = hfsbi_row_start(u, hit->row);
     size_t      end = hfsbi_row_start(u, hit->row + u->olds.count);
-    hfsbi_sink  sink = hfsbi_sink_begin(&u->texts);
+    size_t      mark = u->texts.len;
     hfsb_status st;
-    hfsbi_put_chunk(u, chunk, hit->row, &sink);
-    st = hfsbi_sink_end(&sink);
-    if (st == HFSB_OK)
-        st = hfsbi_add_span(u, start, end, u->texts.len - sink.mark);
+    hfsbi_put_chunk(u, chunk, hit->row, &u->texts);
+    st = hfsb_buf_finish(&u->texts, mark);
+    if (st == HFSB_OK) st = hfsbi_add_span(u, start, end, u->texts.len - mark);
     u->cursor = hit->row + u->olds.count;
     if (hit->grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
     return st;
@@ -466,15 +463,15 @@ static bool hfsbi_left_open(const hfsbi_update *u) {
 
 /* Lines that go behind the last one, whatever the hunks made of that. */
 static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
-    hfsbi_sink  sink = hfsbi_sink_begin(&u->texts);
+    size_t      mark = u->texts.len;
     size_t      end = u->file.text.len;
     hfsb_status st;
-    if (hfsbi_left_open(u)) hfsbi_put(&sink, hfsbi_row_newline(u, 0));
-    hfsbi_put(&sink, hfsb_buf_str(&u->tail));
-    st = hfsbi_sink_end(&sink);
-    return st == HFSB_OK
-               ? hfsbi_add_span(u, end, end, u->texts.len - sink.mark)
-               : st;
+    if (hfsbi_left_open(u))
+        hfsb_buf_append(&u->texts, hfsbi_row_newline(u, 0));
+    hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
+    st = hfsb_buf_finish(&u->texts, mark);
+    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->texts.len - mark)
+                         : st;
 }
 
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
@@ -523,20 +520,20 @@ static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
 
 /* Puts the spans' texts in and notes where they came to lie. */
 static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsb_str   texts = hfsb_buf_str(&u->texts);
-    size_t     i, pos = 0, text_pos = 0;
+    size_t   mark = out->len;
+    hfsb_str texts = hfsb_buf_str(&u->texts);
+    size_t   i, pos = 0, text_pos = 0;
     for (i = 0; i < u->span_count; i++) {
         hfsb_span *s = u->spans + i;
-        hfsbi_put(&sink, hfsb_str_slice(u->content, pos, s->old_start));
-        s->new_start = out->len - sink.mark;
-        hfsbi_put(&sink,
-                  hfsb_str_slice(texts, text_pos, text_pos + s->new_len));
+        hfsb_buf_append(out, hfsb_str_slice(u->content, pos, s->old_start));
+        s->new_start = out->len - mark;
+        hfsb_buf_append(
+            out, hfsb_str_slice(texts, text_pos, text_pos + s->new_len));
         text_pos += s->new_len;
         pos = s->old_start + s->old_len;
     }
-    hfsbi_put(&sink, hfsb_str_slice(u->content, pos, u->content.len));
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(out, hfsb_str_slice(u->content, pos, u->content.len));
+    return hfsb_buf_finish(out, mark);
 }
 
 typedef struct hfsbi_patching {
@@ -571,8 +568,7 @@ static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
         if (hfsb_str_equal(from, name)) return HFSB_NOT_FOUND;
     }
     st = p->files->read(p->files->user, path, out, p->err);
-    if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err &&
-        p->err->code != st)
+    if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err && p->err->code != st)
         hfsbi_fail_path(p->err, st, "", path,
                         " cannot be read. Nothing was changed.");
     return st;
@@ -604,16 +600,17 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
 
 static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                                    hfsb_patch_change *c) {
-    hfsbi_sink  sink = hfsbi_sink_begin(&c->content);
+    size_t      mark = c->content.len;
     hfsb_span   all = HFSB_INIT;
     size_t      i;
     hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
-        hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append(&c->content,
+                        hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
+        hfsb_buf_append_byte(&c->content, '\n');
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(&c->content, mark);
     all.new_len = c->content.len;
     return st == HFSB_OK ? hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c) : st;
 }

@@ -49,13 +49,13 @@ static hfsb_status hfsbi_patch_frame(hfsbi_patch_text *t, hfsb_err *err) {
         to--;
         while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
     }
-    if (from == to || !hfsb_str_equal(hfsbi_trim(l[from]),
-                                      HFSB_LIT("*** Begin Patch")))
+    if (from == to ||
+        !hfsb_str_equal(hfsbi_trim(l[from]), HFSB_LIT("*** Begin Patch")))
         return hfsbi_patch_error(
             err, from < to ? from : 0,
             "the first line must be \"*** Begin Patch\".");
-    if (to - from < 2 || !hfsb_str_equal(hfsbi_trim(l[to - 1]),
-                                         HFSB_LIT("*** End Patch")))
+    if (to - from < 2 ||
+        !hfsb_str_equal(hfsbi_trim(l[to - 1]), HFSB_LIT("*** End Patch")))
         return hfsbi_patch_error(err, to - 1,
                                  "the last line must be \"*** End Patch\".");
     t->first = from + 1;
@@ -93,7 +93,7 @@ static bool hfsbi_is_body(hfsb_str line) {
 }
 
 HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section *section,
+                                       const hfsbi_section    *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err) {
     const hfsb_str *l = text->lines.items;
@@ -158,8 +158,8 @@ static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
     hfsbi_chunk chunk;
     size_t      i = s->from;
     hfsb_status st = HFSB_OK;
-    if (i < s->to && hfsbi_head_line(text->lines.items[i], "*** Move to:",
-                                     &s->new_path)) {
+    if (i < s->to &&
+        hfsbi_head_line(text->lines.items[i], "*** Move to:", &s->new_path)) {
         s->from = ++i;
         if (!s->new_path.len)
             return hfsbi_patch_error(err, i - 1,
@@ -180,8 +180,7 @@ static size_t hfsbi_section_end(const hfsbi_patch_text *text,
     const hfsb_str *l = text->lines.items;
     size_t          i = s->from;
     for (; i < text->last; i++) {
-        hfsb_str line = s->kind == HFSB_PATCH_UPDATE ? l[i]
-                                                     : hfsbi_trim(l[i]);
+        hfsb_str line = s->kind == HFSB_PATCH_UPDATE ? l[i] : hfsbi_trim(l[i]);
         if (!hfsbi_is_marker(line)) continue;
         if (s->kind == HFSB_PATCH_UPDATE &&
             (hfsb_str_starts(line, HFSB_LIT("*** End of File")) ||
@@ -210,8 +209,7 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
             err, i,
             "expected \"*** Add File: PATH\", \"*** Update File: PATH\" or "
             "\"*** Delete File: PATH\".");
-    if (!s->path.len)
-        return hfsbi_patch_error(err, i, "the path is missing.");
+    if (!s->path.len) return hfsbi_patch_error(err, i, "the path is missing.");
     s->from = i + 1;
     s->to = *line = hfsbi_section_end(text, s);
     if (s->kind == HFSB_PATCH_UPDATE) {

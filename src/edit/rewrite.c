@@ -6,7 +6,7 @@ typedef struct hfsbi_indent {
     const hfsb_str *old_indents; /* by line; ptr NULL for a blank line */
     const hfsb_str *file_indents;
     size_t          count;
-    int             kind;      /* private from here on */
+    int             kind; /* private from here on */
     hfsb_str        prefix;
     size_t          old_unit, file_unit; /* 0: tab, else spaces */
     long            shift;
@@ -67,8 +67,8 @@ static bool hfsbi_find_units(hfsbi_indent *map) {
     size_t a, b;
     for (a = 0; a < HFSBI_UNIT_COUNT; a++)
         for (b = 0; b < HFSBI_UNIT_COUNT; b++)
-            if (a != b && hfsbi_fits_units(map, hfsbi_units[a],
-                                           hfsbi_units[b], &map->shift)) {
+            if (a != b && hfsbi_fits_units(map, hfsbi_units[a], hfsbi_units[b],
+                                           &map->shift)) {
                 map->old_unit = hfsbi_units[a];
                 map->file_unit = hfsbi_units[b];
                 return true;
@@ -88,8 +88,8 @@ static bool hfsbi_find_prefix(const hfsb_str *longer, const hfsb_str *shorter,
         if (!longer[i].ptr) continue;
         if (!hfsb_str_ends(longer[i], shorter[i])) return false;
         if (!any)
-            *prefix = hfsb_str_slice(longer[i], 0,
-                                     longer[i].len - shorter[i].len);
+            *prefix =
+                hfsb_str_slice(longer[i], 0, longer[i].len - shorter[i].len);
         any = true;
         if (longer[i].len != prefix->len + shorter[i].len ||
             !hfsb_str_starts(longer[i], *prefix))
@@ -157,25 +157,22 @@ static bool hfsbi_find_table(const hfsbi_indent *map) {
 /* Finds the one rule behind all pairs. least_new is the smallest indentation
    of the new text's lines. */
 static hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
-                                        const hfsb_str *file_indents,
-                                        size_t          count,
-                                        hfsb_str        least_new) {
+                                      const hfsb_str *file_indents,
+                                      size_t count, hfsb_str least_new) {
     hfsbi_indent map = HFSB_INIT;
     bool         all;
     map.old_indents = old_indents;
     map.file_indents = file_indents;
     map.count = count;
-    map.may_derive = hfsb_str_equal(
-        hfsbi_least_indent(old_indents, count), least_new);
+    map.may_derive =
+        hfsb_str_equal(hfsbi_least_indent(old_indents, count), least_new);
     all = hfsbi_indent_note(&map);
     if (hfsbi_find_prefix(file_indents, old_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(old_indents, file_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_REMOVE;
-    else if (hfsbi_find_units(&map))
-        map.kind = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_table(&map))
-        map.kind = HFSBI_INDENT_TABLE;
+    else if (hfsbi_find_units(&map)) map.kind = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_table(&map)) map.kind = HFSBI_INDENT_TABLE;
     return map;
 }
 
@@ -199,7 +196,7 @@ static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
 /* Appends the file's indentation for `indent`; false, and nothing written,
    when it cannot be told. */
 static bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
-                               hfsbi_sink *sink) {
+                             hfsb_buf *sink) {
     long   level;
     size_t seen = hfsbi_indent_seen(map, indent);
     if (seen == HFSB_NPOS && !map->may_derive) return false;
@@ -207,25 +204,26 @@ static bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
     case HFSBI_INDENT_ADD:
         if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
             return false;
-        hfsbi_put(sink, map->prefix);
-        hfsbi_put(sink, indent);
+        hfsb_buf_append(sink, map->prefix);
+        hfsb_buf_append(sink, indent);
         return true;
     case HFSBI_INDENT_REMOVE:
         if (!hfsb_str_starts(indent, map->prefix)) return false;
-        hfsbi_put(sink,
-                  hfsb_str_slice(indent, map->prefix.len, indent.len));
+        hfsb_buf_append(sink,
+                        hfsb_str_slice(indent, map->prefix.len, indent.len));
         return true;
     case HFSBI_INDENT_UNITS:
         level = hfsbi_level(indent, map->old_unit);
         if (level < 0 || level + map->shift < 0) return false;
         for (level += map->shift; level > 0; level--)
-            hfsbi_put(sink, map->file_unit
+            hfsb_buf_append(sink,
+                            map->file_unit
                                 ? hfsb_str_make("        ", map->file_unit)
                                 : HFSB_LIT("\t"));
         return true;
     case HFSBI_INDENT_TABLE:
         if (seen == HFSB_NPOS) return false;
-        hfsbi_put(sink, map->file_indents[seen]);
+        hfsb_buf_append(sink, map->file_indents[seen]);
         return true;
     default: return false;
     }
@@ -266,16 +264,16 @@ HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc,
     script->same = NULL;
 }
 
-HFSBI_FN void hfsbi_put_newlines(hfsbi_sink *sink, hfsb_str text,
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
                                  hfsb_str newline) {
     size_t end;
     if (newline.len && !hfsb_str_equal(newline, HFSB_LIT("\n")))
         while ((end = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS) {
-            hfsbi_put(sink, hfsb_str_slice(text, 0, end));
-            hfsbi_put(sink, newline);
+            hfsb_buf_append(sink, hfsb_str_slice(text, 0, end));
+            hfsb_buf_append(sink, newline);
             text = hfsb_str_slice(text, end + 1, text.len);
         }
-    hfsbi_put(sink, text);
+    hfsb_buf_append(sink, text);
 }
 
 /* ---- the work on one match ---- */
@@ -292,7 +290,7 @@ typedef struct hfsbi_work {
     hfsb_str           *old_indents, *file_indents;
     hfsbi_indent        map;
     bool                mid_line; /* the first line does not start a line */
-    hfsbi_sink         *sink;
+    hfsb_buf           *sink;
     bool                reindented;
 } hfsbi_work;
 
@@ -364,9 +362,9 @@ static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned flags) {
 static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned flags) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[n] == b.ptr[n]) n++;
-    while (n > 0 && (hfsbi_is_continuation(a, n) ||
-                     hfsbi_is_continuation(b, n) ||
-                     hfsbi_cuts_run(b, n, flags)))
+    while (n > 0 &&
+           (hfsbi_is_continuation(a, n) || hfsbi_is_continuation(b, n) ||
+            hfsbi_cuts_run(b, n, flags)))
         n--;
     return n;
 }
@@ -424,8 +422,8 @@ static hfsbi_border hfsbi_pair_border(hfsbi_pair *p) {
 static bool hfsbi_pair_next(hfsbi_pair *p) {
     hfsbi_unit u;
     do {
-        hfsbi_folder *f = p->seen_old <= p->seen_file ? &p->old_line
-                                                      : &p->file_line;
+        hfsbi_folder *f =
+            p->seen_old <= p->seen_file ? &p->old_line : &p->file_line;
         bool old_side = f == &p->old_line;
         if (!hfsbi_folder_next(f, &u)) return false;
         if (old_side) p->seen_old += u.out.len;
@@ -477,18 +475,19 @@ static void hfsbi_put_changed(hfsbi_work *w, hfsb_str line, size_t first,
     tail_old = olds[last].len;
     tail_file = w->texts[last].len;
     n = keep_tail
-            ? hfsbi_common_tail(
-                  hfsb_str_slice(olds[last], first == last ? head_old : 0,
-                                 olds[last].len),
-                  rest, w->flags)
+            ? hfsbi_common_tail(hfsb_str_slice(olds[last],
+                                               first == last ? head_old : 0,
+                                               olds[last].len),
+                                rest, w->flags)
             : 0;
     if (n)
         hfsbi_align_tail(w, last, olds[last].len - n, &tail_old, &tail_file);
-    hfsbi_put(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
-    hfsbi_put(w->sink, hfsb_str_slice(rest, 0,
-                                      rest.len - (olds[last].len - tail_old)));
-    hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
-                                      w->texts[last].len));
+    hfsb_buf_append(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
+    hfsb_buf_append(
+        w->sink,
+        hfsb_str_slice(rest, 0, rest.len - (olds[last].len - tail_old)));
+    hfsb_buf_append(w->sink, hfsb_str_slice(w->texts[last], tail_file,
+                                            w->texts[last].len));
 }
 
 /* ---- indentation ---- */
@@ -519,8 +518,7 @@ static bool hfsbi_work_indents(hfsbi_work *w, unsigned flags) {
         if (indent.ptr && (!least.ptr || indent.len < least.len))
             least = indent;
     }
-    w->map =
-        hfsbi_indent_make(w->old_indents, w->file_indents, n, least);
+    w->map = hfsbi_indent_make(w->old_indents, w->file_indents, n, least);
     return true;
 }
 
@@ -528,9 +526,9 @@ static bool hfsbi_work_indents(hfsbi_work *w, unsigned flags) {
    place of, or HFSB_NPOS. False when the indentation cannot be told. */
 static bool hfsbi_put_indented(hfsbi_work *w, hfsb_str line, size_t twin) {
     hfsb_str indent = hfsbi_indent_of(line, w->flags);
-    size_t   mark = w->sink->buf->len;
+    size_t   mark = w->sink->len;
     if (!indent.ptr) {
-        hfsbi_put(w->sink, line);
+        hfsb_buf_append(w->sink, line);
         return true;
     }
     if (hfsbi_indent_is_regular(&w->map)) {
@@ -539,14 +537,13 @@ static bool hfsbi_put_indented(hfsbi_work *w, hfsb_str line, size_t twin) {
         if (twin == HFSB_NPOS || !w->old_indents[twin].ptr ||
             !hfsb_str_equal(w->old_indents[twin], indent))
             return false;
-        hfsbi_put(w->sink, w->file_indents[twin]);
+        hfsb_buf_append(w->sink, w->file_indents[twin]);
     }
     if (w->sink->status == HFSB_OK &&
-        !hfsb_str_equal(
-            hfsb_str_slice(hfsb_buf_str(w->sink->buf), mark, HFSB_NPOS),
-            indent))
+        !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(w->sink), mark, HFSB_NPOS),
+                        indent))
         w->reindented = true;
-    hfsbi_put(w->sink, hfsb_str_slice(line, indent.len, line.len));
+    hfsb_buf_append(w->sink, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
 
@@ -557,17 +554,14 @@ typedef struct hfsbi_hunk {
     size_t from, to, old_from, old_to;
 } hfsbi_hunk;
 
-static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h,
-                                size_t j) {
+static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h, size_t j) {
     hfsb_str line = w->script->news.items[j];
     bool     paired = h->to - h->from == h->old_to - h->old_from;
     size_t   twin = paired ? h->old_from + (j - h->from) : HFSB_NPOS;
-    if (w->rung >= HFSBI_RUNG_INDENT)
-        return hfsbi_put_indented(w, line, twin);
+    if (w->rung >= HFSBI_RUNG_INDENT) return hfsbi_put_indented(w, line, twin);
     if (w->rung < HFSBI_RUNG_LOOKS || h->old_from == h->old_to)
-        hfsbi_put(w->sink, line);
-    else if (paired)
-        hfsbi_put_changed(w, line, twin, true, twin, true);
+        hfsb_buf_append(w->sink, line);
+    else if (paired) hfsbi_put_changed(w, line, twin, true, twin, true);
     else
         hfsbi_put_changed(w, line, h->old_from, j == h->from, h->old_to - 1,
                           j + 1 == h->to);
@@ -586,9 +580,8 @@ static void hfsbi_put_line_end(hfsbi_work *w, size_t j, size_t same) {
     if (j + 1 == s->news.count && !whole && !hfsbi_ends_line(s->new_text))
         return;
     if (same != HFSB_NPOS && w->ends[same].len)
-        hfsbi_put(w->sink, w->ends[same]);
-    else
-        hfsbi_put(w->sink, w->newline);
+        hfsb_buf_append(w->sink, w->ends[same]);
+    else hfsb_buf_append(w->sink, w->newline);
 }
 
 static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
@@ -602,15 +595,15 @@ static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
                 h.old_from = j ? s->same[j - 1] + 1 : 0;
                 while (h.to < s->news.count && s->same[h.to] == HFSB_NPOS)
                     h.to++;
-                h.old_to = h.to < s->news.count ? s->same[h.to]
-                                                : s->olds.count;
+                h.old_to =
+                    h.to < s->news.count ? s->same[h.to] : s->olds.count;
             }
             if (!hfsbi_put_hunk_line(w, &h, j)) {
                 *refused = j;
                 return HFSB_REFUSED;
             }
         } else {
-            hfsbi_put(w->sink, w->texts[s->same[j]]);
+            hfsb_buf_append(w->sink, w->texts[s->same[j]]);
         }
         hfsbi_put_line_end(w, j, s->same[j]);
     }
@@ -644,8 +637,7 @@ static void hfsbi_delete_lines(const hfsbi_file *file, hfsbi_match *match) {
 static hfsbi_work hfsbi_work_init(const hfsb_alloc   *alloc,
                                   const hfsbi_file   *file,
                                   const hfsbi_found  *found,
-                                  const hfsbi_script *script,
-                                  hfsbi_sink         *sink) {
+                                  const hfsbi_script *script, hfsb_buf *sink) {
     hfsbi_work w;
     memset(&w, 0, sizeof w);
     w.alloc = alloc;
@@ -657,13 +649,12 @@ static hfsbi_work hfsbi_work_init(const hfsb_alloc   *alloc,
     return w;
 }
 
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
-                                           const hfsbi_file  *file,
-                                           const hfsbi_found *found,
+HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
+                                           const hfsbi_file   *file,
+                                           const hfsbi_found  *found,
                                            const hfsbi_script *script,
-                                           hfsbi_match *match,
-                                           hfsbi_sink *sink, bool *reindented,
-                                           size_t *line) {
+                                           hfsbi_match *match, hfsb_buf *sink,
+                                           bool *reindented, size_t *line) {
     hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
     hfsb_status st = HFSB_OK;
     if (found->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(file, *match)) {
@@ -698,36 +689,32 @@ static hfsb_status hfsbi_put_inserted(hfsbi_work *w, bool fresh_line,
     for (j = 0; j < n; j++) {
         bool ends = j + 1 < n || hfsbi_ends_line(s->new_text);
         if ((j == 0 && !fresh_line) || (before && !ends)) {
-            hfsbi_put(w->sink, s->news.items[j]);
+            hfsb_buf_append(w->sink, s->news.items[j]);
         } else if (!hfsbi_put_indented(w, s->news.items[j], HFSB_NPOS)) {
             *refused = j;
             return HFSB_REFUSED;
         }
-        if (ends) hfsbi_put(w->sink, w->newline);
+        if (ends) hfsb_buf_append(w->sink, w->newline);
     }
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
-                                          const hfsbi_file   *file,
-                                          const hfsbi_found  *found,
-                                          const hfsbi_script *script,
-                                          hfsbi_match match, bool before,
-                                          hfsbi_sink *sink, bool *reindented,
-                                          size_t *line) {
-    hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
-    hfsb_str    newline = hfsbi_newline_for(file, script, match.start);
-    size_t      at = before ? match.start : match.end;
-    bool        fresh = at == 0 || match.drop_newline ||
+HFSBI_FN hfsb_status hfsbi_compose_insert(
+    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
+    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
+    bool *reindented, size_t *line) {
+    hfsbi_work w = hfsbi_work_init(alloc, file, found, script, sink);
+    hfsb_str   newline = hfsbi_newline_for(file, script, match.start);
+    size_t     at = before ? match.start : match.end;
+    bool       fresh = at == 0 || match.drop_newline ||
                  file->text.ptr[at - 1] == (file->lone_cr ? '\r' : '\n');
     hfsb_status st = HFSB_OK;
     /* The newline that old_str has and the end of the file has not. */
-    if (match.drop_newline && !before) hfsbi_put(sink, newline);
+    if (match.drop_newline && !before) hfsb_buf_append(sink, newline);
     if (found->rung < HFSBI_RUNG_INDENT) {
         if (hfsbi_file_newline(file, 0).len)
             hfsbi_put_newlines(sink, script->new_text, newline);
-        else
-            hfsbi_put(sink, script->raw_new);
+        else hfsb_buf_append(sink, script->raw_new);
     } else if (!hfsbi_work_make(&w, match) ||
                !hfsbi_work_indents(&w, found->flags)) {
         st = HFSB_NOMEM;

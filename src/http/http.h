@@ -18,7 +18,7 @@ typedef struct hfsb_http_field {
 
 typedef enum hfsb_http_body {
     HFSB_HTTP_NO_BODY,
-    HFSB_HTTP_LENGTH,     /* hfsb_http_head.length bytes, may be 0 */
+    HFSB_HTTP_LENGTH, /* hfsb_http_head.length bytes, may be 0 */
     HFSB_HTTP_CHUNKED,
     HFSB_HTTP_UNTIL_CLOSE /* of a reply */
 } hfsb_http_body;
@@ -27,14 +27,14 @@ typedef enum hfsb_http_body {
    fields are in the array given to it. */
 typedef struct hfsb_http_head {
     hfsb_str method, target; /* of a request */
-    hfsb_str host;     /* of a request: the authority of an absolute target,
+    hfsb_str host;   /* of a request: the authority of an absolute target,
                           else the Host field; "" when there is none (1.0) */
-    hfsb_str path;     /* of a request: of the target, not decoded, begins
+    hfsb_str path;   /* of a request: of the target, not decoded, begins
                           with "/"; "*" of OPTIONS * */
-    hfsb_str query;    /* of a request: behind the "?", not decoded */
-    hfsb_str reason;   /* of a reply */
-    int      status;   /* of a reply */
-    int      minor;    /* 0 or 1: of HTTP/1.minor */
+    hfsb_str query;  /* of a request: behind the "?", not decoded */
+    hfsb_str reason; /* of a reply */
+    int      status; /* of a reply */
+    int      minor;  /* 0 or 1: of HTTP/1.minor */
     bool     keep_alive;
     bool     expect_continue; /* the peer waits for 100 before its body */
     hfsb_http_body     body;
@@ -47,7 +47,8 @@ typedef struct hfsb_http_limits {
     size_t max_head;   /* bytes of a head (0: 16 KiB): 431 */
     size_t max_target; /* bytes of a target (0: 8 KiB): 414 */
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
-    size_t max_chunk_line; /* bytes of a chunk's size and extensions (0: 256) */
+    size_t
+        max_chunk_line; /* bytes of a chunk's size and extensions (0: 256) */
 } hfsb_http_limits;
 
 /* Where a parser stands; small, since each connection has one. Private. */

@@ -48,8 +48,7 @@ static bool hfsbi_http_extensions(const char **at) {
 /* A line of a body in chunks, from p to behind its line feed: the size that
    it tells, or refused. */
 static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
-                                    const char         *end,
-                                    unsigned long long *size) {
+                                  const char *end, unsigned long long *size) {
     const char        *start = p;
     unsigned long long n = 0;
     for (; hfsbi_http_hex(*p) >= 0; p++) {

@@ -183,50 +183,50 @@ static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
 }
 
 /* The path of the reference, where it has no authority of its own. */
-static void hfsbi_url_put_path(hfsbi_sink *sink, const hfsbi_url_parts *base,
+static void hfsbi_url_put_path(hfsb_buf *sink, const hfsbi_url_parts *base,
                                const hfsbi_url_parts *ref) {
     size_t i = base->path.len;
     if (!ref->path.len) {
-        hfsbi_put(sink, base->path);
+        hfsb_buf_append(sink, base->path);
         return;
     }
     if (*ref->path.ptr != '/') { /* instead of the last segment */
         while (i && base->path.ptr[i - 1] != '/') i--;
-        hfsbi_put(sink, hfsb_str_slice(base->path, 0, i));
-        if (!base->path.len) hfsbi_put_byte(sink, '/');
+        hfsb_buf_append(sink, hfsb_str_slice(base->path, 0, i));
+        if (!base->path.len) hfsb_buf_append_byte(sink, '/');
     }
-    hfsbi_put(sink, ref->path);
+    hfsb_buf_append(sink, ref->path);
 }
 
 hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
                              hfsb_err *err) {
     hfsbi_url_parts b = hfsbi_url_split(base), r = hfsbi_url_split(reference);
-    hfsbi_sink      sink = hfsbi_sink_begin(out);
+    size_t          mark = out->len;
     bool            own = r.scheme.len || r.has_authority;
     hfsb_url        url;
     size_t          path_at;
     hfsb_status     st = hfsb_url_parse(base, &url, err);
     if (st != HFSB_OK) return st;
-    hfsbi_put(&sink, r.scheme.len ? r.scheme : b.scheme);
-    hfsbi_put(&sink, hfsb_str_make(":", 1));
-    if (r.has_authority || !own) hfsbi_put(&sink, hfsb_str_make("//", 2));
-    hfsbi_put(&sink, own ? r.authority : b.authority);
+    hfsb_buf_append(out, r.scheme.len ? r.scheme : b.scheme);
+    hfsb_buf_append(out, hfsb_str_make(":", 1));
+    if (r.has_authority || !own) hfsb_buf_append(out, hfsb_str_make("//", 2));
+    hfsb_buf_append(out, own ? r.authority : b.authority);
     path_at = out->len;
-    if (own) hfsbi_put(&sink, r.path);
-    else hfsbi_url_put_path(&sink, &b, &r);
+    if (own) hfsb_buf_append(out, r.path);
+    else hfsbi_url_put_path(out, &b, &r);
     /* an empty reference, or one of a query alone, keeps the path as it is */
-    if (sink.status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
+    if (out->status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
         out->ptr[path_at] == '/')
         hfsbi_url_remove_dots(out, path_at);
     if (r.has_query || (!own && !r.path.len && b.has_query)) {
-        hfsbi_put_byte(&sink, '?');
-        hfsbi_put(&sink, r.has_query ? r.query : b.query);
+        hfsb_buf_append_byte(out, '?');
+        hfsb_buf_append(out, r.has_query ? r.query : b.query);
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(out, mark);
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "URL");
-    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len),
+    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
                         &url, err);
-    if (st != HFSB_OK) hfsb_buf_truncate(out, sink.mark);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
     return st;
 }
 

@@ -120,7 +120,7 @@ static void hfsbi_mcp_session_step(void *user) {
 
 /* Its tools, opened if need be; NULL with *err. */
 static hfsb_tools *hfsbi_mcp_session_tools(hfsbi_mcp_session *session,
-                                             hfsb_err          *err) {
+                                           hfsb_err          *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return session->tools;
     session->tools = mcp->spare;

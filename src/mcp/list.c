@@ -96,15 +96,15 @@ static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
    Nothing has changed when it fails. */
 static hfsb_status hfsbi_mcp_join(hfsb_buf *list, hfsb_str more) {
     bool        first = list->len <= 2; /* "" or "[]" */
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st = hfsb_buf_reserve(list, more.len + 2);
     if (st != HFSB_OK) return st;
     hfsb_buf_truncate(list, first ? 0 : list->len - 1);
-    sink = hfsbi_sink_begin(list);
-    if (first) hfsbi_put_byte(&sink, '[');
-    hfsbi_put(&sink, hfsb_str_slice(more, first ? 1 : 0, more.len));
-    hfsbi_put_byte(&sink, ']');
-    return hfsbi_sink_end(&sink);
+    mark = list->len;
+    if (first) hfsb_buf_append_byte(list, '[');
+    hfsb_buf_append(list, hfsb_str_slice(more, first ? 1 : 0, more.len));
+    hfsb_buf_append_byte(list, ']');
+    return hfsb_buf_finish(list, mark);
 }
 
 static hfsb_status hfsbi_mcp_pick(const hfsb_json_value  *all,

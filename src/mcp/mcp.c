@@ -260,14 +260,14 @@ HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
-    hfsb_buf  *out = &mcp->about.instructions;
-    hfsbi_sink sink;
+    hfsb_buf *out = &mcp->about.instructions;
+    size_t    mark;
     hfsb_buf_truncate(out, 0);
-    sink = hfsbi_sink_begin(out);
-    hfsbi_put(&sink, ours);
-    if (ours.len && mcp->more.len) hfsbi_put_byte(&sink, '\n');
-    hfsbi_put(&sink, hfsb_buf_str(&mcp->more));
-    return hfsbi_sink_end(&sink);
+    mark = out->len;
+    hfsb_buf_append(out, ours);
+    if (ours.len && mcp->more.len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_append(out, hfsb_buf_str(&mcp->more));
+    return hfsb_buf_finish(out, mark);
 }
 
 /* A path for people: the end of one that is very long. */
@@ -281,18 +281,19 @@ static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
 }
 
 /* What becomes of a command that takes long, and the tools for that. */
-static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsbi_sink *sink) {
+static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     static const char *const names[] = {"bash_output", "bash_input", "kill"};
     const char              *before = ": see ";
     size_t                   i;
-    hfsbi_putf(sink, " A command that runs for over %lld s goes on as a job",
-               mcp->answer_ms / 1000);
+    hfsb_buf_printf(sink,
+                    " A command that runs for over %lld s goes on as a job",
+                    mcp->answer_ms / 1000);
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!hfsbi_mcp_offers(mcp, names[i])) continue;
-        hfsbi_putf(sink, "%s%s", before, names[i]);
+        hfsb_buf_printf(sink, "%s%s", before, names[i]);
         before = ", ";
     }
-    hfsbi_put_byte(sink, '.');
+    hfsb_buf_append_byte(sink, '.');
 }
 
 /* Where the tools of this machine work, in a few words; of those that are
@@ -302,26 +303,28 @@ static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
     hfsb_str    work = hfsb_place_work_dir(mcp->spare->place);
     bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st;
     text.alloc = mcp->alloc;
-    sink = hfsbi_sink_begin(&text);
-    hfsbi_putf(&sink, "Tools on this machine. Relative paths%s start in ",
-               bash ? " and commands" : "");
-    if (work.len) hfsbi_put(&sink, hfsbi_mcp_short_path(work));
-    else hfsbi_put(&sink, HFSB_LIT("the server's current directory"));
+    mark = text.len;
+    hfsb_buf_printf(&text, "Tools on this machine. Relative paths%s start in ",
+                    bash ? " and commands" : "");
+    if (work.len) hfsb_buf_append(&text, hfsbi_mcp_short_path(work));
+    else hfsb_buf_append(&text, HFSB_LIT("the server's current directory"));
     if (root.len) {
-        hfsbi_put(&sink, HFSB_LIT(". The file tools stay beneath the root "));
-        hfsbi_put(&sink, hfsb_str_equal(root, work)
-                             ? HFSB_LIT("directory")
-                             : hfsbi_mcp_short_path(root));
-        if (bash) hfsbi_put(&sink, HFSB_LIT("; bash is not confined to it"));
+        hfsb_buf_append(&text,
+                        HFSB_LIT(". The file tools stay beneath the root "));
+        hfsb_buf_append(&text, hfsb_str_equal(root, work)
+                                   ? HFSB_LIT("directory")
+                                   : hfsbi_mcp_short_path(root));
+        if (bash)
+            hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
     }
-    hfsbi_put_byte(&sink, '.');
-    if (bash) hfsbi_mcp_put_jobs(mcp, &sink);
+    hfsb_buf_append_byte(&text, '.');
+    if (bash) hfsbi_mcp_put_jobs(mcp, &text);
     if (hfsbi_mcp_offers(mcp, "read"))
-        hfsbi_put(&sink, HFSB_LIT(" read shows pictures, too."));
-    st = hfsbi_sink_end(&sink);
+        hfsb_buf_append(&text, HFSB_LIT(" read shows pictures, too."));
+    st = hfsb_buf_finish(&text, mark);
     if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     return st;

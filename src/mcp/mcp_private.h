@@ -31,8 +31,8 @@ enum {
     HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* unused, it is forgotten */
-    HFSBI_MCP_SILENT = 8,        /* above every level of a log */
-    HFSBI_MCP_BATCH = 100,       /* messages in one */
+    HFSBI_MCP_SILENT = 8,                  /* above every level of a log */
+    HFSBI_MCP_BATCH = 100,                 /* messages in one */
     HFSBI_MCP_LONG = 1 << 20,    /* bytes from which on values are counted */
     HFSBI_MCP_VALUES = 200000,   /* in one message, when it is long */
     HFSBI_MCP_CALLS = 512,       /* at once; what is more is refused */
@@ -94,11 +94,11 @@ typedef struct hfsbi_mcp_message {
                                          as a string of JSON is a fault that
                                          the caller sees as a result: see
                                          bad_arguments */
-    bool        bad_arguments; /* `arguments` is no object */
-    const hfsb_json_value *target; /* of cancelled: the id */
-    int         code;   /* of a fault */
-    int         status; /* ... of HTTP */
-    hfsb_err    err;    /* ... its sentence */
+    bool                   bad_arguments; /* `arguments` is no object */
+    const hfsb_json_value *target;        /* of cancelled: the id */
+    int                    code;          /* of a fault */
+    int                    status;        /* ... of HTTP */
+    hfsb_err               err;           /* ... its sentence */
 } hfsbi_mcp_message;
 
 /* Reads one message, in the order of checks of the newest revision. root may
@@ -181,9 +181,8 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
    its exit code, next_offset; of bash what is left running. A failure has at
    most some 10,000 characters, its middle left out. An image (keys data,
    mime_type) becomes an image block. */
-HFSBI_FN void hfsbi_mcp_show(hfsb_str                tool,
-                             const hfsb_tool_result *result,
-                             hfsbi_mcp_blocks       *out);
+HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
+                             hfsbi_mcp_blocks *out);
 
 /* A command that is still running when the client's patience ends: `so_far`
    is the result of bash_output for the job. */
@@ -224,14 +223,14 @@ typedef struct hfsbi_mcp_session {
     hfsb_mcp                 *mcp;
     hfsb_buf                  id;      /* "": the one without */
     bool                      unnamed; /* of stdio: no id leads to it */
-    hfsb_tools               *tools; /* NULL until the first call, and with a
+    hfsb_tools               *tools;   /* NULL until the first call, and with a
                                         session of the caller's */
-    hfsbi_source              source; /* drives the tools */
+    hfsbi_source              source;  /* drives the tools */
     hfsbi_plan                plan;
     char                      version[16]; /* that initialize agreed on */
-    int                       log_level; /* legacy, or HFSBI_MCP_SILENT */
-    size_t                    users;     /* channels and calls */
-    long long                 used;      /* when, last */
+    int                       log_level;   /* legacy, or HFSBI_MCP_SILENT */
+    size_t                    users;       /* channels and calls */
+    long long                 used;        /* when, last */
 } hfsbi_mcp_session;
 
 /* Where the messages of one client go; part of its owner, and gone with it
@@ -260,33 +259,33 @@ typedef struct hfsbi_mcp_input {
 } hfsbi_mcp_input;
 
 struct hfsb_mcp {
-    hfsbi_server_part  part; /* first: it is found by it */
-    hfsb_server       *server;
-    hfsbi_loop        *loop;
-    hfsb_alloc         alloc;
-    hfsbi_mcp_about    about;
-    hfsb_tools_opts    tools_opts; /* what it points to is in: */
-    hfsb_buf           texts;
-    const char       **lists;
-    size_t             list_count;
-    hfsb_tools_check  *checks;
-    hfsb_tools        *spare; /* opened to see whether that can be done; for
+    hfsbi_server_part     part; /* first: it is found by it */
+    hfsb_server          *server;
+    hfsbi_loop           *loop;
+    hfsb_alloc            alloc;
+    hfsbi_mcp_about       about;
+    hfsb_tools_opts       tools_opts; /* what it points to is in: */
+    hfsb_buf              texts;
+    const char          **lists;
+    size_t                list_count;
+    hfsb_tools_check     *checks;
+    hfsb_tools           *spare; /* opened to see whether that can be done; for
                                  the first session */
-    hfsbi_mcp_choice   choice;
-    hfsb_buf           only; /* its text */
-    hfsb_buf           more; /* instructions of the program */
-    bool               no_tools;
-    long long          answer_ms, beat_ms, grace_ms;
-    size_t             max_message;
-    hfsb_mcp_tool     *own; /* tools of the program, texts copied */
-    size_t             own_count, own_cap;
-    hfsb_json_doc      nothing; /* {}: arguments that are absent */
-    hfsbi_mcp_session *sessions;
+    hfsbi_mcp_choice      choice;
+    hfsb_buf              only; /* its text */
+    hfsb_buf              more; /* instructions of the program */
+    bool                  no_tools;
+    long long             answer_ms, beat_ms, grace_ms;
+    size_t                max_message;
+    hfsb_mcp_tool        *own; /* tools of the program, texts copied */
+    size_t                own_count, own_cap;
+    hfsb_json_doc         nothing; /* {}: arguments that are absent */
+    hfsbi_mcp_session    *sessions;
     struct hfsb_mcp_call *calls; /* newest first */
-    size_t             call_count;
-    size_t             working;  /* of them, in threads */
+    size_t                call_count;
+    size_t                working; /* of them, in threads */
     struct hfsbi_mcp_stdio *stdio;
-    bool               ended; /* nothing is begun any more */
+    bool                    ended; /* nothing is begun any more */
     /* set by hfsb_mcp_use_session(), so that a program that does not call it
        does not carry sessions and the Hub: */
     hfsb_session *remote;
@@ -320,8 +319,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
 
 /* The session of that name, made if need be and held until released; NULL
    without memory, or when all HFSBI_MCP_SESSIONS are in use. */
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
-                                                   hfsb_str  id);
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
 /* A new one that no id leads to. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
@@ -343,46 +341,46 @@ HFSBI_FN void        hfsbi_mcp_drop_opts(hfsb_mcp *mcp);
 /* ---- server_mcp_call.c: one call of a tool ---- */
 
 typedef enum hfsbi_mcp_end { /* why it is to end early */
-    HFSBI_MCP_GOES_ON,
-    HFSBI_MCP_PATIENCE,  /* it is answered with what there is */
-    HFSBI_MCP_ABANDONED, /* nobody wants it: no answer, commands are killed */
-    HFSBI_MCP_ENDED      /* the same, since the server ends */
+                             HFSBI_MCP_GOES_ON,
+                             HFSBI_MCP_PATIENCE, /* it is answered with what there is */
+                             HFSBI_MCP_ABANDONED, /* nobody wants it: no answer, commands are killed */
+                             HFSBI_MCP_ENDED /* the same, since the server ends */
 } hfsbi_mcp_end;
 
 /* While it is in a thread, that thread alone uses what is marked T. */
 struct hfsb_mcp_call {
-    hfsbi_task            task; /* first: it is found by it */
-    hfsbi_timer           timer; /* beats, and the end of patience */
-    struct hfsb_mcp_call *next, *prev;
-    hfsb_mcp             *mcp;
-    hfsbi_mcp_session    *session; /* held */
-    hfsbi_mcp_channel    *channel; /* NULL: gone, answered or abandoned */
-    hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
-    hfsb_buf              id, token; /* JSON text; token "": none */
-    hfsb_str              tool;
+    hfsbi_task             task;  /* first: it is found by it */
+    hfsbi_timer            timer; /* beats, and the end of patience */
+    struct hfsb_mcp_call  *next, *prev;
+    hfsb_mcp              *mcp;
+    hfsbi_mcp_session     *session;   /* held */
+    hfsbi_mcp_channel     *channel;   /* NULL: gone, answered or abandoned */
+    hfsbi_mcp_input       *input;     /* held; NULL: not needed any more */
+    hfsb_buf               id, token; /* JSON text; token "": none */
+    hfsb_str               tool;
     const hfsb_json_value *arguments; /* T: an object */
-    const hfsb_mcp_tool  *own;     /* a tool of the program, or NULL */
-    bool                  modern, in_thread;
-    bool                  notifies; /* the channel can */
-    bool                  bare;     /* progress has no message yet in this
+    const hfsb_mcp_tool   *own;       /* a tool of the program, or NULL */
+    bool                   modern, in_thread;
+    bool                   notifies;  /* the channel can */
+    bool                   bare;      /* progress has no message yet in this
                                        revision */
-    int                   log_level; /* from which on it wants to hear */
-    long long             began, next_beat;
-    long long             until; /* patience ends; -1: never */
-    hfsb_cancel          *cancel; /* of what runs in a thread: a tool of the
+    int                    log_level; /* from which on it wants to hear */
+    long long              began, next_beat;
+    long long              until;  /* patience ends; -1: never */
+    hfsb_cancel           *cancel; /* of what runs in a thread: a tool of the
                                      program, a session's */
-    hfsb_call            *call;    /* of a command here */
-    char                  job[HFSBI_JOB_ID]; /* T: of a command there */
-    hfsbi_mcp_blocks      blocks;  /* T: the result */
-    pthread_mutex_t       lock;    /* of all that follows: */
-    hfsbi_mcp_end         end;
-    hfsb_buf              said;    /* notifications, a line each */
-    hfsb_buf              tail;    /* the end of what a command printed */
-    double                progress, total; /* told last */
-    bool                  told;    /* some progress, */
-    bool                  spoke;   /* by the tool itself */
-    bool                  speaking; /* speak is on its way: */
-    hfsbi_task            speak;   /* brings what is said to the loop */
+    hfsb_call             *call;   /* of a command here */
+    char                   job[HFSBI_JOB_ID]; /* T: of a command there */
+    hfsbi_mcp_blocks       blocks;            /* T: the result */
+    pthread_mutex_t        lock;              /* of all that follows: */
+    hfsbi_mcp_end          end;
+    hfsb_buf               said; /* notifications, a line each */
+    hfsb_buf               tail; /* the end of what a command printed */
+    double                 progress, total; /* told last */
+    bool                   told;            /* some progress, */
+    bool                   spoke;           /* by the tool itself */
+    bool                   speaking;        /* speak is on its way: */
+    hfsbi_task             speak; /* brings what is said to the loop */
 };
 
 /* Begins a call that the message asks for; the tool exists. HFSB_NOMEM: it was

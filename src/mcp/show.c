@@ -16,28 +16,18 @@ enum {
 
 /* ---- blocks ---- */
 
-static void hfsbi_mcp_block_str(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_json_writer w;
-    if (sink->status != HFSB_OK) return;
-    hfsb_json_writer_init(&w, sink->buf, NULL);
-    hfsb_json_put_str(&w, text);
-    sink->status = hfsb_json_writer_finish(&w, NULL);
-}
-
-static hfsbi_sink hfsbi_mcp_begin_block(hfsbi_mcp_blocks *b,
-                                        const char       *type) {
-    hfsbi_sink sink = hfsbi_sink_begin(&b->json);
-    if (b->json.len) hfsbi_put_byte(&sink, ',');
-    hfsbi_putf(&sink, "{\"type\":\"%s\",", type);
-    return sink;
+static size_t hfsbi_mcp_begin_block(hfsbi_mcp_blocks *b, const char *type) {
+    size_t mark = b->json.len;
+    if (b->json.len) hfsb_buf_append_byte(&b->json, ',');
+    hfsb_buf_printf(&b->json, "{\"type\":\"%s\",", type);
+    return mark;
 }
 
 /* False, with the block taken back, when it does not fit. */
-static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, hfsbi_sink *sink,
+static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, size_t mark,
                                 size_t most) {
-    size_t mark = sink->mark;
-    hfsbi_put_byte(sink, '}');
-    if (hfsbi_sink_end(sink) != HFSB_OK) b->status = HFSB_NOMEM;
+    hfsb_buf_append_byte(&b->json, '}');
+    if (hfsb_buf_finish(&b->json, mark) != HFSB_OK) b->status = HFSB_NOMEM;
     if (b->json.len <= most) return true;
     hfsb_buf_truncate(&b->json, mark);
     return false;
@@ -45,10 +35,10 @@ static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, hfsbi_sink *sink,
 
 static bool hfsbi_mcp_try_text(hfsbi_mcp_blocks *b, hfsb_str text,
                                size_t most) {
-    hfsbi_sink sink = hfsbi_mcp_begin_block(b, "text");
-    hfsbi_put(&sink, HFSB_LIT("\"text\":"));
-    hfsbi_mcp_block_str(&sink, text);
-    return hfsbi_mcp_end_block(b, &sink, most);
+    size_t mark = hfsbi_mcp_begin_block(b, "text");
+    hfsb_buf_append(&b->json, HFSB_LIT("\"text\":"));
+    hfsbi_json_put_quoted(&b->json, text);
+    return hfsbi_mcp_end_block(b, mark, most);
 }
 
 /* In place of a block that is too large. */
@@ -69,15 +59,15 @@ HFSBI_FN void hfsbi_mcp_add_text(hfsbi_mcp_blocks *b, hfsb_str text) {
 
 HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
                                  hfsb_str mime_type, hfsb_str data) {
-    hfsbi_sink sink;
-    bool       fits = false;
+    size_t mark;
+    bool   fits = false;
     if (data.len <= HFSBI_MCP_IMAGE) {
-        sink = hfsbi_mcp_begin_block(b, type);
-        hfsbi_put(&sink, HFSB_LIT("\"data\":"));
-        hfsbi_mcp_block_str(&sink, data);
-        hfsbi_put(&sink, HFSB_LIT(",\"mimeType\":"));
-        hfsbi_mcp_block_str(&sink, mime_type);
-        fits = hfsbi_mcp_end_block(b, &sink, HFSBI_MCP_BLOCKS);
+        mark = hfsbi_mcp_begin_block(b, type);
+        hfsb_buf_append(&b->json, HFSB_LIT("\"data\":"));
+        hfsbi_json_put_quoted(&b->json, data);
+        hfsb_buf_append(&b->json, HFSB_LIT(",\"mimeType\":"));
+        hfsbi_json_put_quoted(&b->json, mime_type);
+        fits = hfsbi_mcp_end_block(b, mark, HFSBI_MCP_BLOCKS);
     }
     if (!fits)
         hfsbi_mcp_add_note(b, strcmp(type, "image") ? "a sound" : "an image",
@@ -88,20 +78,20 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text) {
-    hfsbi_sink sink;
-    bool       fits = false;
+    size_t mark;
+    bool   fits = false;
     if (uri.len <= HFSBI_MCP_BLOCKS && text.len <= HFSBI_MCP_BLOCKS) {
-        sink = hfsbi_mcp_begin_block(b, "resource");
-        hfsbi_put(&sink, HFSB_LIT("\"resource\":{\"uri\":"));
-        hfsbi_mcp_block_str(&sink, uri);
+        mark = hfsbi_mcp_begin_block(b, "resource");
+        hfsb_buf_append(&b->json, HFSB_LIT("\"resource\":{\"uri\":"));
+        hfsbi_json_put_quoted(&b->json, uri);
         if (mime_type.len) {
-            hfsbi_put(&sink, HFSB_LIT(",\"mimeType\":"));
-            hfsbi_mcp_block_str(&sink, mime_type);
+            hfsb_buf_append(&b->json, HFSB_LIT(",\"mimeType\":"));
+            hfsbi_json_put_quoted(&b->json, mime_type);
         }
-        hfsbi_put(&sink, HFSB_LIT(",\"text\":"));
-        hfsbi_mcp_block_str(&sink, text);
-        hfsbi_put_byte(&sink, '}');
-        fits = hfsbi_mcp_end_block(b, &sink, HFSBI_MCP_BLOCKS);
+        hfsb_buf_append(&b->json, HFSB_LIT(",\"text\":"));
+        hfsbi_json_put_quoted(&b->json, text);
+        hfsb_buf_append_byte(&b->json, '}');
+        fits = hfsbi_mcp_end_block(b, mark, HFSBI_MCP_BLOCKS);
     }
     if (!fits)
         hfsbi_mcp_add_note(b, "a resource", text.len,
@@ -129,14 +119,14 @@ static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
 }
 
 /* A line in brackets behind what is there. */
-static void hfsbi_mcp_put_footer(hfsbi_sink *sink, const char *format, ...)
+static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
-static void hfsbi_mcp_put_footer(hfsbi_sink *sink, const char *format, ...) {
-    hfsb_buf *b = sink->buf;
+static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...) {
+    hfsb_buf *b = sink;
     va_list   ap;
     if (sink->status == HFSB_OK && b->len && b->ptr[b->len - 1] != '\n')
-        hfsbi_put_byte(sink, '\n');
+        hfsb_buf_append_byte(sink, '\n');
     if (sink->status != HFSB_OK) return;
     va_start(ap, format);
     sink->status = hfsbi_buf_vprintf(b, format, ap);
@@ -173,7 +163,7 @@ static unsigned long long hfsbi_mcp_last_number(hfsb_str text) {
 }
 
 /* shown: what of the output is shown; all of it unless it was cut. */
-static void hfsbi_mcp_read_footer(hfsbi_sink *sink, hfsb_str shown, bool cut,
+static void hfsbi_mcp_read_footer(hfsb_buf *sink, hfsb_str shown, bool cut,
                                   const hfsb_json_value *extra) {
     unsigned long long first = hfsbi_mcp_line_number(shown);
     unsigned long long last = hfsbi_mcp_last_number(shown);
@@ -219,7 +209,7 @@ static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
     return from + shown.len < next ? from + shown.len : next;
 }
 
-static void hfsbi_mcp_output_footer(hfsbi_sink *sink, unsigned long long next,
+static void hfsbi_mcp_output_footer(hfsb_buf *sink, unsigned long long next,
                                     const hfsb_json_value *extra) {
     const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
     const hfsb_json_value *by = hfsb_json_get(extra, "signal");
@@ -239,7 +229,7 @@ static void hfsbi_mcp_output_footer(hfsbi_sink *sink, unsigned long long next,
 
 /* ---- whatever leaves processes behind ---- */
 
-static void hfsbi_mcp_left_footer(hfsbi_sink            *sink,
+static void hfsbi_mcp_left_footer(hfsb_buf              *sink,
                                   const hfsb_json_value *extra) {
     const hfsb_json_value *left = hfsb_json_get(extra, "left_running");
     hfsb_json_iter         it = hfsb_json_begin(left);
@@ -249,16 +239,16 @@ static void hfsbi_mcp_left_footer(hfsbi_sink            *sink,
             hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
         if (++n > HFSBI_MCP_LEFT) break;
         if (n == 1) hfsbi_mcp_put_footer(sink, "[left running: ");
-        hfsbi_putf(sink, "%s%lld (", n > 1 ? ", " : "",
-                   hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
-        hfsbi_put(sink,
-                  hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
-        hfsbi_put_byte(sink, ')');
+        hfsb_buf_printf(sink, "%s%lld (", n > 1 ? ", " : "",
+                        hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
+        hfsb_buf_append(
+            sink, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
+        hfsb_buf_append_byte(sink, ')');
     }
     if (n > HFSBI_MCP_LEFT)
-        hfsbi_putf(sink, " and %zu more",
-                   hfsb_json_count(left) - HFSBI_MCP_LEFT);
-    if (n) hfsbi_put_byte(sink, ']');
+        hfsb_buf_printf(sink, " and %zu more",
+                        hfsb_json_count(left) - HFSBI_MCP_LEFT);
+    if (n) hfsb_buf_append_byte(sink, ']');
 }
 
 /* ---- results ---- */
@@ -277,10 +267,10 @@ static hfsb_json_doc hfsbi_mcp_extra(const hfsb_tool_result *result,
 /* The output, as much as may be, and what the model must know besides. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  const hfsb_json_value *extra,
-                                 hfsbi_sink            *sink) {
+                                 hfsb_buf              *sink) {
     hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
     bool     cut = shown.len < output.len;
-    hfsbi_put(sink, shown.len ? shown : HFSB_LIT("(no output)"));
+    hfsb_buf_append(sink, shown.len ? shown : HFSB_LIT("(no output)"));
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_read_footer(sink, shown, cut, extra);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
@@ -303,36 +293,36 @@ static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
 }
 
 /* The beginning and, since it tells most of what failed, more of the end. */
-static void hfsbi_mcp_put_ends(hfsbi_sink *sink, hfsb_str text, size_t chars) {
+static void hfsbi_mcp_put_ends(hfsb_buf *sink, hfsb_str text, size_t chars) {
     hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, saved;
     if (hfsb_utf8_count(text) <= chars) {
-        hfsbi_put(sink, text);
+        hfsb_buf_append(sink, text);
         return;
     }
     tail = hfsb_str_slice(text, head.len, text.len);
     tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
     text = hfsb_str_slice(text, head.len, text.len - tail.len);
     saved = hfsbi_mcp_saved_line(text);
-    hfsbi_put(sink, head);
+    hfsb_buf_append(sink, head);
     hfsbi_mcp_put_footer(sink, "[... %zu characters left out here ...]\n",
                          hfsb_utf8_count(text));
-    hfsbi_put(sink, hfsbi_mcp_cut(saved, chars / 3));
-    if (saved.len) hfsbi_put_byte(sink, '\n');
-    hfsbi_put(sink, tail);
+    hfsb_buf_append(sink, hfsbi_mcp_cut(saved, chars / 3));
+    if (saved.len) hfsb_buf_append_byte(sink, '\n');
+    hfsb_buf_append(sink, tail);
 }
 
 /* As hfsb_tool_result_text() puts it, but not as long. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
                                   const hfsb_json_value  *extra,
-                                  hfsbi_sink             *sink) {
+                                  hfsb_buf               *sink) {
     hfsb_str output = hfsb_buf_str(&result->output);
     hfsb_str error =
         hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
     hfsbi_mcp_put_ends(sink, output,
                        HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
-    if (output.len) hfsbi_put(sink, HFSB_LIT("\n\n"));
-    hfsbi_put(sink, HFSB_LIT("ERROR: "));
-    hfsbi_put(sink, error);
+    if (output.len) hfsb_buf_append(sink, HFSB_LIT("\n\n"));
+    hfsb_buf_append(sink, HFSB_LIT("ERROR: "));
+    hfsb_buf_append(sink, error);
     hfsbi_mcp_left_footer(sink, extra);
 }
 
@@ -357,17 +347,17 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out) {
     hfsb_json_doc extra = hfsbi_mcp_extra(result, out);
     hfsb_buf      text = HFSB_INIT;
-    hfsbi_sink    sink;
+    size_t        mark;
     text.alloc = out->json.alloc;
-    sink = hfsbi_sink_begin(&text);
+    mark = text.len;
     if (!result->success) {
         out->is_error = true;
-        hfsbi_mcp_put_failure(result, extra.root, &sink);
+        hfsbi_mcp_put_failure(result, extra.root, &text);
     } else if (!hfsbi_mcp_show_image(result, extra.root, out)) {
         hfsbi_mcp_put_output(tool, hfsb_buf_str(&result->output), extra.root,
-                             &sink);
+                             &text);
     }
-    if (hfsbi_sink_end(&sink) != HFSB_OK) out->status = HFSB_NOMEM;
+    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
     else if (text.len) hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&extra);
@@ -379,23 +369,23 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     hfsb_json_doc extra = hfsbi_mcp_extra(so_far, out);
     hfsb_str      output = hfsb_buf_str(&so_far->output), shown;
     hfsb_buf      text = HFSB_INIT;
-    hfsbi_sink    sink;
+    size_t        mark;
     text.alloc = out->json.alloc;
-    sink = hfsbi_sink_begin(&text);
+    mark = text.len;
     if (!so_far->success) output = HFSB_LIT("");
     shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    hfsbi_putf(&sink, "Still running after %lld s as job ", seconds);
-    hfsbi_put(&sink, job);
-    hfsbi_put(&sink, shown.len ? HFSB_LIT(". Output so far:\n")
-                               : HFSB_LIT(". No output so far.\n"));
-    hfsbi_put(&sink, shown);
-    hfsbi_mcp_put_footer(&sink, "[poll with bash_output id=");
-    hfsbi_put(&sink, job);
-    hfsbi_putf(&sink, " offset=%llu wait_ms=45000; end it with kill id=",
-               hfsbi_mcp_next_offset(output, shown, extra.root));
-    hfsbi_put(&sink, job);
-    hfsbi_put_byte(&sink, ']');
-    if (hfsbi_sink_end(&sink) != HFSB_OK) out->status = HFSB_NOMEM;
+    hfsb_buf_printf(&text, "Still running after %lld s as job ", seconds);
+    hfsb_buf_append(&text, job);
+    hfsb_buf_append(&text, shown.len ? HFSB_LIT(". Output so far:\n")
+                                     : HFSB_LIT(". No output so far.\n"));
+    hfsb_buf_append(&text, shown);
+    hfsbi_mcp_put_footer(&text, "[poll with bash_output id=");
+    hfsb_buf_append(&text, job);
+    hfsb_buf_printf(&text, " offset=%llu wait_ms=45000; end it with kill id=",
+                    hfsbi_mcp_next_offset(output, shown, extra.root));
+    hfsb_buf_append(&text, job);
+    hfsb_buf_append_byte(&text, ']');
+    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
     else hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&extra);

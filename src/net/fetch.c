@@ -32,17 +32,17 @@ typedef struct hfsbi_follow {
 
 static hfsb_status hfsbi_reply_put_field(hfsb_buf *head, hfsb_str name,
                                          hfsb_str value) {
-    hfsbi_sink sink = hfsbi_sink_begin(head);
-    size_t     sizes[2], i;
+    size_t mark = head->len;
+    size_t sizes[2], i;
     sizes[0] = name.len;
     sizes[1] = value.len;
-    hfsbi_put(&sink, hfsb_str_make((const char *)sizes, sizeof sizes));
-    hfsbi_put(&sink, name);
+    hfsb_buf_append(head, hfsb_str_make((const char *)sizes, sizeof sizes));
+    hfsb_buf_append(head, name);
     for (i = 0; i < value.len; i++) /* a fold counts as blanks */
-        hfsbi_put_byte(&sink, value.ptr[i] == '\r' || value.ptr[i] == '\n'
-                                  ? ' '
-                                  : value.ptr[i]);
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_append_byte(head, value.ptr[i] == '\r' || value.ptr[i] == '\n'
+                                       ? ' '
+                                       : value.ptr[i]);
+    return hfsb_buf_finish(head, mark);
 }
 
 hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply, const char *name,

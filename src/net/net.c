@@ -180,9 +180,8 @@ static hfsb_status hfsbi_connect_failed(const hfsbi_link    *link,
 }
 
 /* HFSB_OK, or as perform() has it, with nothing left open. */
-static hfsb_status hfsbi_link_connect(hfsbi_link          *link,
-                                        const hfsbi_connect *how,
-                                        hfsb_err            *err) {
+static hfsb_status
+hfsbi_link_connect(hfsbi_link *link, const hfsbi_connect *how, hfsb_err *err) {
     struct addrinfo *list = NULL, *a;
     hfsb_status      st = hfsbi_link_lookup(link, &list, err);
     int              code = 0, left = 0;
@@ -322,7 +321,7 @@ static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
 }
 
 static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
-                                     unsigned port, bool fresh, bool *kept) {
+                                   unsigned port, bool fresh, bool *kept) {
     *kept = false;
     while (!fresh) {
         hfsbi_link *found = NULL, *old = NULL;
@@ -434,19 +433,19 @@ static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
                                       const hfsb_url *url, bool proxied,
                                       hfsb_buf *out) {
     hfsb_buf    target = HFSB_INIT;
-    hfsbi_sink  sink = hfsbi_sink_begin(&target);
+    size_t      mark = target.len;
     hfsb_status st;
     bool        slash = !url->target.len || *url->target.ptr != '/';
     if (!proxied && !slash)
         return hfsb_http_put_request(out, x->call->method, url->target);
     target.alloc = out->alloc;
     if (proxied) {
-        hfsbi_put(&sink, hfsb_str_make("http://", 7));
-        hfsbi_put(&sink, url->authority);
+        hfsb_buf_append(&target, hfsb_str_make("http://", 7));
+        hfsb_buf_append(&target, url->authority);
     }
-    if (slash) hfsbi_put_byte(&sink, '/');
-    hfsbi_put(&sink, url->target);
-    st = hfsbi_sink_end(&sink);
+    if (slash) hfsb_buf_append_byte(&target, '/');
+    hfsb_buf_append(&target, url->target);
+    st = hfsb_buf_finish(&target, mark);
     if (st == HFSB_OK)
         st =
             hfsb_http_put_request(out, x->call->method, hfsb_buf_str(&target));
@@ -686,7 +685,7 @@ static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
     hfsb_status st;
     if (idle > 0 && idle < until - x->moved) until = x->moved + idle;
     st = hfsbi_wait_fd(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
-                        until, x->call->cancel, &ready);
+                       until, x->call->cancel, &ready);
     if (st != HFSB_OK) return hfsbi_net_too_late(x, st);
     /* a peer that never stops must not outlive the time of the call */
     if (hfsb_clock_ms() >= x->total_at)
@@ -789,8 +788,7 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
     hfsb_status st = hfsbi_net_check(net, call, &url, &proxied, err);
     *sent = false;
     if (st != HFSB_OK) return st;
-    if (call->total_ms > 0 &&
-        call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
+    if (call->total_ms > 0 && call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
         total_at = hfsb_clock_ms() + call->total_ms;
     for (tries = 0; tries < 2 && again; tries++) {
         hfsbi_exchange x = HFSB_INIT;
@@ -825,8 +823,7 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->alloc = opts->alloc;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
-    if (net->kept_ms > HFSBI_FOREVER / 2)
-        net->kept_ms = HFSBI_FOREVER / 2;
+    if (net->kept_ms > HFSBI_FOREVER / 2) net->kept_ms = HFSBI_FOREVER / 2;
     if (max > HFSBI_NET_MAX_HEAD) max = HFSBI_NET_MAX_HEAD;
     net->limits.max_head = max;
     net->limits.max_fields = 1000;

@@ -134,21 +134,21 @@ static int hfsbi_buf_errno(hfsb_status st) {
 
 /* Puts the link's target before the rest of the way; an errno. */
 static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
-    hfsb_buf   next = HFSB_INIT;
-    hfsbi_sink sink;
+    hfsb_buf next = HFSB_INIT;
+    size_t   mark;
     if (target.len == 0) return ENOENT;
     if (target.ptr[0] == '/') return EXDEV;
     if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
     next.alloc = w->rest.alloc;
     next.max = w->rest.max;
-    sink = hfsbi_sink_begin(&next);
-    hfsbi_put(&sink, target);
-    hfsbi_put_byte(&sink, '/');
-    hfsbi_put(&sink,
-              hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
-    if (hfsbi_sink_end(&sink) != HFSB_OK) {
+    mark = next.len;
+    hfsb_buf_append(&next, target);
+    hfsb_buf_append_byte(&next, '/');
+    hfsb_buf_append(
+        &next, hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
+    if (hfsb_buf_finish(&next, mark) != HFSB_OK) {
         hfsb_buf_free(&next);
-        return hfsbi_buf_errno(sink.status);
+        return hfsbi_buf_errno(next.status);
     }
     hfsb_buf_free(&w->rest);
     w->rest = next;
@@ -198,7 +198,7 @@ static int hfsbi_walk_beneath(int root, const char *path,
    resolves without leaving root; -1 with errno, EXDEV for a path that leads
    out. */
 static int hfsbi_open_beneath(int root, const char *path,
-                                const hfsb_alloc *alloc) {
+                              const hfsb_alloc *alloc) {
 #ifdef HFSBI_LINUX
     int fd = hfsbi_kernel_beneath(root, path);
     if (fd >= 0 || errno != ENOSYS) return fd;
@@ -340,7 +340,7 @@ static hfsb_status hfsbi_put_inside(const hfsb_place *p, hfsb_str path,
    errno. */
 static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
                             hfsb_buf *out) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     bool        absolute = path.ptr[0] == '/', outside;
     hfsb_str    base = HFSB_INIT;
     hfsb_status st;
@@ -350,11 +350,11 @@ static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
     }
     if (p) base = hfsb_buf_str(p->root_fd >= 0 ? &p->work_rest : &p->work_dir);
     if (!absolute && base.len > 0) {
-        hfsbi_put(&sink, base);
-        hfsbi_put_byte(&sink, '/');
+        hfsb_buf_append(out, base);
+        hfsb_buf_append_byte(out, '/');
     }
-    hfsbi_put(&sink, path);
-    return hfsbi_sink_end(&sink) == HFSB_OK ? 0 : ENOMEM;
+    hfsb_buf_append(out, path);
+    return hfsb_buf_finish(out, mark) == HFSB_OK ? 0 : ENOMEM;
 }
 
 /* ---- spots ---- */
@@ -758,26 +758,26 @@ hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
    spelt with dots) its own number. */
 hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
                           hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsbi_spot  spot;
     struct stat dir;
     hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_DEEPEST,
                                      "look at", &spot, err);
     if (st != HFSB_OK) return st;
     if (spot.exists && S_ISDIR(spot.st.st_mode)) {
-        hfsbi_putf(&sink, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
-                   (unsigned long long)spot.st.st_ino);
+        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
+                        (unsigned long long)spot.st.st_ino);
     } else if (fstat(spot.dir, &dir) == 0) {
-        hfsbi_putf(&sink, "%llu:%llu/", (unsigned long long)dir.st_dev,
-                   (unsigned long long)dir.st_ino);
-        if (sink.status == HFSB_OK)
-            sink.status = hfsb_path_clean(hfsb_cstr(spot.name), out);
+        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
+                        (unsigned long long)dir.st_ino);
+        if (out->status == HFSB_OK)
+            out->status = hfsb_path_clean(hfsb_cstr(spot.name), out);
     } else {
         st = hfsbi_path_fail(place, path, errno, "look at", err);
     }
     hfsbi_spot_close(&spot);
-    if (hfsbi_sink_end(&sink) == HFSB_OK || st != HFSB_OK) return st;
-    return hfsbi_fail_status(err, sink.status, "Key of a file");
+    if (hfsb_buf_finish(out, mark) == HFSB_OK || st != HFSB_OK) return st;
+    return hfsbi_fail_status(err, out->status, "Key of a file");
 }
 
 /* ---- reading ---- */
@@ -817,7 +817,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             if (st != HFSB_OK) return st;
         }
         n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
-                       want ? want : 1);
+                            want ? want : 1);
         if (n < 0) {
             *code = errno;
             return HFSB_IO;

@@ -122,9 +122,9 @@ typedef struct hfsb_file_write_opts {
 
 typedef struct hfsb_file_written {
     unsigned long long bytes;
-    bool created;  /* there was no file */
-    bool in_place; /* not renamed into place, see below */
-    hfsb_file_info info; /* of the file as it is now */
+    bool               created;  /* there was no file */
+    bool               in_place; /* not renamed into place, see below */
+    hfsb_file_info     info;     /* of the file as it is now */
 } hfsb_file_written;
 
 /* Writes a file whole or not at all: the bytes go to a temporary file beside
@@ -166,11 +166,11 @@ HFSB_API hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
    trace. close() is always the last call, also after commit. */
 typedef struct hfsb_file_writer hfsb_file_writer;
 
-HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place *place,
-                                           hfsb_str          path,
+HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place           *place,
+                                           hfsb_str                    path,
                                            const hfsb_file_write_opts *opts,
-                                           hfsb_file_writer **out,
-                                           hfsb_err          *err);
+                                           hfsb_file_writer          **out,
+                                           hfsb_err                   *err);
 HFSB_API hfsb_status hfsb_file_writer_append(hfsb_file_writer *writer,
                                              hfsb_str piece, hfsb_err *err);
 HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,

@@ -44,7 +44,7 @@ static bool hfsbi_temp_claim(int fd) {
 /* Makes one beside `name`, with a lock on it as a sign of life; its name goes
    to temp. 0 or an errno. */
 static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
-                             char temp[HFSBI_NAME_SIZE], int *fd) {
+                           char temp[HFSBI_NAME_SIZE], int *fd) {
     const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
     size_t        max = HFSBI_NAME_SIZE - 1;
     unsigned long n;

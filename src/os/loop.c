@@ -42,7 +42,7 @@ static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
 
 /* False with errno; close it even so. */
 static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
-                               unsigned want) {
+                             unsigned want) {
     want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
     if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
     if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
@@ -109,8 +109,8 @@ static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_close(&poller->fd);
 }
 
-static size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max) {
+static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
+                                 size_t max) {
     if (max > 0) {
         list[0].fd = poller->fd;
         list[0].readable = true;
@@ -125,8 +125,7 @@ static size_t hfsbi_poller_watch(const hfsbi_poller *poller,
 
 #if defined(HFSBI_EPOLL)
 
-static bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
+static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
     poller->fd = hfsbi_above_standard(epoll_create1(EPOLL_CLOEXEC));
@@ -158,7 +157,7 @@ static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
 }
 
 static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
+                              size_t n, int ms) {
     int found = 0;
     if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
         found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
@@ -433,9 +432,9 @@ enum { HFSBI_POOL_STACK = 512 * 1024 };
 
 /* max 0: no threads, tasks run in give(). False without memory. */
 static bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
-                              size_t max,
-                              void (*finished)(void *user, hfsbi_task *task),
-                              void *user) {
+                            size_t max,
+                            void (*finished)(void *user, hfsbi_task *task),
+                            void *user) {
     memset(pool, 0, sizeof *pool);
     pool->alloc = *alloc;
     pool->last = &pool->first;

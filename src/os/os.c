@@ -355,7 +355,7 @@ HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
     (void)pthread_cond_timedwait(cond, lock, &at);
 }
 
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
                                 void *(*fn)(void *user), void *user) {
     pthread_attr_t attr;
     sigset_t       all, old;
@@ -449,7 +449,7 @@ bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
 }
 
 HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                    const hfsb_cancel *cancel, short *ready) {
+                                   const hfsb_cancel *cancel, short *ready) {
     struct pollfd fds[2];
     *ready = 0;
     fds[0].fd = fd;

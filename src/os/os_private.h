@@ -151,7 +151,7 @@ HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
                                  long long ms);
 
 /* Starts a thread that no signal is delivered to; 0 or an errno. */
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
                                 void *(*fn)(void *user), void *user);
 
 struct hfsb_cancel {
@@ -167,7 +167,7 @@ struct hfsb_cancel {
 /* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
    POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
 HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                    const hfsb_cancel *cancel, short *ready);
+                                   const hfsb_cancel *cancel, short *ready);
 
 /* Private to FILE: from a path to an opened directory and a name in it. All
    work is done with those two, so that whatever happens to the path in the
@@ -468,7 +468,7 @@ HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
 
 typedef struct hfsbi_timer {
     struct hfsbi_timer *child, *next, *prev; /* private: a pairing heap */
-    long long           at; /* private */
+    long long           at;                  /* private */
     bool                set;
     void (*fn)(struct hfsbi_timer *timer);
 } hfsbi_timer;
@@ -506,7 +506,7 @@ HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
 /* ---- tasks: part of their owner, no allocation ---- */
 
 typedef struct hfsbi_task {
-    struct hfsbi_task *next; /* private */
+    struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
 } hfsbi_task;

@@ -30,8 +30,8 @@ static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
 }
 
 static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
-                                  uint32_t state, size_t begin, unsigned place,
-                                  bool open) {
+                                uint32_t state, size_t begin, unsigned place,
+                                bool open) {
     const hfsbi_state *states = runner->program->states;
     uint32_t          *stack = runner->stack;
     size_t             depth = 0;
@@ -53,7 +53,7 @@ static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
 }
 
 static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
-                               unsigned char byte, uint32_t *out) {
+                             unsigned char byte, uint32_t *out) {
     const hfsbi_state *s = &program->states[state];
     uint32_t           target;
     if (s->op == HFSBI_OP_BYTE) {
@@ -186,7 +186,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
 
 /* True when one of the states reads something: more could follow. */
 static bool hfsbi_states_read(const hfsbi_program *program,
-                                const hfsbi_states  *set) {
+                              const hfsbi_states  *set) {
     uint32_t i;
     for (i = 0; i < set->count; i++) {
         uint32_t op = program->states[set->dense[i]].op;
@@ -531,8 +531,7 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
 /* Reads lines of text from *at, the beginning of one, on, up to the first in
    which the program matches; *at is then in that line (or its line feed), or
    where it could not go on. */
-static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text,
-                                    size_t *at) {
+static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
     const unsigned char *base = (const unsigned char *)text.ptr;
     const unsigned char *p = base + *at, *end = base + text.len, *from = p;
     const unsigned char *map = r->program->map;

@@ -29,7 +29,7 @@ static bool hfsbi_env_is_name(char c) {
 
 /* text begins with "$": puts the value of the variable there, or the text
    itself when there is none, as Python does. Gives the bytes taken. */
-static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
+static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     char     name[256];
     bool     braces = text.len > 1 && text.ptr[1] == '{';
     size_t   from = braces ? 2 : 1, to = from, end;
@@ -38,7 +38,7 @@ static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
     else
         while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
     if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
-        hfsbi_put_byte(sink, '$');
+        hfsb_buf_append_byte(sink, '$');
         return 1;
     }
     end = to + (braces ? 1 : 0);
@@ -46,40 +46,40 @@ static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
     name[to - from] = '\0';
     if (getenv(name)) value = hfsbi_env_get(name);
     else value = hfsb_str_slice(text, 0, end);
-    hfsbi_put(sink, value);
+    hfsb_buf_append(sink, value);
     return end;
 }
 
 static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
-    hfsb_str   home = hfsbi_env_get("HOME");
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsb_str home = hfsbi_env_get("HOME");
+    size_t   mark = out->len;
     if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
                      hfsb_str_starts(text, HFSB_LIT("~/")))) {
-        hfsbi_put(&sink, home);
+        hfsb_buf_append(out, home);
         text = hfsb_str_slice(text, 1, text.len);
     }
     while (text.len) {
         size_t n = 1;
-        if (*text.ptr == '$') n = hfsbi_env_variable(&sink, text);
-        else hfsbi_put_byte(&sink, *text.ptr);
+        if (*text.ptr == '$') n = hfsbi_env_variable(out, text);
+        else hfsb_buf_append_byte(out, *text.ptr);
         text = hfsb_str_slice(text, n, text.len);
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- the token ---- */
 
 /* Appends it without line breaks, and without white space around it. */
 static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i, from = 0;
+    size_t mark = out->len;
+    size_t i, from = 0;
     while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
     while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
         raw.len--;
     for (i = from; i < raw.len; i++)
         if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
-            hfsbi_put_byte(&sink, raw.ptr[i]);
-    return hfsbi_sink_end(&sink);
+            hfsb_buf_append_byte(out, raw.ptr[i]);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* Where the file with the token is; *path stays empty when that is nowhere. */
@@ -215,22 +215,24 @@ static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
 }
 
 static hfsb_status hfsbi_hub_fill(hfsb_hub *hub, const hfsb_hub_opts *opts) {
-    hfsb_str   endpoint = opts->endpoint;
-    hfsbi_sink sink;
+    hfsb_str endpoint = opts->endpoint;
+    size_t   mark;
     while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
     if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
-    sink = hfsbi_sink_begin(&hub->endpoint);
-    hfsbi_put(&sink, endpoint);
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return HFSB_NOMEM;
-    sink = hfsbi_sink_begin(&hub->authorization);
-    if (opts->token.len) hfsbi_put(&sink, HFSB_LIT("Bearer "));
-    hfsbi_put(&sink, opts->token);
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return HFSB_NOMEM;
-    sink = hfsbi_sink_begin(&hub->agent);
-    hfsbi_put(&sink, opts->user_agent);
-    if (opts->user_agent.len) hfsbi_put(&sink, HFSB_LIT("; "));
-    hfsbi_put(&sink, HFSB_LIT("hfsb/" HFSB_VERSION));
-    return hfsbi_sink_end(&sink);
+    mark = hub->endpoint.len;
+    hfsb_buf_append(&hub->endpoint, endpoint);
+    if (hfsb_buf_finish(&hub->endpoint, mark) != HFSB_OK) return HFSB_NOMEM;
+    mark = hub->authorization.len;
+    if (opts->token.len)
+        hfsb_buf_append(&hub->authorization, HFSB_LIT("Bearer "));
+    hfsb_buf_append(&hub->authorization, opts->token);
+    if (hfsb_buf_finish(&hub->authorization, mark) != HFSB_OK)
+        return HFSB_NOMEM;
+    mark = hub->agent.len;
+    hfsb_buf_append(&hub->agent, opts->user_agent);
+    if (opts->user_agent.len) hfsb_buf_append(&hub->agent, HFSB_LIT("; "));
+    hfsb_buf_append(&hub->agent, HFSB_LIT("hfsb/" HFSB_VERSION));
+    return hfsb_buf_finish(&hub->agent, mark);
 }
 
 hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
@@ -318,10 +320,10 @@ HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
         rest = hfsb_str_slice(rest, end + 1, rest.len);
     }
     if (!told) {
-        hfsbi_sink sink = hfsbi_sink_begin(&hub->topics);
-        hfsbi_put(&sink, topic);
-        hfsbi_put_byte(&sink, '\n');
-        (void)hfsbi_sink_end(&sink);
+        size_t mark = hub->topics.len;
+        hfsb_buf_append(&hub->topics, topic);
+        hfsb_buf_append_byte(&hub->topics, '\n');
+        (void)hfsb_buf_finish(&hub->topics, mark);
     }
     pthread_mutex_unlock(&hub->lock);
     return !told;

@@ -276,48 +276,39 @@ static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
 /* ---- the commit itself: a JSON object a line ---- */
 
 /* "text" in JSON. */
-static void hfsbi_commit_quote(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_json_writer w;
-    if (sink->status != HFSB_OK) return;
-    hfsb_json_writer_init(&w, sink->buf, NULL);
-    hfsb_json_put_str(&w, text);
-    sink->status = hfsb_json_writer_finish(&w, NULL);
-}
-
-static void hfsbi_commit_put_header(hfsbi_sink        *sink,
-                                    const hfsb_commit *commit,
-                                    hfsb_str           parent) {
-    hfsbi_put(sink, HFSB_LIT("{\"key\": \"header\", \"value\": "
-                             "{\"summary\": "));
-    hfsbi_commit_quote(sink, commit->summary);
-    hfsbi_put(sink, HFSB_LIT(", \"description\": "));
-    hfsbi_commit_quote(sink, commit->description);
+static void hfsbi_commit_put_header(hfsb_buf *sink, const hfsb_commit *commit,
+                                    hfsb_str parent) {
+    hfsb_buf_append(sink, HFSB_LIT("{\"key\": \"header\", \"value\": "
+                                   "{\"summary\": "));
+    hfsbi_json_put_quoted(sink, commit->summary);
+    hfsb_buf_append(sink, HFSB_LIT(", \"description\": "));
+    hfsbi_json_put_quoted(sink, commit->description);
     if (parent.len) {
-        hfsbi_put(sink, HFSB_LIT(", \"parentCommit\": "));
-        hfsbi_commit_quote(sink, parent);
+        hfsb_buf_append(sink, HFSB_LIT(", \"parentCommit\": "));
+        hfsbi_json_put_quoted(sink, parent);
     }
-    hfsbi_put(sink, HFSB_LIT("}}\n"));
+    hfsb_buf_append(sink, HFSB_LIT("}}\n"));
 }
 
-static void hfsbi_commit_put_item(hfsbi_sink              *sink,
+static void hfsbi_commit_put_item(hfsb_buf                *sink,
                                   const hfsbi_commit_item *item) {
     if (item->skip) return;
     if (!item->content.ptr) {
-        hfsbi_put(sink, hfsb_str_ends(item->path, HFSB_LIT("/"))
-                            ? HFSB_LIT("{\"key\": \"deletedFolder\"")
-                            : HFSB_LIT("{\"key\": \"deletedFile\""));
-        hfsbi_put(sink, HFSB_LIT(", \"value\": {\"path\": "));
-        hfsbi_commit_quote(sink, item->path);
-        hfsbi_put(sink, HFSB_LIT("}}\n"));
+        hfsb_buf_append(sink, hfsb_str_ends(item->path, HFSB_LIT("/"))
+                                  ? HFSB_LIT("{\"key\": \"deletedFolder\"")
+                                  : HFSB_LIT("{\"key\": \"deletedFile\""));
+        hfsb_buf_append(sink, HFSB_LIT(", \"value\": {\"path\": "));
+        hfsbi_json_put_quoted(sink, item->path);
+        hfsb_buf_append(sink, HFSB_LIT("}}\n"));
         return;
     }
-    hfsbi_put(sink, HFSB_LIT("{\"key\": \"file\", \"value\": "
-                             "{\"content\": \""));
+    hfsb_buf_append(sink, HFSB_LIT("{\"key\": \"file\", \"value\": "
+                                   "{\"content\": \""));
     if (sink->status == HFSB_OK)
-        sink->status = hfsb_base64_encode(item->content, sink->buf);
-    hfsbi_put(sink, HFSB_LIT("\", \"path\": "));
-    hfsbi_commit_quote(sink, item->path);
-    hfsbi_put(sink, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
+        sink->status = hfsb_base64_encode(item->content, sink);
+    hfsb_buf_append(sink, HFSB_LIT("\", \"path\": "));
+    hfsbi_json_put_quoted(sink, item->path);
+    hfsb_buf_append(sink, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
 }
 
 /* Sends it once. *unclear: it may have been made all the same. */
@@ -326,7 +317,7 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
                                      hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_json_doc     doc = HFSB_INIT;
-    hfsbi_sink        sink;
+    size_t            mark;
     hfsb_status       status;
     size_t            i;
     doc.alloc = c->hub->alloc;
@@ -335,11 +326,11 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     if (status == HFSB_OK) {
         request.has_body = true;
         request.content_type = "application/x-ndjson";
-        sink = hfsbi_sink_begin(&request.body);
-        hfsbi_commit_put_header(&sink, c->commit, parent);
+        mark = request.body.len;
+        hfsbi_commit_put_header(&request.body, c->commit, parent);
         for (i = 0; i < c->count; i++)
-            hfsbi_commit_put_item(&sink, &c->items[i]);
-        status = hfsbi_sink_end(&sink);
+            hfsbi_commit_put_item(&request.body, &c->items[i]);
+        status = hfsb_buf_finish(&request.body, mark);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
     }
     request.out = &doc;

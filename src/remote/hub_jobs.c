@@ -2,9 +2,9 @@
 #include "remote_private.h"
 
 static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                          hfsbi_hub_request *request,
-                                          hfsb_str space, hfsb_str id,
-                                          const char *rest, hfsb_err *err);
+                                        hfsbi_hub_request *request,
+                                        hfsb_str space, hfsb_str id,
+                                        const char *rest, hfsb_err *err);
 
 /* ==== hub logs ==== */
 
@@ -329,9 +329,9 @@ static hfsb_status hfsbi_job_space(hfsb_hub *hub, hfsbi_hub_request *request,
 /* Makes the target of a request about a job, which is {rest} of it, and adds
    its id to what. */
 static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                          hfsbi_hub_request *request,
-                                          hfsb_str space, hfsb_str id,
-                                          const char *rest, hfsb_err *err) {
+                                        hfsbi_hub_request *request,
+                                        hfsb_str space, hfsb_str id,
+                                        const char *rest, hfsb_err *err) {
     hfsb_status status = hfsbi_job_check_name(id, "id of a job", err);
     size_t      n = strlen(request->what);
     if (status != HFSB_OK) return status;
@@ -505,7 +505,7 @@ hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
 /* ---- scripts ---- */
 
 /* " word", quoted for a shell where it must be. */
-static void hfsbi_job_quote(hfsbi_sink *sink, hfsb_str word) {
+static void hfsbi_job_quote(hfsb_buf *sink, hfsb_str word) {
     size_t i;
     bool   plain = word.len > 0;
     for (i = 0; plain && i < word.len; i++) {
@@ -513,50 +513,50 @@ static void hfsbi_job_quote(hfsbi_sink *sink, hfsb_str word) {
         plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
                 (l && strchr("@%+=:,./-_", l));
     }
-    hfsbi_put_byte(sink, ' ');
+    hfsb_buf_append_byte(sink, ' ');
     if (plain) {
-        hfsbi_put(sink, word);
+        hfsb_buf_append(sink, word);
         return;
     }
-    hfsbi_put_byte(sink, '\'');
+    hfsb_buf_append_byte(sink, '\'');
     for (i = 0; i < word.len; i++)
-        if (word.ptr[i] == '\'') hfsbi_put(sink, HFSB_LIT("'\"'\"'"));
-        else hfsbi_put_byte(sink, word.ptr[i]);
-    hfsbi_put_byte(sink, '\'');
+        if (word.ptr[i] == '\'') hfsb_buf_append(sink, HFSB_LIT("'\"'\"'"));
+        else hfsb_buf_append_byte(sink, word.ptr[i]);
+    hfsb_buf_append_byte(sink, '\'');
 }
 
 /* "uv run --with a -p 3.12 {script} args" for a shell; script is put as it is.
  */
-static void hfsbi_job_put_line(hfsbi_sink *sink, const hfsb_job_spec *spec,
+static void hfsbi_job_put_line(hfsb_buf *sink, const hfsb_job_spec *spec,
                                hfsb_str script) {
     size_t i;
-    hfsbi_put(sink, HFSB_LIT("uv run"));
+    hfsb_buf_append(sink, HFSB_LIT("uv run"));
     for (i = 0; i < spec->with_count; i++) {
-        hfsbi_put(sink, HFSB_LIT(" --with"));
+        hfsb_buf_append(sink, HFSB_LIT(" --with"));
         hfsbi_job_quote(sink, spec->with[i]);
     }
     if (spec->python.len) {
-        hfsbi_put(sink, HFSB_LIT(" -p"));
+        hfsb_buf_append(sink, HFSB_LIT(" -p"));
         hfsbi_job_quote(sink, spec->python);
     }
-    hfsbi_put_byte(sink, ' ');
-    hfsbi_put(sink, script);
+    hfsb_buf_append_byte(sink, ' ');
+    hfsb_buf_append(sink, script);
     for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(sink, spec->args[i]);
 }
 
 /* What a shell must do: the text decoded into uv, or a line of command. */
 static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
-    hfsbi_sink sink = hfsbi_sink_begin(line);
+    size_t mark = line->len;
     if (!spec->is_source) {
-        hfsbi_job_put_line(&sink, spec, spec->script);
-        return hfsbi_sink_end(&sink);
+        hfsbi_job_put_line(line, spec, spec->script);
+        return hfsb_buf_finish(line, mark);
     }
-    hfsbi_put(&sink, HFSB_LIT("echo \""));
-    if (sink.status == HFSB_OK)
-        sink.status = hfsb_base64_encode(spec->script, line);
-    hfsbi_put(&sink, HFSB_LIT("\" | base64 -d | "));
-    hfsbi_job_put_line(&sink, spec, HFSB_LIT("-"));
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(line, HFSB_LIT("echo \""));
+    if (line->status == HFSB_OK)
+        line->status = hfsb_base64_encode(spec->script, line);
+    hfsb_buf_append(line, HFSB_LIT("\" | base64 -d | "));
+    hfsbi_job_put_line(line, spec, HFSB_LIT("-"));
+    return hfsb_buf_finish(line, mark);
 }
 
 /* A command of several words needs a shell to take it apart; what is one word

@@ -34,14 +34,14 @@ static size_t hfsbi_hub_secret_at(const hfsb_hub          *hub,
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t mark = out->len;
     while (text.len) {
         size_t n = hfsbi_hub_secret_at(hub, request, text);
-        if (n) hfsbi_put(&sink, HFSB_LIT("[secret]"));
-        else hfsbi_put_byte(&sink, *text.ptr);
+        if (n) hfsb_buf_append(out, HFSB_LIT("[secret]"));
+        else hfsb_buf_append_byte(out, *text.ptr);
         text = hfsb_str_slice(text, n ? n : 1, text.len);
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- what the Hub said ---- */
@@ -62,15 +62,15 @@ static bool hfsbi_hub_is_html(hfsb_str text) {
 
 /* Adds what is no page and was not said yet. */
 static hfsb_status hfsbi_hub_add(hfsb_buf *said, hfsb_str text) {
-    hfsbi_sink sink;
+    size_t mark;
     text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_SAID));
     if (!text.len || hfsbi_hub_is_html(text) ||
         hfsb_str_find(hfsb_buf_str(said), text) != HFSB_NPOS)
         return HFSB_OK;
-    sink = hfsbi_sink_begin(said);
-    if (said->len) hfsbi_put(&sink, HFSB_LIT("; "));
-    hfsbi_put(&sink, text);
-    return hfsbi_sink_end(&sink);
+    mark = said->len;
+    if (said->len) hfsb_buf_append(said, HFSB_LIT("; "));
+    hfsb_buf_append(said, text);
+    return hfsb_buf_finish(said, mark);
 }
 
 /* A string, or those of an array; of objects their "message". */
@@ -328,8 +328,8 @@ static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
 
 /* The reply's status is not 2xx: what that means, in *err. */
 static hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
-                                       const hfsbi_hub_request *request,
-                                       hfsb_err                *err) {
+                                     const hfsbi_hub_request *request,
+                                     hfsb_err                *err) {
     hfsb_buf    raw = HFSB_INIT, said = HFSB_INIT;
     hfsb_status status;
     raw.alloc = said.alloc = hub->alloc;
@@ -414,18 +414,18 @@ static void hfsbi_hub_uuid(char out[37]) {
 static hfsb_status hfsbi_hub_url(const hfsb_hub          *hub,
                                  const hfsbi_hub_request *request,
                                  hfsb_buf *url, bool *ours) {
-    hfsb_str   target = hfsb_buf_str(&request->target);
-    hfsb_url   there, here;
-    hfsbi_sink sink = hfsbi_sink_begin(url);
+    hfsb_str target = hfsb_buf_str(&request->target);
+    hfsb_url there, here;
+    size_t   mark = url->len;
     *ours = hfsb_str_starts(target, HFSB_LIT("/"));
-    if (*ours) hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
-    hfsbi_put(&sink, target);
+    if (*ours) hfsb_buf_append(url, hfsb_buf_str(&hub->endpoint));
+    hfsb_buf_append(url, target);
     if (!*ours)
         *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
                 hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &here, NULL) ==
                     HFSB_OK &&
                 hfsb_url_same_origin(&there, &here);
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(url, mark);
 }
 
 enum { HFSBI_HUB_FIELDS = 5 };
@@ -701,10 +701,11 @@ static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
     hfsb_status    status;
     next.alloc = hub->alloc;
     if (hfsb_str_starts(link, public_url)) {
-        hfsbi_sink sink = hfsbi_sink_begin(&next);
-        hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
-        hfsbi_put(&sink, hfsb_str_slice(link, public_url.len - 1, link.len));
-        status = hfsbi_sink_end(&sink);
+        size_t mark = next.len;
+        hfsb_buf_append(&next, hfsb_buf_str(&hub->endpoint));
+        hfsb_buf_append(&next,
+                        hfsb_str_slice(link, public_url.len - 1, link.len));
+        status = hfsb_buf_finish(&next, mark);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
     } else
         status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,

@@ -10,12 +10,12 @@ typedef struct hfsbi_hf_jobs_call {
     hfsb_str               id, space; /* job_id and namespace, or empty */
 } hfsbi_hf_jobs_call;
 
-static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                     const char            *key);
-static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+static hfsb_str    hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                      const char            *key);
+static hfsb_str    hfsbi_hf_jobs_stage(const hfsb_json_value *job);
 static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_err              *err);
+                                       const hfsb_json_value *job,
+                                       hfsb_err              *err);
 
 /* ==== session script ==== */
 
@@ -622,7 +622,7 @@ static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
 /* A text of what the Hub tells about a job; "" when there is none, and not at
    any length. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                     const char            *key) {
+                                   const char            *key) {
     return hfsbi_hf_jobs_cut(
         hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
 }
@@ -638,8 +638,8 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
 }
 
 static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_err              *err) {
+                                       const hfsb_json_value *job,
+                                       hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
@@ -681,7 +681,7 @@ static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
 
 /* At most max characters of a text, on one line. */
 static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
-                                     hfsbi_sink *sink, hfsb_str text,
+                                     hfsb_buf *sink, hfsb_str text,
                                      size_t max) {
     hfsb_buf    masked = HFSB_INIT;
     hfsb_err    line = HFSB_INIT;
@@ -690,24 +690,24 @@ static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
     st = hfsbi_hf_jobs_mask(c, text, &masked);
     hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
     hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsbi_put(sink, hfsb_cstr(line.msg));
+    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
     else if (sink->status == HFSB_OK) sink->status = st;
 }
 
 /* The words of its command. */
 static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
-                                      hfsbi_sink               *sink,
+                                      hfsb_buf                 *sink,
                                       const hfsb_json_value *job, size_t max) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
     hfsb_buf       line = HFSB_INIT;
-    hfsbi_sink     words;
+    size_t         mark;
     line.alloc = c->session->alloc;
-    words = hfsbi_sink_begin(&line);
+    mark = line.len;
     while (hfsb_json_next(&it)) {
-        if (line.len) hfsbi_put_byte(&words, ' ');
-        hfsbi_put(&words, hfsb_json_str(it.value, HFSB_LIT("")));
+        if (line.len) hfsb_buf_append_byte(&line, ' ');
+        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
     }
-    if (hfsbi_sink_end(&words) == HFSB_OK)
+    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
         hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
     else sink->status = HFSB_NOMEM;
     hfsb_buf_free(&line);
@@ -730,22 +730,22 @@ typedef struct hfsbi_hf_jobs_list {
 
 static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
     hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
-    hfsbi_sink          sink = hfsbi_sink_begin(&l->text);
+    size_t              mark = l->text.len;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
     hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
     if (l->count++ == HFSBI_HF_JOBS_LISTED) {
-        hfsbi_putf(&sink, "(and more)\n");
-        l->status = hfsbi_sink_end(&sink);
+        hfsb_buf_printf(&l->text, "(and more)\n");
+        l->status = hfsb_buf_finish(&l->text, mark);
         return false;
     }
-    hfsbi_putf(&sink, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len, id.ptr,
-               (int)stage.len, stage.ptr, (int)flavor.len, flavor.ptr,
-               made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(l->call, &sink, job, 60);
-    hfsbi_put_byte(&sink, '\n');
-    l->status = hfsbi_sink_end(&sink);
+    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
+                    id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
+                    flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
+    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
+    hfsb_buf_append_byte(&l->text, '\n');
+    l->status = hfsb_buf_finish(&l->text, mark);
     return l->status == HFSB_OK;
 }
 
@@ -768,18 +768,17 @@ static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 /* ---- inspect, cancel ---- */
 
-static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c,
-                                   hfsbi_sink *sink, const char *name,
-                                   hfsb_str text) {
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
+                                   const char *name, hfsb_str text) {
     if (!text.len) return;
-    hfsbi_putf(sink, "%s: ", name);
+    hfsb_buf_printf(sink, "%s: ", name);
     hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
-    hfsbi_put_byte(sink, '\n');
+    hfsb_buf_append_byte(sink, '\n');
 }
 
 /* The names of its secrets or variables. */
 static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
-                                    hfsbi_sink *sink, const char *name,
+                                    hfsb_buf *sink, const char *name,
                                     const hfsb_json_value *list) {
     hfsb_json_iter it = hfsb_json_begin(list);
     hfsb_err       line = HFSB_INIT;
@@ -799,24 +798,23 @@ static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
         {"createdAt", "created"},   {"startedAt", "started"},
         {"finishedAt", "finished"}, {"flavor", "hardware"},
         {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i;
-    hfsbi_hf_jobs_put_line(c, &sink, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(c, &sink, "stage", hfsbi_hf_jobs_stage(job));
+    size_t mark = out->len;
+    size_t i;
+    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
     hfsbi_hf_jobs_put_line(
-        c, &sink, "message",
+        c, out, "message",
         hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
                       HFSB_LIT("")));
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(c, &sink, keys[i][1],
+        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
                                hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(c, &sink, "variables",
+    hfsbi_hf_jobs_put_names(c, out, "variables",
                             hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(c, &sink, "secrets",
-                            hfsb_json_get(job, "secrets"));
-    hfsbi_put(&sink, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(c, &sink, job, HFSBI_HF_JOBS_COMMAND);
-    return hfsbi_sink_end(&sink);
+    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
+    hfsb_buf_append(out, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsb_buf_finish(out, mark);
 }
 
 static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
@@ -915,16 +913,17 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
 static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
                                          const hfsb_json_value *job,
                                          hfsb_buf              *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsb_str   stage = hfsbi_hf_jobs_stage(job);
-    if (!out->len) hfsbi_put(&sink, HFSB_LIT("(no output)\n"));
-    hfsbi_putf(&sink, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
-               (int)stage.len, stage.ptr);
+    size_t   mark = out->len;
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
+    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
+                    (int)stage.len, stage.ptr);
     if (!hfsbi_hf_jobs_is_over(stage))
-        hfsbi_put(&sink, HFSB_LIT(": this is its log so far; look again in a "
-                                  "while"));
-    hfsbi_put_byte(&sink, ')');
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_append(out,
+                        HFSB_LIT(": this is its log so far; look again in a "
+                                 "while"));
+    hfsb_buf_append_byte(out, ')');
+    return hfsb_buf_finish(out, mark);
 }
 
 static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {

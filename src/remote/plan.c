@@ -205,38 +205,39 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
 }
 
 /* On one line, and not at any length: the words are the model's own. */
-static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
-    hfsbi_put(sink, hfsb_cstr(line.msg));
+    hfsb_buf_append(sink, hfsb_cstr(line.msg));
 }
 
 static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
                                       hfsb_buf *out) {
-    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    size_t         mark = out->len;
     hfsb_json_iter it = hfsb_json_begin(plan);
     size_t         listed = 0;
-    hfsbi_putf(&sink,
-               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
-               "but your plan has %zu open item%s:\n",
-               open, open == 1 ? "" : "s");
+    hfsb_buf_printf(
+        out,
+        "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+        "but your plan has %zu open item%s:\n",
+        open, open == 1 ? "" : "s");
     while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
         if (!hfsbi_plan_is_open(it.value)) continue;
         listed++;
-        hfsbi_put(&sink, HFSB_LIT("- "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
-        hfsbi_put(&sink, HFSB_LIT(" ("));
-        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
-        hfsbi_put(&sink, HFSB_LIT("): "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append(out, HFSB_LIT("- "));
+        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "id"));
+        hfsb_buf_append(out, HFSB_LIT(" ("));
+        hfsb_buf_append(out, hfsbi_plan_member(it.value, "status"));
+        hfsb_buf_append(out, HFSB_LIT("): "));
+        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "content"));
+        hfsb_buf_append_byte(out, '\n');
     }
-    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
-    hfsbi_putf(&sink,
-               "Go on with the next one now, by calling a tool. If they are "
-               "done or not needed any more, say so with plan_tool, then give "
-               "your answer. If you cannot go on, say what you need.");
-    return hfsbi_sink_end(&sink);
+    if (open > listed) hfsb_buf_printf(out, "- and %zu more\n", open - listed);
+    hfsb_buf_printf(
+        out, "Go on with the next one now, by calling a tool. If they are "
+             "done or not needed any more, say so with plan_tool, then give "
+             "your answer. If you cannot go on, say what you need.");
+    return hfsb_buf_finish(out, mark);
 }
 
 HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,

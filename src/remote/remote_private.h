@@ -199,8 +199,7 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
    waited for to go. Never HFSB_AUTH. */
 HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
                                             long long     wait_ms,
-                                            const char   *before,
-                                            hfsb_err     *err);
+                                            const char *before, hfsb_err *err);
 /* Asks the Hub for the address of a Space whose name does not tell it. */
 HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
                                           hfsb_err     *err);
@@ -343,8 +342,7 @@ HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
 /* What plan_tool does, its keys looked at already. */
 HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
                                     const hfsb_json_value *arguments,
-                                    hfsb_tool_result      *result,
-                                    hfsb_err              *err);
+                                    hfsb_tool_result *result, hfsb_err *err);
 /* The whole call, keys and all: for whoever has no session. strict as in
    hfsb_call_opts. *result is filled in any case and must be freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,

@@ -212,7 +212,7 @@ static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
                                          hfsb_buf *api, hfsb_err *err) {
     hfsb_url    u;
     hfsb_str    path;
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st = hfsb_url_parse(url, &u, err);
     if (st != HFSB_OK) return st;
     if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
@@ -223,11 +223,12 @@ static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
     while (path.len && path.ptr[path.len - 1] == '/') path.len--;
     if (hfsb_str_ends(path, HFSB_LIT("/api"))) path.len -= 4;
     while (path.len && path.ptr[path.len - 1] == '/') path.len--;
-    sink = hfsbi_sink_begin(base);
-    hfsbi_put(&sink, u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
-    hfsbi_put(&sink, u.authority);
-    hfsbi_put(&sink, path);
-    st = hfsbi_sink_end(&sink);
+    mark = base->len;
+    hfsb_buf_append(base,
+                    u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
+    hfsb_buf_append(base, u.authority);
+    hfsb_buf_append(base, path);
+    st = hfsb_buf_finish(base, mark);
     if (st == HFSB_OK) st = hfsb_buf_append(api, hfsb_buf_str(base));
     if (st == HFSB_OK) st = hfsb_buf_append(api, HFSB_LIT("/api/"));
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
@@ -544,7 +545,7 @@ static hfsb_status hfsbi_probe_wait_for(hfsb_sandbox *s, long long wait_ms,
 /* Asks for health until it answers 200; wait_ms in all. HFSB_OK, HFSB_TIMEOUT,
    HFSB_CANCELLED, HFSB_AUTH. */
 static hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *s, long long wait_ms,
-                                        hfsb_err *err) {
+                                      hfsb_err *err) {
     hfsbi_probe_wait w = HFSB_INIT;
     w.before = "";
     return hfsbi_probe_wait_for(s, wait_ms, &w, err);

@@ -37,12 +37,12 @@ typedef struct hfsb_sandbox_opts {
     long long health_ms;    /* for one answer of health (0: 10,000) */
     hfsb_log_fn        log; /* (NULL: none) */
     void              *user;
-    const hfsb_cancel *cancel; /* ends create, connect, restart and calls;
+    const hfsb_cancel *cancel;  /* ends create, connect, restart and calls;
                             must stay until close (NULL: none) */
     const hfsb_cancel *give_up; /* ends even the deleting of a Space, by delete
                             or by a create that failed, which cancel does not;
                             must stay until close (NULL: none) */
-    hfsb_alloc         alloc;  /* must be usable from the threads that call */
+    hfsb_alloc         alloc;   /* must be usable from the threads that call */
 } hfsb_sandbox_opts;
 
 typedef struct hfsb_sandbox_spec {

@@ -143,8 +143,8 @@ static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
 /* Writes r->body, with what the reference's client adds, and sets the time
    it may take. */
 static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_err              *err) {
+                                          const hfsb_json_value *arguments,
+                                          hfsb_err              *err) {
     const hfsbi_remote_order *order = hfsbi_remote_first(r);
     hfsb_json_iter            it = hfsb_json_begin(arguments);
     hfsb_json_writer          w;
@@ -245,8 +245,8 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
 /* The callbacks of a call whose reply may be a stream; user is the
    hfsbi_remote. */
 static bool hfsbi_remote_on_head(void *user, int status,
-                                   const hfsb_http_field *fields,
-                                   size_t                 field_count) {
+                                 const hfsb_http_field *fields,
+                                 size_t                 field_count) {
     hfsbi_remote  *r = (hfsbi_remote *)user;
     const hfsb_str type = HFSB_LIT("text/event-stream");
     size_t         i;
@@ -369,9 +369,8 @@ enum {
 
 /* Tools that change nothing, and kill, which may as well ask twice. */
 static bool hfsbi_remote_harmless(const char *tool) {
-    static const char *const list[] = {"read", "exists", "glob",
-                                       "grep", "list",   "bash_output",
-                                       "kill"};
+    static const char *const list[] = {"read", "exists",      "glob", "grep",
+                                       "list", "bash_output", "kill"};
     size_t                   i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(list[i], tool) == 0) return true;

@@ -18,7 +18,7 @@ typedef struct hfsbi_patience {
 /* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
    it has been a minute, HFSB_CANCELLED. */
 static hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
-                                            hfsbi_patience     *p) {
+                                          hfsbi_patience     *p) {
     static const int steps[] = {1, 2, 4, 5};
     const long long  second = (s->o.poll_ms + 4) / 5;
     int              step = steps[p->waits < 4 ? p->waits : 3];
@@ -49,7 +49,7 @@ static void hfsbi_scrub_one(char *text, hfsb_str secret) {
 
 /* Takes the tokens and what was given as a secret out of a text. */
 static void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
-                                  const hfsb_sandbox_spec *spec, char *text) {
+                                const hfsb_sandbox_spec *spec, char *text) {
     size_t i;
     hfsbi_scrub_one(text, opts->api_token);
     hfsbi_scrub_one(text, opts->hub_token);
@@ -824,16 +824,16 @@ static bool hfsbi_sweep_space(void *user, const hfsb_json_value *space) {
     hfsbi_sweep   *w = (hfsbi_sweep *)user;
     hfsb_str       id = hfsb_json_str(hfsb_json_get(space, "id"), none);
     hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    hfsbi_sink sink;
+    size_t   mark;
     if (!hfsbi_sweep_is_ours(id, w->owner) ||
         !(hfsbi_sweep_age(w, date) >= w->days))
         return true; /* without a date it is not known to be old */
-    sink = hfsbi_sink_begin(&w->found);
-    hfsbi_put(&sink, id);
-    hfsbi_put_byte(&sink, '\0');
-    hfsbi_put(&sink, date);
-    hfsbi_put_byte(&sink, '\0');
-    w->status = hfsbi_sink_end(&sink);
+    mark = w->found.len;
+    hfsb_buf_append(&w->found, id);
+    hfsb_buf_append_byte(&w->found, '\0');
+    hfsb_buf_append(&w->found, date);
+    hfsb_buf_append_byte(&w->found, '\0');
+    w->status = hfsb_buf_finish(&w->found, mark);
     return w->status == HFSB_OK;
 }
 

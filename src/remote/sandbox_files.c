@@ -401,21 +401,22 @@ static hfsb_status hfsbi_take_whole(hfsbi_take_file *f, bool *foreign,
    the next line the n-th piece of it. */
 static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
                                        hfsb_buf *out) {
-    hfsb_str   path = f->copy.remote;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i;
-    hfsbi_put(&sink, HFSB_LIT("f='"));
+    hfsb_str path = f->copy.remote;
+    size_t   mark = out->len;
+    size_t   i;
+    hfsb_buf_append(out, HFSB_LIT("f='"));
     for (i = 0; i < path.len; i++)
-        if (path.ptr[i] == '\'') hfsbi_put(&sink, HFSB_LIT("'\\''"));
-        else hfsbi_put_byte(&sink, path.ptr[i]);
-    hfsbi_putf(&sink,
-               "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
-               "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
-               "echo denied; else stat -L -c '%%s %%i %%y' -- \"$f\" && dd "
-               "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
-               "tr -d '\\n'; fi",
-               (int)HFSBI_COPY_PIECE, n);
-    return hfsbi_sink_end(&sink);
+        if (path.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\\''"));
+        else hfsb_buf_append_byte(out, path.ptr[i]);
+    hfsb_buf_printf(
+        out,
+        "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
+        "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
+        "echo denied; else stat -L -c '%%s %%i %%y' -- \"$f\" && dd "
+        "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
+        "tr -d '\\n'; fi",
+        (int)HFSBI_COPY_PIECE, n);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* Runs it; *reply is what it printed. */

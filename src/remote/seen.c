@@ -23,20 +23,20 @@ static bool hfsbi_sandbox_listed(const hfsb_sandbox *sandbox, hfsb_str path) {
 }
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_buf   clean = HFSB_INIT;
-    hfsbi_sink sink;
+    hfsb_buf clean = HFSB_INIT;
+    size_t   mark;
     if (!sandbox->o.session || !path.len ||
         hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return;
     /* without memory it must be read again */
     if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
         pthread_mutex_lock(&sandbox->lock);
-        sink = hfsbi_sink_begin(&sandbox->seen);
+        mark = sandbox->seen.len;
         if (!hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean))) {
-            hfsbi_put(&sink, hfsb_buf_str(&clean));
-            hfsbi_put_byte(&sink, '\0');
+            hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
+            hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
-        (void)hfsbi_sink_end(&sink);
+        (void)hfsb_buf_finish(&sandbox->seen, mark);
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);

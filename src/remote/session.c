@@ -6,12 +6,11 @@
 typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
                                     const hfsb_json_value *arguments,
                                     const hfsb_cancel     *cancel,
-                                    hfsb_tool_result      *result,
-                                    hfsb_err              *err);
+                                    hfsb_tool_result *result, hfsb_err *err);
 
 enum {
-    HFSBI_SESSION_TEXTS = 8,   /* of the options */
-    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
+    HFSBI_SESSION_TEXTS = 8,  /* of the options */
+    HFSBI_SESSION_SECRETS = 3 /* besides those of the caller */
 };
 
 typedef struct hfsbi_own_tool {
@@ -253,7 +252,7 @@ static size_t hfsbi_own_tool_count(const hfsb_session *session) {
 /* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
    others. */
 static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
-                                                  hfsb_str            name) {
+                                                hfsb_str            name) {
     size_t i, n = hfsbi_own_tool_count(session);
     for (i = 0; i < n; i++)
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))

@@ -41,22 +41,22 @@ static bool hfsbi_reply_bodiless(const hfsb_request *r) {
            hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
 }
 
-static void hfsbi_reply_length(hfsbi_sink *s, unsigned long long length) {
+static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
     char digits[24]; /* printf would cost more than all the rest */
-    hfsbi_put(s, HFSB_LIT("Content-Length: "));
-    hfsbi_put(s,
-              hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
-    hfsbi_put(s, HFSB_LIT("\r\n"));
+    hfsb_buf_append(s, HFSB_LIT("Content-Length: "));
+    hfsb_buf_append(
+        s, hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
+    hfsb_buf_append(s, HFSB_LIT("\r\n"));
 }
 
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
                                     unsigned long long length) {
     hfsb_server *server = r->conn->server;
-    hfsbi_sink   s;
+    size_t       mark;
     hfsb_status  st;
     hfsbi_reply_starts(r);
-    s = hfsbi_sink_begin(&r->out);
+    mark = r->out.len;
     st = hfsb_buf_reserve(&r->out, HFSBI_HEAD_ROOM);
     if (st == HFSB_OK) st = hfsb_http_put_reply(&r->out, status);
     if (st != HFSB_OK) return st;
@@ -64,20 +64,22 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
     if (hfsbi_status_bodiless(status)) framing = HFSBI_FRAME_NONE;
     r->chunked = framing == HFSBI_FRAME_PIECES && r->head.minor > 0;
     if (framing == HFSBI_FRAME_PIECES && !r->chunked) r->conn->closing = true;
-    hfsbi_put(&s, hfsbi_reply_date(server));
-    hfsbi_put(&s, hfsb_buf_str(&server->common));
-    if (type && *type && s.status == HFSB_OK)
-        s.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
-                                       hfsb_cstr(type));
-    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&s, length);
-    if (r->chunked) hfsbi_put(&s, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
+    hfsb_buf_append(&r->out, hfsbi_reply_date(server));
+    hfsb_buf_append(&r->out, hfsb_buf_str(&server->common));
+    if (type && *type && r->out.status == HFSB_OK)
+        r->out.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
+                                            hfsb_cstr(type));
+    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&r->out, length);
+    if (r->chunked)
+        hfsb_buf_append(&r->out, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
     if (server->phase) r->conn->closing = true;
-    if (r->conn->closing) hfsbi_put(&s, HFSB_LIT("Connection: close\r\n"));
+    if (r->conn->closing)
+        hfsb_buf_append(&r->out, HFSB_LIT("Connection: close\r\n"));
     else if (r->head.minor == 0)
-        hfsbi_put(&s, HFSB_LIT("Connection: keep-alive\r\n"));
-    hfsbi_put(&s, hfsb_buf_str(&r->fields));
-    hfsbi_put(&s, HFSB_LIT("\r\n"));
-    return hfsbi_sink_end(&s);
+        hfsb_buf_append(&r->out, HFSB_LIT("Connection: keep-alive\r\n"));
+    hfsb_buf_append(&r->out, hfsb_buf_str(&r->fields));
+    hfsb_buf_append(&r->out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(&r->out, mark);
 }
 
 /* ---- sending ---- */

@@ -75,14 +75,14 @@ static bool hfsbi_guard_any(const hfsb_server    *server,
 /* True when name (a Host or the host of an Origin, with or without a port) may
    be used at this listener. */
 static bool hfsbi_guard_host(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str name) {
+                             const hfsbi_listener *at, hfsb_str name) {
     /* a Unix socket has no name that could be another's */
     return at->local || hfsbi_guard_any(server, at) ||
            hfsbi_guard_name(server, at, name);
 }
 
 static bool hfsbi_guard_origin(const hfsb_server    *server,
-                                 const hfsbi_listener *at, hfsb_str origin) {
+                               const hfsbi_listener *at, hfsb_str origin) {
     size_t slash;
     if (!origin.ptr) return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
@@ -148,8 +148,8 @@ HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
 /* For a route that takes it in Authorization, too: the same there, unless it
    was found. */
 static hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
-                                        hfsb_http_head    *head,
-                                        hfsbi_guard        token) {
+                                      hfsb_http_head    *head,
+                                      hfsbi_guard        token) {
     hfsbi_guard other = hfsbi_guard_fields(server, head, "authorization");
     /* behind the edge of a private Space Authorization is the Hub's own */
     if (hfsb_http_field_count(head, "x-sandbox-authorization")) return token;

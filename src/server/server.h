@@ -15,13 +15,13 @@ typedef struct hfsb_request hfsb_request;
 
 /* One line for a log: a request that was answered, or another event. */
 typedef struct hfsb_server_event {
-    const char *what;     /* "request", or what happened: "accept failed" */
+    const char *what; /* "request", or what happened: "accept failed" */
     hfsb_str    method, path; /* of a request, as they came: hostile bytes */
-    int         status;   /* 0: the client went away before its reply */
+    int         status;       /* 0: the client went away before its reply */
     long long   duration_ms;
     unsigned long long bytes_in, bytes_out; /* of bodies */
-    hfsb_str    peer;     /* address, or "unix" */
-    hfsb_str    detail;   /* of another event, or why a request was refused */
+    hfsb_str           peer;                /* address, or "unix" */
+    hfsb_str detail; /* of another event, or why a request was refused */
 } hfsb_server_event;
 
 typedef struct hfsb_server_opts {
@@ -30,23 +30,23 @@ typedef struct hfsb_server_opts {
                          Empty: they answer 503 */
     bool     no_auth; /* no token is asked for; such a server listens on
                          loopback only, */
-    bool     open_to_all; /* ... or with this anywhere */
+    bool     open_to_all;           /* ... or with this anywhere */
     const char *const *allow_hosts; /* names besides loopback's and the bound
                          address that Host and Origin may have;
                          NULL-terminated; "*" is any */
-    size_t    max_head;        /* bytes (0: 16 KiB) */
-    size_t    max_fields;      /* (0: 100) */
-    size_t    max_body;        /* bytes of a body that is kept in memory
+    size_t             max_head;    /* bytes (0: 16 KiB) */
+    size_t             max_fields;  /* (0: 100) */
+    size_t             max_body;    /* bytes of a body that is kept in memory
                                   (0: 64 MiB) */
     size_t    max_bodies;      /* ... of all of them together (0: 256 MiB) */
     size_t    max_connections; /* (0: 1024) */
-    long long head_ms;  /* for a whole head (0: 10,000) */
-    long long body_ms;  /* without progress of a body, either way
+    long long head_ms;         /* for a whole head (0: 10,000) */
+    long long body_ms;         /* without progress of a body, either way
                            (0: 30,000) */
-    long long idle_ms;  /* between requests (0: 60,000) */
-    long long stop_ms;  /* a stop takes no longer (0: 10,000) */
-    size_t    max_threads; /* (0: 8) */
-    bool      no_threads;  /* blocking work is done at once, in the loop */
+    long long idle_ms;         /* between requests (0: 60,000) */
+    long long stop_ms;         /* a stop takes no longer (0: 10,000) */
+    size_t    max_threads;     /* (0: 8) */
+    bool      no_threads;      /* blocking work is done at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;
     hfsb_alloc alloc; /* must be usable from the server's threads */
@@ -111,20 +111,20 @@ HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
 typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
-    const char *method; /* "GET" (which answers HEAD too), "POST" ... */
-    const char *path;   /* "/hello"; a "*" stands for one part, not empty:
+    const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
+    const char   *path;   /* "/hello"; a "*" stands for one part, not empty:
                            "/things/" "*" "/parts" */
-    hfsb_route_fn fn;   /* called once the body is there; must see to it that
+    hfsb_route_fn fn;     /* called once the body is there; must see to it that
                            a reply is made, at once or later */
     void         *user;
-    bool          no_token;  /* anyone may call it */
-    bool          bearer;    /* without X-Sandbox-Authorization the token may
+    bool          no_token; /* anyone may call it */
+    bool          bearer;   /* without X-Sandbox-Authorization the token may
                                 come in Authorization, as clients of other
                                 protocols send it */
-    bool          threaded;  /* fn may block: it runs in a thread of the
+    bool          threaded; /* fn may block: it runs in a thread of the
                                 server, with 512 KiB of stack, and must have
                                 replied when it returns, with hfsb_reply() */
-    size_t        max_body;  /* (0: that of the server; with no_token 64 KiB:
+    size_t        max_body; /* (0: that of the server; with no_token 64 KiB:
                                 what anyone may fill must be small) */
     /* For bodies of any size, in pieces as they come: begin is called when the
        head is there, body for each piece; with neither set the body is kept in
@@ -145,9 +145,9 @@ HFSB_API const hfsb_http_head *hfsb_request_head(const hfsb_request *request);
    none. */
 HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 /* Appends the value of a key of the query, as hfsb_http_query_find(). */
-HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
-                                        const char *key, hfsb_buf *out,
-                                        hfsb_err *err);
+HFSB_API hfsb_status  hfsb_request_query(const hfsb_request *request,
+                                         const char *key, hfsb_buf *out,
+                                         hfsb_err *err);
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
 /* A pointer of the handler's own, to be found again. */
@@ -181,8 +181,8 @@ HFSB_API void hfsb_reply_file(hfsb_request *request, int status,
 /* A reply in pieces: begin, any number of write, end. What the peer has not
    taken yet is kept in memory: waiting() tells how much; drained, when set, is
    called each time it has become empty. HFSB_NOMEM: the connection is lost. */
-HFSB_API void hfsb_reply_begin(hfsb_request *request, int status,
-                               const char *type);
+HFSB_API void        hfsb_reply_begin(hfsb_request *request, int status,
+                                      const char *type);
 HFSB_API hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes);
 HFSB_API size_t      hfsb_reply_waiting(const hfsb_request *request);
 HFSB_API void hfsb_reply_on_drained(hfsb_request *request, hfsb_route_fn fn,
@@ -206,6 +206,5 @@ typedef struct hfsb_server_sandbox_opts {
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
    tools, /api/jobs, /api/files, /api/metrics. Once a server. opts may be
    NULL. As hfsb_tools_open(), and HFSB_ARG. */
-HFSB_API hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
-                                             const hfsb_server_sandbox_opts *opts,
-                                             hfsb_err                *err);
+HFSB_API hfsb_status hfsb_server_add_sandbox(
+    hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);

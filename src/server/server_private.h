@@ -7,13 +7,13 @@
    others. Private. */
 
 typedef struct hfsbi_server_stats {
-    unsigned long long accepted;   /* connections ever */
-    unsigned long long refused;    /* ... that were closed at once */
-    unsigned long long requests;   /* answered, */
+    unsigned long long accepted;    /* connections ever */
+    unsigned long long refused;     /* ... that were closed at once */
+    unsigned long long requests;    /* answered, */
     unsigned long long by_class[6]; /* by the first digit of their status */
     unsigned long long bytes_in, bytes_out; /* of bodies */
-    size_t             open;       /* connections now */
-    size_t             bodies;     /* bytes of bodies in memory now */
+    size_t             open;                /* connections now */
+    size_t             bodies;              /* bytes of bodies in memory now */
 } hfsbi_server_stats;
 
 HFSBI_FN hfsbi_loop               *hfsbi_server_loop(hfsb_server *server);
@@ -99,18 +99,18 @@ typedef struct hfsbi_listener {
     struct hfsbi_listener *next;
     hfsb_server           *server;
     bool                   loopback, local; /* local: a Unix socket */
-    bool                   made; /* the file of that socket is ours */
-    char                   address[64];     /* bound, numeric; "" when local */
-    hfsb_buf               name; /* host as it was given, or the path */
+    bool                   made;        /* the file of that socket is ours */
+    char                   address[64]; /* bound, numeric; "" when local */
+    hfsb_buf               name;        /* host as it was given, or the path */
 } hfsbi_listener;
 
 /* ---- connections ---- */
 
 typedef struct hfsbi_conn {
     hfsbi_io           io;
-    hfsbi_timer        timer; /* may be earlier than `until` */
-    long long          until; /* when to act; -1: never */
-    long long          moved; /* when bytes last came or went */
+    hfsbi_timer        timer;  /* may be earlier than `until` */
+    long long          until;  /* when to act; -1: never */
+    long long          moved;  /* when bytes last came or went */
     int                queued; /* bytes in the kernel when it took no more */
     hfsb_server       *server;
     hfsbi_listener    *listener;
@@ -121,12 +121,12 @@ typedef struct hfsbi_conn {
     size_t             in_len, in_cap;
     uint64_t           mask; /* that they are hidden with; 0: they are not */
     long long          linger_until; /* the latest */
-    unsigned           tasks;       /* in threads */
-    unsigned char      address[16]; /* of the peer */
-    unsigned char      family;      /* 4, 6 or 0 */
-    bool               held;       /* its own functions are at work on it */
-    bool               poked;      /* to be looked at in the next turn */
-    bool               broken;     /* to be closed */
+    unsigned           tasks;        /* in threads */
+    unsigned char      address[16];  /* of the peer */
+    unsigned char      family;       /* 4, 6 or 0 */
+    bool               held;         /* its own functions are at work on it */
+    bool               poked;        /* to be looked at in the next turn */
+    bool               broken;       /* to be closed */
     bool               dead;       /* closed, freed once its tasks are done */
     bool               eof;        /* the peer ended its side, */
     bool               ended;      /* ... and we have read up to there */
@@ -152,7 +152,7 @@ struct hfsb_request {
     hfsb_str           parts[HFSBI_PARTS];
     hfsb_buf           parts_text;
     hfsb_buf           body;
-    size_t             counted; /* bytes of it in the server's statistics */
+    size_t             counted;  /* bytes of it in the server's statistics */
     unsigned long long body_len; /* that came, kept or not */
     unsigned long long sent;     /* of the reply's body */
     long long          began;
@@ -160,8 +160,8 @@ struct hfsb_request {
     hfsb_route_fn      gone, eof, drained;
     void              *gone_user, *eof_user, *drained_user;
     hfsbi_task         task;
-    hfsb_buf           fields; /* lines for the reply's head */
-    hfsb_buf           why;    /* it was refused, for the log */
+    hfsb_buf           fields;        /* lines for the reply's head */
+    hfsb_buf           why;           /* it was refused, for the log */
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
     hfsbi_reply_state  reply;
@@ -175,22 +175,22 @@ struct hfsb_request {
     bool               called;    /* a handler knows of it */
     bool               in_thread; /* its handler is in a thread now */
     bool               chunked;
-    bool               replied;   /* in a thread */
+    bool               replied; /* in a thread */
 };
 
 /* ---- the server ---- */
 
 struct hfsb_server {
-    hfsb_alloc         alloc;
-    hfsbi_loop        *loop;
-    hfsb_http_limits   limits;
-    hfsb_http_field   *fields; /* limits.max_fields of them */
-    char              *block;  /* HFSBI_BLOCK */
-    unsigned char      token[HFSB_SHA256_SIZE]; /* digest */
-    bool               has_token, no_auth, open_to_all, any_host, some_hosts;
-    hfsb_buf           hosts; /* allowed names, a NUL behind each */
-    size_t             max_body, max_bodies, max_connections;
-    long long          head_ms, body_ms, idle_ms, stop_ms;
+    hfsb_alloc       alloc;
+    hfsbi_loop      *loop;
+    hfsb_http_limits limits;
+    hfsb_http_field *fields;                  /* limits.max_fields of them */
+    char            *block;                   /* HFSBI_BLOCK */
+    unsigned char    token[HFSB_SHA256_SIZE]; /* digest */
+    bool             has_token, no_auth, open_to_all, any_host, some_hosts;
+    hfsb_buf         hosts; /* allowed names, a NUL behind each */
+    size_t           max_body, max_bodies, max_connections;
+    long long        head_ms, body_ms, idle_ms, stop_ms;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
     hfsbi_listener    *listeners;
@@ -254,10 +254,9 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn *conn, hfsb_server_event *event);
 /* ---- server_request.c ---- */
 
 /* Makes the request of a head whose bytes are `raw`; NULL without memory. */
-HFSBI_FN hfsb_request *hfsbi_request_new(hfsbi_conn           *conn,
-                                         const hfsb_http_head *head,
-                                         hfsb_str              raw);
-HFSBI_FN void          hfsbi_request_free(hfsb_request *request);
+HFSBI_FN hfsb_request *
+hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw);
+HFSBI_FN void hfsbi_request_free(hfsb_request *request);
 /* The peer, or the server, ends before the reply: tells the handler. */
 HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *request);
 /* All checks before the body is read; replies when one fails. */

@@ -533,21 +533,23 @@ static bool hfsbi_kill_counts(const hfsbi_job *job) {
 }
 
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
-    hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
-    size_t     i, n = 0;
+    size_t mark = call->result.output.len;
+    size_t i, n = 0;
     for (i = 0; i < call->killed_count; i++)
         n += hfsbi_kill_counts(call->killed[i]);
-    hfsbi_putf(&sink, "Killed %zu process(es): [", n);
+    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
         if (hfsbi_kill_counts(call->killed[i]))
-            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "", call->killed[i]->pid);
-    hfsbi_put(&sink, HFSB_LIT("]"));
+            hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
+                            call->killed[i]->pid);
+    hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
     for (i = 0; i < call->killed_count; i++)
         if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
-            hfsbi_putf(&sink, "\n(%ld could not be killed)",
-                       call->killed[i]->pid);
+            hfsb_buf_printf(&call->result.output,
+                            "\n(%ld could not be killed)",
+                            call->killed[i]->pid);
     call->result.success = true;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(&call->result.output, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {

@@ -20,7 +20,7 @@ void hfsb_tool_result_free(hfsb_tool_result *result) {
 
 hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
                                    hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink       sink = hfsbi_sink_begin(out);
+    size_t           mark = out->len;
     hfsb_str         extra = hfsb_buf_str(&result->extra);
     hfsb_json_writer w;
     hfsb_status      st;
@@ -34,25 +34,25 @@ hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
     if (st != HFSB_OK || extra.len <= 2) return st;
     /* both are objects that we wrote: {...} and {...} become one */
     hfsb_buf_truncate(out, out->len - 1);
-    hfsbi_put_byte(&sink, ',');
-    hfsbi_put(&sink, hfsb_str_slice(extra, 1, extra.len));
-    st = hfsbi_sink_end(&sink);
+    hfsb_buf_append_byte(out, ',');
+    hfsb_buf_append(out, hfsb_str_slice(extra, 1, extra.len));
+    st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Writing a result");
 }
 
 hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
                                   hfsb_buf               *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t mark = out->len;
     if (result->success && result->output.len == 0)
-        hfsbi_put(&sink, HFSB_LIT("(no output)"));
-    hfsbi_put(&sink, hfsb_buf_str(&result->output));
+        hfsb_buf_append(out, HFSB_LIT("(no output)"));
+    hfsb_buf_append(out, hfsb_buf_str(&result->output));
     if (!result->success) {
-        if (result->output.len) hfsbi_put(&sink, HFSB_LIT("\n\n"));
-        hfsbi_put(&sink, HFSB_LIT("ERROR: "));
-        hfsbi_put(&sink, hfsb_buf_str(&result->error));
+        if (result->output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+        hfsb_buf_append(out, HFSB_LIT("ERROR: "));
+        hfsb_buf_append(out, hfsb_buf_str(&result->error));
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,

@@ -109,25 +109,25 @@ static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
 static bool hfsbi_fence_search(const hfsbi_fence *fence,
                                const char *const *env, const char *name,
                                hfsb_buf *path, char program[PATH_MAX]) {
-    hfsb_str   rest = HFSB_LIT("/bin:/usr/bin");
-    hfsbi_sink sink = hfsbi_sink_begin(path);
-    bool       found = false, more = true, any = false;
-    char       real[PATH_MAX];
+    hfsb_str rest = HFSB_LIT("/bin:/usr/bin");
+    size_t   mark = path->len;
+    bool     found = false, more = true, any = false;
+    char     real[PATH_MAX];
     while (env && *env && strncmp(*env, "PATH=", 5) != 0) env++;
     if (env && *env) rest = hfsb_cstr(*env + 5);
-    hfsbi_put(&sink, HFSB_LIT("PATH="));
+    hfsb_buf_append(path, HFSB_LIT("PATH="));
     while (more) {
         size_t   end = hfsb_str_find_byte(rest, ':');
         hfsb_str dir = hfsb_str_slice(rest, 0, end);
         more = end != HFSB_NPOS;
         if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
         if (!hfsbi_fence_dir(fence, dir, real)) continue;
-        if (any) hfsbi_put_byte(&sink, ':');
-        hfsbi_put(&sink, hfsb_cstr(real));
+        if (any) hfsb_buf_append_byte(path, ':');
+        hfsb_buf_append(path, hfsb_cstr(real));
         any = true;
         found = found || hfsbi_fence_program(fence, real, name, program);
     }
-    return hfsbi_sink_end(&sink) == HFSB_OK && found;
+    return hfsb_buf_finish(path, mark) == HFSB_OK && found;
 }
 
 /* ---- its environment ---- */
@@ -212,10 +212,10 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
    for in PATH outside the fence, and not kept. True when the program exited by
    itself and that is all; else *out holds the start of it. */
 static bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsbi_fence    *fence,
-                                  const hfsb_call_opts *how, const char **argv,
-                                  hfsb_str content, hfsb_proc_stream stream,
-                                  hfsb_buf *out) {
+                                const hfsbi_fence    *fence,
+                                const hfsb_call_opts *how, const char **argv,
+                                hfsb_str content, hfsb_proc_stream stream,
+                                hfsb_buf *out) {
     const char *const *env =
         checker->env ? checker->env : (const char *const *)environ;
     const char **list;
@@ -409,8 +409,8 @@ static bool hfsbi_python_tells(hfsb_str line) {
 /* Appends to *lines what python3, or the shell called name, says of content.
    True when that is all there is to say, and can be remembered. */
 static bool hfsbi_check_python(const hfsbi_checker  *checker,
-                                 const hfsb_call_opts *how, hfsb_str content,
-                                 hfsb_buf *lines) {
+                               const hfsb_call_opts *how, hfsb_str content,
+                               hfsb_buf *lines) {
     const char *argv[9];
     hfsbi_fence fence;
     hfsb_buf    out = HFSB_INIT;
@@ -529,8 +529,8 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
 }
 
 static bool hfsbi_check_shell(const hfsbi_checker  *checker,
-                                const hfsb_call_opts *how, const char *name,
-                                hfsb_str content, hfsb_buf *lines) {
+                              const hfsb_call_opts *how, const char *name,
+                              hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsbi_fence fence;
     hfsb_buf    said = HFSB_INIT;
@@ -568,13 +568,13 @@ static bool hfsbi_check_shell(const hfsbi_checker  *checker,
 /* Appends text to *lines as one line of valid UTF-8, ended by LF; false
    without memory. */
 static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
-    hfsbi_sink sink = hfsbi_sink_begin(lines);
-    hfsb_err   line;
+    size_t   mark = lines->len;
+    hfsb_err line;
     hfsbi_ok(&line);
     hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
-    hfsbi_put(&sink, hfsb_cstr(line.msg));
-    hfsbi_put_byte(&sink, '\n');
-    return hfsbi_sink_end(&sink) == HFSB_OK;
+    hfsb_buf_append(lines, hfsb_cstr(line.msg));
+    hfsb_buf_append_byte(lines, '\n');
+    return hfsb_buf_finish(lines, mark) == HFSB_OK;
 }
 
 /* ---- what was found before ---- */
@@ -731,11 +731,11 @@ static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
 static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_str text = hfsb_buf_str(lines), line;
     while (hfsb_text_line(&text, &line, NULL)) {
-        hfsbi_sink sink = hfsbi_sink_begin(warnings);
+        size_t mark = warnings->len;
         if (line.len == 0) continue;
-        hfsbi_put(&sink, line);
-        hfsbi_put_byte(&sink, '\n');
-        if (hfsbi_sink_end(&sink) != HFSB_OK) break;
+        hfsb_buf_append(warnings, line);
+        hfsb_buf_append_byte(warnings, '\n');
+        if (hfsb_buf_finish(warnings, mark) != HFSB_OK) break;
     }
     hfsb_buf_truncate(lines, 0);
 }

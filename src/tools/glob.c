@@ -188,10 +188,10 @@ static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
 /* What leads elsewhere moves from the pattern to the path. */
 static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
                                      hfsb_str path, hfsb_err *err) {
-    size_t     lead = hfsbi_named_lead(pattern);
-    bool       absolute = pattern.len && pattern.ptr[0] == '/';
-    hfsbi_sink sink = hfsbi_sink_begin(&g->path);
-    hfsb_str   rest = hfsb_str_slice(pattern, lead, pattern.len);
+    size_t   lead = hfsbi_named_lead(pattern);
+    bool     absolute = pattern.len && pattern.ptr[0] == '/';
+    size_t   mark = g->path.len;
+    hfsb_str rest = hfsb_str_slice(pattern, lead, pattern.len);
     if (!rest.len || rest.ptr[rest.len - 1] == '/')
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern must end in the name of a file, such as "
@@ -204,10 +204,10 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern must not have . or .. behind a wildcard or "
                           "at its end: give path for where to begin.");
-    hfsbi_put(&sink, path);
-    if (lead && path.len) hfsbi_put_byte(&sink, '/');
-    hfsbi_put(&sink, hfsb_str_slice(pattern, 0, lead));
-    if (hfsbi_sink_end(&sink) != HFSB_OK ||
+    hfsb_buf_append(&g->path, path);
+    if (lead && path.len) hfsb_buf_append_byte(&g->path, '/');
+    hfsb_buf_append(&g->path, hfsb_str_slice(pattern, 0, lead));
+    if (hfsb_buf_finish(&g->path, mark) != HFSB_OK ||
         hfsb_buf_append(&g->pattern, rest) != HFSB_OK)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     g->by_name = hfsb_str_find_byte(rest, '/') == HFSB_NPOS && !lead;
@@ -218,42 +218,47 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
 
 static hfsb_status hfsbi_named_none(hfsb_call             *call,
                                     const hfsbi_named_run *g) {
-    hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
-    hfsb_str   pattern = hfsb_buf_str(&g->pattern);
-    hfsbi_putf(&sink, "(no files match ");
-    hfsbi_put_shown(&sink, pattern);
-    hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
+    size_t   mark = call->result.output.len;
+    hfsb_str pattern = hfsb_buf_str(&g->pattern);
+    hfsb_buf_printf(&call->result.output, "(no files match ");
+    hfsbi_put_shown(&call->result.output, pattern);
+    hfsb_buf_printf(&call->result.output, "; %zu files looked at",
+                    g->finder.files);
     if (g->folders)
-        hfsbi_putf(&sink, "; it names a folder: see what is in it with list, "
-                          "or add /**");
+        hfsb_buf_printf(&call->result.output,
+                        "; it names a folder: see what is in it with list, "
+                        "or add /**");
     if (g->linked)
-        hfsbi_putf(&sink, "; a folder in it is a link, which is not "
-                          "followed: give the folder as path");
+        hfsb_buf_printf(&call->result.output,
+                        "; a folder in it is a link, which is not "
+                        "followed: give the folder as path");
     if (hfsb_str_starts(pattern, HFSB_LIT("~")))
-        hfsbi_putf(&sink, "; \"~\" is not expanded: give the full path");
+        hfsb_buf_printf(&call->result.output,
+                        "; \"~\" is not expanded: give the full path");
     if (g->finder.ignored)
-        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
-                          "includes it");
-    hfsbi_put_byte(&sink, ')');
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(&call->result.output,
+                        "; what .gitignore names was left out, all=true "
+                        "includes it");
+    hfsb_buf_append_byte(&call->result.output, ')');
+    return hfsb_buf_finish(&call->result.output, mark);
 }
 
 static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
     hfsb_buf   *out = &call->result.output;
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsb_status st;
     size_t      i;
     if (!g->count) return hfsbi_named_none(call, g);
     hfsbi_named_sort(g);
     if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
-    for (i = g->finder.offset; i < g->count && sink.status == HFSB_OK; i++) {
+    for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
         if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
-        if (out->len) hfsbi_put_byte(&sink, '\n');
+        if (out->len) hfsb_buf_append_byte(out, '\n');
         g->shown++;
-        hfsbi_put_shown(&sink, hfsb_buf_str(&g->finder.shown));
-        hfsbi_put_shown(&sink, hfsb_str_make(g->hits[i].path, g->hits[i].len));
+        hfsbi_put_shown(out, hfsb_buf_str(&g->finder.shown));
+        hfsbi_put_shown(out, hfsb_str_make(g->hits[i].path, g->hits[i].len));
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, g->shown,
                                              g->found, false, "")
                          : st;

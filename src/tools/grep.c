@@ -31,25 +31,25 @@ static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
 
 static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
                                    bool matches) {
-    hfsbi_sink sink = hfsbi_sink_begin(l->out);
-    size_t     from = 0, to = text.len, at = 0, end, chars = 0;
-    hfsb_str   part;
+    size_t   mark = l->out->len;
+    size_t   from = 0, to = text.len, at = 0, end, chars = 0;
+    hfsb_str part;
     if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
     if (chars > HFSBI_GREP_CHARS) {
         if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
         hfsbi_line_cut(text, at, &from, &to);
     }
     part = hfsb_str_slice(text, from, to);
-    if (from) hfsbi_putf(&sink, "...");
-    if (hfsb_utf8_validate(part) == part.len) hfsbi_put(&sink, part);
-    else if (sink.status == HFSB_OK) {
-        sink.status = hfsb_utf8_repair(part, l->out);
+    if (from) hfsb_buf_printf(l->out, "...");
+    if (hfsb_utf8_validate(part) == part.len) hfsb_buf_append(l->out, part);
+    else if (l->out->status == HFSB_OK) {
+        l->out->status = hfsb_utf8_repair(part, l->out);
         l->bad_utf8 = true;
     }
-    if (to < text.len) hfsbi_putf(&sink, "...");
+    if (to < text.len) hfsb_buf_printf(l->out, "...");
     if (from || to < text.len)
-        hfsbi_putf(&sink, " (cut: the line has %zu characters)", chars);
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(l->out, " (cut: the line has %zu characters)", chars);
+    return hfsb_buf_finish(l->out, mark);
 }
 
 /* The number of the line that begins at pos. */
@@ -71,23 +71,23 @@ static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
 /* "path:12:text", or with "-" when it is only near a match. */
 static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
                                   bool matches) {
-    hfsbi_sink         sink = hfsbi_sink_begin(l->out);
+    size_t             mark = l->out->len;
     unsigned long long number = hfsbi_hits_number(l, pos);
     hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
-    char     mark = matches ? ':' : '-';
+    char     sign = matches ? ':' : '-';
     if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
     if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
-    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
     if (!l->no_path) {
-        hfsbi_put_shown(&sink, l->folder);
-        hfsbi_put_shown(&sink, l->path);
-        hfsbi_put_byte(&sink, mark);
+        hfsbi_put_shown(l->out, l->folder);
+        hfsbi_put_shown(l->out, l->path);
+        hfsb_buf_append_byte(l->out, sign);
     }
-    hfsbi_putf(&sink, "%llu%c", number, mark);
+    hfsb_buf_printf(l->out, "%llu%c", number, sign);
     l->shown = next;
     l->any = true;
     l->gap = false;
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return sink.status;
+    if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
     return hfsbi_hits_text(l, text, matches);
 }
 
@@ -298,20 +298,20 @@ typedef struct hfsbi_grep {
 
 /* "path" or "path:12" */
 static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
-    hfsb_buf  *out = g->lines.out;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsb_buf *out = g->lines.out;
+    size_t    mark = out->len;
     if (g->files <= g->finder.offset) return HFSB_OK;
     if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
         g->full = true;
         return HFSB_OK;
     }
     g->shown++;
-    if (out->len) hfsbi_put_byte(&sink, '\n');
-    hfsbi_put_shown(&sink, g->lines.folder);
-    hfsbi_put_shown(&sink, g->lines.path);
+    if (out->len) hfsb_buf_append_byte(out, '\n');
+    hfsbi_put_shown(out, g->lines.folder);
+    hfsbi_put_shown(out, g->lines.path);
     if (g->lines.mode == HFSBI_GREP_COUNT)
-        hfsbi_putf(&sink, ":%llu", g->lines.matches);
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(out, ":%llu", g->lines.matches);
+    return hfsb_buf_finish(out, mark);
 }
 
 static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
@@ -387,32 +387,34 @@ static const char *hfsbi_plural(unsigned long long n) {
 }
 
 /* What was passed over, behind the number of files searched. */
-static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsbi_sink *sink) {
+static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsb_buf *sink) {
     if (g->binary)
-        hfsbi_putf(sink, ", %zu binary file%s skipped", g->binary,
-                   hfsbi_plural(g->binary));
+        hfsb_buf_printf(sink, ", %zu binary file%s skipped", g->binary,
+                        hfsbi_plural(g->binary));
     if (g->unreadable)
-        hfsbi_putf(sink, ", %zu file%s could not be read", g->unreadable,
-                   hfsbi_plural(g->unreadable));
+        hfsb_buf_printf(sink, ", %zu file%s could not be read", g->unreadable,
+                        hfsbi_plural(g->unreadable));
 }
 
 static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
-    hfsbi_sink sink = hfsbi_sink_begin(g->lines.out);
-    hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
-               hfsbi_plural(g->searched));
-    hfsbi_grep_put_rest(g, &sink);
+    size_t mark = g->lines.out->len;
+    hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
+                    g->searched, hfsbi_plural(g->searched));
+    hfsbi_grep_put_rest(g, g->lines.out);
     if (g->include && !g->searched && !g->binary)
-        hfsbi_putf(&sink, g->include_names
-                              ? "; include matches none: it is a pattern for "
-                                "names"
-                              : "; include matches none: with a slash in it "
-                                "it begins at path, **/ before it is any "
-                                "folder");
+        hfsb_buf_printf(g->lines.out,
+                        g->include_names
+                            ? "; include matches none: it is a pattern for "
+                              "names"
+                            : "; include matches none: with a slash in it "
+                              "it begins at path, **/ before it is any "
+                              "folder");
     if (g->finder.ignored)
-        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
-                          "includes it");
-    hfsbi_put_byte(&sink, ')');
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(g->lines.out,
+                        "; what .gitignore names was left out, all=true "
+                        "includes it");
+    hfsb_buf_append_byte(g->lines.out, ')');
+    return hfsb_buf_finish(g->lines.out, mark);
 }
 
 /* Which of them are shown. */

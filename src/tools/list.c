@@ -19,40 +19,41 @@ static const char *hfsbi_type_word(mode_t mode) {
 }
 
 /* "2026-11-16T16:42Z" */
-static void hfsbi_put_minute(hfsbi_sink *sink, const struct stat *at) {
+static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
     hfsb_file_info info;
     hfsbi_date     d;
     hfsbi_file_info_fill(&info, at);
     d = hfsbi_date_of(info.changed);
-    hfsbi_putf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
-               d.hour, d.minute);
+    hfsb_buf_printf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
+                    d.hour, d.minute);
 }
 
-static void hfsbi_put_target(hfsbi_sink *sink, int dir, const char *name) {
+static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     char    target[PATH_MAX];
     ssize_t n = readlinkat(dir, name, target, sizeof target);
     if (n <= 0) return;
-    hfsbi_putf(sink, " -> ");
+    hfsb_buf_printf(sink, " -> ");
     hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
 }
 
 /* "file 1234 2026-11-16T16:42Z src/main.c" */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
                                    const struct stat *at) {
-    hfsbi_sink sink = hfsbi_sink_begin(l->out);
-    if (l->out->len) hfsbi_put_byte(&sink, '\n');
-    hfsbi_putf(&sink, "%s ", hfsbi_type_word(at->st_mode));
+    size_t mark = l->out->len;
+    if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
+    hfsb_buf_printf(l->out, "%s ", hfsbi_type_word(at->st_mode));
     if (S_ISREG(at->st_mode))
-        hfsbi_putf(&sink, "%llu ", (unsigned long long)at->st_size);
-    else hfsbi_putf(&sink, "- ");
-    hfsbi_put_minute(&sink, at);
-    hfsbi_put_byte(&sink, ' ');
-    hfsbi_put_shown(&sink, entry->path);
-    if (S_ISDIR(at->st_mode)) hfsbi_put_byte(&sink, '/');
-    if (S_ISLNK(at->st_mode)) hfsbi_put_target(&sink, entry->dir, entry->name);
-    if (entry->ignored) hfsbi_putf(&sink, " (ignored)");
+        hfsb_buf_printf(l->out, "%llu ", (unsigned long long)at->st_size);
+    else hfsb_buf_printf(l->out, "- ");
+    hfsbi_put_minute(l->out, at);
+    hfsb_buf_append_byte(l->out, ' ');
+    hfsbi_put_shown(l->out, entry->path);
+    if (S_ISDIR(at->st_mode)) hfsb_buf_append_byte(l->out, '/');
+    if (S_ISLNK(at->st_mode))
+        hfsbi_put_target(l->out, entry->dir, entry->name);
+    if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
     l->shown++;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(l->out, mark);
 }
 
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {

@@ -156,21 +156,23 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
 
 static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
-    hfsbi_sink               sink = hfsbi_sink_begin(&p->call->result.output);
+    size_t                   mark = p->call->result.output.len;
     size_t                   i;
     for (i = 0; i < p->result.count; i++) {
         const hfsb_patch_change *c = p->result.changes + i;
-        hfsbi_putf(&sink, "%s%s ", i ? "\n" : "", words[c->kind]);
-        hfsbi_put(&sink, c->path);
+        hfsb_buf_printf(&p->call->result.output, "%s%s ", i ? "\n" : "",
+                        words[c->kind]);
+        hfsb_buf_append(&p->call->result.output, c->path);
         if (c->new_path.len) {
-            hfsbi_put(&sink, HFSB_LIT(", moved to "));
-            hfsbi_put(&sink, c->new_path);
+            hfsb_buf_append(&p->call->result.output, HFSB_LIT(", moved to "));
+            hfsb_buf_append(&p->call->result.output, c->new_path);
         }
     }
     if (p->result.fuzzy)
-        hfsbi_put(&sink, HFSB_LIT("\n(context matched after trimming)"));
+        hfsb_buf_append(&p->call->result.output,
+                        HFSB_LIT("\n(context matched after trimming)"));
     p->call->result.success = true;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(&p->call->result.output, mark);
 }
 
 static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {

@@ -172,10 +172,10 @@ static size_t hfsbi_count_chars(hfsb_str text) {
 /* One line goes out, or its beginning when `more` characters follow. */
 static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                                   size_t more) {
-    hfsbi_sink sink = hfsbi_sink_begin(r->out);
-    size_t     n, need;
-    bool       valid;
-    char       head[24];
+    size_t mark = r->out->len;
+    size_t n, need;
+    bool   valid;
+    char   head[24];
     if (text.len > HFSBI_READ_CHARS || more) {
         size_t cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
         more += hfsb_utf8_count(hfsb_str_slice(text, cut, text.len));
@@ -190,16 +190,17 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
-    hfsbi_put(&sink,
-              hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
-    if (valid) hfsbi_put(&sink, text);
-    else if (sink.status == HFSB_OK)
-        sink.status = hfsb_utf8_repair(text, r->out);
+    hfsb_buf_append(r->out,
+                    hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
+    if (valid) hfsb_buf_append(r->out, text);
+    else if (r->out->status == HFSB_OK)
+        r->out->status = hfsb_utf8_repair(text, r->out);
     if (more)
-        hfsbi_putf(&sink, "... (%zu more characters in this line)", more);
+        hfsb_buf_printf(r->out, "... (%zu more characters in this line)",
+                        more);
     if (!valid) r->bad_utf8 = true;
     r->any = true;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(r->out, mark);
 }
 
 /* A part of the current line; the next part follows. */

@@ -630,7 +630,7 @@ HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
 
 /* A path or a name on one line: control characters and bytes that are not
    UTF-8 as \n, \t, \x1B. */
-HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
 
 /* A line for the end of the output. */
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,

@@ -42,9 +42,8 @@ static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
    takes them away again at the pop. folder is its path from the top of the
    rules. *pushed tells whether there is something to pop. HFSB_OK or
    HFSB_NOMEM. */
-static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
-                                       hfsb_str folder, bool has_rules,
-                                       bool *pushed) {
+static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
+                                     bool has_rules, bool *pushed) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     *pushed = false;
@@ -83,16 +82,17 @@ static bool hfsbi_descent_find(hfsbi_descent *d) {
     const hfsb_place *place = d->f->place;
     hfsb_buf          path = HFSB_INIT;
     hfsb_str          root = HFSB_INIT;
-    hfsbi_sink        sink = hfsbi_sink_begin(&path);
+    size_t            mark = path.len;
     bool              ok;
     path.alloc = d->f->alloc;
     if (place && place->root_fd >= 0) {
         root = hfsb_buf_str(&place->real_root);
-        hfsbi_put(&sink, root);
-        hfsbi_put_byte(&sink, '/');
+        hfsb_buf_append(&path, root);
+        hfsb_buf_append_byte(&path, '/');
     }
-    hfsbi_put(&sink, hfsb_buf_str(&d->f->spot.path));
-    ok = hfsbi_sink_end(&sink) == HFSB_OK && realpath(path.ptr, d->real);
+    hfsb_buf_append(&path, hfsb_buf_str(&d->f->spot.path));
+    ok =
+        hfsb_buf_finish(&path, mark) == HFSB_OK && realpath(path.ptr, d->real);
     hfsb_buf_free(&path);
     if (!ok) return false;
     d->rest = hfsb_cstr(d->real);
@@ -241,15 +241,16 @@ static bool hfsbi_is_dots(const char *name) {
 
 /* Something about a folder, told for the first few. */
 static hfsb_status hfsbi_finder_tell(hfsbi_finder *f, const char *what) {
-    hfsbi_sink sink = hfsbi_sink_begin(&f->notes);
-    hfsb_str   path =
+    size_t   mark = f->notes.len;
+    hfsb_str path =
         hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
     if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
-    hfsbi_putf(&sink, "\n(");
-    hfsbi_put_shown(&sink, hfsb_buf_str(&f->shown));
-    hfsbi_put_shown(&sink, path.len || f->shown.len ? path : HFSB_LIT("."));
-    hfsbi_putf(&sink, ": %s)", what);
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_printf(&f->notes, "\n(");
+    hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
+    hfsbi_put_shown(&f->notes,
+                    path.len || f->shown.len ? path : HFSB_LIT("."));
+    hfsb_buf_printf(&f->notes, ": %s)", what);
+    return hfsb_buf_finish(&f->notes, mark);
 }
 
 static int hfsbi_compare_items(const void *a, const void *b) {
@@ -460,14 +461,15 @@ static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
 
 /* The path as given, less what says nothing. */
 static hfsb_status hfsbi_finder_show(hfsbi_finder *f, hfsb_str path) {
-    hfsbi_sink sink = hfsbi_sink_begin(&f->shown);
+    size_t mark = f->shown.len;
     while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
     while (hfsb_str_starts(path, HFSB_LIT("./")))
         path = hfsb_str_slice(path, 2, path.len);
     if (hfsb_str_equal(path, HFSB_LIT("."))) return HFSB_OK;
-    hfsbi_put(&sink, path);
-    if (path.len && path.ptr[path.len - 1] != '/') hfsbi_put_byte(&sink, '/');
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(&f->shown, path);
+    if (path.len && path.ptr[path.len - 1] != '/')
+        hfsb_buf_append_byte(&f->shown, '/');
+    return hfsb_buf_finish(&f->shown, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
@@ -582,7 +584,7 @@ HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
     return hfsbi_finder_open(f, path, err);
 }
 
-HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path) {
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
     size_t pos = 0, plain = 0, n;
     while (pos < path.len) {
         unsigned long code;
@@ -592,29 +594,29 @@ HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path) {
             pos += n;
             continue;
         }
-        hfsbi_put(sink, hfsb_str_slice(path, plain, pos));
+        hfsb_buf_append(sink, hfsb_str_slice(path, plain, pos));
         plain = pos + n;
-        if (code == '\n') hfsbi_putf(sink, "\\n");
-        else if (code == '\t') hfsbi_putf(sink, "\\t");
+        if (code == '\n') hfsb_buf_printf(sink, "\\n");
+        else if (code == '\t') hfsb_buf_printf(sink, "\\t");
         else
             for (; pos < plain; pos++)
-                hfsbi_putf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
+                hfsb_buf_printf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
         pos = plain;
     }
-    hfsbi_put(sink, hfsb_str_slice(path, plain, path.len));
+    hfsb_buf_append(sink, hfsb_str_slice(path, plain, path.len));
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) {
-    hfsbi_sink sink = hfsbi_sink_begin(&call->notes);
-    va_list    ap;
+    size_t  mark = call->notes.len;
+    va_list ap;
     if (call->result.output.len || call->notes.len)
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append_byte(&call->notes, '\n');
     va_start(ap, format);
-    if (sink.status == HFSB_OK)
-        sink.status = hfsbi_buf_vprintf(&call->notes, format, ap);
+    if (call->notes.status == HFSB_OK)
+        call->notes.status = hfsbi_buf_vprintf(&call->notes, format, ap);
     va_end(ap);
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(&call->notes, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,

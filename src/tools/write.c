@@ -40,19 +40,21 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
     hfsb_buf    warnings = HFSB_INIT;
     hfsb_str    rest, line;
-    hfsbi_sink  sink = hfsbi_sink_begin(&call->result.output);
+    size_t      mark = call->result.output.len;
     hfsb_status st;
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
     hfsbi_checker_run(call->tools->checker, &call->opts, path, content,
                       &warnings);
     rest = hfsb_buf_str(&warnings);
-    if (rest.len) hfsbi_put(&sink, HFSB_LIT("\n\nValidation warnings:"));
+    if (rest.len)
+        hfsb_buf_append(&call->result.output,
+                        HFSB_LIT("\n\nValidation warnings:"));
     while (hfsb_text_line(&rest, &line, NULL)) {
-        hfsbi_put(&sink, HFSB_LIT("\n  ! "));
-        hfsbi_put(&sink, line);
+        hfsb_buf_append(&call->result.output, HFSB_LIT("\n  ! "));
+        hfsb_buf_append(&call->result.output, line);
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(&call->result.output, mark);
     hfsb_buf_free(&warnings);
     return st;
 }

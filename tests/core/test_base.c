@@ -294,6 +294,8 @@ static void ceilings_hold(void) {
     T_CHECK(hfsb_buf_append(&b, HFSB_LIT("6")) == HFSB_LIMIT);
     T_CHECK(hfsb_buf_append_byte(&b, '6') == HFSB_LIMIT);
     T_CHECK(hfsb_buf_printf(&b, "%d", 6) == HFSB_LIMIT);
+    T_CHECK(hfsb_buf_append(&b, HFSB_LIT("")) == HFSB_LIMIT);
+    hfsb_buf_truncate(&b, b.len); /* forget the failure */
     T_CHECK(hfsb_buf_append(&b, HFSB_LIT("")) == HFSB_OK);
     T_CHECK(hfsb_buf_printf(&b, "%s", "") == HFSB_OK);
     T_STR(b, "12345");
@@ -323,37 +325,41 @@ static void printf_appends(void) {
     hfsb_buf_free(&b);
 }
 
-static void sinks_fail_as_one(void) {
-    hfsb_buf   b = HFSB_INIT;
-    hfsbi_sink sink;
+static void a_series_of_appends_fails_as_one(void) {
+    hfsb_buf b = HFSB_INIT;
+    size_t   mark;
     T_CHECK(hfsb_buf_append(&b, HFSB_LIT("was:")) == HFSB_OK);
-    sink = hfsbi_sink_begin(&b);
-    hfsbi_put(&sink, HFSB_LIT("ab"));
-    hfsbi_put_byte(&sink, 'c');
-    hfsbi_putf(&sink, "%d", 42);
-    T_CHECK(hfsbi_sink_end(&sink) == HFSB_OK);
+    mark = b.len;
+    hfsb_buf_append(&b, HFSB_LIT("ab"));
+    hfsb_buf_append_byte(&b, 'c');
+    hfsb_buf_printf(&b, "%d", 42);
+    T_CHECK(hfsb_buf_finish(&b, mark) == HFSB_OK);
     T_STR(b, "was:abc42");
     b.max = 12;
-    sink = hfsbi_sink_begin(&b);
-    hfsbi_put(&sink, HFSB_LIT("ab"));
-    hfsbi_putf(&sink, "%s", "cde");
-    T_CHECK(sink.status == HFSB_LIMIT);
-    hfsbi_put_byte(&sink, 'f'); /* would fit, but the sink has failed */
-    hfsbi_put(&sink, HFSB_LIT("g"));
-    hfsbi_putf(&sink, "h");
+    mark = b.len;
+    hfsb_buf_append(&b, HFSB_LIT("ab"));
+    hfsb_buf_printf(&b, "%s", "cde");
+    T_CHECK(b.status == HFSB_LIMIT);
+    hfsb_buf_append_byte(&b, 'f'); /* would fit, but the series has failed */
+    hfsb_buf_append(&b, HFSB_LIT("g"));
+    hfsb_buf_printf(&b, "h");
     T_STR(b, "was:abc42ab");
-    T_CHECK(hfsbi_sink_end(&sink) == HFSB_LIMIT);
+    T_CHECK(hfsb_buf_finish(&b, mark) == HFSB_LIMIT);
     T_STR(b, "was:abc42");
     T_CHECK(b.ptr[b.len] == '\0');
-    sink = hfsbi_sink_begin(&b);
-    hfsbi_put(&sink, HFSB_LIT("abcd"));
-    T_CHECK(sink.status == HFSB_LIMIT);
-    sink = hfsbi_sink_begin(&b);
-    hfsbi_put_byte(&sink, '1');
-    hfsbi_put_byte(&sink, '2');
-    hfsbi_put_byte(&sink, '3');
-    hfsbi_put_byte(&sink, '4');
-    T_CHECK(hfsbi_sink_end(&sink) == HFSB_LIMIT);
+    hfsb_buf_append_byte(&b, '1'); /* the failure is still remembered */
+    T_CHECK(b.status == HFSB_LIMIT && b.len == mark);
+    hfsb_buf_truncate(&b, b.len);
+    T_CHECK(b.status == HFSB_OK);
+    mark = b.len;
+    hfsb_buf_append(&b, HFSB_LIT("abcd"));
+    T_CHECK(b.status == HFSB_LIMIT);
+    mark = b.len;
+    hfsb_buf_append_byte(&b, '1');
+    hfsb_buf_append_byte(&b, '2');
+    hfsb_buf_append_byte(&b, '3');
+    hfsb_buf_append_byte(&b, '4');
+    T_CHECK(hfsb_buf_finish(&b, mark) == HFSB_LIMIT);
     T_STR(b, "was:abc42");
     hfsb_buf_free(&b);
 }
@@ -459,7 +465,7 @@ static void arrays_of_any_size(void) {
 
 static void everything_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_buf    b = HFSB_INIT;
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st;
     size_t      i, cap = 0;
     void       *array, *grown;
@@ -470,10 +476,10 @@ static void everything_without_memory(hfsb_alloc alloc, const t_heap *heap) {
         T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && heap->fail_at));
         T_CHECK(b.len == was + (st == HFSB_OK ? 40 : 0));
     }
-    sink = hfsbi_sink_begin(&b);
-    for (i = 0; i < 100; i++) hfsbi_put(&sink, HFSB_LIT("some more text"));
-    st = hfsbi_sink_end(&sink);
-    T_CHECK(b.len == sink.mark + (st == HFSB_OK ? 1400 : 0));
+    mark = b.len;
+    for (i = 0; i < 100; i++) hfsb_buf_append(&b, HFSB_LIT("some more text"));
+    st = hfsb_buf_finish(&b, mark);
+    T_CHECK(b.len == mark + (st == HFSB_OK ? 1400 : 0));
     array = hfsbi_array_grow(&alloc, NULL, &cap, 3, 8);
     grown = array ? hfsbi_array_grow(&alloc, array, &cap, 100, 8) : NULL;
     T_CHECK(array || (cap == 0 && heap->fail_at));
@@ -534,7 +540,7 @@ int main(void) {
     T_RUN(a_buffer_takes_its_own_bytes);
     T_RUN(ceilings_hold);
     T_RUN(printf_appends);
-    T_RUN(sinks_fail_as_one);
+    T_RUN(a_series_of_appends_fails_as_one);
     T_RUN(statuses_have_texts);
     T_RUN(errors_are_filled_and_cleared);
     T_RUN(long_messages_are_cut_at_a_border);

@@ -359,6 +359,7 @@ static void hosts_that_do_not_fit(void) {
     T_CHECK(err.code == HFSB_LIMIT);
     T_STR(hfsb_cstr(err.msg), "Host name of a Space: size limit exceeded.");
     T_STR(out, "was");
+    hfsb_buf_truncate(&out, out.len); /* forget the failure */
     out.max = 0;
     T_CHECK(hfsb_space_host(HFSB_LIT(OWNER42 "/012345678901234567890"), &out,
                             &err) == HFSB_ARG);

@@ -259,6 +259,7 @@ static void a_window_without_limit_holds_all(void) {
     out.max = 11;
     T_CHECK(hfsb_text_window_show(w, HFSB_LIT("/x"), &out) == HFSB_LIMIT);
     T_STR(out, "abcdef");
+    hfsb_buf_truncate(&out, out.len); /* forget the failure */
     out.max = 12;
     T_CHECK(hfsb_text_window_show(w, HFSB_LIT("/x"), &out) == HFSB_OK);
     T_STR(out, "abcdefabcdef");

@@ -22,11 +22,11 @@ typedef struct hfsbi_curl_slot {
     struct hfsbi_curl_slot *next; /* of those that no call has */
     CURL                   *easy;
     CURLM                  *multi;
-    long     pid;    /* of the process that made it */
-    hfsb_buf origin; /* "https://host:port" of its last call */
-    int      fds[HFSBI_CURL_SOCKETS]; /* its connections; -1: none */
-    int      code;   /* errno of a socket that could not be made; or 0 */
-    char     text[CURL_ERROR_SIZE]; /* libcurl's words for a failure */
+    long                    pid;    /* of the process that made it */
+    hfsb_buf                origin; /* "https://host:port" of its last call */
+    int  fds[HFSBI_CURL_SOCKETS];   /* its connections; -1: none */
+    int  code; /* errno of a socket that could not be made; or 0 */
+    char text[CURL_ERROR_SIZE]; /* libcurl's words for a failure */
 } hfsbi_curl_slot;
 
 /* The transport. What is below the lock is used with it held. */
@@ -52,14 +52,14 @@ typedef struct hfsbi_curl_call {
     hfsb_buf              method, address; /* as libcurl wants them */
     struct curl_slist    *fields;          /* to send */
     unsigned long long    body_left;       /* of body_read */
-    bool requested; /* what is sent from here on may reach the peer */
-    bool again;     /* libcurl wanted to send it a second time */
-    hfsb_status ended; /* why a callback ended it (HFSB_OK: none did) */
+    bool        requested; /* what is sent from here on may reach the peer */
+    bool        again;     /* libcurl wanted to send it a second time */
+    hfsb_status ended;     /* why a callback ended it (HFSB_OK: none did) */
 
-    hfsb_buf           head;  /* of the reply, a line for each field */
-    int                status; /* of that head; 0: none has begun */
+    hfsb_buf           head;     /* of the reply, a line for each field */
+    int                status;   /* of that head; 0: none has begun */
     bool               has_head; /* the final one has been told */
-    unsigned long long moved; /* bytes that callbacks have seen */
+    unsigned long long moved;    /* bytes that callbacks have seen */
     long long          moved_at, begun_at; /* on hfsb_clock_ms() */
 } hfsbi_curl_call;
 

@@ -5,23 +5,23 @@
 #include "../net.h"
 
 typedef struct hfsb_curl_opts {
-    hfsb_str ca_file; /* certificates to trust, PEM, in place of the system's
+    hfsb_str   ca_file; /* certificates to trust, PEM, in place of the system's
                          ("": $SSL_CERT_FILE, else what libcurl was built
                          with) */
-    hfsb_str ca_dir;  /* ... in a directory ("": $SSL_CERT_DIR, else the
+    hfsb_str   ca_dir;  /* ... in a directory ("": $SSL_CERT_DIR, else the
                          same) */
-    hfsb_str proxy;   /* for every call: "http://host:3128", "socks5h://..."
+    hfsb_str   proxy;   /* for every call: "http://host:3128", "socks5h://..."
                          ("": http_proxy, https_proxy and all_proxy of the
                          environment; all but the first in either case) */
-    hfsb_str no_proxy; /* hosts that are reached without one: "localhost,
+    hfsb_str   no_proxy; /* hosts that are reached without one: "localhost,
                           .example.com" ("": no_proxy of the environment) */
-    bool     direct;   /* no proxy, whatever the environment says */
-    bool     http1;    /* no HTTP/2, which https has when the peer has it */
-    size_t    max_kept; /* connections kept for the next call, each with its
+    bool       direct;   /* no proxy, whatever the environment says */
+    bool       http1;    /* no HTTP/2, which https has when the peer has it */
+    size_t     max_kept; /* connections kept for the next call, each with its
                            handle of libcurl (0: 8) */
-    long long kept_ms;  /* ... for this long, in whole seconds (0: 30,000) */
-    size_t    max_head; /* bytes of a reply's head (0: 64 KiB) */
-    hfsb_alloc alloc;   /* must be usable from the threads that call; libcurl
+    long long  kept_ms;  /* ... for this long, in whole seconds (0: 30,000) */
+    size_t     max_head; /* bytes of a reply's head (0: 64 KiB) */
+    hfsb_alloc alloc;    /* must be usable from the threads that call; libcurl
                            itself uses malloc() */
 } hfsb_curl_opts;
 
