@@ -133,10 +133,12 @@
    HFSB_LIT("text"): a view of a string literal; bytes after an embedded NUL
    count. */
 #ifdef __cplusplus
-#define HFSB_INIT {}
+#define HFSB_INIT \
+    {}
 #define HFSB_LIT(s) (hfsb_str{"" s "", sizeof(s) - 1})
 #else
-#define HFSB_INIT {0}
+#define HFSB_INIT \
+    { 0 }
 #define HFSB_LIT(s) ((hfsb_str){"" s "", sizeof(s) - 1})
 #endif
 
@@ -183,35 +185,35 @@ HFSB_API size_t hfsb_str_find_byte(hfsb_str s, char c);
 /* How often byte c occurs in s. */
 HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
 
-#define HFSB_STATUS_LIST(X)                                              \
-    X(OK,        "ok")                                                   \
-    X(NOMEM,     "out of memory")                                        \
-    X(LIMIT,     "size limit exceeded")                                  \
-    X(ARG,       "invalid argument")                                     \
-    X(SYNTAX,    "malformed input")                                      \
-    X(NOT_FOUND, "not found")                                            \
-    X(AMBIGUOUS, "ambiguous")                                            \
-    X(REFUSED,   "refused")                                              \
-    X(IO,        "file cannot be used")                                  \
-    X(DENIED,    "not permitted")                                        \
-    X(FULL,      "no space left")                                        \
-    X(BUSY,      "no resources at the moment")                           \
-    X(CONNECT,   "no connection")                                        \
-    X(LOST,      "the connection was lost")                              \
-    X(TIMEOUT,   "timed out")                                            \
-    X(CANCELLED, "cancelled")                                            \
-    X(AUTH,      "token missing or not accepted")                        \
-    X(PAYMENT,   "payment required")                                     \
-    X(CONFLICT,  "in conflict with what is there")                       \
-    X(STALE,     "changed by someone else meanwhile")                    \
-    X(RATE,      "too many requests")                                    \
-    X(REMOTE,    "the other side failed")
+#define HFSB_STATUS_LIST(X)                       \
+    X(OK, "ok")                                   \
+    X(NOMEM, "out of memory")                     \
+    X(LIMIT, "size limit exceeded")               \
+    X(ARG, "invalid argument")                    \
+    X(SYNTAX, "malformed input")                  \
+    X(NOT_FOUND, "not found")                     \
+    X(AMBIGUOUS, "ambiguous")                     \
+    X(REFUSED, "refused")                         \
+    X(IO, "file cannot be used")                  \
+    X(DENIED, "not permitted")                    \
+    X(FULL, "no space left")                      \
+    X(BUSY, "no resources at the moment")         \
+    X(CONNECT, "no connection")                   \
+    X(LOST, "the connection was lost")            \
+    X(TIMEOUT, "timed out")                       \
+    X(CANCELLED, "cancelled")                     \
+    X(AUTH, "token missing or not accepted")      \
+    X(PAYMENT, "payment required")                \
+    X(CONFLICT, "in conflict with what is there") \
+    X(STALE, "changed by someone else meanwhile") \
+    X(RATE, "too many requests")                  \
+    X(REMOTE, "the other side failed")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,
     HFSB_STATUS_LIST(HFSBI_X)
 #undef HFSBI_X
-    HFSB_STATUS_COUNT
+        HFSB_STATUS_COUNT
 } hfsb_status;
 
 /* Static description of a status code. Never NULL. */
@@ -242,25 +244,37 @@ typedef struct hfsb_alloc {
    Once anything was appended ptr[len] is '\0'. Functions that write their
    result into a buffer also take their working memory from its allocator. */
 typedef struct hfsb_buf {
-    char      *ptr;
-    size_t     len;
-    size_t     cap;   /* private */
-    size_t     max;   /* refuse to hold more than this (0: no limit) */
-    hfsb_alloc alloc; /* all-zero: HFSB_REALLOC and HFSB_FREE */
+    char       *ptr;
+    size_t      len;
+    size_t      cap;    /* private */
+    size_t      max;    /* refuse to hold more than this (0: no limit) */
+    hfsb_alloc  alloc;  /* all-zero: HFSB_REALLOC and HFSB_FREE */
+    hfsb_status status; /* the first failure; HFSB_OK: none so far */
 } hfsb_buf;
 
 /* The bytes held, as a view that is good until the buffer changes. */
 HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
 
-/* Make room for n more bytes, or append: HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past
-   max. On failure *b is as it was. append may be given a view into *b. */
+/* Make room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
+   *b as it was. */
 HFSB_API hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) HFSBI_CHECKED;
-HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) HFSBI_CHECKED;
-HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) HFSBI_CHECKED;
-HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
-    HFSBI_CHECKED HFSBI_PRINTF(2, 3);
 
-/* Cut back to len bytes (no effect when shorter already). Keeps the memory. */
+/* Append. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A failure leaves the bytes
+   as they were and is remembered in b->status: from then on every append does
+   nothing and returns it, until the buffer is truncated or freed. So a series
+   of appends needs one check, at its end. append may be given a view into
+   *b. */
+HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s);
+HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c);
+HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+
+/* Ends a series of appends that began when b->len was mark. HFSB_OK; or the
+   failure that b->status remembers, with *b cut back to mark bytes. */
+HFSB_API hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) HFSBI_CHECKED;
+
+/* Cut back to len bytes (no effect when shorter already) and forget a failure.
+   Keeps the memory. */
 HFSB_API void hfsb_buf_truncate(hfsb_buf *b, size_t len);
 
 /* Give the memory back. *b is empty and may be used again. */
@@ -294,8 +308,7 @@ HFSB_API size_t hfsb_utf8_offset(hfsb_str s, size_t count);
 
 /* Appends s to *out with each maximal ill-formed part replaced by U+FFFD.
    HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
-HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out)
-    HFSBI_CHECKED;
+HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) HFSBI_CHECKED;
 
 /* Repair of a text that arrives in pieces: the result does not depend on how
    it was cut. All-zero is the start. */
@@ -338,9 +351,9 @@ typedef struct hfsb_json_doc {
 } hfsb_json_doc;
 
 typedef struct hfsb_json_parse_opts {
-    size_t max_depth;     /* nesting of arrays and objects (0: 512) */
-    size_t max_bytes;     /* longest text taken (0: 1 GiB) */
-    bool   unique_keys;   /* a key given twice is an error (default: the last
+    size_t max_depth;   /* nesting of arrays and objects (0: 512) */
+    size_t max_bytes;   /* longest text taken (0: 1 GiB) */
+    bool   unique_keys; /* a key given twice is an error (default: the last
                              one wins) */
 } hfsb_json_parse_opts;
 
@@ -361,8 +374,8 @@ HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
    leaves text as it was. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
-                                              hfsb_json_doc *doc,
-                                              hfsb_err      *err);
+                                              hfsb_json_doc              *doc,
+                                              hfsb_err                   *err);
 
 /* Gives the memory back. *doc may be used again. */
 HFSB_API void hfsb_json_free(hfsb_json_doc *doc);
@@ -380,8 +393,8 @@ HFSB_API long long hfsb_json_int(const hfsb_json_value *value,
                                  long long              fallback);
 HFSB_API unsigned long long hfsb_json_uint(const hfsb_json_value *value,
                                            unsigned long long     fallback);
-HFSB_API double hfsb_json_double(const hfsb_json_value *value,
-                                 double                 fallback);
+HFSB_API double             hfsb_json_double(const hfsb_json_value *value,
+                                             double                 fallback);
 /* The decoded text: valid UTF-8, may hold NUL, always followed by a NUL that
    is not counted. Lives as long as the document. */
 HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
@@ -405,7 +418,7 @@ HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
        hfsb_json_iter it = hfsb_json_begin(value);
        while (hfsb_json_next(&it)) use(it.key, it.value);            */
 typedef struct hfsb_json_iter {
-    hfsb_str               key;   /* of a member; empty for an element */
+    hfsb_str               key; /* of a member; empty for an element */
     const hfsb_json_value *value;
     const hfsb_json_value *next;  /* private */
     size_t                 left;  /* private */
@@ -485,7 +498,6 @@ typedef struct hfsb_json_writer { /* private, but for the compiler */
     hfsb_buf     *out;
     size_t        mark;
     size_t        depth;
-    hfsb_status   status;
     const char   *problem;
     bool          pretty;
     bool          after_key;
@@ -499,7 +511,7 @@ HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
 HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_bool(hfsb_json_writer *w, bool value);
 HFSB_API void hfsb_json_put_int(hfsb_json_writer *w, long long value);
-HFSB_API void hfsb_json_put_uint(hfsb_json_writer *w,
+HFSB_API void hfsb_json_put_uint(hfsb_json_writer  *w,
                                  unsigned long long value);
 HFSB_API void hfsb_json_put_double(hfsb_json_writer *w, double value);
 HFSB_API void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value);
@@ -524,8 +536,7 @@ HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
    on the last line of a text that does not end in one, "". Lines end at LF
    or CRLF only. False when *rest is empty. Both views show the same bytes as
    *rest did. ending may be NULL. */
-HFSB_API bool hfsb_text_line(hfsb_str *rest, hfsb_str *line,
-                             hfsb_str *ending);
+HFSB_API bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending);
 
 /* 1-based number of the line that holds byte offset pos (pos <= text.len). */
 HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
@@ -556,8 +567,8 @@ HFSB_API void              hfsb_text_filter_close(hfsb_text_filter *filter);
    then neither *out nor the filter has changed, and the call can be made
    again. */
 HFSB_API hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter,
-                                            hfsb_str          piece,
-                                            hfsb_buf *out) HFSBI_CHECKED;
+                                            hfsb_str piece, hfsb_buf *out)
+    HFSBI_CHECKED;
 
 /* The end of the input: appends the unfinished last line. HFSB_OK, and the
    filter is as new; HFSB_NOMEM or HFSB_LIMIT as above. */
@@ -596,9 +607,9 @@ typedef struct hfsb_text_window hfsb_text_window;
 
 /* A new window; NULL without memory, or when head is above chars. Both may be
    NULL. */
-HFSB_API hfsb_text_window *
-hfsb_text_window_open(const hfsb_text_limit *limit, const hfsb_alloc *alloc);
-HFSB_API void hfsb_text_window_close(hfsb_text_window *window);
+HFSB_API hfsb_text_window *hfsb_text_window_open(const hfsb_text_limit *limit,
+                                                 const hfsb_alloc      *alloc);
+HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
 
 /* Takes a piece. HFSB_OK, or HFSB_NOMEM with the window as it was. */
 HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
@@ -611,8 +622,8 @@ HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 /* Appends what hfsb_text_truncate() would give for all of it so far. HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
-                                           hfsb_str  spill_path,
-                                           hfsb_buf *out) HFSBI_CHECKED;
+                                           hfsb_str spill_path, hfsb_buf *out)
+    HFSBI_CHECKED;
 
 /* ---- src/core/hash.h ---- */
 /* ==== HASH: sha256, base64, the FNV that lines are hashed with ========== */
@@ -665,10 +676,10 @@ HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);
    - inline: has a line break, or looks like a line of Python;
    - command: anything else. */
 typedef enum hfsb_script_kind {
-    HFSB_SCRIPT_PATH,    /* a file of the sandbox: read it, send its text */
-    HFSB_SCRIPT_URL,     /* http:// or https://: passed through */
-    HFSB_SCRIPT_INLINE,  /* source code */
-    HFSB_SCRIPT_COMMAND  /* a command line */
+    HFSB_SCRIPT_PATH,   /* a file of the sandbox: read it, send its text */
+    HFSB_SCRIPT_URL,    /* http:// or https://: passed through */
+    HFSB_SCRIPT_INLINE, /* source code */
+    HFSB_SCRIPT_COMMAND /* a command line */
 } hfsb_script_kind;
 
 HFSB_API hfsb_script_kind hfsb_script_classify(hfsb_str script);
@@ -781,8 +792,8 @@ typedef struct hfsb_edit_opts {
 
 /* What an edit did. */
 typedef struct hfsb_edit_result {
-    size_t     count; /* replacements or insertions made */
-    hfsb_span *spans; /* where, in order, one for each of them */
+    size_t     count;     /* replacements or insertions made */
+    hfsb_span *spans;     /* where, in order, one for each of them */
     char       note[256]; /* "" when every match was exact, else what was
                              relaxed: "(matched after ...)" */
     hfsb_buf   diff;      /* unified */
@@ -970,7 +981,7 @@ typedef struct hfsb_http_field {
 
 typedef enum hfsb_http_body {
     HFSB_HTTP_NO_BODY,
-    HFSB_HTTP_LENGTH,     /* hfsb_http_head.length bytes, may be 0 */
+    HFSB_HTTP_LENGTH, /* hfsb_http_head.length bytes, may be 0 */
     HFSB_HTTP_CHUNKED,
     HFSB_HTTP_UNTIL_CLOSE /* of a reply */
 } hfsb_http_body;
@@ -979,14 +990,14 @@ typedef enum hfsb_http_body {
    fields are in the array given to it. */
 typedef struct hfsb_http_head {
     hfsb_str method, target; /* of a request */
-    hfsb_str host;     /* of a request: the authority of an absolute target,
+    hfsb_str host;   /* of a request: the authority of an absolute target,
                           else the Host field; "" when there is none (1.0) */
-    hfsb_str path;     /* of a request: of the target, not decoded, begins
+    hfsb_str path;   /* of a request: of the target, not decoded, begins
                           with "/"; "*" of OPTIONS * */
-    hfsb_str query;    /* of a request: behind the "?", not decoded */
-    hfsb_str reason;   /* of a reply */
-    int      status;   /* of a reply */
-    int      minor;    /* 0 or 1: of HTTP/1.minor */
+    hfsb_str query;  /* of a request: behind the "?", not decoded */
+    hfsb_str reason; /* of a reply */
+    int      status; /* of a reply */
+    int      minor;  /* 0 or 1: of HTTP/1.minor */
     bool     keep_alive;
     bool     expect_continue; /* the peer waits for 100 before its body */
     hfsb_http_body     body;
@@ -999,7 +1010,8 @@ typedef struct hfsb_http_limits {
     size_t max_head;   /* bytes of a head (0: 16 KiB): 431 */
     size_t max_target; /* bytes of a target (0: 8 KiB): 414 */
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
-    size_t max_chunk_line; /* bytes of a chunk's size and extensions (0: 256) */
+    size_t
+        max_chunk_line; /* bytes of a chunk's size and extensions (0: 256) */
 } hfsb_http_limits;
 
 /* Where a parser stands; small, since each connection has one. Private. */
@@ -1308,9 +1320,9 @@ typedef struct hfsb_file_write_opts {
 
 typedef struct hfsb_file_written {
     unsigned long long bytes;
-    bool created;  /* there was no file */
-    bool in_place; /* not renamed into place, see below */
-    hfsb_file_info info; /* of the file as it is now */
+    bool               created;  /* there was no file */
+    bool               in_place; /* not renamed into place, see below */
+    hfsb_file_info     info;     /* of the file as it is now */
 } hfsb_file_written;
 
 /* Writes a file whole or not at all: the bytes go to a temporary file beside
@@ -1352,11 +1364,11 @@ HFSB_API hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
    trace. close() is always the last call, also after commit. */
 typedef struct hfsb_file_writer hfsb_file_writer;
 
-HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place *place,
-                                           hfsb_str          path,
+HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place           *place,
+                                           hfsb_str                    path,
                                            const hfsb_file_write_opts *opts,
-                                           hfsb_file_writer **out,
-                                           hfsb_err          *err);
+                                           hfsb_file_writer          **out,
+                                           hfsb_err                   *err);
 HFSB_API hfsb_status hfsb_file_writer_append(hfsb_file_writer *writer,
                                              hfsb_str piece, hfsb_err *err);
 HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
@@ -2201,12 +2213,12 @@ typedef struct hfsb_sandbox_opts {
     long long health_ms;    /* for one answer of health (0: 10,000) */
     hfsb_log_fn        log; /* (NULL: none) */
     void              *user;
-    const hfsb_cancel *cancel; /* ends create, connect, restart and calls;
+    const hfsb_cancel *cancel;  /* ends create, connect, restart and calls;
                             must stay until close (NULL: none) */
     const hfsb_cancel *give_up; /* ends even the deleting of a Space, by delete
                             or by a create that failed, which cancel does not;
                             must stay until close (NULL: none) */
-    hfsb_alloc         alloc;  /* must be usable from the threads that call */
+    hfsb_alloc         alloc;   /* must be usable from the threads that call */
 } hfsb_sandbox_opts;
 
 typedef struct hfsb_sandbox_spec {
@@ -2590,6 +2602,21 @@ HFSBI_FN char hfsbi_lower(char c);
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 
+/* Equal but for the case of ASCII letters. */
+HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b);
+
+/* Takes the next item of a list with the separator sep off *rest; false at
+   its end. An empty list has no item, "a,,b" has an empty one. */
+HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item);
+
+/* True when item is one of the list. */
+HFSBI_FN bool hfsbi_list_has(hfsb_str list, char sep, hfsb_str item);
+
+/* The decimal digits at the start of s into *out: how many there are, 0 when
+   there is none or the number exceeds max (*out is then untouched). */
+HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
+                                   unsigned long long *out);
+
 /* ---- base: memory ---- */
 
 /* realloc, and free when new_size is 0, through the hook. */
@@ -2598,10 +2625,9 @@ HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
 
 /* room for count items of size bytes, not cleared; NULL when there is no
    memory or the product does not fit. count 0 counts as 1. */
-HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count,
-                           size_t size);
-HFSBI_FN void hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
-                               size_t count, size_t size);
+HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count, size_t size);
+HFSBI_FN void  hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
+                                size_t count, size_t size);
 
 /* Grow an array of *cap items to hold at least need: the new array, or NULL
    with the old one untouched. */
@@ -2623,8 +2649,18 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
    in valid UTF-8 and on one line; "..." tells when that is not all. */
 HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
+/* The border of a character at or before byte n of valid UTF-8 (floor), or at
+   or after it (ceil): where a text may be cut. */
+HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n);
+HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n);
+
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* ---- json ---- */
+
+/* Appends text as a JSON string, in quotes. */
+HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
 
 /* ---- date: the calendar, without libc's time zones ---- */
 
@@ -2645,7 +2681,7 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s);
 
 /* hfsb_sha256_finish() in hexadecimal. */
 HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
-                                      char hex[HFSB_SHA256_HEX]);
+                                      char         hex[HFSB_SHA256_HEX]);
 
 /* ---- text ---- */
 
@@ -2655,26 +2691,8 @@ HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
    HFSB_LIMIT with *out as it was. */
 HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
-                                             hfsb_str  spill_path,
-                                             size_t    saved,
+                                             hfsb_str spill_path, size_t saved,
                                              hfsb_buf *out);
-
-/* ---- base: many appends, one check ---- */
-
-/* Appends to buf until one fails; then nothing more is written, and end()
-   gives that status and cuts buf back to where begin() found it. */
-typedef struct hfsbi_sink {
-    hfsb_buf   *buf;
-    size_t      mark;
-    hfsb_status status;
-} hfsbi_sink;
-
-HFSBI_FN hfsbi_sink  hfsbi_sink_begin(hfsb_buf *buf);
-HFSBI_FN void        hfsbi_put(hfsbi_sink *sink, hfsb_str s);
-HFSBI_FN void        hfsbi_put_byte(hfsbi_sink *sink, char c);
-HFSBI_FN void        hfsbi_putf(hfsbi_sink *sink, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
-HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink);
 
 /* Private: numbers from text and back, exactly. number.c, number_write.c. */
 
@@ -2693,16 +2711,16 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
     const unsigned char *b = (const unsigned char *)at;
     return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
-           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
-           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+           (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
+           (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
 }
 
 typedef enum hfsbi_number_type {
-    HFSBI_NUMBER_BAD,    /* not the grammar of JSON */
-    HFSBI_NUMBER_RANGE,  /* larger than any double */
+    HFSBI_NUMBER_BAD,   /* not the grammar of JSON */
+    HFSBI_NUMBER_RANGE, /* larger than any double */
     HFSBI_NUMBER_INT,
-    HFSBI_NUMBER_UINT,   /* above the largest INT */
-    HFSBI_NUMBER_DOUBLE  /* correctly rounded; also integers beyond UINT */
+    HFSBI_NUMBER_UINT,  /* above the largest INT */
+    HFSBI_NUMBER_DOUBLE /* correctly rounded; also integers beyond UINT */
 } hfsbi_number_type;
 
 typedef struct hfsbi_number {
@@ -2755,8 +2773,8 @@ struct hfsb_json_value {
 #define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
 
 /* The node behind value and all it holds. */
-HFSBI_UNUSED static const hfsb_json_value *hfsbi_json_after(
-    const hfsb_json_value *value) {
+HFSBI_UNUSED static const hfsb_json_value *
+hfsbi_json_after(const hfsb_json_value *value) {
     unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
     return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
 }
@@ -2789,20 +2807,20 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
     return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
 #elif defined(HFSBI_NEON)
     uint8x16_t x = vld1q_u8((const uint8_t *)at);
-    uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')),
-                                       vceqq_u8(x, vdupq_n_u8('\\'))),
-                              vcltq_u8(x, vdupq_n_u8(32)));
+    uint8x16_t hit = vorrq_u8(
+        vorrq_u8(vceqq_u8(x, vdupq_n_u8('"')), vceqq_u8(x, vdupq_n_u8('\\'))),
+        vcltq_u8(x, vdupq_n_u8(32)));
     if (high) hit = vorrq_u8(hit, vcgeq_u8(x, vdupq_n_u8(128)));
-    return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(
-                             vreinterpretq_u16_u8(hit), 4)), 0);
+    return vget_lane_u64(
+        vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(hit), 4)), 0);
 #else
     /* No carry crosses a byte, so each byte's answer is exact. */
     const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
-    uint64_t x = hfsbi_load64(at);
-    uint64_t quote = ((x ^ '"' * ones) & low7) + low7;
-    uint64_t slash = ((x ^ '\\' * ones) & low7) + low7;
-    uint64_t control = (x & low7) + 0x60 * ones;
-    uint64_t hit = ~((quote & slash & control) | x);
+    uint64_t       x = hfsbi_load64(at);
+    uint64_t       quote = ((x ^ '"' * ones) & low7) + low7;
+    uint64_t       slash = ((x ^ '\\' * ones) & low7) + low7;
+    uint64_t       control = (x & low7) + 0x60 * ones;
+    uint64_t       hit = ~((quote & slash & control) | x);
     if (high) hit |= x;
     return hit & ~low7;
 #endif
@@ -2824,10 +2842,8 @@ HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
    there are before `end`: what is too much the caller overwrites. 64 bytes are
    looked at in one go where there are so many: that costs less than a wrong
    guess about where a line ends. */
-HFSBI_UNUSED static inline const char *hfsbi_json_copy_run(const char *at,
-                                                           const char *end,
-                                                           char       *out,
-                                                           bool high) {
+HFSBI_UNUSED static inline const char *
+hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
     uint64_t mask;
 #ifdef HFSBI_SSE2
     while (end - at >= 64) {
@@ -3058,6 +3074,43 @@ HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
     return hfsb_str_slice(s, i, s.len);
 }
 
+HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b) {
+    size_t i;
+    if (a.len != b.len) return false;
+    for (i = 0; i < a.len; i++)
+        if (hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i])) return false;
+    return true;
+}
+
+HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item) {
+    size_t n;
+    if (!rest->ptr || !rest->len) return false;
+    n = hfsb_str_find_byte(*rest, sep);
+    *item = hfsb_str_slice(*rest, 0, n);
+    *rest = hfsb_str_slice(*rest, n < rest->len ? n + 1 : n, HFSB_NPOS);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_list_has(hfsb_str list, char sep, hfsb_str item) {
+    hfsb_str one;
+    while (hfsbi_list_next(&list, sep, &one))
+        if (hfsb_str_equal(one, item)) return true;
+    return false;
+}
+
+HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
+                                   unsigned long long *out) {
+    unsigned long long value = 0;
+    size_t             n = 0;
+    for (; n < s.len && s.ptr[n] >= '0' && s.ptr[n] <= '9'; n++) {
+        unsigned digit = (unsigned)(s.ptr[n] - '0');
+        if (value > max / 10 || digit > max - value * 10) return 0;
+        value = value * 10 + digit;
+    }
+    if (n) *out = value;
+    return n;
+}
+
 /* ---- buffers ---- */
 
 hfsb_str hfsb_buf_str(const hfsb_buf *b) {
@@ -3081,12 +3134,17 @@ hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) {
     return HFSB_OK;
 }
 
+/* Room for n more bytes in a series of appends: its failure is remembered. */
+static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
+    if (b->status == HFSB_OK) b->status = hfsb_buf_reserve(b, n);
+    return b->status == HFSB_OK;
+}
+
 hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) {
     const char *held = b->ptr;
     bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
     size_t      at = inside ? (size_t)(s.ptr - held) : 0;
-    hfsb_status st = hfsb_buf_reserve(b, s.len);
-    if (st != HFSB_OK) return st;
+    if (!hfsbi_buf_room(b, s.len)) return b->status;
     if (s.len) memcpy(b->ptr + b->len, inside ? b->ptr + at : s.ptr, s.len);
     b->len += s.len;
     b->ptr[b->len] = '\0';
@@ -3099,15 +3157,13 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
 
 HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
                                        va_list ap) {
-    va_list     again;
-    int         n;
-    hfsb_status st;
+    va_list again;
+    int     n;
     va_copy(again, ap);
     n = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    if (n < 0) return HFSB_ARG;
-    st = hfsb_buf_reserve(b, (size_t)n);
-    if (st != HFSB_OK) return st;
+    if (n < 0) return b->status = HFSB_ARG;
+    if (!hfsbi_buf_room(b, (size_t)n)) return b->status;
     vsnprintf(b->ptr + b->len, (size_t)n + 1, format, ap);
     b->len += (size_t)n;
     return HFSB_OK;
@@ -3122,7 +3178,15 @@ hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...) {
     return st;
 }
 
+hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) {
+    hfsb_status st = b->status;
+    if (st == HFSB_OK) return HFSB_OK;
+    hfsb_buf_truncate(b, mark);
+    return b->status = st;
+}
+
 void hfsb_buf_truncate(hfsb_buf *b, size_t len) {
+    b->status = HFSB_OK;
     if (len >= b->len) return;
     b->len = len;
     b->ptr[len] = '\0';
@@ -3132,38 +3196,7 @@ void hfsb_buf_free(hfsb_buf *b) {
     if (b->ptr) hfsbi_realloc(&b->alloc, b->ptr, b->cap, 0);
     b->ptr = NULL;
     b->len = b->cap = 0;
-}
-
-/* ---- many appends, one check ---- */
-
-HFSBI_FN hfsbi_sink hfsbi_sink_begin(hfsb_buf *buf) {
-    hfsbi_sink sink;
-    sink.buf = buf;
-    sink.mark = buf->len;
-    sink.status = HFSB_OK;
-    return sink;
-}
-
-HFSBI_FN void hfsbi_put(hfsbi_sink *sink, hfsb_str s) {
-    if (sink->status == HFSB_OK) sink->status = hfsb_buf_append(sink->buf, s);
-}
-
-HFSBI_FN void hfsbi_put_byte(hfsbi_sink *sink, char c) {
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_buf_append_byte(sink->buf, c);
-}
-
-HFSBI_FN void hfsbi_putf(hfsbi_sink *sink, const char *format, ...) {
-    va_list ap;
-    if (sink->status != HFSB_OK) return;
-    va_start(ap, format);
-    sink->status = hfsbi_buf_vprintf(sink->buf, format, ap);
-    va_end(ap);
-}
-
-HFSBI_FN hfsb_status hfsbi_sink_end(hfsbi_sink *sink) {
-    if (sink->status != HFSB_OK) hfsb_buf_truncate(sink->buf, sink->mark);
-    return sink->status;
+    b->status = HFSB_OK;
 }
 
 /* ---- order ---- */
@@ -3250,10 +3283,10 @@ static size_t hfsbi_max_suffix(const unsigned char *n, size_t len,
 static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
     const unsigned char *h = (const unsigned char *)hay.ptr;
     const unsigned char *n = (const unsigned char *)needle.ptr;
-    size_t len = needle.len, period, other, pos = 0, memory = 0;
-    size_t cut = hfsbi_max_suffix(n, len, false, &period);
-    size_t cut2 = hfsbi_max_suffix(n, len, true, &other);
-    bool   periodic;
+    size_t               len = needle.len, period, other, pos = 0, memory = 0;
+    size_t               cut = hfsbi_max_suffix(n, len, false, &period);
+    size_t               cut2 = hfsbi_max_suffix(n, len, true, &other);
+    bool                 periodic;
 
     if (cut2 > cut) {
         cut = cut2;
@@ -3284,8 +3317,8 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
    and capitals tell similar lines apart better than punctuation does. */
 static int hfsbi_commonness(unsigned char c) {
     if (c == ' ' || c == '\n' || c == '\t') return 4;
-    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' ||
-        c == 'o' || c == 'r' || c == 's')
+    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' || c == 'o' ||
+        c == 'r' || c == 's')
         return 3;
     if (c >= 'a' && c <= 'z') return 2;
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
@@ -3349,8 +3382,8 @@ static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
 
 /* Looks at 64 places at a time, where both bytes of the pair stand. Gives the
    needle's place, or the first place that was not looked at (*found false). */
-static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a,
-                               size_t b, bool *found) {
+static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
+                               bool *found) {
     const __m128i x = _mm_set1_epi8(needle.ptr[a]);
     const __m128i y = _mm_set1_epi8(needle.ptr[b]);
     size_t        last = s.len - needle.len, i = 0, spent = 0, k;
@@ -3470,8 +3503,8 @@ HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n) {
 #ifdef HFSBI_SSE2
     for (; n - i >= 16; i += 16) {
         const void *at = p + i;
-        unsigned    mask = (unsigned)_mm_movemask_epi8(
-            _mm_loadu_si128((const __m128i *)at));
+        unsigned    mask =
+            (unsigned)_mm_movemask_epi8(_mm_loadu_si128((const __m128i *)at));
         if (mask) return i + (size_t)__builtin_ctz(mask);
     }
 #else
@@ -3523,8 +3556,8 @@ size_t hfsb_utf8_offset(hfsb_str s, size_t count) {
     while (i < s.len && count > 0) {
         if ((unsigned char)s.ptr[i] < 0x80) {
             size_t left = s.len - i;
-            size_t n = hfsbi_utf8_ascii(s.ptr + i,
-                                        left < count ? left : count);
+            size_t n =
+                hfsbi_utf8_ascii(s.ptr + i, left < count ? left : count);
             i += n;
             count -= n;
         } else {
@@ -3535,22 +3568,33 @@ size_t hfsb_utf8_offset(hfsb_str s, size_t count) {
     return i;
 }
 
-static void hfsbi_utf8_put(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_utf8_put(hfsb_buf *sink, hfsb_str s) {
     while (s.len > 0) {
         size_t        n = hfsb_utf8_validate(s);
         unsigned long code;
-        hfsbi_put(sink, hfsb_str_slice(s, 0, n));
+        hfsb_buf_append(sink, hfsb_str_slice(s, 0, n));
         if (n == s.len) return;
         n += hfsb_utf8_step(s, n, &code, NULL);
-        hfsbi_put(sink, HFSBI_UTF8_BAD);
+        hfsb_buf_append(sink, HFSBI_UTF8_BAD);
         s = hfsb_str_slice(s, n, s.len);
     }
 }
 
 hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_utf8_put(&sink, s);
-    return hfsbi_sink_end(&sink);
+    size_t mark = out->len;
+    hfsbi_utf8_put(out, s);
+    return hfsb_buf_finish(out, mark);
+}
+
+HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n) {
+    if (n >= s.len) return s.len;
+    while (n > 0 && ((unsigned char)s.ptr[n] & 0xC0u) == 0x80u) n--;
+    return n;
+}
+
+HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n) {
+    while (n < s.len && ((unsigned char)s.ptr[n] & 0xC0u) == 0x80u) n++;
+    return n < s.len ? n : s.len;
 }
 
 /* ---- in pieces ---- */
@@ -3573,7 +3617,7 @@ static size_t hfsbi_utf8_open(hfsb_str s) {
 /* Gives bytes of piece to the character that waits, until it is decided.
    Returns how many were taken. */
 static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
-                                  hfsbi_sink *sink) {
+                                  hfsb_buf *sink) {
     size_t i = 0;
     while (st->len > 0 && i < piece.len) {
         const void   *part = st->part;
@@ -3582,14 +3626,15 @@ static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
         bool          valid;
         st->part[st->len] = (unsigned char)piece.ptr[i];
         if (hfsb_utf8_step(s, 0, &code, &valid) == st->len) {
-            hfsbi_put(sink, HFSBI_UTF8_BAD); /* and byte i starts afresh */
+            hfsb_buf_append(sink,
+                            HFSBI_UTF8_BAD); /* and byte i starts afresh */
             st->len = 0;
             return i;
         }
         i++;
         st->len++;
         if (!valid) continue;
-        hfsbi_put(sink, s);
+        hfsb_buf_append(sink, s);
         st->len = 0;
     }
     return i;
@@ -3597,24 +3642,24 @@ static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
 
 hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
                                    bool last, hfsb_buf *out) {
-    hfsbi_sink       sink = hfsbi_sink_begin(out);
+    size_t           mark = out->len;
     hfsb_utf8_stream next = *stream;
     hfsb_str         rest;
-    size_t           taken = hfsbi_utf8_complete(&next, piece, &sink), open;
+    size_t           taken = hfsbi_utf8_complete(&next, piece, out), open;
 
     rest = hfsb_str_slice(piece, taken, piece.len);
     open = last ? 0 : hfsbi_utf8_open(rest);
-    hfsbi_utf8_put(&sink, hfsb_str_slice(rest, 0, rest.len - open));
+    hfsbi_utf8_put(out, hfsb_str_slice(rest, 0, rest.len - open));
     if (open > 0) {
         memcpy(next.part, rest.ptr + rest.len - open, open);
         next.len = (unsigned char)open;
     }
     if (last && next.len > 0) {
-        hfsbi_put(&sink, HFSBI_UTF8_BAD);
+        hfsb_buf_append(out, HFSBI_UTF8_BAD);
         next.len = 0;
     }
-    if (hfsbi_sink_end(&sink) == HFSB_OK) *stream = next;
-    return sink.status;
+    if (hfsb_buf_finish(out, mark) == HFSB_OK) *stream = next;
+    return out->status;
 }
 
 /* ---- messages ---- */
@@ -3651,7 +3696,7 @@ typedef struct hfsbi_pow10 {
 static uint64_t hfsbi_mul64(uint64_t a, uint64_t b, uint64_t *low) {
 #ifdef __SIZEOF_INT128__
     __extension__ typedef unsigned __int128 hfsbi_u128;
-    hfsbi_u128 product = (hfsbi_u128)a * b;
+    hfsbi_u128                              product = (hfsbi_u128)a * b;
     *low = (uint64_t)product;
     return (uint64_t)(product >> 64);
 #else
@@ -3811,8 +3856,7 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
     size_t i = a->len;
     if (a->len != b->len) return a->len < b->len ? -1 : 1;
     while (i-- > 0)
-        if (a->limb[i] != b->limb[i])
-            return a->limb[i] < b->limb[i] ? -1 : 1;
+        if (a->limb[i] != b->limb[i]) return a->limb[i] < b->limb[i] ? -1 : 1;
     return 0;
 }
 
@@ -3820,7 +3864,9 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
 
 #define HFSBI_DOUBLE_INF ((uint64_t)0x7FF << 52)
 
-static bool hfsbi_is_digit(char c) { return (unsigned)c - '0' < 10u; }
+static bool hfsbi_is_digit(char c) {
+    return (unsigned)c - '0' < 10u;
+}
 
 /* What the grammar found; the digits' value wraps when there are many. */
 typedef struct hfsbi_number_parts {
@@ -3940,12 +3986,11 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0
 static bool hfsbi_double_fast(uint64_t mantissa, int64_t q, double *out) {
     static const double powers[] = {
-        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (mantissa >> 53 || q < -22 || q > 22) return false;
-    *out = q < 0 ? (double)mantissa / powers[-q]
-                 : (double)mantissa * powers[q];
+    *out =
+        q < 0 ? (double)mantissa / powers[-q] : (double)mantissa * powers[q];
     return true;
 }
 #else
@@ -3982,9 +4027,9 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
         uint64_t x = hfsbi_load64(p);
         /* '0' to '9': the upper half is 3, also when 6 is added. A carry can
            only spoil bytes behind one that is no digit. */
-        uint64_t other = ((x & high) |
-                          ((x + 0x0606060606060606u) & high) >> 4) ^
-                         0x3333333333333333u;
+        uint64_t other =
+            ((x & high) | ((x + 0x0606060606060606u) & high) >> 4) ^
+            0x3333333333333333u;
         unsigned n;
         if (other) {
             n = hfsbi_ctz64(other) / 8;
@@ -4014,8 +4059,8 @@ static const char *hfsbi_read_exponent(const char *p, int64_t *out) {
 
 static void hfsbi_number_set_double(hfsbi_number *out, uint64_t bits,
                                     bool negative) {
-    out->type = bits >= HFSBI_DOUBLE_INF ? HFSBI_NUMBER_RANGE
-                                         : HFSBI_NUMBER_DOUBLE;
+    out->type =
+        bits >= HFSBI_DOUBLE_INF ? HFSBI_NUMBER_RANGE : HFSBI_NUMBER_DOUBLE;
     out->as.d = hfsbi_double_of_bits(bits | (uint64_t)negative << 63);
 }
 
@@ -4089,8 +4134,8 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
         return hfsbi_number_bad(p, "expected a digit after '-'", out);
     p = hfsbi_read_digits(p, &n.value);
     if (*n.first == '0' && p - n.first > 1)
-        return hfsbi_number_bad(
-            n.first + 1, "expected no digit after a leading 0", out);
+        return hfsbi_number_bad(n.first + 1,
+                                "expected no digit after a leading 0", out);
     n.last = p;
     if (*p == '.') {
         n.integer = false;
@@ -4177,7 +4222,9 @@ static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
     bool        below, above;
     /* floor(log10(2^q)), or of 3/4 of it; biased to keep the shift positive */
     e = (int)((((int64_t)q * 1262611 - (irregular ? 524031 : 0) +
-                ((int64_t)4096 << 22)) >> 22) - 4096);
+                ((int64_t)4096 << 22)) >>
+               22) -
+              4096);
     h = q + hfsbi_log2_pow10(-e) + 1;
     g = hfsbi_pow10_of(-e);
     if (-e < 0 || -e > 55) g.hi += ++g.lo == 0; /* here rounded up */
@@ -4320,7 +4367,7 @@ typedef struct hfsbi_json_parser {
 } hfsbi_json_parser;
 
 static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                     hfsbi_json_fault fault);
+                                   hfsbi_json_fault fault);
 
 /* ==== json string ==== */
 
@@ -4329,21 +4376,19 @@ static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
 
 /* What a letter behind a backslash stands for; 0: nothing, or \u. */
 static const unsigned char hfsbi_json_escapes[256] = {
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, '"',  0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    '/',
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, 0,    0, 0,    0,
-    0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0, 0, '\\', 0, 0,    0,
-    0, 0, '\b', 0, 0, 0, '\f', 0, 0, 0, 0, 0, 0,    0, '\n', 0,
-    0, 0, '\r', 0, '\t'};
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    '"',  0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    '/',  0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
+    0,    0, 0, 0, 0, 0, 0, '\\', 0,    0, 0, 0, 0,    '\b', 0,   0, 0,
+    '\f', 0, 0, 0, 0, 0, 0, 0,    '\n', 0, 0, 0, '\r', 0,    '\t'};
 
 /* The values of '0' to 'f'; 99: no hex digit. */
 static const unsigned char hfsbi_json_hex_values[] = {
-    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10,
-    11, 12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
-    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14,
-    15};
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10, 11,
+    12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+    99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 10, 11, 12, 13, 14, 15};
 
 static unsigned hfsbi_json_hex_digit(char c) {
     unsigned i = (unsigned)(unsigned char)c - '0';
@@ -4358,8 +4403,7 @@ static inline long hfsbi_json_hex(const char *at, const char *end,
         unsigned b = hfsbi_json_hex_digit(at[1]);
         unsigned c = hfsbi_json_hex_digit(at[2]);
         unsigned d = hfsbi_json_hex_digit(at[3]);
-        if ((a | b | c | d) < 16)
-            return (long)(a << 12 | b << 8 | c << 4 | d);
+        if ((a | b | c | d) < 16) return (long)(a << 12 | b << 8 | c << 4 | d);
     }
     while (at < end && hfsbi_json_hex_digit(*at) < 16) at++;
     *bad = at;
@@ -4515,8 +4559,8 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
         }
     }
     node->as.str = start;
-    node->tag = HFSB_JSON_STRING | flag |
-                (uint64_t)(at - start) << HFSBI_JSON_COUNT;
+    node->tag =
+        HFSB_JSON_STRING | flag | (uint64_t)(at - start) << HFSBI_JSON_COUNT;
     return at + 1;
 }
 
@@ -4528,7 +4572,7 @@ static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
 
 /* Most strings are short and plain: one block with a quote in it. */
 static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                       hfsb_json_value *node) {
+                                     hfsb_json_value *node) {
     char    *out = p->out;
     uint64_t mask;
     size_t   n;
@@ -4540,8 +4584,8 @@ static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
     memcpy(out, at, HFSBI_JSON_BLOCK);
     out[n] = '\0';
     node->as.str = out;
-    node->tag = HFSB_JSON_STRING | HFSBI_JSON_PLAIN |
-                (uint64_t)n << HFSBI_JSON_COUNT;
+    node->tag =
+        HFSB_JSON_STRING | HFSBI_JSON_PLAIN | (uint64_t)n << HFSBI_JSON_COUNT;
     p->out = out + n + 1;
     return at + n + 1;
 }
@@ -4555,8 +4599,8 @@ static void hfsbi_json_unescape(hfsb_json_value *node) {
     if (node->tag & HFSBI_JSON_ESCAPED) {
         p.end = at + len;
         while (at < p.end) {
-            n = hfsb_str_find_byte(
-                hfsb_str_make(at, (size_t)(p.end - at)), '\\');
+            n = hfsb_str_find_byte(hfsb_str_make(at, (size_t)(p.end - at)),
+                                   '\\');
             if (n == HFSB_NPOS) n = (size_t)(p.end - at);
             memmove(out, at, n);
             out += n;
@@ -4586,8 +4630,7 @@ static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
     case HFSBI_JSON_NO_COLON: return "expected ':' after a key";
     case HFSBI_JSON_NO_ARRAY_END:
         return "expected ',' or ']' after an element";
-    case HFSBI_JSON_NO_OBJECT_END:
-        return "expected ',' or '}' after a member";
+    case HFSBI_JSON_NO_OBJECT_END: return "expected ',' or '}' after a member";
     case HFSBI_JSON_NO_TEXT_END:
         return "expected the end of the text after the value";
     case HFSBI_JSON_NO_STRING_END: return "expected '\"' to end a string";
@@ -4637,10 +4680,8 @@ static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
                : c == '\t' ? "write it as \\t"
                : c == '\r' ? "write it as \\r"
                            : "write it as \\u and four hex digits";
-    case HFSBI_JSON_NO_ESCAPE:
-        return "write the backslash itself as \\\\";
-    case HFSBI_JSON_NO_UTF8:
-        return "the text must be encoded as UTF-8";
+    case HFSBI_JSON_NO_ESCAPE: return "write the backslash itself as \\\\";
+    case HFSBI_JSON_NO_UTF8: return "the text must be encoded as UTF-8";
     default: return "";
     }
 }
@@ -4688,9 +4729,9 @@ static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
                       p->max_depth);
         return true;
     case HFSBI_JSON_TWICE:
-        key = hfsb_str_make(p->nodes[p->used].as.str,
-                            (size_t)(p->nodes[p->used].tag >>
-                                     HFSBI_JSON_COUNT));
+        key =
+            hfsb_str_make(p->nodes[p->used].as.str,
+                          (size_t)(p->nodes[p->used].tag >> HFSBI_JSON_COUNT));
         hfsbi_err_add(err, "expected each key once in an object, found \"");
         hfsbi_err_quote(err, key, 40);
         hfsbi_err_add(err, "\" again: remove one of the two");
@@ -4709,10 +4750,9 @@ static void hfsbi_json_place(hfsb_str text, size_t pos, hfsb_err *err) {
 }
 
 /* Fills *err with place and words for the parser's fault. */
-static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p,
-                                       hfsb_str text, hfsb_err *err) {
-    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT
-                                                    : HFSB_SYNTAX;
+static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
+                                     hfsb_err *err) {
+    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT : HFSB_SYNTAX;
     if (p->fault == HFSBI_JSON_NOMEM)
         return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
     if (!err) return code;
@@ -4788,7 +4828,7 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
 /* Index of a key node that repeats an earlier key of its object, the first
    such; HFSB_NPOS when there is none; *nomem when there is no memory. */
 static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
-                                        bool                    *nomem) {
+                                      bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
     hfsbi_json_key    few[HFSBI_JSON_FEW], *many = NULL, found = NULL;
     size_t            most = 0, i, n;
@@ -4843,7 +4883,7 @@ static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
 
 /* Notes the fault; NULL. */
 static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                     hfsbi_json_fault fault) {
+                                   hfsbi_json_fault fault) {
     p->at = at;
     p->fault = fault;
     return NULL;
@@ -4860,11 +4900,11 @@ static const char *hfsbi_json_blanks(const char *at, const char *end) {
     while (end - at >= 16) { /* indentation: mostly one run of spaces */
         const void *from = at;
         __m128i     x = _mm_loadu_si128((const __m128i *)from);
-        __m128i     hit = _mm_or_si128(
-            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')),
-                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'))),
-            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\r')),
-                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\t'))));
+        __m128i     hit =
+            _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')),
+                                      _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'))),
+                         _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\r')),
+                                      _mm_cmpeq_epi8(x, _mm_set1_epi8('\t'))));
         uint64_t other = ~(uint64_t)(unsigned)_mm_movemask_epi8(hit);
         if (other & 0xFFFF) return at + hfsbi_json_first(other);
         at += 16;
@@ -4930,8 +4970,7 @@ static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
         node->tag = HFSB_JSON_DOUBLE;
         node->as.d = n.as.d;
         return after;
-    case HFSBI_NUMBER_RANGE:
-        return hfsbi_json_fail(p, at, HFSBI_JSON_RANGE);
+    case HFSBI_NUMBER_RANGE: return hfsbi_json_fail(p, at, HFSBI_JSON_RANGE);
     default:
         p->expected = n.expected;
         return hfsbi_json_fail(p, after, HFSBI_JSON_NO_NUMBER);
@@ -4946,8 +4985,7 @@ static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
                                    const char *word, uint64_t tag,
                                    hfsb_json_value *node) {
     for (; *word; word++, at++)
-        if (*at != *word)
-            return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
+        if (*at != *word) return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
     node->tag = tag;
     node->as.u = 0;
     return at;
@@ -5037,10 +5075,9 @@ member_end:
         fault = HFSBI_JSON_NO_NEXT_KEY;
         goto member;
     }
-    if (*at != '}')
-        return hfsbi_json_fail(p, at, HFSBI_JSON_NO_OBJECT_END);
+    if (*at != '}') return hfsbi_json_fail(p, at, HFSBI_JSON_NO_OBJECT_END);
 
-close: {
+close : {
     hfsb_json_value *outer = box - box->as.span;
     bool             inner = outer != box, keyed;
     at++;
@@ -5053,13 +5090,13 @@ close: {
     }
     keyed = (box->tag & HFSBI_JSON_TYPE) == HFSB_JSON_OBJECT;
     if (at == p->end)
-        return hfsbi_json_fail(p, at, keyed ? HFSBI_JSON_NO_OBJECT_END
-                                            : HFSBI_JSON_NO_ARRAY_END);
+        return hfsbi_json_fail(
+            p, at, keyed ? HFSBI_JSON_NO_OBJECT_END : HFSBI_JSON_NO_ARRAY_END);
     if (keyed) goto member_end;
     goto element_end;
 }
 
-grow: {
+grow : {
     size_t inside = (size_t)(box - p->nodes);
     p->used = (size_t)(node - p->nodes);
     if (!hfsbi_json_resize(p, p->cap > (size_t)-1 / 32 ? (size_t)-1 / 16
@@ -5160,8 +5197,8 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->out = NULL;
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
-    p->max_depth = opts && opts->max_depth ? opts->max_depth
-                                           : HFSBI_JSON_DEPTH_DEFAULT;
+    p->max_depth =
+        opts && opts->max_depth ? opts->max_depth : HFSBI_JSON_DEPTH_DEFAULT;
     p->doc = doc;
     p->escaped = false;
     p->fault = HFSBI_JSON_OK;
@@ -5174,8 +5211,8 @@ static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {
     hfsbi_json_parser p;
-    size_t max = opts && opts->max_bytes ? opts->max_bytes
-                                         : HFSBI_JSON_BYTES_DEFAULT;
+    size_t            max =
+        opts && opts->max_bytes ? opts->max_bytes : HFSBI_JSON_BYTES_DEFAULT;
     size_t from = 0;
     bool   unique = opts && opts->unique_keys, ok;
     if (!text.ptr) text = HFSB_LIT("");
@@ -5320,8 +5357,8 @@ bool hfsb_json_next(hfsb_json_iter *it) {
     if (!it->left) return false;
     it->left--;
     if (it->keyed) {
-        it->key = hfsb_str_make(it->next->as.str,
-                                hfsbi_json_count_of(it->next));
+        it->key =
+            hfsb_str_make(it->next->as.str, hfsbi_json_count_of(it->next));
         it->next++;
     }
     it->value = it->next;
@@ -5351,7 +5388,8 @@ static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
     if (object && type != HFSB_JSON_OBJECT)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "the arguments must be an object with \"%s\", not "
-                          "%s", key, hfsbi_json_a(type));
+                          "%s",
+                          key, hfsbi_json_a(type));
     *value = hfsb_json_get(object, key);
     if (hfsb_json_type_of(*value) != HFSB_JSON_NULL) return hfsbi_ok(err);
     if (*value) how = "is null";
@@ -5362,8 +5400,7 @@ static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
 }
 
 /* Shows up to 40 characters of a string that could not be used. */
-static hfsb_status hfsbi_json_arg_wrong(const char            *key,
-                                        const char            *expected,
+static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
                                         const hfsb_json_value *value,
                                         hfsb_err              *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
@@ -5492,13 +5529,11 @@ hfsb_status hfsb_json_arg_str(const hfsb_json_value *object, const char *key,
     return HFSB_OK;
 }
 
-hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
-                                const char *key, bool required,
-                                hfsb_json_type          type,
+hfsb_status hfsb_json_arg_value(const hfsb_json_value *object, const char *key,
+                                bool required, hfsb_json_type type,
                                 const hfsb_json_value **out, hfsb_err *err) {
     const hfsb_json_value *value;
-    hfsb_status            st =
-        hfsbi_json_arg(object, key, required, type, &value, err);
+    hfsb_status st = hfsbi_json_arg(object, key, required, type, &value, err);
     if (st != HFSB_OK || !value) return st;
     if (hfsb_json_type_of(value) != type)
         return hfsbi_json_arg_wrong(key, hfsbi_json_a(type), value, err);
@@ -5525,8 +5560,7 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
     const hfsb_json_value *value;
     hfsb_err               why = HFSB_INIT;
     hfsb_str               text;
-    hfsb_status            st =
-        hfsbi_json_arg(object, key, required, type, &value, err);
+    hfsb_status st = hfsbi_json_arg(object, key, required, type, &value, err);
     if (st != HFSB_OK || !value) return st;
     if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
         return hfsb_json_arg_value(object, key, required, type, out, err);
@@ -5553,21 +5587,21 @@ static inline size_t hfsbi_json_room(const hfsb_buf *b) {
 }
 
 /* hfsbi_put for the many small pieces: the NUL is left to the end. */
-static inline void hfsbi_json_piece(hfsbi_sink *sink, const char *ptr,
+static inline void hfsbi_json_piece(hfsb_buf *sink, const char *ptr,
                                     size_t n) {
-    hfsb_buf *b = sink->buf;
+    hfsb_buf *b = sink;
     if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
         memcpy(b->ptr + b->len, ptr, n);
         b->len += n;
     } else {
-        hfsbi_put(sink, hfsb_str_make(ptr, n));
+        hfsb_buf_append(sink, hfsb_str_make(ptr, n));
     }
 }
 
-static inline void hfsbi_json_byte(hfsbi_sink *sink, char c) {
-    hfsb_buf *b = sink->buf;
+static inline void hfsbi_json_byte(hfsb_buf *sink, char c) {
+    hfsb_buf *b = sink;
     if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
-    else hfsbi_put_byte(sink, c);
+    else hfsb_buf_append_byte(sink, c);
 }
 
 static void hfsbi_json_terminate(hfsb_buf *b) {
@@ -5652,23 +5686,23 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
     return HFSB_OK;
 }
 
-static void hfsbi_json_put_text(hfsbi_sink *sink, hfsb_str s, bool valid,
+static void hfsbi_json_put_text(hfsb_buf *sink, hfsb_str s, bool valid,
                                 bool plain) {
     hfsbi_json_byte(sink, '"');
     if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
     else if (sink->status == HFSB_OK)
-        sink->status = hfsbi_json_put_inside(sink->buf, s, valid);
+        sink->status = hfsbi_json_put_inside(sink, s, valid);
     hfsbi_json_byte(sink, '"');
 }
 
-static void hfsbi_json_newline(hfsbi_sink *sink, bool pretty, size_t depth) {
+static void hfsbi_json_newline(hfsb_buf *sink, bool pretty, size_t depth) {
     if (!pretty) return;
     hfsbi_json_byte(sink, '\n');
     while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
 }
 
 /* Anything but a container that holds something. */
-static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
+static void hfsbi_json_put_leaf(hfsb_buf *sink, const hfsb_json_value *v) {
     char   text[32];
     size_t n = 0;
     switch (hfsb_json_type_of(v)) {
@@ -5679,9 +5713,7 @@ static void hfsbi_json_put_leaf(hfsbi_sink *sink, const hfsb_json_value *v) {
         return;
     case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
     case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
-    case HFSB_JSON_DOUBLE:
-        n = hfsbi_number_write_double(v->as.d, text);
-        break;
+    case HFSB_JSON_DOUBLE: n = hfsbi_number_write_double(v->as.d, text); break;
     case HFSB_JSON_STRING:
         hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
                             (v->tag & HFSBI_JSON_PLAIN) != 0);
@@ -5726,7 +5758,7 @@ static const hfsb_json_value *hfsbi_json_inside(const hfsbi_json_boxes *s) {
     size_t n = s->depth;
     if (!n) return NULL;
     return n <= HFSBI_JSON_SHALLOW ? s->few[n - 1]
-                                : s->more[n - 1 - HFSBI_JSON_SHALLOW];
+                                   : s->more[n - 1 - HFSBI_JSON_SHALLOW];
 }
 
 static bool hfsbi_json_is_object(const hfsb_json_value *value) {
@@ -5734,7 +5766,7 @@ static bool hfsbi_json_is_object(const hfsb_json_value *value) {
 }
 
 /* What stands before each element or member: a key, or nothing. */
-static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
+static const hfsb_json_value *hfsbi_json_put_head(hfsb_buf              *sink,
                                                   const hfsb_json_value *node,
                                                   bool keyed, bool pretty) {
     if (!keyed) return node;
@@ -5744,7 +5776,7 @@ static const hfsb_json_value *hfsbi_json_put_head(hfsbi_sink *sink,
 }
 
 /* Appends the whole of value; `depth` is how far it is indented already. */
-static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
+static void hfsbi_json_put_tree(hfsb_buf *sink, const hfsb_json_value *value,
                                 bool pretty, size_t depth) {
     hfsbi_json_boxes       boxes;
     const hfsb_json_value *node = value, *box = NULL;
@@ -5752,7 +5784,7 @@ static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
     boxes.more = NULL;
     while (sink->status == HFSB_OK) {
         if (hfsb_json_count(node)) {
-            if (!hfsbi_json_enter(&boxes, &sink->buf->alloc, node))
+            if (!hfsbi_json_enter(&boxes, &sink->alloc, node))
                 sink->status = HFSB_NOMEM;
             box = node++;
             hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
@@ -5769,22 +5801,22 @@ static void hfsbi_json_put_tree(hfsbi_sink *sink, const hfsb_json_value *value,
             hfsbi_json_byte(sink, ',');
         }
         hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-        node = hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box),
-                                   pretty);
+        node =
+            hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box), pretty);
     }
     if (boxes.more)
-        hfsbi_realloc(&sink->buf->alloc, (void *)boxes.more,
+        hfsbi_realloc(&sink->alloc, (void *)boxes.more,
                       boxes.cap * sizeof *boxes.more, 0);
 }
 
 hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                             const hfsb_json_write_opts *opts, hfsb_buf *out,
                             hfsb_err *err) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_json_put_tree(&sink, value, opts && opts->pretty, 0);
+    size_t mark = out->len;
+    hfsbi_json_put_tree(out, value, opts && opts->pretty, 0);
     hfsbi_json_terminate(out);
-    if (hfsbi_sink_end(&sink) == HFSB_OK) return hfsbi_ok(err);
-    return hfsbi_fail_status(err, sink.status, "writing JSON");
+    if (hfsb_buf_finish(out, mark) == HFSB_OK) return hfsbi_ok(err);
+    return hfsbi_fail_status(err, out->status, "writing JSON");
 }
 
 /* ---- call by call ---- */
@@ -5798,7 +5830,7 @@ void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
 }
 
 static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
-    w->status = HFSB_ARG;
+    w->out->status = HFSB_ARG;
     w->problem = problem;
 }
 
@@ -5807,47 +5839,37 @@ static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
     return w->depth && (w->is_object[d / 8] >> (d % 8) & 1);
 }
 
-/* The writer's buffer as a sink that keeps the writer's status. */
-static hfsbi_sink hfsbi_json_sink(const hfsb_json_writer *w) {
-    hfsbi_sink sink = hfsbi_sink_begin(w->out);
-    sink.status = w->status;
-    return sink;
-}
-
 /* A comma or a new line before an item, as needed. */
-static void hfsbi_json_separate(hfsb_json_writer *w, hfsbi_sink *sink) {
-    if (w->has_items) hfsbi_json_byte(sink, ',');
-    if (w->depth) hfsbi_json_newline(sink, w->pretty, w->depth);
+static void hfsbi_json_separate(hfsb_json_writer *w) {
+    if (w->has_items) hfsbi_json_byte(w->out, ',');
+    if (w->depth) hfsbi_json_newline(w->out, w->pretty, w->depth);
 }
 
 /* Before each value: false when none may come here. */
-static bool hfsbi_json_begin_value(hfsb_json_writer *w, hfsbi_sink *sink) {
-    if (w->status != HFSB_OK) return false;
+static bool hfsbi_json_begin_value(hfsb_json_writer *w) {
+    if (w->out->status != HFSB_OK) return false;
     if (w->done) {
         hfsbi_json_misuse(w, "a second value after the first was complete");
     } else if (hfsbi_json_in_object(w) && !w->after_key) {
         hfsbi_json_misuse(w, "a value in an object without a key");
     } else {
-        *sink = hfsbi_json_sink(w);
-        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w, sink);
+        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w);
         return true;
     }
     return false;
 }
 
-static void hfsbi_json_end_value(hfsb_json_writer *w, const hfsbi_sink *sink) {
+static void hfsbi_json_end_value(hfsb_json_writer *w) {
     hfsbi_json_terminate(w->out);
-    w->status = sink->status;
     w->after_key = false;
     w->has_items = true;
     w->done = w->depth == 0;
 }
 
 static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
-    hfsbi_sink sink;
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_piece(&sink, text.ptr, text.len);
-    hfsbi_json_end_value(w, &sink);
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_piece(w->out, text.ptr, text.len);
+    hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_null(hfsb_json_writer *w) {
@@ -5874,51 +5896,45 @@ void hfsb_json_put_double(hfsb_json_writer *w, double value) {
     char   text[32];
     size_t n = hfsbi_number_write_double(value, text);
     if (n) hfsbi_json_put_raw(w, hfsb_str_make(text, n));
-    else if (w->status == HFSB_OK)
+    else if (w->out->status == HFSB_OK)
         hfsbi_json_misuse(w, "NaN or infinity, which JSON does not have");
 }
 
 void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value) {
-    hfsbi_sink sink;
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_put_text(&sink, value, false, false);
-    hfsbi_json_end_value(w, &sink);
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_put_text(w->out, value, false, false);
+    hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
-    hfsbi_sink sink;
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_put_tree(&sink, value, w->pretty, w->depth);
-    hfsbi_json_end_value(w, &sink);
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_put_tree(w->out, value, w->pretty, w->depth);
+    hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
-    hfsbi_sink sink = hfsbi_json_sink(w);
-    if (w->status != HFSB_OK) return;
+    if (w->out->status != HFSB_OK) return;
     if (!hfsbi_json_in_object(w) || w->after_key) {
         hfsbi_json_misuse(w, w->after_key ? "a key where a value belongs"
                                           : "a key outside of an object");
         return;
     }
-    hfsbi_json_separate(w, &sink);
-    hfsbi_json_put_text(&sink, key, false, false);
-    hfsbi_json_piece(&sink, ": ", w->pretty ? 2 : 1);
+    hfsbi_json_separate(w);
+    hfsbi_json_put_text(w->out, key, false, false);
+    hfsbi_json_piece(w->out, ": ", w->pretty ? 2 : 1);
     hfsbi_json_terminate(w->out);
-    w->status = sink.status;
     w->after_key = true;
 }
 
 static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
     unsigned char bit = (unsigned char)(1u << (w->depth % 8));
-    hfsbi_sink    sink;
-    if (w->status == HFSB_OK && w->depth == HFSB_JSON_WRITER_DEPTH) {
+    if (w->out->status == HFSB_OK && w->depth == HFSB_JSON_WRITER_DEPTH) {
         hfsbi_json_misuse(w, "more than 512 levels");
         return;
     }
-    if (!hfsbi_json_begin_value(w, &sink)) return;
-    hfsbi_json_byte(&sink, object ? '{' : '[');
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_json_byte(w->out, object ? '{' : '[');
     hfsbi_json_terminate(w->out);
-    w->status = sink.status;
     w->is_object[w->depth / 8] =
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
                                : w->is_object[w->depth / 8] & ~bit);
@@ -5926,34 +5942,43 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
     w->after_key = w->has_items = false;
 }
 
-void hfsb_json_put_array(hfsb_json_writer *w) { hfsbi_json_open(w, false); }
+void hfsb_json_put_array(hfsb_json_writer *w) {
+    hfsbi_json_open(w, false);
+}
 
-void hfsb_json_put_object(hfsb_json_writer *w) { hfsbi_json_open(w, true); }
+void hfsb_json_put_object(hfsb_json_writer *w) {
+    hfsbi_json_open(w, true);
+}
 
 void hfsb_json_put_end(hfsb_json_writer *w) {
-    hfsbi_sink sink = hfsbi_json_sink(w);
-    bool       object = hfsbi_json_in_object(w);
-    if (w->status != HFSB_OK) return;
+    bool object = hfsbi_json_in_object(w);
+    if (w->out->status != HFSB_OK) return;
     if (!w->depth || w->after_key) {
         hfsbi_json_misuse(w, w->depth ? "an end where a value belongs"
                                       : "an end without a beginning");
         return;
     }
     w->depth--;
-    if (w->has_items) hfsbi_json_newline(&sink, w->pretty, w->depth);
-    hfsbi_json_byte(&sink, object ? '}' : ']');
-    hfsbi_json_end_value(w, &sink);
+    if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
+    hfsbi_json_byte(w->out, object ? '}' : ']');
+    hfsbi_json_end_value(w);
 }
 
 hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
-    if (w->status == HFSB_OK && !w->done)
+    hfsb_status st;
+    if (w->out->status == HFSB_OK && !w->done)
         hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
                                       : "no value at all");
-    if (w->status == HFSB_OK) return hfsbi_ok(err);
-    hfsb_buf_truncate(w->out, w->mark);
-    if (w->status == HFSB_ARG)
+    st = hfsb_buf_finish(w->out, w->mark);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    if (w->problem)
         return hfsbi_fail(err, HFSB_ARG, 0, "writing JSON: %s", w->problem);
-    return hfsbi_fail_status(err, w->status, "writing JSON");
+    return hfsbi_fail_status(err, st, "writing JSON");
+}
+
+HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text) {
+    hfsbi_json_put_text(out, text, false, false);
+    hfsbi_json_terminate(out);
 }
 
 /* ---- src/core/text.c ---- */
@@ -6023,9 +6048,9 @@ typedef enum hfsbi_escape {
 
 /* All that a write changes, but for the cells themselves. */
 typedef struct hfsbi_line {
-    size_t        len;     /* cells in the line */
-    size_t        cursor;  /* at most len, unless len is 0 */
-    size_t        erased;  /* cells to blank once the line is rewritten */
+    size_t        len;    /* cells in the line */
+    size_t        cursor; /* at most len, unless len is 0 */
+    size_t        erased; /* cells to blank once the line is rewritten */
     hfsbi_escape  escape;
     unsigned      arg;     /* parameter of the CSI, HFSBI_ARG_ODD: not one
                               plain number */
@@ -6036,17 +6061,17 @@ typedef struct hfsbi_line {
 #define HFSBI_ARG_ODD 1000u
 
 struct hfsb_text_filter {
-    hfsbi_line  line;
-    uint32_t   *cells;
-    size_t      cap;
-    uint32_t   *spare; /* the cells at the start of the call */
-    size_t      spare_cap;
-    hfsb_alloc  alloc;
+    hfsbi_line line;
+    uint32_t  *cells;
+    size_t     cap;
+    uint32_t  *spare; /* the cells at the start of the call */
+    size_t     spare_cap;
+    hfsb_alloc alloc;
 };
 
 /* ---- giving out cells ---- */
 
-static void hfsbi_cells_put(hfsbi_sink *sink, const uint32_t *cells,
+static void hfsbi_cells_put(hfsb_buf *sink, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
     size_t i = 0, n = 0;
@@ -6055,7 +6080,7 @@ static void hfsbi_cells_put(hfsbi_sink *sink, const uint32_t *cells,
         else n += hfsb_utf8_encode(cells[i], text + n);
         i++;
         if (n + 4 <= sizeof text && i < count) continue;
-        hfsbi_put(sink, hfsb_str_make(text, n));
+        hfsb_buf_append(sink, hfsb_str_make(text, n));
         n = 0;
     }
 }
@@ -6073,8 +6098,7 @@ static void hfsbi_blank(hfsb_text_filter *f, size_t from, size_t to) {
 /* Makes room for n cells from the cursor on, giving out the first half of a
    full row. Returns for how many of them there is room, at least one, or 0
    without memory. */
-static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n,
-                               hfsbi_sink *sink) {
+static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *sink) {
     hfsbi_line  *l = &f->line;
     const size_t half = HFSBI_LINE_MAX / 2;
     void        *grown;
@@ -6114,7 +6138,7 @@ static void hfsbi_line_advance(hfsb_text_filter *f, size_t n) {
 }
 
 static void hfsbi_print_char(hfsb_text_filter *f, unsigned long code,
-                             hfsbi_sink *sink) {
+                             hfsb_buf *sink) {
     hfsbi_line_settle(f);
     if (!hfsbi_cells_room(f, 1, sink)) return;
     f->cells[f->line.cursor] = (uint32_t)code;
@@ -6122,7 +6146,7 @@ static void hfsbi_print_char(hfsb_text_filter *f, unsigned long code,
 }
 
 static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     hfsbi_line_settle(f);
     while (s.len > 0) {
         size_t    n = hfsbi_cells_room(f, s.len, sink), i;
@@ -6160,8 +6184,8 @@ static size_t hfsbi_plain_ascii(hfsb_str s) {
         const void *at = s.ptr + i;
         __m128i     v = _mm_loadu_si128((const __m128i *)at);
         __m128i     stop = _mm_or_si128(
-            _mm_or_si128(_mm_cmpeq_epi8(v, esc), _mm_cmpeq_epi8(v, cr)),
-            _mm_or_si128(_mm_cmpeq_epi8(v, bs), v));
+                _mm_or_si128(_mm_cmpeq_epi8(v, esc), _mm_cmpeq_epi8(v, cr)),
+                _mm_or_si128(_mm_cmpeq_epi8(v, bs), v));
         unsigned mask = (unsigned)_mm_movemask_epi8(stop);
         if (mask) return i + (size_t)__builtin_ctz(mask);
     }
@@ -6200,8 +6224,7 @@ static size_t hfsbi_plain_text(hfsb_str s) {
 }
 
 /* s is plain text without LF. */
-static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s,
-                             hfsbi_sink *sink) {
+static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
     size_t i = 0;
     while (i < s.len) {
         hfsb_str      rest = hfsb_str_slice(s, i, s.len);
@@ -6218,20 +6241,19 @@ static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s,
 }
 
 /* s is plain text. Lines that begin and end in it need no cells. */
-static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s,
-                             hfsbi_sink *sink) {
+static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
     size_t end;
     if (f->line.len > 0 || f->line.cursor > 0) {
         end = hfsb_str_find_byte(s, '\n');
         hfsbi_print_text(f, hfsb_str_slice(s, 0, end), sink);
         if (end == HFSB_NPOS) return;
         hfsbi_cells_put(sink, f->cells, f->line.len);
-        hfsbi_put_byte(sink, '\n');
+        hfsb_buf_append_byte(sink, '\n');
         hfsbi_line_clear(&f->line);
         s = hfsb_str_slice(s, end + 1, s.len);
     }
     for (end = s.len; end > 0 && s.ptr[end - 1] != '\n';) end--;
-    hfsbi_put(sink, hfsb_str_slice(s, 0, end));
+    hfsb_buf_append(sink, hfsb_str_slice(s, 0, end));
     hfsbi_print_text(f, hfsb_str_slice(s, end, s.len), sink);
 }
 
@@ -6240,7 +6262,7 @@ static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s,
 /* A character that is ill-formed, or cut by the end of this piece or of the
    one before. Returns how many bytes of s were taken. */
 static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     hfsbi_line   *l = &f->line;
     char          text[4];
     size_t        had = l->part_len, n;
@@ -6299,7 +6321,7 @@ static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
 
 /* Takes at least a byte of s, outside sequences, and says how many. */
 static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     hfsbi_line *l = &f->line;
     size_t      n;
     switch (s.ptr[0]) {
@@ -6317,17 +6339,15 @@ static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
 }
 
 static void hfsbi_filter_take(hfsb_text_filter *f, hfsb_str piece,
-                              hfsbi_sink *sink) {
+                              hfsb_buf *sink) {
     size_t i = 0;
     while (i < piece.len && sink->status == HFSB_OK) {
         hfsb_str rest = hfsb_str_slice(piece, i, piece.len);
         if (f->line.escape != HFSBI_ESC_NONE &&
             hfsbi_take_escape(f, (unsigned char)rest.ptr[0]))
             i++;
-        else if (f->line.part_len > 0)
-            i += hfsbi_take_char(f, rest, sink);
-        else
-            i += hfsbi_take_text(f, rest, sink);
+        else if (f->line.part_len > 0) i += hfsbi_take_char(f, rest, sink);
+        else i += hfsbi_take_text(f, rest, sink);
     }
 }
 
@@ -6381,30 +6401,31 @@ void hfsb_text_filter_close(hfsb_text_filter *filter) {
 hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter, hfsb_str piece,
                                    hfsb_buf *out) {
     hfsbi_line line = filter->line;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     mark = out->len;
     if (!hfsbi_filter_save(filter)) return HFSB_NOMEM;
-    hfsbi_filter_take(filter, piece, &sink);
-    if (hfsbi_sink_end(&sink) != HFSB_OK) hfsbi_filter_undo(filter, &line);
-    return sink.status;
+    hfsbi_filter_take(filter, piece, out);
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        hfsbi_filter_undo(filter, &line);
+    return out->status;
 }
 
-hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
-                                    hfsb_buf         *out) {
+hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter, hfsb_buf *out) {
     hfsbi_line line = filter->line, none = HFSB_INIT;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t     mark = out->len;
     if (!hfsbi_filter_save(filter)) return HFSB_NOMEM;
-    if (line.part_len > 0) hfsbi_print_char(filter, 0xFFFD, &sink);
-    hfsbi_cells_put(&sink, filter->cells, filter->line.len);
+    if (line.part_len > 0) hfsbi_print_char(filter, 0xFFFD, out);
+    hfsbi_cells_put(out, filter->cells, filter->line.len);
     filter->line = none;
-    if (hfsbi_sink_end(&sink) != HFSB_OK) hfsbi_filter_undo(filter, &line);
-    return sink.status;
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        hfsbi_filter_undo(filter, &line);
+    return out->status;
 }
 
 hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                   hfsb_buf               *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_cells_put(&sink, filter->cells, filter->line.len);
-    return hfsbi_sink_end(&sink);
+    size_t mark = out->len;
+    hfsbi_cells_put(out, filter->cells, filter->line.len);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ==== text window ==== */
@@ -6422,7 +6443,7 @@ static bool hfsbi_limit_resolve(const hfsb_text_limit *limit,
 }
 
 /* 1234567 as 1,234,567 */
-static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
+static void hfsbi_put_grouped(hfsb_buf *sink, size_t n) {
     char   text[sizeof n * 4];
     size_t at = sizeof text, digits = 0;
     do {
@@ -6431,34 +6452,34 @@ static void hfsbi_put_grouped(hfsbi_sink *sink, size_t n) {
         digits++;
         n /= 10;
     } while (n > 0);
-    hfsbi_put(sink, hfsb_str_make(text + at, sizeof text - at));
+    hfsb_buf_append(sink, hfsb_str_make(text + at, sizeof text - at));
 }
 
 /* The marker between head and tail of a text of `total` characters. Where
    saved is not 0, only so many bytes of it are in the spill file. */
-static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
+static void hfsbi_put_marker(hfsb_buf *sink, const hfsb_text_limit *limit,
                              size_t total, hfsb_str spill_path, size_t saved) {
-    hfsbi_put(sink, HFSB_LIT("\n\n... ("));
+    hfsb_buf_append(sink, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(sink, total - limit->chars);
-    hfsbi_put(sink, HFSB_LIT(" of "));
+    hfsb_buf_append(sink, HFSB_LIT(" of "));
     hfsbi_put_grouped(sink, total);
-    hfsbi_put(sink, HFSB_LIT(" chars omitted, showing first "));
+    hfsb_buf_append(sink, HFSB_LIT(" chars omitted, showing first "));
     hfsbi_put_grouped(sink, limit->head);
-    hfsbi_put(sink, HFSB_LIT(" + last "));
+    hfsb_buf_append(sink, HFSB_LIT(" + last "));
     hfsbi_put_grouped(sink, limit->chars - limit->head);
-    hfsbi_put(sink, HFSB_LIT(") ...\n"));
+    hfsb_buf_append(sink, HFSB_LIT(") ...\n"));
     if (spill_path.len == 0) return;
     if (saved == 0) {
-        hfsbi_put(sink, HFSB_LIT("Full output saved to "));
+        hfsb_buf_append(sink, HFSB_LIT("Full output saved to "));
     } else {
-        hfsbi_put(sink, HFSB_LIT("Only the first "));
+        hfsb_buf_append(sink, HFSB_LIT("Only the first "));
         hfsbi_put_grouped(sink, saved);
-        hfsbi_put(sink, HFSB_LIT(" bytes of output saved to "));
+        hfsb_buf_append(sink, HFSB_LIT(" bytes of output saved to "));
     }
-    hfsbi_put(sink, spill_path);
-    hfsbi_put(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
-                             "offset/limit to inspect specific "
-                             "sections.\n"));
+    hfsb_buf_append(sink, spill_path);
+    hfsb_buf_append(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
+                                   "offset/limit to inspect specific "
+                                   "sections.\n"));
 }
 
 /* ---- a text that is there ---- */
@@ -6466,7 +6487,7 @@ static void hfsbi_put_marker(hfsbi_sink *sink, const hfsb_text_limit *limit,
 hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
                                hfsb_str spill_path, hfsb_buf *out,
                                bool *truncated, hfsb_err *err) {
-    hfsbi_sink      sink = hfsbi_sink_begin(out);
+    size_t          mark = out->len;
     hfsb_text_limit lim;
     size_t          total;
     if (!hfsbi_limit_resolve(limit, &lim))
@@ -6476,19 +6497,19 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
                           lim.head, lim.chars);
     total = hfsb_utf8_count(text);
     if (total <= lim.chars) {
-        hfsbi_put(&sink, text);
+        hfsb_buf_append(out, text);
     } else {
         size_t head = hfsb_utf8_offset(text, lim.head);
         size_t left_out = total - lim.chars;
         size_t tail =
             head +
             hfsb_utf8_offset(hfsb_str_slice(text, head, text.len), left_out);
-        hfsbi_put(&sink, hfsb_str_slice(text, 0, head));
-        hfsbi_put_marker(&sink, &lim, total, spill_path, 0);
-        hfsbi_put(&sink, hfsb_str_slice(text, tail, text.len));
+        hfsb_buf_append(out, hfsb_str_slice(text, 0, head));
+        hfsbi_put_marker(out, &lim, total, spill_path, 0);
+        hfsb_buf_append(out, hfsb_str_slice(text, tail, text.len));
     }
-    if (hfsbi_sink_end(&sink) != HFSB_OK)
-        return hfsbi_fail_status(err, sink.status, "Truncated text");
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Truncated text");
     if (truncated) *truncated = total > lim.chars;
     return hfsbi_ok(err);
 }
@@ -6644,16 +6665,14 @@ hfsb_status hfsb_text_window_write(hfsb_text_window *window, hfsb_str piece) {
     if (w->total <= head_max) {
         n_head = n < head_max - w->total ? n : head_max - w->total;
         to_head = rest + hfsb_utf8_offset(body, n_head);
-        if (mark < hfsbi_window_bytes(head_max)) {
-            hfsb_status st =
-                hfsb_buf_append(&w->head, hfsb_str_slice(piece, 0, to_head));
-            if (st != HFSB_OK) return st;
-        }
+        if (mark < hfsbi_window_bytes(head_max))
+            hfsb_buf_append(&w->head, hfsb_str_slice(piece, 0, to_head));
         rest = 0;
     }
-    if (!hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len), rest,
+    if (w->head.status != HFSB_OK ||
+        !hfsbi_window_tail(w, hfsb_str_slice(piece, to_head, piece.len), rest,
                            n - n_head)) {
-        hfsb_buf_truncate(&w->head, mark);
+        hfsb_buf_truncate(&w->head, mark); /* the next write may succeed */
         return HFSB_NOMEM;
     }
     w->total += n;
@@ -6669,30 +6688,30 @@ bool hfsb_text_window_truncated(const hfsb_text_window *window) {
 }
 
 /* All of a window that is not truncated, else its tail. */
-static void hfsbi_put_kept(hfsbi_sink *sink, const hfsb_text_window *w) {
+static void hfsbi_put_kept(hfsb_buf *sink, const hfsb_text_window *w) {
     hfsb_str first, second;
     hfsbi_ring_views(w, &first, &second);
     if (!hfsb_text_window_truncated(w))
-        hfsbi_put(sink, hfsb_buf_str(&w->head));
-    hfsbi_put(sink, first);
-    hfsbi_put(sink, second);
+        hfsb_buf_append(sink, hfsb_buf_str(&w->head));
+    hfsb_buf_append(sink, first);
+    hfsb_buf_append(sink, second);
 }
 
 /* The last n characters of w, of which it holds at least so many. */
-static void hfsbi_put_last(hfsbi_sink *sink, const hfsb_text_window *w,
+static void hfsbi_put_last(hfsb_buf *sink, const hfsb_text_window *w,
                            size_t n) {
-    hfsb_buf   kept = HFSB_INIT;
-    hfsbi_sink all;
-    hfsb_str   text;
+    hfsb_buf kept = HFSB_INIT;
+    size_t   mark;
+    hfsb_str text;
     kept.alloc = w->alloc;
-    all = hfsbi_sink_begin(&kept);
-    hfsbi_put_kept(&all, w);
-    if (hfsbi_sink_end(&all) != HFSB_OK) sink->status = all.status;
+    mark = kept.len;
+    hfsbi_put_kept(&kept, w);
+    if (hfsb_buf_finish(&kept, mark) != HFSB_OK) sink->status = kept.status;
     text = hfsb_buf_str(&kept);
-    hfsbi_put(sink,
-              hfsb_str_slice(text,
-                             hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
-                             text.len));
+    hfsb_buf_append(
+        sink,
+        hfsb_str_slice(text, hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
+                       text.len));
     hfsb_buf_free(&kept);
 }
 
@@ -6700,36 +6719,37 @@ HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
                                              hfsb_str spill_path, size_t saved,
                                              hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     head = a->limit.head, tail = a->limit.chars - head;
-    size_t     total = a->total + b->total, from_a;
+    size_t mark = out->len;
+    size_t head = a->limit.head, tail = a->limit.chars - head;
+    size_t total = a->total + b->total, from_a;
     if (total <= a->limit.chars) {
-        hfsbi_put_kept(&sink, a);
-        hfsbi_put_kept(&sink, b);
-        return hfsbi_sink_end(&sink);
+        hfsbi_put_kept(out, a);
+        hfsbi_put_kept(out, b);
+        return hfsb_buf_finish(out, mark);
     }
     from_a = a->total < head ? a->total : head;
-    hfsbi_put(&sink, hfsb_buf_str(&a->head));
-    hfsbi_put(&sink, hfsb_str_slice(hfsb_buf_str(&b->head), 0,
-                                    hfsb_utf8_offset(hfsb_buf_str(&b->head),
-                                                     head - from_a)));
-    hfsbi_put_marker(&sink, &a->limit, total, spill_path, saved);
-    if (b->total < tail) hfsbi_put_last(&sink, a, tail - b->total);
-    hfsbi_put_last(&sink, b, b->total < tail ? b->total : tail);
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(out, hfsb_buf_str(&a->head));
+    hfsb_buf_append(out,
+                    hfsb_str_slice(hfsb_buf_str(&b->head), 0,
+                                   hfsb_utf8_offset(hfsb_buf_str(&b->head),
+                                                    head - from_a)));
+    hfsbi_put_marker(out, &a->limit, total, spill_path, saved);
+    if (b->total < tail) hfsbi_put_last(out, a, tail - b->total);
+    hfsbi_put_last(out, b, b->total < tail ? b->total : tail);
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                   hfsb_str spill_path, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsb_str   first, second;
+    size_t   mark = out->len;
+    hfsb_str first, second;
     hfsbi_ring_views(window, &first, &second);
-    hfsbi_put(&sink, hfsb_buf_str(&window->head));
+    hfsb_buf_append(out, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(&sink, &window->limit, window->total, spill_path, 0);
-    hfsbi_put(&sink, first);
-    hfsbi_put(&sink, second);
-    return hfsbi_sink_end(&sink);
+        hfsbi_put_marker(out, &window->limit, window->total, spill_path, 0);
+    hfsb_buf_append(out, first);
+    hfsb_buf_append(out, second);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- src/core/hash.c ---- */
@@ -7302,8 +7322,7 @@ static bool hfsbi_is_assignment(hfsb_str s) {
     }
     if (i == end) return false;
     end = i;
-    while (i < s.len && i - end < 3 && strchr("+-*/%@&|^<>:", s.ptr[i]))
-        i++;
+    while (i < s.len && i - end < 3 && strchr("+-*/%@&|^<>:", s.ptr[i])) i++;
     return i < s.len && s.ptr[i] == '=' &&
            !(i + 1 < s.len && s.ptr[i + 1] == '=');
 }
@@ -7366,9 +7385,8 @@ static bool hfsbi_looks_like_source(hfsb_str s) {
         s = hfsb_str_slice(s, hfsbi_skip_blanks(s, 0), s.len);
         if (hfsb_str_starts(s, HFSB_LIT("#")) ||
             hfsb_str_starts(s, HFSB_LIT("\"\"\"")) ||
-            hfsb_str_starts(s, HFSB_LIT("'''")) ||
-            hfsbi_is_statement(s) || hfsbi_is_call(s) ||
-            hfsbi_is_assignment(s))
+            hfsb_str_starts(s, HFSB_LIT("'''")) || hfsbi_is_statement(s) ||
+            hfsbi_is_call(s) || hfsbi_is_assignment(s))
             return true;
         n = hfsbi_skip_setting(s);
         s = hfsb_str_slice(s, n, s.len);
@@ -7400,20 +7418,19 @@ const char *hfsb_script_kind_name(hfsb_script_kind kind) {
 
 /* Takes the last component off what the sink holds from `root` on; false when
    there is none to take. */
-static bool hfsbi_path_up(hfsbi_sink *sink, size_t root) {
-    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink->buf), root,
-                                   sink->buf->len);
+static bool hfsbi_path_up(hfsb_buf *sink, size_t root) {
+    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink), root, sink->len);
     size_t   at = held.len;
     while (at > 0 && held.ptr[at - 1] != '/') at--;
     if (held.len == 0 ||
         hfsb_str_equal(hfsb_str_slice(held, at, held.len), HFSB_LIT("..")))
         return false;
-    hfsb_buf_truncate(sink->buf, root + (at > 0 ? at - 1 : 0));
+    hfsb_buf_truncate(sink, root + (at > 0 ? at - 1 : 0));
     return true;
 }
 
 /* Appends the components of path; root is where the first one stands. */
-static void hfsbi_path_put(hfsbi_sink *sink, size_t root, bool absolute,
+static void hfsbi_path_put(hfsb_buf *sink, size_t root, bool absolute,
                            hfsb_str path) {
     while (path.len > 0 && sink->status == HFSB_OK) {
         size_t   n = hfsb_str_find_byte(path, '/');
@@ -7423,21 +7440,21 @@ static void hfsbi_path_put(hfsbi_sink *sink, size_t root, bool absolute,
         if (hfsb_str_equal(part, HFSB_LIT("..")) &&
             (hfsbi_path_up(sink, root) || absolute))
             continue;
-        if (sink->buf->len > root) hfsbi_put_byte(sink, '/');
-        hfsbi_put(sink, part);
+        if (sink->len > root) hfsb_buf_append_byte(sink, '/');
+        hfsb_buf_append(sink, part);
     }
 }
 
 hfsb_status hfsb_path_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    bool       alone = hfsb_str_starts(path, HFSB_LIT("/"));
-    bool       absolute = alone || hfsb_str_starts(base, HFSB_LIT("/"));
-    size_t     root = out->len + (absolute ? 1 : 0);
-    if (absolute) hfsbi_put_byte(&sink, '/');
-    if (!alone) hfsbi_path_put(&sink, root, absolute, base);
-    hfsbi_path_put(&sink, root, absolute, path);
-    if (sink.buf->len == sink.mark) hfsbi_put_byte(&sink, '.');
-    return hfsbi_sink_end(&sink);
+    size_t mark = out->len;
+    bool   alone = hfsb_str_starts(path, HFSB_LIT("/"));
+    bool   absolute = alone || hfsb_str_starts(base, HFSB_LIT("/"));
+    size_t root = out->len + (absolute ? 1 : 0);
+    if (absolute) hfsb_buf_append_byte(out, '/');
+    if (!alone) hfsbi_path_put(out, root, absolute, base);
+    hfsbi_path_put(out, root, absolute, path);
+    if (out->len == mark) hfsb_buf_append_byte(out, '.');
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out) {
@@ -7486,8 +7503,7 @@ static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
             return hfsbi_fail(err, HFSB_ARG, at + i,
                               "The %s of a Space id has \"%c\" %s, which is "
                               "not allowed.",
-                              which, c,
-                              edge ? "at an end" : "twice in a row");
+                              which, c, edge ? "at an end" : "twice in a row");
     }
     return HFSB_OK;
 }
@@ -7505,13 +7521,15 @@ hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err) {
     if (owner.len < 2 || owner.len > 42)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The owner of a Space id has 2 to 42 characters, "
-                          "not %zu.", owner.len);
+                          "not %zu.",
+                          owner.len);
     st = hfsbi_space_part(owner, 0, "owner", "", err);
     if (st != HFSB_OK) return st;
     if (name.len < 1 || name.len > 96)
         return hfsbi_fail(err, HFSB_ARG, slash + 1,
                           "The name of a Space id has 1 to 96 characters, "
-                          "not %zu.", name.len);
+                          "not %zu.",
+                          name.len);
     st = hfsbi_space_part(name, slash + 1, "name", ", \"_\" and \".\"", err);
     if (st != HFSB_OK) return st;
     if (hfsb_str_ends(name, HFSB_LIT(".git")))
@@ -7522,27 +7540,28 @@ hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err) {
 }
 
 hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsb_status st = hfsb_space_check(id, err);
     size_t      i;
     if (st != HFSB_OK) return st;
     for (i = 0; i < id.len; i++) {
         char c = id.ptr[i];
         if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        if (hfsbi_is_alnum(c)) hfsbi_put_byte(&sink, c);
-        else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsbi_put_byte(&sink, '-');
+        if (hfsbi_is_alnum(c)) hfsb_buf_append_byte(out, c);
+        else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsb_buf_append_byte(out, '-');
     }
-    if (sink.status == HFSB_OK && out->len - sink.mark > 63) {
-        i = out->len - sink.mark;
-        hfsb_buf_truncate(out, sink.mark);
+    if (out->status == HFSB_OK && out->len - mark > 63) {
+        i = out->len - mark;
+        hfsb_buf_truncate(out, mark);
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The host name of this Space would be %zu "
                           "characters long, 63 are possible: ask the Hub "
-                          "for its subdomain.", i);
+                          "for its subdomain.",
+                          i);
     }
-    hfsbi_put(&sink, HFSB_LIT(".hf.space"));
-    if (hfsbi_sink_end(&sink) != HFSB_OK)
-        return hfsbi_fail_status(err, sink.status, "Host name of a Space");
+    hfsb_buf_append(out, HFSB_LIT(".hf.space"));
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Host name of a Space");
     return hfsbi_ok(err);
 }
 
@@ -7567,9 +7586,9 @@ HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines);
    HFSB_NPOS when it is new. Indexes rise. Beyond 4 million cells between the
    common head and tail everything counts as changed. */
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
-                                      const hfsb_str *old_lines,
-                                      size_t          old_count,
-                                      const hfsb_str *new_lines,
+                                      const hfsb_str   *old_lines,
+                                      size_t            old_count,
+                                      const hfsb_str   *new_lines,
                                       size_t new_count, size_t *same);
 
 /* ---- view: a text as a rung sees it, with the way back ---- */
@@ -7585,7 +7604,7 @@ enum {
 /* Walks a text in folded units. CRLF is always one LF. */
 typedef struct hfsbi_folder {
     hfsb_str text;
-    size_t   pos;     /* where the next unit starts */
+    size_t   pos; /* where the next unit starts */
     unsigned flags;
     bool     indent;  /* only blanks so far on this line */
     size_t   run_end; /* blanks up to here are known to stay one by one */
@@ -7613,8 +7632,8 @@ HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags);
 
 /* text without up to *head blank lines at its start and *tail at its end; both
    become how many went. */
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
-                                   size_t *head, size_t *tail);
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+                                   size_t *tail);
 
 /* Hash of a line without its indentation, and whether two such lines are the
    same, as the folds see them. */
@@ -7636,7 +7655,7 @@ typedef struct hfsbi_view {
 
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *view, hfsb_str text,
                                       unsigned flags);
-HFSBI_FN void hfsbi_view_free(hfsbi_view *view);
+HFSBI_FN void        hfsbi_view_free(hfsbi_view *view);
 
 /* The original offset of a match that starts (ends) at a view offset; false
    when that would split a character. `whole_line` takes the dropped blanks
@@ -7657,10 +7676,10 @@ typedef struct hfsbi_line_cache {
 
 /* The text that is searched, and how its lines end. */
 typedef struct hfsbi_file {
-    hfsb_str text;    /* without a byte order mark */
-    size_t   offset;  /* of text in the file: 3 behind a mark, else 0 */
+    hfsb_str text;   /* without a byte order mark */
+    size_t   offset; /* of text in the file: 3 behind a mark, else 0 */
     bool     has_cr;
-    bool     lone_cr; /* lines end at CR: there is no LF */
+    bool     lone_cr;        /* lines end at CR: there is no LF */
     hfsbi_line_cache *cache; /* two, for the start and elsewhere, or NULL */
 } hfsbi_file;
 
@@ -7722,14 +7741,14 @@ HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
 /* In the order they are tried. */
 typedef enum hfsbi_rung {
     HFSBI_RUNG_NONE,
-    HFSBI_RUNG_EXACT,   /* 1: line endings aside */
-    HFSBI_RUNG_EOF,     /* 2: the last newline is missing in the file */
-    HFSBI_RUNG_TRAIL,   /* 4 */
-    HFSBI_RUNG_LOOKS,   /* 5 */
-    HFSBI_RUNG_RUNS,    /* 6 */
-    HFSBI_RUNG_INDENT,  /* 7 */
-    HFSBI_RUNG_EDGES,   /* 8 */
-    HFSBI_RUNG_TOKENS   /* 9 */
+    HFSBI_RUNG_EXACT,  /* 1: line endings aside */
+    HFSBI_RUNG_EOF,    /* 2: the last newline is missing in the file */
+    HFSBI_RUNG_TRAIL,  /* 4 */
+    HFSBI_RUNG_LOOKS,  /* 5 */
+    HFSBI_RUNG_RUNS,   /* 6 */
+    HFSBI_RUNG_INDENT, /* 7 */
+    HFSBI_RUNG_EDGES,  /* 8 */
+    HFSBI_RUNG_TOKENS  /* 9 */
 } hfsbi_rung;
 
 typedef struct hfsbi_match {
@@ -7741,18 +7760,17 @@ typedef struct hfsbi_match {
 /* Where old text was found. */
 typedef struct hfsbi_found {
     hfsbi_rung   rung;
-    unsigned     flags;       /* folds of that rung */
-    hfsbi_match *items;       /* not overlapping, in order */
+    unsigned     flags; /* folds of that rung */
+    hfsbi_match *items; /* not overlapping, in order */
     size_t       count, cap;
-    bool         overlapping; /* some match overlaps another */
+    bool         overlapping;          /* some match overlaps another */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
 } hfsbi_found;
 
 /* Searches for the bytes alone, rung 1 of a text within a line. */
 HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
                                        const hfsbi_file *file,
-                                       hfsb_str          old_text,
-                                       hfsbi_found      *found);
+                                       hfsb_str old_text, hfsbi_found *found);
 
 /* Searches rung by rung; found->rung is HFSBI_RUNG_NONE when none matches.
    old_text has LF only and is not empty. HFSB_OK or HFSB_NOMEM. */
@@ -7779,32 +7797,27 @@ typedef struct hfsbi_script {
 HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
                                        hfsb_str old_text, hfsb_str new_text,
                                        hfsb_str raw_new, hfsbi_script *script);
-HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc,
-                                hfsbi_script     *script);
+HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc, hfsbi_script *script);
 
 /* Appends to sink what replaces match (which grows when lines are deleted
    whole). *reindented is set when indentation was changed. HFSB_OK;
    HFSB_REFUSED when the indentation of a new line cannot be told: *line is
    that line of new_text (0-based); HFSB_NOMEM. sink->status is separate. */
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
-                                           const hfsbi_file  *file,
-                                           const hfsbi_found *found,
+HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
+                                           const hfsbi_file   *file,
+                                           const hfsbi_found  *found,
                                            const hfsbi_script *script,
-                                           hfsbi_match *match,
-                                           hfsbi_sink *sink, bool *reindented,
-                                           size_t *line);
+                                           hfsbi_match *match, hfsb_buf *sink,
+                                           bool *reindented, size_t *line);
 
 /* The same for text put behind (or before) match. */
-HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
-                                          const hfsbi_file   *file,
-                                          const hfsbi_found  *found,
-                                          const hfsbi_script *script,
-                                          hfsbi_match match, bool before,
-                                          hfsbi_sink *sink, bool *reindented,
-                                          size_t *line);
+HFSBI_FN hfsb_status hfsbi_compose_insert(
+    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
+    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
+    bool *reindented, size_t *line);
 
 /* text with each LF replaced by newline (empty: left as it is). */
-HFSBI_FN void hfsbi_put_newlines(hfsbi_sink *sink, hfsb_str text,
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
                                  hfsb_str newline);
 
 /* ---- screen: an edit before the search ---- */
@@ -7879,7 +7892,7 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
 
 /* The hunk that begins at line `from` of an Update section. */
 HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section *section,
+                                       const hfsbi_section    *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err);
 
@@ -7933,12 +7946,11 @@ static void hfsbi_lcs_free(const hfsb_alloc *alloc, hfsbi_lcs *t) {
 }
 
 static bool hfsbi_lcs_make(const hfsb_alloc *alloc, hfsbi_lcs *t) {
-    t->old_hash = (unsigned long long *)hfsbi_array(alloc, t->rows,
-                                                    sizeof *t->old_hash);
-    t->new_hash = (unsigned long long *)hfsbi_array(alloc, t->cols,
-                                                    sizeof *t->new_hash);
-    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1),
-                                    sizeof *t->best);
+    t->old_hash =
+        (unsigned long long *)hfsbi_array(alloc, t->rows, sizeof *t->old_hash);
+    t->new_hash =
+        (unsigned long long *)hfsbi_array(alloc, t->cols, sizeof *t->new_hash);
+    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1), sizeof *t->best);
     t->step = (unsigned char *)hfsbi_array(alloc, t->rows * t->cols, 1);
     if (t->old_hash && t->new_hash && t->best && t->step) return true;
     hfsbi_lcs_free(alloc, t);
@@ -8039,11 +8051,11 @@ typedef struct hfsbi_unified {
     const hfsb_span *spans;
     size_t           count, next; /* next: first span not yet in a block */
     size_t           context, max_bytes;
-    hfsbi_sink       body;        /* lines of the hunk under way */
+    hfsb_buf        *body;                 /* lines of the hunk under way */
     size_t           old_lines, new_lines; /* in that hunk */
-    bool             changes; /* it has lines with - or + */
-    size_t           old_pos, old_seen; /* lines ended before old_pos */
-    size_t           gained;            /* lines added so far, less removed */
+    bool             changes;              /* it has lines with - or + */
+    size_t           old_pos, old_seen;    /* lines ended before old_pos */
+    size_t           gained; /* lines added so far, less removed */
     bool             full;
 } hfsbi_unified;
 
@@ -8104,14 +8116,13 @@ static void hfsbi_put_diff_line(hfsbi_unified *u, char mark, hfsb_str line) {
     if (mark != '+') u->old_lines++;
     if (mark != '-') u->new_lines++;
     if (mark != ' ') u->changes = true;
-    if (u->body.buf->len > u->max_bytes ||
-        line.len > u->max_bytes - u->body.buf->len)
+    if (u->body->len > u->max_bytes || line.len > u->max_bytes - u->body->len)
         u->full = true;
     if (u->full) return;
-    hfsbi_put_byte(&u->body, mark);
-    hfsbi_put(&u->body, line);
+    hfsb_buf_append_byte(u->body, mark);
+    hfsb_buf_append(u->body, line);
     if (!hfsb_str_ends(line, HFSB_LIT("\n")))
-        hfsbi_put(&u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
+        hfsb_buf_append(u->body, HFSB_LIT("\n\\ No newline at end of file\n"));
 }
 
 static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
@@ -8149,12 +8160,12 @@ static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
 }
 
 static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
-    const hfsb_alloc *alloc = &u->body.buf->alloc;
-    hfsb_str    o = hfsb_str_slice(u->old_text, b->old_from, b->old_to);
-    hfsb_str    n = hfsb_str_slice(u->new_text, b->new_from, b->new_to);
-    hfsbi_lines olds = HFSB_INIT, news = HFSB_INIT;
-    size_t     *same = NULL, count;
-    hfsb_status st = hfsbi_split_keep(alloc, o, &olds);
+    const hfsb_alloc *alloc = &u->body->alloc;
+    hfsb_str          o = hfsb_str_slice(u->old_text, b->old_from, b->old_to);
+    hfsb_str          n = hfsb_str_slice(u->new_text, b->new_from, b->new_to);
+    hfsbi_lines       olds = HFSB_INIT, news = HFSB_INIT;
+    size_t           *same = NULL, count;
+    hfsb_status       st = hfsbi_split_keep(alloc, o, &olds);
     if (st == HFSB_OK) st = hfsbi_split_keep(alloc, n, &news);
     count = news.count;
     if (st == HFSB_OK) {
@@ -8168,7 +8179,7 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
     hfsbi_array_free(alloc, same, count, sizeof *same);
     hfsbi_lines_free(alloc, &olds);
     hfsbi_lines_free(alloc, &news);
-    return st == HFSB_OK ? u->body.status : st;
+    return st == HFSB_OK ? u->body->status : st;
 }
 
 /* Up to `lines` line starts back from pos, not before `floor`. */
@@ -8191,19 +8202,17 @@ static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
    whose new line number may be known. `gained` may wrap around: it is only
    ever added. */
 static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
-                                size_t new_line, size_t lead,
-                                hfsbi_sink *out) {
+                                size_t new_line, size_t lead, hfsb_buf *out) {
     size_t new_seen;
-    if (new_line)
-        u->old_seen = new_line - 1 - lead - u->gained;
+    if (new_line) u->old_seen = new_line - 1 - lead - u->gained;
     else
         u->old_seen += hfsb_str_count_byte(
             hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
     u->old_pos = old_from;
     new_seen = u->old_seen + u->gained;
-    hfsbi_putf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
-               u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
-               new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    hfsb_buf_printf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
+                    u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
+                    new_seen + (u->new_lines ? 1 : 0), u->new_lines);
     u->gained += u->new_lines - u->old_lines;
 }
 
@@ -8211,16 +8220,15 @@ static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
    next hunk; *more tells whether there is one. *floor is where context may
    start. Spans that put in what they took out make no hunk. */
 static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
-                                  size_t *floor, bool *more,
-                                  hfsbi_sink *out) {
-    size_t from = hfsbi_lines_back(u->old_text, b->old_from, u->context,
-                                   *floor);
-    size_t to, end, new_line = b->new_line, lead;
-    bool   close_by;
+                                  size_t *floor, bool *more, hfsb_buf *out) {
+    size_t from =
+        hfsbi_lines_back(u->old_text, b->old_from, u->context, *floor);
+    size_t      to, end, new_line = b->new_line, lead;
+    bool        close_by;
     hfsb_status st;
     u->old_lines = u->new_lines = 0;
     u->changes = false;
-    hfsb_buf_truncate(u->body.buf, 0);
+    hfsb_buf_truncate(u->body, 0);
     hfsbi_put_context(u, from, b->old_from);
     lead = u->old_lines;
     for (;;) {
@@ -8228,18 +8236,19 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
         to = b->old_to;
         *more = st == HFSB_OK && !u->full && hfsbi_next_block(u, b);
         if (!*more) break;
-        hfsbi_lines_on(u->old_text, to, 2 * u->context, b->old_from, &close_by);
+        hfsbi_lines_on(u->old_text, to, 2 * u->context, b->old_from,
+                       &close_by);
         if (!close_by) break;
         hfsbi_put_context(u, to, b->old_from);
     }
-    if (st == HFSB_OK && !u->changes && !u->full) return u->body.status;
+    if (st == HFSB_OK && !u->changes && !u->full) return u->body->status;
     end = hfsbi_lines_on(u->old_text, to, u->context, u->old_text.len,
                          &close_by);
     hfsbi_put_context(u, to, end);
     *floor = end;
     hfsbi_put_hunk_head(u, from, new_line, lead, out);
-    hfsbi_put(out, hfsb_buf_str(u->body.buf));
-    return st == HFSB_OK ? u->body.status : st;
+    hfsb_buf_append(out, hfsb_buf_str(u->body));
+    return st == HFSB_OK ? u->body->status : st;
 }
 
 /* A path as the head lines show it: relative, and never empty. */
@@ -8256,7 +8265,7 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     hfsbi_unified u = HFSB_INIT;
     hfsbi_block   b = HFSB_INIT;
     hfsb_buf      body = HFSB_INIT;
-    hfsbi_sink    sink = hfsbi_sink_begin(out);
+    size_t        mark = out->len;
     hfsb_str      path = hfsbi_diff_name(opts ? opts->path : HFSB_LIT(""));
     hfsb_str      old_path = path;
     size_t        floor = 0;
@@ -8272,21 +8281,21 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     if (u.context > HFSB_NPOS / 2) u.context = HFSB_NPOS / 2;
     u.max_bytes =
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
-    u.body = hfsbi_sink_begin(&body);
+    u.body = &body;
     more = hfsbi_next_block(&u, &b);
     if (more)
-        hfsbi_putf(&sink, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
-                   old_path.ptr, (int)path.len, path.ptr);
-    while (more && sink.status == HFSB_OK) {
-        hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, &sink);
-        if (st != HFSB_OK) sink.status = st;
-        if (out->len - sink.mark > u.max_bytes && more) u.full = true;
+        hfsb_buf_printf(out, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
+                        old_path.ptr, (int)path.len, path.ptr);
+    while (more && out->status == HFSB_OK) {
+        hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, out);
+        if (st != HFSB_OK) out->status = st;
+        if (out->len - mark > u.max_bytes && more) u.full = true;
         if (u.full) more = false;
     }
-    if (u.full) hfsbi_put(&sink, HFSB_LIT("... (diff cut)\n"));
+    if (u.full) hfsb_buf_append(out, HFSB_LIT("... (diff cut)\n"));
     if (cut) *cut = u.full;
     hfsb_buf_free(&body);
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- src/edit/fold.c ---- */
@@ -8308,8 +8317,8 @@ static char hfsbi_look_alike(unsigned long code) {
     if (code >= 0x201C && code <= 0x201F) return '"';
     if (code == 0x2026) return '.';
     if (code == 0x200B || code == 0xFEFF) return '0';
-    if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) ||
-        code == 0x202F || code == 0x205F || code == 0x3000)
+    if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F ||
+        code == 0x205F || code == 0x3000)
         return ' ';
     return 0;
 }
@@ -8358,8 +8367,8 @@ static size_t hfsbi_last_line(hfsb_str text) {
     return n;
 }
 
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags,
-                                   size_t *head, size_t *tail) {
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+                                   size_t *tail) {
     size_t heads = 0, tails = 0, n;
     for (; text.len && heads < *head; heads++) {
         n = hfsb_str_find_byte(text, '\n');
@@ -8678,8 +8687,8 @@ HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
 
 HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
     file->has_cr = hfsb_str_find_byte(file->text, '\r') != HFSB_NPOS;
-    file->lone_cr = file->has_cr &&
-                    hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
+    file->lone_cr =
+        file->has_cr && hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
 static size_t hfsbi_find_line_end(const hfsbi_file *file, size_t pos,
@@ -8750,7 +8759,7 @@ HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
                                             size_t from, size_t to) {
     const hfsbi_row *n = olds->items;
     size_t          *fail = (size_t *)hfsbi_array_grow(
-        alloc, search->fail, &search->cap, olds->count, sizeof *fail);
+                 alloc, search->fail, &search->cap, olds->count, sizeof *fail);
     size_t i, k = 0;
     if (!fail) return HFSB_NOMEM;
     fail[0] = 0;
@@ -8817,8 +8826,8 @@ typedef struct hfsbi_search {
 static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
                               size_t *count, size_t *cap, size_t start,
                               size_t end) {
-    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(
-        alloc, *items, cap, *count + 1, sizeof *p);
+    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(alloc, *items, cap,
+                                                     *count + 1, sizeof *p);
     if (!p) return HFSB_NOMEM;
     *items = p;
     p += (*count)++;
@@ -8863,11 +8872,10 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
     while (i < text.len) {
         size_t start = i;
         while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
-        if (i > start && (count < HFSBI_ANCHORS ||
-                          i - start > list[count - 1].text.len)) {
+        if (i > start &&
+            (count < HFSBI_ANCHORS || i - start > list[count - 1].text.len)) {
             if (count < HFSBI_ANCHORS) count++;
-            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start;
-                 k--)
+            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start; k--)
                 list[k] = list[k - 1];
             list[k].text = hfsb_str_slice(text, start, i);
             list[k].above = lines;
@@ -8919,8 +8927,8 @@ static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
                         size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
     while (*end < text.len && *end_line <= line + below) {
-        size_t n = hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len),
-                                      newline);
+        size_t n =
+            hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len), newline);
         *end = n == HFSB_NPOS ? text.len : *end + n + 1;
         ++*end_line;
     }
@@ -8953,14 +8961,13 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
             end = at;
             line = end_line = 0; /* lines are counted from this one on */
         } else {
-            line += hfsb_str_count_byte(hfsb_str_slice(text, seen, at),
-                                        newline);
+            line +=
+                hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
         }
         seen = at;
         hfsbi_widen(s, newline, below, line, &end, &end_line);
         /* Another one on this line would add nothing. */
-        step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len),
-                                  newline);
+        step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len), newline);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
     }
@@ -8970,8 +8977,8 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
 
 /* Length of the longest proper prefix of needle[0..i] that also ends it. */
 static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
-    size_t *fail = (size_t *)hfsbi_array_grow(
-        s->alloc, s->fail, &s->fail_cap, needle.len, sizeof *fail);
+    size_t *fail = (size_t *)hfsbi_array_grow(s->alloc, s->fail, &s->fail_cap,
+                                              needle.len, sizeof *fail);
     size_t  i, k = 0;
     if (!fail) return HFSB_NOMEM;
     s->fail = fail;
@@ -8986,8 +8993,7 @@ static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
 
 /* A first line of blanks alone is a blank line, not the end of another. */
 static bool hfsbi_starts_well(const hfsbi_search *s, size_t from) {
-    return !s->blank_first || from == 0 ||
-           s->view.text.ptr[from - 1] == '\n';
+    return !s->blank_first || from == 0 || s->view.text.ptr[from - 1] == '\n';
 }
 
 /* Takes the view's bytes [from, to) when that is a place in the file: it
@@ -9033,9 +9039,8 @@ static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
     hfsb_str    text = s->file->text, needle = hfsb_buf_str(&s->needle.text);
     size_t      i, k = 0, first;
     hfsb_status st;
-    st = hfsbi_view_build(&s->view,
-                          hfsb_str_slice(text, window.start, window.end),
-                          flags);
+    st = hfsbi_view_build(
+        &s->view, hfsb_str_slice(text, window.start, window.end), flags);
     if (st != HFSB_OK) return st;
     hfsbi_note_last(s, window);
     text = hfsb_buf_str(&s->view.text);
@@ -9115,8 +9120,7 @@ static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
     for (i = 0; i < count; i++)
         if (!hfsbi_fold_equal(
                 hfsb_str_slice(old_text, olds[i].start, olds[i].text_end),
-                hfsb_str_slice(s->file->text, rows[i].start,
-                               rows[i].text_end),
+                hfsb_str_slice(s->file->text, rows[i].start, rows[i].text_end),
                 flags))
             return false;
     return true;
@@ -9144,8 +9148,7 @@ static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
 
 static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
                                      const hfsbi_rows *olds,
-                                     const hfsbi_rows *rows,
-                                     unsigned          flags) {
+                                     const hfsbi_rows *rows, unsigned flags) {
     size_t      at;
     hfsb_status st = hfsbi_row_search_begin(s->alloc, &s->row_search, olds,
                                             rows, 0, rows->count);
@@ -9189,8 +9192,8 @@ static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
     if (!hfsbi_is_all_blank(s->old_text, trim)) {
         hfsb_str inner;
         f->drop_head = f->drop_tail = HFSB_NPOS;
-        inner = hfsbi_drop_edges(s->old_text, trim, &f->drop_head,
-                                 &f->drop_tail);
+        inner =
+            hfsbi_drop_edges(s->old_text, trim, &f->drop_head, &f->drop_tail);
         if (inner.len < s->old_text.len)
             st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
         if (st != HFSB_OK || f->count) return st;
@@ -9278,8 +9281,7 @@ static hfsbi_search hfsbi_search_make(const hfsb_alloc *alloc,
 
 HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
                                        const hfsbi_file *file,
-                                       hfsb_str          old_text,
-                                       hfsbi_found      *found) {
+                                       hfsb_str old_text, hfsbi_found *found) {
     hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
     hfsb_status  st = hfsbi_try_bytes(&s);
     if (st != HFSB_OK) hfsbi_found_free(alloc, found);
@@ -9313,7 +9315,7 @@ typedef struct hfsbi_indent {
     const hfsb_str *old_indents; /* by line; ptr NULL for a blank line */
     const hfsb_str *file_indents;
     size_t          count;
-    int             kind;      /* private from here on */
+    int             kind; /* private from here on */
     hfsb_str        prefix;
     size_t          old_unit, file_unit; /* 0: tab, else spaces */
     long            shift;
@@ -9374,8 +9376,8 @@ static bool hfsbi_find_units(hfsbi_indent *map) {
     size_t a, b;
     for (a = 0; a < HFSBI_UNIT_COUNT; a++)
         for (b = 0; b < HFSBI_UNIT_COUNT; b++)
-            if (a != b && hfsbi_fits_units(map, hfsbi_units[a],
-                                           hfsbi_units[b], &map->shift)) {
+            if (a != b && hfsbi_fits_units(map, hfsbi_units[a], hfsbi_units[b],
+                                           &map->shift)) {
                 map->old_unit = hfsbi_units[a];
                 map->file_unit = hfsbi_units[b];
                 return true;
@@ -9395,8 +9397,8 @@ static bool hfsbi_find_prefix(const hfsb_str *longer, const hfsb_str *shorter,
         if (!longer[i].ptr) continue;
         if (!hfsb_str_ends(longer[i], shorter[i])) return false;
         if (!any)
-            *prefix = hfsb_str_slice(longer[i], 0,
-                                     longer[i].len - shorter[i].len);
+            *prefix =
+                hfsb_str_slice(longer[i], 0, longer[i].len - shorter[i].len);
         any = true;
         if (longer[i].len != prefix->len + shorter[i].len ||
             !hfsb_str_starts(longer[i], *prefix))
@@ -9464,25 +9466,22 @@ static bool hfsbi_find_table(const hfsbi_indent *map) {
 /* Finds the one rule behind all pairs. least_new is the smallest indentation
    of the new text's lines. */
 static hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
-                                        const hfsb_str *file_indents,
-                                        size_t          count,
-                                        hfsb_str        least_new) {
+                                      const hfsb_str *file_indents,
+                                      size_t count, hfsb_str least_new) {
     hfsbi_indent map = HFSB_INIT;
     bool         all;
     map.old_indents = old_indents;
     map.file_indents = file_indents;
     map.count = count;
-    map.may_derive = hfsb_str_equal(
-        hfsbi_least_indent(old_indents, count), least_new);
+    map.may_derive =
+        hfsb_str_equal(hfsbi_least_indent(old_indents, count), least_new);
     all = hfsbi_indent_note(&map);
     if (hfsbi_find_prefix(file_indents, old_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(old_indents, file_indents, count, &map.prefix))
         map.kind = HFSBI_INDENT_REMOVE;
-    else if (hfsbi_find_units(&map))
-        map.kind = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_table(&map))
-        map.kind = HFSBI_INDENT_TABLE;
+    else if (hfsbi_find_units(&map)) map.kind = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_table(&map)) map.kind = HFSBI_INDENT_TABLE;
     return map;
 }
 
@@ -9506,7 +9505,7 @@ static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
 /* Appends the file's indentation for `indent`; false, and nothing written,
    when it cannot be told. */
 static bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
-                               hfsbi_sink *sink) {
+                             hfsb_buf *sink) {
     long   level;
     size_t seen = hfsbi_indent_seen(map, indent);
     if (seen == HFSB_NPOS && !map->may_derive) return false;
@@ -9514,25 +9513,26 @@ static bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
     case HFSBI_INDENT_ADD:
         if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
             return false;
-        hfsbi_put(sink, map->prefix);
-        hfsbi_put(sink, indent);
+        hfsb_buf_append(sink, map->prefix);
+        hfsb_buf_append(sink, indent);
         return true;
     case HFSBI_INDENT_REMOVE:
         if (!hfsb_str_starts(indent, map->prefix)) return false;
-        hfsbi_put(sink,
-                  hfsb_str_slice(indent, map->prefix.len, indent.len));
+        hfsb_buf_append(sink,
+                        hfsb_str_slice(indent, map->prefix.len, indent.len));
         return true;
     case HFSBI_INDENT_UNITS:
         level = hfsbi_level(indent, map->old_unit);
         if (level < 0 || level + map->shift < 0) return false;
         for (level += map->shift; level > 0; level--)
-            hfsbi_put(sink, map->file_unit
+            hfsb_buf_append(sink,
+                            map->file_unit
                                 ? hfsb_str_make("        ", map->file_unit)
                                 : HFSB_LIT("\t"));
         return true;
     case HFSBI_INDENT_TABLE:
         if (seen == HFSB_NPOS) return false;
-        hfsbi_put(sink, map->file_indents[seen]);
+        hfsb_buf_append(sink, map->file_indents[seen]);
         return true;
     default: return false;
     }
@@ -9573,16 +9573,16 @@ HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc,
     script->same = NULL;
 }
 
-HFSBI_FN void hfsbi_put_newlines(hfsbi_sink *sink, hfsb_str text,
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
                                  hfsb_str newline) {
     size_t end;
     if (newline.len && !hfsb_str_equal(newline, HFSB_LIT("\n")))
         while ((end = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS) {
-            hfsbi_put(sink, hfsb_str_slice(text, 0, end));
-            hfsbi_put(sink, newline);
+            hfsb_buf_append(sink, hfsb_str_slice(text, 0, end));
+            hfsb_buf_append(sink, newline);
             text = hfsb_str_slice(text, end + 1, text.len);
         }
-    hfsbi_put(sink, text);
+    hfsb_buf_append(sink, text);
 }
 
 /* ---- the work on one match ---- */
@@ -9599,7 +9599,7 @@ typedef struct hfsbi_work {
     hfsb_str           *old_indents, *file_indents;
     hfsbi_indent        map;
     bool                mid_line; /* the first line does not start a line */
-    hfsbi_sink         *sink;
+    hfsb_buf           *sink;
     bool                reindented;
 } hfsbi_work;
 
@@ -9671,9 +9671,9 @@ static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned flags) {
 static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned flags) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[n] == b.ptr[n]) n++;
-    while (n > 0 && (hfsbi_is_continuation(a, n) ||
-                     hfsbi_is_continuation(b, n) ||
-                     hfsbi_cuts_run(b, n, flags)))
+    while (n > 0 &&
+           (hfsbi_is_continuation(a, n) || hfsbi_is_continuation(b, n) ||
+            hfsbi_cuts_run(b, n, flags)))
         n--;
     return n;
 }
@@ -9731,8 +9731,8 @@ static hfsbi_border hfsbi_pair_border(hfsbi_pair *p) {
 static bool hfsbi_pair_next(hfsbi_pair *p) {
     hfsbi_unit u;
     do {
-        hfsbi_folder *f = p->seen_old <= p->seen_file ? &p->old_line
-                                                      : &p->file_line;
+        hfsbi_folder *f =
+            p->seen_old <= p->seen_file ? &p->old_line : &p->file_line;
         bool old_side = f == &p->old_line;
         if (!hfsbi_folder_next(f, &u)) return false;
         if (old_side) p->seen_old += u.out.len;
@@ -9784,18 +9784,19 @@ static void hfsbi_put_changed(hfsbi_work *w, hfsb_str line, size_t first,
     tail_old = olds[last].len;
     tail_file = w->texts[last].len;
     n = keep_tail
-            ? hfsbi_common_tail(
-                  hfsb_str_slice(olds[last], first == last ? head_old : 0,
-                                 olds[last].len),
-                  rest, w->flags)
+            ? hfsbi_common_tail(hfsb_str_slice(olds[last],
+                                               first == last ? head_old : 0,
+                                               olds[last].len),
+                                rest, w->flags)
             : 0;
     if (n)
         hfsbi_align_tail(w, last, olds[last].len - n, &tail_old, &tail_file);
-    hfsbi_put(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
-    hfsbi_put(w->sink, hfsb_str_slice(rest, 0,
-                                      rest.len - (olds[last].len - tail_old)));
-    hfsbi_put(w->sink, hfsb_str_slice(w->texts[last], tail_file,
-                                      w->texts[last].len));
+    hfsb_buf_append(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
+    hfsb_buf_append(
+        w->sink,
+        hfsb_str_slice(rest, 0, rest.len - (olds[last].len - tail_old)));
+    hfsb_buf_append(w->sink, hfsb_str_slice(w->texts[last], tail_file,
+                                            w->texts[last].len));
 }
 
 /* ---- indentation ---- */
@@ -9826,8 +9827,7 @@ static bool hfsbi_work_indents(hfsbi_work *w, unsigned flags) {
         if (indent.ptr && (!least.ptr || indent.len < least.len))
             least = indent;
     }
-    w->map =
-        hfsbi_indent_make(w->old_indents, w->file_indents, n, least);
+    w->map = hfsbi_indent_make(w->old_indents, w->file_indents, n, least);
     return true;
 }
 
@@ -9835,9 +9835,9 @@ static bool hfsbi_work_indents(hfsbi_work *w, unsigned flags) {
    place of, or HFSB_NPOS. False when the indentation cannot be told. */
 static bool hfsbi_put_indented(hfsbi_work *w, hfsb_str line, size_t twin) {
     hfsb_str indent = hfsbi_indent_of(line, w->flags);
-    size_t   mark = w->sink->buf->len;
+    size_t   mark = w->sink->len;
     if (!indent.ptr) {
-        hfsbi_put(w->sink, line);
+        hfsb_buf_append(w->sink, line);
         return true;
     }
     if (hfsbi_indent_is_regular(&w->map)) {
@@ -9846,14 +9846,13 @@ static bool hfsbi_put_indented(hfsbi_work *w, hfsb_str line, size_t twin) {
         if (twin == HFSB_NPOS || !w->old_indents[twin].ptr ||
             !hfsb_str_equal(w->old_indents[twin], indent))
             return false;
-        hfsbi_put(w->sink, w->file_indents[twin]);
+        hfsb_buf_append(w->sink, w->file_indents[twin]);
     }
     if (w->sink->status == HFSB_OK &&
-        !hfsb_str_equal(
-            hfsb_str_slice(hfsb_buf_str(w->sink->buf), mark, HFSB_NPOS),
-            indent))
+        !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(w->sink), mark, HFSB_NPOS),
+                        indent))
         w->reindented = true;
-    hfsbi_put(w->sink, hfsb_str_slice(line, indent.len, line.len));
+    hfsb_buf_append(w->sink, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
 
@@ -9864,17 +9863,14 @@ typedef struct hfsbi_hunk {
     size_t from, to, old_from, old_to;
 } hfsbi_hunk;
 
-static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h,
-                                size_t j) {
+static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h, size_t j) {
     hfsb_str line = w->script->news.items[j];
     bool     paired = h->to - h->from == h->old_to - h->old_from;
     size_t   twin = paired ? h->old_from + (j - h->from) : HFSB_NPOS;
-    if (w->rung >= HFSBI_RUNG_INDENT)
-        return hfsbi_put_indented(w, line, twin);
+    if (w->rung >= HFSBI_RUNG_INDENT) return hfsbi_put_indented(w, line, twin);
     if (w->rung < HFSBI_RUNG_LOOKS || h->old_from == h->old_to)
-        hfsbi_put(w->sink, line);
-    else if (paired)
-        hfsbi_put_changed(w, line, twin, true, twin, true);
+        hfsb_buf_append(w->sink, line);
+    else if (paired) hfsbi_put_changed(w, line, twin, true, twin, true);
     else
         hfsbi_put_changed(w, line, h->old_from, j == h->from, h->old_to - 1,
                           j + 1 == h->to);
@@ -9893,9 +9889,8 @@ static void hfsbi_put_line_end(hfsbi_work *w, size_t j, size_t same) {
     if (j + 1 == s->news.count && !whole && !hfsbi_ends_line(s->new_text))
         return;
     if (same != HFSB_NPOS && w->ends[same].len)
-        hfsbi_put(w->sink, w->ends[same]);
-    else
-        hfsbi_put(w->sink, w->newline);
+        hfsb_buf_append(w->sink, w->ends[same]);
+    else hfsb_buf_append(w->sink, w->newline);
 }
 
 static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
@@ -9909,15 +9904,15 @@ static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
                 h.old_from = j ? s->same[j - 1] + 1 : 0;
                 while (h.to < s->news.count && s->same[h.to] == HFSB_NPOS)
                     h.to++;
-                h.old_to = h.to < s->news.count ? s->same[h.to]
-                                                : s->olds.count;
+                h.old_to =
+                    h.to < s->news.count ? s->same[h.to] : s->olds.count;
             }
             if (!hfsbi_put_hunk_line(w, &h, j)) {
                 *refused = j;
                 return HFSB_REFUSED;
             }
         } else {
-            hfsbi_put(w->sink, w->texts[s->same[j]]);
+            hfsb_buf_append(w->sink, w->texts[s->same[j]]);
         }
         hfsbi_put_line_end(w, j, s->same[j]);
     }
@@ -9951,8 +9946,7 @@ static void hfsbi_delete_lines(const hfsbi_file *file, hfsbi_match *match) {
 static hfsbi_work hfsbi_work_init(const hfsb_alloc   *alloc,
                                   const hfsbi_file   *file,
                                   const hfsbi_found  *found,
-                                  const hfsbi_script *script,
-                                  hfsbi_sink         *sink) {
+                                  const hfsbi_script *script, hfsb_buf *sink) {
     hfsbi_work w;
     memset(&w, 0, sizeof w);
     w.alloc = alloc;
@@ -9964,13 +9958,12 @@ static hfsbi_work hfsbi_work_init(const hfsb_alloc   *alloc,
     return w;
 }
 
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc  *alloc,
-                                           const hfsbi_file  *file,
-                                           const hfsbi_found *found,
+HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
+                                           const hfsbi_file   *file,
+                                           const hfsbi_found  *found,
                                            const hfsbi_script *script,
-                                           hfsbi_match *match,
-                                           hfsbi_sink *sink, bool *reindented,
-                                           size_t *line) {
+                                           hfsbi_match *match, hfsb_buf *sink,
+                                           bool *reindented, size_t *line) {
     hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
     hfsb_status st = HFSB_OK;
     if (found->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(file, *match)) {
@@ -10005,36 +9998,32 @@ static hfsb_status hfsbi_put_inserted(hfsbi_work *w, bool fresh_line,
     for (j = 0; j < n; j++) {
         bool ends = j + 1 < n || hfsbi_ends_line(s->new_text);
         if ((j == 0 && !fresh_line) || (before && !ends)) {
-            hfsbi_put(w->sink, s->news.items[j]);
+            hfsb_buf_append(w->sink, s->news.items[j]);
         } else if (!hfsbi_put_indented(w, s->news.items[j], HFSB_NPOS)) {
             *refused = j;
             return HFSB_REFUSED;
         }
-        if (ends) hfsbi_put(w->sink, w->newline);
+        if (ends) hfsb_buf_append(w->sink, w->newline);
     }
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_compose_insert(const hfsb_alloc   *alloc,
-                                          const hfsbi_file   *file,
-                                          const hfsbi_found  *found,
-                                          const hfsbi_script *script,
-                                          hfsbi_match match, bool before,
-                                          hfsbi_sink *sink, bool *reindented,
-                                          size_t *line) {
-    hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
-    hfsb_str    newline = hfsbi_newline_for(file, script, match.start);
-    size_t      at = before ? match.start : match.end;
-    bool        fresh = at == 0 || match.drop_newline ||
+HFSBI_FN hfsb_status hfsbi_compose_insert(
+    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
+    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
+    bool *reindented, size_t *line) {
+    hfsbi_work w = hfsbi_work_init(alloc, file, found, script, sink);
+    hfsb_str   newline = hfsbi_newline_for(file, script, match.start);
+    size_t     at = before ? match.start : match.end;
+    bool       fresh = at == 0 || match.drop_newline ||
                  file->text.ptr[at - 1] == (file->lone_cr ? '\r' : '\n');
     hfsb_status st = HFSB_OK;
     /* The newline that old_str has and the end of the file has not. */
-    if (match.drop_newline && !before) hfsbi_put(sink, newline);
+    if (match.drop_newline && !before) hfsb_buf_append(sink, newline);
     if (found->rung < HFSBI_RUNG_INDENT) {
         if (hfsbi_file_newline(file, 0).len)
             hfsbi_put_newlines(sink, script->new_text, newline);
-        else
-            hfsbi_put(sink, script->raw_new);
+        else hfsb_buf_append(sink, script->raw_new);
     } else if (!hfsbi_work_make(&w, match) ||
                !hfsbi_work_indents(&w, found->flags)) {
         st = HFSB_NOMEM;
@@ -10063,12 +10052,12 @@ HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
                                          hfsb_buf *copy, hfsb_str *out) {
     hfsbi_folder f = hfsbi_folder_make(text, lone_cr ? HFSBI_FOLD_CR : 0);
     hfsbi_unit   u;
-    hfsbi_sink   sink = hfsbi_sink_begin(copy);
+    size_t       mark = copy->len;
     *out = text;
     if (hfsb_str_find_byte(text, '\r') == HFSB_NPOS) return HFSB_OK;
-    while (hfsbi_folder_next(&f, &u)) hfsbi_put(&sink, u.out);
-    *out = hfsb_str_slice(hfsb_buf_str(copy), sink.mark, copy->len);
-    return hfsbi_sink_end(&sink);
+    while (hfsbi_folder_next(&f, &u)) hfsb_buf_append(copy, u.out);
+    *out = hfsb_str_slice(hfsb_buf_str(copy), mark, copy->len);
+    return hfsb_buf_finish(copy, mark);
 }
 
 /* ---- line numbers ---- */
@@ -10130,16 +10119,16 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
 }
 
 HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
-    hfsbi_sink         sink = hfsbi_sink_begin(out);
+    size_t             mark = out->len;
     hfsb_str           line, ending;
     unsigned long long number;
     size_t             kind;
     while (hfsb_text_line(&text, &line, &ending)) {
         size_t n = hfsbi_number_prefix(line, &number, &kind);
-        hfsbi_put(&sink, hfsb_str_slice(line, n, line.len));
-        hfsbi_put(&sink, ending);
+        hfsb_buf_append(out, hfsb_str_slice(line, n, line.len));
+        hfsb_buf_append(out, ending);
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- code left out ---- */
@@ -10207,7 +10196,7 @@ static const char *hfsbi_skip_fillers(const char *words) {
     static const char *const fillers[] = {" all ",  " and ", " some ",
                                           " the ",  " or ",  " then ",
                                           " keep ", " your "};
-    size_t i = 0, n = sizeof fillers / sizeof *fillers;
+    size_t                   i = 0, n = sizeof fillers / sizeof *fillers;
     while (i < n) {
         size_t len = strlen(fillers[i]);
         if (strncmp(words, fillers[i], len) == 0) {
@@ -10233,8 +10222,7 @@ static bool hfsbi_starts_word(const char *words, const char *const *list,
                               size_t count) {
     size_t i;
     for (i = 0; i < count; i++)
-        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i])))
-            return true;
+        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i]))) return true;
     return false;
 }
 
@@ -10243,32 +10231,42 @@ static bool hfsbi_starts_word(const char *words, const char *const *list,
 /* "... existing code ...", "rest of the function ...", "... unchanged": a
    whole line that says something was left out. */
 static bool hfsbi_is_omission(hfsb_str line) {
-    static const char *const plain[] = {" unchanged ",    " as before ",
-                                        " same as ",      " stays the same ",
-                                        " remains the same ",
-                                        " remain the same ", " no change ",
-                                        " no changes ",   " omitted "};
+    static const char *const plain[] = {
+        " unchanged ",      " as before ",        " same as ",
+        " stays the same ", " remains the same ", " remain the same ",
+        " no change ",      " no changes ",       " omitted "};
     static const char *const starts[] = {
-        " existing ", " rest ",    " remaining ", " other ", " previous ",
-        " add ",      " insert ",  " include ",   " leave ", " same ",
-        " original ", " more ",    " the rest ",  " put "};
+        " existing ", " rest ",   " remaining ", " other ", " previous ",
+        " add ",      " insert ", " include ",   " leave ", " same ",
+        " original ", " more ",   " the rest ",  " put "};
     static const char *const things[] = {
-        " code ",     " function ",   " functions ",  " method ",
-        " methods ",  " class ",      " classes ",    " file ",
-        " implementation ", " implementations ", " lines ", " line ",
-        " imports ",  " import ",     " content ",    " contents ",
-        " body ",     " logic ",      " fields ",     " tests ",
-        " test ",     " cases ",      " props ",      " properties ",
-        " definitions ", " variables ", " config ",   " configuration ",
-        " entries ",  " parameters ", " statements ", " comments ",
-        " module ",   " component ",  " components ", " script ",
-        " block ",    " section ",    " sections ",   " document ",
-        " styles ",   " rules ",      " routes ",     " handlers ",
-        " elements ", " attributes ", " constructor ", " declarations "};
-    static const char *const rest[] = {" rest of ", " existing ",
-                                       " remaining ", " other ",
-                                       " previous ", " original ",
-                                       " same "};
+        " code ",           " function ",
+        " functions ",      " method ",
+        " methods ",        " class ",
+        " classes ",        " file ",
+        " implementation ", " implementations ",
+        " lines ",          " line ",
+        " imports ",        " import ",
+        " content ",        " contents ",
+        " body ",           " logic ",
+        " fields ",         " tests ",
+        " test ",           " cases ",
+        " props ",          " properties ",
+        " definitions ",    " variables ",
+        " config ",         " configuration ",
+        " entries ",        " parameters ",
+        " statements ",     " comments ",
+        " module ",         " component ",
+        " components ",     " script ",
+        " block ",          " section ",
+        " sections ",       " document ",
+        " styles ",         " rules ",
+        " routes ",         " handlers ",
+        " elements ",       " attributes ",
+        " constructor ",    " declarations "};
+    static const char *const rest[] = {
+        " rest of ",  " existing ", " remaining ", " other ",
+        " previous ", " original ", " same "};
     char        words[160];
     const char *rest_words;
     hfsb_str    s = hfsbi_unwrap(line);
@@ -10284,7 +10282,9 @@ static bool hfsbi_is_omission(hfsb_str line) {
            hfsbi_has_word(words, things, HFSBI_COUNT(things));
 }
 
-static bool hfsbi_is_line_end(char c) { return c == '\n' || c == '\r'; }
+static bool hfsbi_is_line_end(char c) {
+    return c == '\n' || c == '\r';
+}
 
 /* True when the bytes [from, to) are a whole line, blanks aside. */
 static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
@@ -10323,12 +10323,12 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
     return none;
 }
 
-#define HFSBI_HINT_KEYS       32 /* old lines looked for in the file */
-#define HFSBI_HINT_CANDIDATES 64 /* places compared line by line */
-#define HFSBI_HINT_LINES      64 /* lines compared at each */
+#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
+#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
+#define HFSBI_HINT_LINES      64    /* lines compared at each */
 #define HFSBI_HINT_READ       65536 /* longest old_str read another way */
-#define HFSBI_HINT_SHOWN      6  /* lines shown of the closest place */
-#define HFSBI_HINT_WIDTH      72 /* characters shown of a line */
+#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
+#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
 #define HFSBI_HINT_ROOM       800 /* no more lines when the message is longer */
 
 static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
@@ -10384,9 +10384,9 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
 /* ---- the closest place ---- */
 
 typedef struct hfsbi_closest {
-    size_t row;    /* of the file, where the old text's first line would be */
-    size_t skip;   /* first lines of the old text that lie before the file */
-    size_t equal;  /* lines that are the same there */
+    size_t row;   /* of the file, where the old text's first line would be */
+    size_t skip;  /* first lines of the old text that lie before the file */
+    size_t equal; /* lines that are the same there */
     bool   found;
 } hfsbi_closest;
 
@@ -10411,8 +10411,7 @@ static size_t hfsbi_pick_keys(const hfsbi_look *l, size_t *keys) {
 }
 
 /* How many lines agree when old line 0 stands at file row `row - skip`. */
-static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row,
-                                size_t skip) {
+static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row, size_t skip) {
     size_t i, n = 0;
     for (i = skip; i < l->olds.count && i < skip + HFSBI_HINT_LINES; i++) {
         if (row + i - skip >= l->rows.count) break;
@@ -10506,14 +10505,15 @@ static void hfsbi_say_kind(const hfsbi_look *l, hfsb_str o, hfsb_str f,
     bool      old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
     bool      file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
     if (same && oi && old_tab != file_tab)
-        hfsbi_err_add(err, " The file indents this line with %s, old_str "
-                           "with %s.",
+        hfsbi_err_add(err,
+                      " The file indents this line with %s, old_str "
+                      "with %s.",
                       file_tab ? "tabs" : "spaces",
                       old_tab ? "tabs" : "spaces");
     else if (same)
         hfsbi_err_add(err, " Only the indentation of this line differs.");
-    else if (hfsbi_fold_equal(o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS |
-                                        HFSBI_FOLD_RUNS))
+    else if (hfsbi_fold_equal(
+                 o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS))
         hfsbi_err_add(err, " Only blanks or look-alike characters differ.");
     else
         hfsbi_err_add(err, " Line %zu of old_str is not what the file has.",
@@ -10568,8 +10568,9 @@ static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
         o_pos--;
         f_pos--;
     }
-    hfsbi_err_add(l->err, "\nFirst difference: line %zu, column %zu: you sent ",
-                  r + 1, hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
+    hfsbi_err_add(l->err,
+                  "\nFirst difference: line %zu, column %zu: you sent ", r + 1,
+                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
     hfsbi_show_code(l->err, o, o_pos);
     hfsbi_err_add(l->err, ", the file has ");
     hfsbi_show_code(l->err, f, f_pos);
@@ -10591,8 +10592,9 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
             from + i + 1);
     if (n > i) hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
     hfsbi_say_difference(l, c);
-    hfsbi_err_add(l->err, "\nTo see the place call read with offset=%zu, "
-                          "limit=%zu.",
+    hfsbi_err_add(l->err,
+                  "\nTo see the place call read with offset=%zu, "
+                  "limit=%zu.",
                   from > 2 ? from - 1 : 1, n + 4);
 }
 
@@ -10603,7 +10605,7 @@ static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
    its first. */
 static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
                                 bool backwards, size_t *fail, size_t *at) {
-    size_t n = olds->count, i, k = 0, best = 0;
+    size_t           n = olds->count, i, k = 0, best = 0;
     const hfsbi_row *o = olds->items, *r = rows->items;
 #define HFSBI_OLD(x) o[backwards ? n - 1 - (x) : (x)].hash
 #define HFSBI_ROW(x) r[backwards ? rows->count - 1 - (x) : (x)].hash
@@ -10614,8 +10616,7 @@ static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
         fail[i] = k;
     }
     for (i = k = 0; i < rows->count; i++) {
-        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k)))
-            k = fail[k - 1];
+        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k))) k = fail[k - 1];
         if (HFSBI_ROW(i) == HFSBI_OLD(k)) k++;
         if (k > best) {
             best = k;
@@ -10638,8 +10639,9 @@ static void hfsbi_say_split(const hfsbi_look *l) {
     tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
     hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
     if (!head || !tail || head + tail < n || head == n) return;
-    hfsbi_err_add(l->err, head == 1 ? "\nLine 1 of old_str is at line %zu"
-                                    : "\nLines 1-%zu of old_str are at lines",
+    hfsbi_err_add(l->err,
+                  head == 1 ? "\nLine 1 of old_str is at line %zu"
+                            : "\nLines 1-%zu of old_str are at lines",
                   head == 1 ? head_end + 1 : head);
     if (head > 1)
         hfsbi_err_add(l->err, " %zu-%zu", head_end + 2 - head, head_end + 1);
@@ -10666,52 +10668,49 @@ static char hfsbi_unescaped(char c) {
     }
 }
 
-static void hfsbi_put_unescaped(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_unescaped(hfsb_buf *sink, hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
         char c = s.ptr[i] == '\\' && i + 1 < s.len
                      ? hfsbi_unescaped(s.ptr[i + 1])
                      : '\0';
         if (c) i++;
-        if (c != '\r') hfsbi_put_byte(sink, c ? c : s.ptr[i]);
+        if (c != '\r') hfsb_buf_append_byte(sink, c ? c : s.ptr[i]);
     }
 }
 
 /* Room for n bytes, to be filled directly; NULL when there is none. */
-static char *hfsbi_room(hfsbi_sink *sink, size_t n) {
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_buf_reserve(sink->buf, n);
-    return sink->status == HFSB_OK ? sink->buf->ptr + sink->buf->len : NULL;
+static char *hfsbi_room(hfsb_buf *sink, size_t n) {
+    if (sink->status == HFSB_OK) sink->status = hfsb_buf_reserve(sink, n);
+    return sink->status == HFSB_OK ? sink->ptr + sink->len : NULL;
 }
 
-static void hfsbi_put_lower(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_lower(hfsb_buf *sink, hfsb_str s) {
     char  *to = hfsbi_room(sink, s.len);
     size_t i;
     if (!to) return;
-    for (i = 0; i < s.len; i++)
-        to[i] = hfsbi_lower(s.ptr[i]);
-    sink->buf->len += s.len;
+    for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
+    sink->len += s.len;
 }
 
-static void hfsbi_put_squeezed(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_squeezed(hfsb_buf *sink, hfsb_str s) {
     char  *to = hfsbi_room(sink, s.len);
     size_t i, n = 0;
     if (!to) return;
     for (i = 0; i < s.len; i++)
         if ((unsigned char)s.ptr[i] > ' ') to[n++] = s.ptr[i];
-    sink->buf->len += n;
+    sink->len += n;
 }
 
 static const hfsb_str *hfsbi_entities(size_t *count) {
-    static const hfsb_str list[] = {{"&amp;", 5}, {"&", 1}, {"&lt;", 4},
-                                    {"<", 1},     {"&gt;", 4}, {">", 1},
-                                    {"&quot;", 6}, {"\"", 1}, {"&#39;", 5},
-                                    {"'", 1}};
+    static const hfsb_str list[] = {
+        {"&amp;", 5}, {"&", 1},      {"&lt;", 4}, {"<", 1},     {"&gt;", 4},
+        {">", 1},     {"&quot;", 6}, {"\"", 1},   {"&#39;", 5}, {"'", 1}};
     *count = sizeof list / sizeof *list;
     return list;
 }
 
-static void hfsbi_put_entities(hfsbi_sink *sink, hfsb_str s, bool encode) {
+static void hfsbi_put_entities(hfsb_buf *sink, hfsb_str s, bool encode) {
     size_t          count, i = 0, k;
     const hfsb_str *list = hfsbi_entities(&count);
     while (i < s.len) {
@@ -10720,37 +10719,34 @@ static void hfsbi_put_entities(hfsbi_sink *sink, hfsb_str s, bool encode) {
                                 list[encode ? k + 1 : k]))
                 break;
         if (k < count) {
-            hfsbi_put(sink, list[encode ? k : k + 1]);
+            hfsb_buf_append(sink, list[encode ? k : k + 1]);
             i += list[encode ? k + 1 : k].len;
         } else {
-            hfsbi_put_byte(sink, s.ptr[i++]);
+            hfsb_buf_append_byte(sink, s.ptr[i++]);
         }
     }
 }
 
-static void hfsbi_put_encoded(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_encoded(hfsb_buf *sink, hfsb_str s) {
     hfsbi_put_entities(sink, s, true);
 }
 
-static void hfsbi_put_decoded(hfsbi_sink *sink, hfsb_str s) {
+static void hfsbi_put_decoded(hfsb_buf *sink, hfsb_str s) {
     hfsbi_put_entities(sink, s, false);
 }
 
-typedef void hfsbi_reading(hfsbi_sink *sink, hfsb_str s);
+typedef void hfsbi_reading(hfsb_buf *sink, hfsb_str s);
 
 /* Offset of the other reading of old_str in the file (with `both`, in the
    file read that way too), or HFSB_NPOS. */
 static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsbi_reading *reading,
                                  bool both) {
-    hfsb_buf   needle = HFSB_INIT, text = HFSB_INIT;
-    hfsbi_sink a, b;
-    size_t     at = HFSB_NPOS;
+    hfsb_buf needle = HFSB_INIT, text = HFSB_INIT;
+    size_t   at = HFSB_NPOS;
     needle.alloc = text.alloc = *h->alloc;
-    a = hfsbi_sink_begin(&needle);
-    b = hfsbi_sink_begin(&text);
-    reading(&a, h->old_text);
-    if (both) reading(&b, h->file->text);
-    if (a.status == HFSB_OK && b.status == HFSB_OK && needle.len &&
+    reading(&needle, h->old_text);
+    if (both) reading(&text, h->file->text);
+    if (needle.status == HFSB_OK && text.status == HFSB_OK && needle.len &&
         (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
         at = hfsb_str_find(both ? hfsb_buf_str(&text) : h->file->text,
                            hfsb_buf_str(&needle));
@@ -10820,8 +10816,9 @@ static void hfsbi_say_elision(const hfsbi_hint *h, hfsb_err *err) {
         hfsb_str text = hfsb_str_slice(line, n, line.len);
         if (hfsb_str_equal(text, HFSB_LIT("...")) ||
             hfsb_str_equal(text, HFSB_LIT("\xE2\x80\xA6"))) {
-            hfsbi_err_add(err, "\nLine %zu of old_str is \"...\": quote every "
-                               "line, or make an edit before and one behind.",
+            hfsbi_err_add(err,
+                          "\nLine %zu of old_str is \"...\": quote every "
+                          "line, or make an edit before and one behind.",
                           number);
             return;
         }
@@ -10833,8 +10830,9 @@ static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
     if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
     at = hfsb_str_find(h->file->text, h->new_text);
     if (at != HFSB_NPOS)
-        hfsbi_err_add(err, "\nnew_str is already at line %zu: was this edit "
-                           "made before?",
+        hfsbi_err_add(err,
+                      "\nnew_str is already at line %zu: was this edit "
+                      "made before?",
                       hfsb_text_line_number(h->file->text, at));
 }
 
@@ -10916,8 +10914,9 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
         hfsbi_err_add(err, "\n  ... and %zu more", found->count - 10);
     if (found->overlapping && found->count == 1)
         hfsbi_err_add(err, "\n  ... and again, overlapping itself");
-    hfsbi_err_add(err, "\nAdd a neighbouring line to old_str%s, or set "
-                       "replace_all=true to change all of them.",
+    hfsbi_err_add(err,
+                  "\nAdd a neighbouring line to old_str%s, or set "
+                  "replace_all=true to change all of them.",
                   found->rung <= HFSBI_RUNG_EOF
                       ? ", or give line=N for the one that starts there"
                       : "");
@@ -10926,10 +10925,10 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
 /* ---- src/edit/edit.c ---- */
 /* edit.c - apply one or many edits. */
 typedef struct hfsbi_place {
-    size_t start, end;          /* in the content */
-    size_t text_pos, text_len;  /* in plan->texts */
-    size_t order;               /* as found: breaks ties */
-    bool   appended;            /* put behind a match */
+    size_t start, end;         /* in the content */
+    size_t text_pos, text_len; /* in plan->texts */
+    size_t order;              /* as found: breaks ties */
+    bool   appended;           /* put behind a match */
     size_t edit;
 } hfsbi_place;
 
@@ -10967,8 +10966,7 @@ typedef struct hfsbi_case {
 
 /* "Edit 2 of 3: " when there are several. */
 static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
-                                const char *format, ...)
-    HFSBI_PRINTF(3, 4);
+                                const char *format, ...) HFSBI_PRINTF(3, 4);
 
 static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
                                 const char *format, ...) {
@@ -10980,8 +10978,7 @@ static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
     va_end(ap);
     hfsbi_fail(err, code, 0, "%s", "");
     if (c->plan->count > 1)
-        hfsbi_err_add(err, "Edit %zu of %zu: ", c->index + 1,
-                      c->plan->count);
+        hfsbi_err_add(err, "Edit %zu of %zu: ", c->index + 1, c->plan->count);
     hfsbi_err_add(err, "%s", text);
     return code;
 }
@@ -11050,8 +11047,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
 static hfsb_status hfsbi_not_found(const hfsbi_case *c) {
     hfsbi_hint  hint = hfsbi_case_hint(c);
     hfsb_status st = hfsbi_refuse(
-        c, HFSB_NOT_FOUND,
-        "old_str not found in file. Nothing was changed.");
+        c, HFSB_NOT_FOUND, "old_str not found in file. Nothing was changed.");
     size_t i;
     for (i = 0; i < c->index; i++)
         if (hfsb_str_find(c->plan->edits[i].new_str, c->edit->old_str) !=
@@ -11093,11 +11089,11 @@ static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
                                    size_t *from) {
     const hfsbi_match *m = c->found.items;
     hfsb_str           text = c->file.text;
-    bool   replace = c->edit->mode == HFSB_EDIT_REPLACE;
-    bool   append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
-    size_t last = replace ? m->end : m->start;
-    size_t first = replace ? m->start : m->end;
-    size_t to = len < text.len - first ? first + len : text.len;
+    bool               replace = c->edit->mode == HFSB_EDIT_REPLACE;
+    bool               append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
+    size_t             last = replace ? m->end : m->start;
+    size_t             first = replace ? m->start : m->end;
+    size_t             to = len < text.len - first ? first + len : text.len;
     *from = last > len ? last - len : 0;
     if (append) *from = m->end;
     else if (!replace) to = m->start;
@@ -11107,24 +11103,22 @@ static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
 /* An insertion that is there already, at the only match: a repeated call, or
    a model that forgot. */
 static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
-    hfsb_buf    copy = HFSB_INIT;
-    hfsbi_sink  sink;
-    hfsb_str    whole = c->new_text, zone;
-    size_t      visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
+    hfsb_buf copy = HFSB_INIT;
+    size_t   mark;
+    hfsb_str whole = c->new_text, zone;
+    size_t   visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
     hfsb_status st;
-    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1)
-        return HFSB_OK;
+    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1) return HFSB_OK;
     if (c->edit->mode == HFSB_EDIT_REPLACE)
         old_visible = hfsbi_count_visible(c->old_text);
     if (visible < old_visible + 8) return HFSB_OK;
     if (c->found.items[0].drop_newline && hfsb_str_ends(whole, HFSB_LIT("\n")))
         whole.len--;
     copy.alloc = c->plan->alloc;
-    sink = hfsbi_sink_begin(&copy);
-    hfsbi_put_newlines(
-        &sink, whole,
-        hfsbi_file_newline(&c->file, c->found.items[0].start));
-    st = hfsbi_sink_end(&sink);
+    mark = copy.len;
+    hfsbi_put_newlines(&copy, whole,
+                       hfsbi_file_newline(&c->file, c->found.items[0].start));
+    st = hfsb_buf_finish(&copy, mark);
     zone = hfsbi_applied_zone(c, copy.len, &from);
     at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
     hfsb_buf_free(&copy);
@@ -11141,9 +11135,9 @@ static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
 static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
                                    size_t mark) {
     hfsbi_edit_plan *plan = c->plan;
-    hfsbi_place *p = (hfsbi_place *)hfsbi_array_grow(
-        &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
-        sizeof *p);
+    hfsbi_place     *p = (hfsbi_place *)hfsbi_array_grow(
+            &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
+            sizeof *p);
     if (!p) return HFSB_NOMEM;
     plan->places = p;
     p += plan->place_count;
@@ -11264,7 +11258,7 @@ static hfsb_str hfsbi_without_newline(hfsb_str text) {
     return text;
 }
 
-static hfsb_status hfsbi_refuse_indent(const hfsbi_case *c,
+static hfsb_status hfsbi_refuse_indent(const hfsbi_case  *c,
                                        const hfsbi_match *m, size_t line) {
     size_t first = hfsb_text_line_number(c->file.text, m->start);
     size_t last = hfsb_text_line_number(
@@ -11282,23 +11276,24 @@ static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
                                        const hfsbi_script *script,
                                        hfsbi_match        *match) {
     hfsbi_edit_plan *plan = c->plan;
-    hfsbi_sink  sink = hfsbi_sink_begin(&plan->texts);
-    size_t      line = 0;
-    hfsb_status st;
+    size_t           mark = plan->texts.len;
+    size_t           line = 0;
+    hfsb_status      st;
     if (c->edit->mode == HFSB_EDIT_REPLACE) {
         st = hfsbi_compose_replace(&plan->alloc, &c->file, &c->found, script,
-                                   match, &sink, &plan->reindented, &line);
+                                   match, &plan->texts, &plan->reindented,
+                                   &line);
     } else {
         bool before = c->edit->mode == HFSB_EDIT_PREPEND_BEFORE;
         st = hfsbi_compose_insert(&plan->alloc, &c->file, &c->found, script,
-                                  *match, before, &sink, &plan->reindented,
-                                  &line);
+                                  *match, before, &plan->texts,
+                                  &plan->reindented, &line);
         if (before) match->end = match->start;
         else match->start = match->end;
     }
     if (st == HFSB_REFUSED) return hfsbi_refuse_indent(c, match, line);
-    if (st == HFSB_OK) st = hfsbi_sink_end(&sink);
-    return st == HFSB_OK ? hfsbi_add_place(c, *match, sink.mark) : st;
+    if (st == HFSB_OK) st = hfsb_buf_finish(&plan->texts, mark);
+    return st == HFSB_OK ? hfsbi_add_place(c, *match, mark) : st;
 }
 
 /* A match at the end of a file that lacks the last newline: old and new text
@@ -11425,10 +11420,11 @@ static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
         hfsb_str_starts(c.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
     c.file.cache = c.cache;
     if ((int)c.edit->mode < 0 || c.edit->mode > HFSB_EDIT_PREPEND_BEFORE)
-        st = hfsbi_refuse(&c, HFSB_ARG, "Unknown mode: %d. Nothing was "
-                          "changed.", (int)c.edit->mode);
-    else
-        st = hfsbi_plan_case(&c);
+        st = hfsbi_refuse(&c, HFSB_ARG,
+                          "Unknown mode: %d. Nothing was "
+                          "changed.",
+                          (int)c.edit->mode);
+    else st = hfsbi_plan_case(&c);
     hfsbi_found_free(&plan->alloc, &c.found);
     hfsb_buf_free(&c.old_copy);
     hfsb_buf_free(&c.new_copy);
@@ -11547,25 +11543,26 @@ static hfsb_status hfsbi_refuse_no_change(const hfsbi_edit_plan *plan) {
 }
 
 static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     size_t      i, pos = 0, size;
     bool        changed;
     hfsb_status st;
     if (!hfsbi_plan_size(plan, &size, &changed)) return HFSB_LIMIT;
     if (!changed) return hfsbi_refuse_no_change(plan);
-    sink.status = hfsb_buf_reserve(out, size);
+    out->status = hfsb_buf_reserve(out, size);
     for (i = 0; i < plan->place_count; i++) {
         const hfsbi_place *p = plan->places + i;
-        hfsbi_put(&sink, hfsb_str_slice(plan->content, pos, p->start));
-        hfsbi_put(&sink, hfsbi_place_text(plan, p));
+        hfsb_buf_append(out, hfsb_str_slice(plan->content, pos, p->start));
+        hfsb_buf_append(out, hfsbi_place_text(plan, p));
         pos = p->end;
     }
-    hfsbi_put(&sink, hfsb_str_slice(plan->content, pos, plan->content.len));
-    st = hfsbi_sink_end(&sink);
+    hfsb_buf_append(out,
+                    hfsb_str_slice(plan->content, pos, plan->content.len));
+    st = hfsb_buf_finish(out, mark);
     /* Several places can undo each other. */
     if (st == HFSB_OK && plan->place_count > 1 &&
         hfsb_str_equal(plan->content,
-                       hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len)))
+                       hfsb_str_slice(hfsb_buf_str(out), mark, out->len)))
         return hfsbi_refuse_no_change(plan);
     return st;
 }
@@ -11745,13 +11742,13 @@ static hfsb_status hfsbi_patch_frame(hfsbi_patch_text *t, hfsb_err *err) {
         to--;
         while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
     }
-    if (from == to || !hfsb_str_equal(hfsbi_trim(l[from]),
-                                      HFSB_LIT("*** Begin Patch")))
+    if (from == to ||
+        !hfsb_str_equal(hfsbi_trim(l[from]), HFSB_LIT("*** Begin Patch")))
         return hfsbi_patch_error(
             err, from < to ? from : 0,
             "the first line must be \"*** Begin Patch\".");
-    if (to - from < 2 || !hfsb_str_equal(hfsbi_trim(l[to - 1]),
-                                         HFSB_LIT("*** End Patch")))
+    if (to - from < 2 ||
+        !hfsb_str_equal(hfsbi_trim(l[to - 1]), HFSB_LIT("*** End Patch")))
         return hfsbi_patch_error(err, to - 1,
                                  "the last line must be \"*** End Patch\".");
     t->first = from + 1;
@@ -11789,7 +11786,7 @@ static bool hfsbi_is_body(hfsb_str line) {
 }
 
 HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section *section,
+                                       const hfsbi_section    *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err) {
     const hfsb_str *l = text->lines.items;
@@ -11854,8 +11851,8 @@ static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
     hfsbi_chunk chunk;
     size_t      i = s->from;
     hfsb_status st = HFSB_OK;
-    if (i < s->to && hfsbi_head_line(text->lines.items[i], "*** Move to:",
-                                     &s->new_path)) {
+    if (i < s->to &&
+        hfsbi_head_line(text->lines.items[i], "*** Move to:", &s->new_path)) {
         s->from = ++i;
         if (!s->new_path.len)
             return hfsbi_patch_error(err, i - 1,
@@ -11876,8 +11873,7 @@ static size_t hfsbi_section_end(const hfsbi_patch_text *text,
     const hfsb_str *l = text->lines.items;
     size_t          i = s->from;
     for (; i < text->last; i++) {
-        hfsb_str line = s->kind == HFSB_PATCH_UPDATE ? l[i]
-                                                     : hfsbi_trim(l[i]);
+        hfsb_str line = s->kind == HFSB_PATCH_UPDATE ? l[i] : hfsbi_trim(l[i]);
         if (!hfsbi_is_marker(line)) continue;
         if (s->kind == HFSB_PATCH_UPDATE &&
             (hfsb_str_starts(line, HFSB_LIT("*** End of File")) ||
@@ -11906,8 +11902,7 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
             err, i,
             "expected \"*** Add File: PATH\", \"*** Update File: PATH\" or "
             "\"*** Delete File: PATH\".");
-    if (!s->path.len)
-        return hfsbi_patch_error(err, i, "the path is missing.");
+    if (!s->path.len) return hfsbi_patch_error(err, i, "the path is missing.");
     s->from = i + 1;
     s->to = *line = hfsbi_section_end(text, s);
     if (s->kind == HFSB_PATCH_UPDATE) {
@@ -11936,7 +11931,7 @@ typedef struct hfsbi_update {
     hfsbi_rows              rows;     /* the file's lines */
     hfsbi_rows              olds;     /* lines of the hunk under way */
     hfsbi_row_search        search;
-    size_t                  cursor;   /* first row not yet behind us */
+    size_t                  cursor; /* first row not yet behind us */
     hfsb_span              *spans;
     size_t                  span_count, span_cap;
     hfsb_buf                texts; /* what the spans put in, in order */
@@ -12003,9 +11998,8 @@ static hfsb_status hfsbi_split_rows(hfsbi_update *u) {
 }
 
 static hfsb_status hfsbi_update_rows(hfsbi_update *u) {
-    hfsb_status st =
-        hfsbi_rows_of(u->alloc, &u->file, 0, u->file.text.len,
-                      hfsbi_patch_flags, &u->rows);
+    hfsb_status st = hfsbi_rows_of(u->alloc, &u->file, 0, u->file.text.len,
+                                   hfsbi_patch_flags, &u->rows);
     if (st == HFSB_OK && u->split_cr) st = hfsbi_split_rows(u);
     return st;
 }
@@ -12023,12 +12017,11 @@ static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
     if (context && hfsb_str_equal(hfsb_str_slice(w, wi, w.len),
                                   hfsb_str_slice(h, hi, h.len)))
         return HFSBI_GRADE_TRIMMED;
-    if (!context && !hfsb_str_equal(hfsb_str_slice(w, 0, wi),
-                                    hfsb_str_slice(h, 0, hi)))
+    if (!context &&
+        !hfsb_str_equal(hfsb_str_slice(w, 0, wi), hfsb_str_slice(h, 0, hi)))
         return HFSBI_GRADE_NONE;
-    return hfsbi_fold_equal(want, have, hfsbi_patch_flags)
-               ? HFSBI_GRADE_LOOKS
-               : HFSBI_GRADE_NONE;
+    return hfsbi_fold_equal(want, have, hfsbi_patch_flags) ? HFSBI_GRADE_LOOKS
+                                                           : HFSBI_GRADE_NONE;
 }
 
 /* Text of a hunk's line without its mark. */
@@ -12111,9 +12104,8 @@ static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
 
 /* All places of the hunk in rows [from, to): the first of the best grade, and
    how many have that grade. */
-static hfsb_status hfsbi_find_chunk(hfsbi_update      *u,
-                                    const hfsbi_chunk *chunk, size_t from,
-                                    size_t to, hfsbi_hit *hit) {
+static hfsb_status hfsbi_find_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
+                                    size_t from, size_t to, hfsbi_hit *hit) {
     size_t      budget = 8 * (to - from + u->olds.count) + 1024, at;
     hfsb_status st = hfsbi_row_search_begin(u->alloc, &u->search, &u->olds,
                                             &u->rows, from, to);
@@ -12162,7 +12154,7 @@ static size_t hfsbi_find_anchor(const hfsbi_update *u, hfsb_str text,
 /* ---- refusals ---- */
 
 static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk,
+                                     const hfsbi_chunk  *chunk,
                                      hfsb_status code, const char *what) {
     hfsbi_fail(u->err, code, 0, "%s", "");
     hfsbi_err_quote(u->err, u->section->path, 200);
@@ -12173,8 +12165,8 @@ static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
 }
 
 static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
-                                        const hfsbi_chunk *chunk,
-                                        hfsb_str           text) {
+                                        const hfsbi_chunk  *chunk,
+                                        hfsb_str            text) {
     hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                                        "was not applied: no line reads \"");
     hfsbi_err_quote(u->err, text, 120);
@@ -12186,16 +12178,16 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
 
 /* Shows the closest lines, as a refused edit does. */
 static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
-                                       const hfsbi_chunk *chunk,
-                                       bool anchored, size_t from) {
+                                       const hfsbi_chunk *chunk, bool anchored,
+                                       size_t from) {
     hfsbi_hint  hint;
     hfsbi_hit   hit;
     hfsb_buf    old_text = HFSB_INIT;
-    hfsbi_sink  sink;
+    size_t      mark;
     size_t      i;
-    hfsb_status st = hfsbi_chunk_error(
-        u, chunk, HFSB_NOT_FOUND,
-        "was not found in the file. Nothing was changed.");
+    hfsb_status st =
+        hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
+                          "was not found in the file. Nothing was changed.");
     if (hfsbi_find_chunk(u, chunk, 0, u->rows.count, &hit) == HFSB_OK &&
         hit.count && hit.row < from) {
         hfsbi_err_add(u->err,
@@ -12206,18 +12198,19 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
         return st;
     }
     old_text.alloc = *u->alloc;
-    sink = hfsbi_sink_begin(&old_text);
+    mark = old_text.len;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) continue;
-        hfsbi_put(&sink, hfsbi_body_text(line));
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append(&old_text, hfsbi_body_text(line));
+        hfsb_buf_append_byte(&old_text, '\n');
     }
     hint.alloc = u->alloc;
     hint.file = &u->file;
     hint.old_text = hfsb_buf_str(&old_text);
     hint.new_text = HFSB_LIT("");
-    if (hfsbi_sink_end(&sink) == HFSB_OK) hfsbi_hint_not_found(&hint, u->err);
+    if (hfsb_buf_finish(&old_text, mark) == HFSB_OK)
+        hfsbi_hint_not_found(&hint, u->err);
     hfsb_buf_free(&old_text);
     return st;
 }
@@ -12273,22 +12266,23 @@ static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
    with the file's newline. A last line without one gets it when something
    follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                            size_t row, hfsbi_sink *sink) {
+                            size_t row, hfsb_buf *sink) {
     hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = sink->buf == &u->texts && hfsbi_ends_open(u, row);
+    bool     open = sink == &u->texts && hfsbi_ends_open(u, row);
     size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
-            if (open) hfsbi_put(sink, newline);
-            hfsbi_put(sink, hfsbi_body_text(line));
-            hfsbi_put(sink, newline);
+            if (open) hfsb_buf_append(sink, newline);
+            hfsb_buf_append(sink, hfsbi_body_text(line));
+            hfsb_buf_append(sink, newline);
             open = false;
             continue;
         }
         if (!line.len || line.ptr[0] == ' ') {
             const hfsbi_row *r = u->rows.items + row;
-            hfsbi_put(sink, hfsb_str_slice(u->file.text, r->start, r->end));
+            hfsb_buf_append(sink,
+                            hfsb_str_slice(u->file.text, r->start, r->end));
             open = r->end == r->text_end;
         }
         row++;
@@ -12305,27 +12299,25 @@ static hfsb_status hfsbi_add_lines(hfsbi_update *u, const hfsbi_chunk *chunk,
     bool        at_end = !anchored || chunk->at_eof;
     size_t      row = at_end ? u->rows.count : from, pos;
     hfsb_buf   *buf = at_end ? &u->tail : &u->texts;
-    hfsbi_sink  sink = hfsbi_sink_begin(buf);
+    size_t      mark = buf->len;
     hfsb_status st;
-    hfsbi_put_chunk(u, chunk, row, &sink);
-    st = hfsbi_sink_end(&sink);
+    hfsbi_put_chunk(u, chunk, row, buf);
+    st = hfsb_buf_finish(buf, mark);
     if (st != HFSB_OK || at_end) return st;
     pos = hfsbi_row_start(u, row);
     u->cursor = row;
-    return hfsbi_add_span(u, pos, pos, buf->len - sink.mark);
+    return hfsbi_add_span(u, pos, pos, buf->len - mark);
 }
 
-static hfsb_status hfsbi_apply_found(hfsbi_update      *u,
-                                     const hfsbi_chunk *chunk,
-                                     const hfsbi_hit   *hit) {
+static hfsb_status hfsbi_apply_found(hfsbi_update *u, const hfsbi_chunk *chunk,
+                                     const hfsbi_hit *hit) {
     size_t      start = hfsbi_row_start(u, hit->row);
     size_t      end = hfsbi_row_start(u, hit->row + u->olds.count);
-    hfsbi_sink  sink = hfsbi_sink_begin(&u->texts);
+    size_t      mark = u->texts.len;
     hfsb_status st;
-    hfsbi_put_chunk(u, chunk, hit->row, &sink);
-    st = hfsbi_sink_end(&sink);
-    if (st == HFSB_OK)
-        st = hfsbi_add_span(u, start, end, u->texts.len - sink.mark);
+    hfsbi_put_chunk(u, chunk, hit->row, &u->texts);
+    st = hfsb_buf_finish(&u->texts, mark);
+    if (st == HFSB_OK) st = hfsbi_add_span(u, start, end, u->texts.len - mark);
     u->cursor = hit->row + u->olds.count;
     if (hit->grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
     return st;
@@ -12390,15 +12382,15 @@ static bool hfsbi_left_open(const hfsbi_update *u) {
 
 /* Lines that go behind the last one, whatever the hunks made of that. */
 static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
-    hfsbi_sink  sink = hfsbi_sink_begin(&u->texts);
+    size_t      mark = u->texts.len;
     size_t      end = u->file.text.len;
     hfsb_status st;
-    if (hfsbi_left_open(u)) hfsbi_put(&sink, hfsbi_row_newline(u, 0));
-    hfsbi_put(&sink, hfsb_buf_str(&u->tail));
-    st = hfsbi_sink_end(&sink);
-    return st == HFSB_OK
-               ? hfsbi_add_span(u, end, end, u->texts.len - sink.mark)
-               : st;
+    if (hfsbi_left_open(u))
+        hfsb_buf_append(&u->texts, hfsbi_row_newline(u, 0));
+    hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
+    st = hfsb_buf_finish(&u->texts, mark);
+    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->texts.len - mark)
+                         : st;
 }
 
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
@@ -12447,20 +12439,20 @@ static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
 
 /* Puts the spans' texts in and notes where they came to lie. */
 static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsb_str   texts = hfsb_buf_str(&u->texts);
-    size_t     i, pos = 0, text_pos = 0;
+    size_t   mark = out->len;
+    hfsb_str texts = hfsb_buf_str(&u->texts);
+    size_t   i, pos = 0, text_pos = 0;
     for (i = 0; i < u->span_count; i++) {
         hfsb_span *s = u->spans + i;
-        hfsbi_put(&sink, hfsb_str_slice(u->content, pos, s->old_start));
-        s->new_start = out->len - sink.mark;
-        hfsbi_put(&sink,
-                  hfsb_str_slice(texts, text_pos, text_pos + s->new_len));
+        hfsb_buf_append(out, hfsb_str_slice(u->content, pos, s->old_start));
+        s->new_start = out->len - mark;
+        hfsb_buf_append(
+            out, hfsb_str_slice(texts, text_pos, text_pos + s->new_len));
         text_pos += s->new_len;
         pos = s->old_start + s->old_len;
     }
-    hfsbi_put(&sink, hfsb_str_slice(u->content, pos, u->content.len));
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(out, hfsb_str_slice(u->content, pos, u->content.len));
+    return hfsb_buf_finish(out, mark);
 }
 
 typedef struct hfsbi_patching {
@@ -12495,8 +12487,7 @@ static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
         if (hfsb_str_equal(from, name)) return HFSB_NOT_FOUND;
     }
     st = p->files->read(p->files->user, path, out, p->err);
-    if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err &&
-        p->err->code != st)
+    if (st != HFSB_OK && st != HFSB_NOT_FOUND && p->err && p->err->code != st)
         hfsbi_fail_path(p->err, st, "", path,
                         " cannot be read. Nothing was changed.");
     return st;
@@ -12528,16 +12519,17 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
 
 static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                                    hfsb_patch_change *c) {
-    hfsbi_sink  sink = hfsbi_sink_begin(&c->content);
+    size_t      mark = c->content.len;
     hfsb_span   all = HFSB_INIT;
     size_t      i;
     hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
     if (st != HFSB_OK) return st;
     for (i = s->from; i < s->to; i++) {
-        hfsbi_put(&sink, hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append(&c->content,
+                        hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
+        hfsb_buf_append_byte(&c->content, '\n');
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(&c->content, mark);
     all.new_len = c->content.len;
     return st == HFSB_OK ? hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c) : st;
 }
@@ -14281,8 +14273,8 @@ static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
 }
 
 static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
-                                  uint32_t state, size_t begin, unsigned place,
-                                  bool open) {
+                                uint32_t state, size_t begin, unsigned place,
+                                bool open) {
     const hfsbi_state *states = runner->program->states;
     uint32_t          *stack = runner->stack;
     size_t             depth = 0;
@@ -14304,7 +14296,7 @@ static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
 }
 
 static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
-                               unsigned char byte, uint32_t *out) {
+                             unsigned char byte, uint32_t *out) {
     const hfsbi_state *s = &program->states[state];
     uint32_t           target;
     if (s->op == HFSBI_OP_BYTE) {
@@ -14437,7 +14429,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
 
 /* True when one of the states reads something: more could follow. */
 static bool hfsbi_states_read(const hfsbi_program *program,
-                                const hfsbi_states  *set) {
+                              const hfsbi_states  *set) {
     uint32_t i;
     for (i = 0; i < set->count; i++) {
         uint32_t op = program->states[set->dense[i]].op;
@@ -14782,8 +14774,7 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
 /* Reads lines of text from *at, the beginning of one, on, up to the first in
    which the program matches; *at is then in that line (or its line feed), or
    where it could not go on. */
-static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text,
-                                    size_t *at) {
+static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
     const unsigned char *base = (const unsigned char *)text.ptr;
     const unsigned char *p = base + *at, *end = base + text.len, *from = p;
     const unsigned char *map = r->program->map;
@@ -16607,8 +16598,7 @@ static bool hfsbi_http_extensions(const char **at) {
 /* A line of a body in chunks, from p to behind its line feed: the size that
    it tells, or refused. */
 static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
-                                    const char         *end,
-                                    unsigned long long *size) {
+                                  const char *end, unsigned long long *size) {
     const char        *start = p;
     unsigned long long n = 0;
     for (; hfsbi_http_hex(*p) >= 0; p++) {
@@ -17293,50 +17283,50 @@ static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
 }
 
 /* The path of the reference, where it has no authority of its own. */
-static void hfsbi_url_put_path(hfsbi_sink *sink, const hfsbi_url_parts *base,
+static void hfsbi_url_put_path(hfsb_buf *sink, const hfsbi_url_parts *base,
                                const hfsbi_url_parts *ref) {
     size_t i = base->path.len;
     if (!ref->path.len) {
-        hfsbi_put(sink, base->path);
+        hfsb_buf_append(sink, base->path);
         return;
     }
     if (*ref->path.ptr != '/') { /* instead of the last segment */
         while (i && base->path.ptr[i - 1] != '/') i--;
-        hfsbi_put(sink, hfsb_str_slice(base->path, 0, i));
-        if (!base->path.len) hfsbi_put_byte(sink, '/');
+        hfsb_buf_append(sink, hfsb_str_slice(base->path, 0, i));
+        if (!base->path.len) hfsb_buf_append_byte(sink, '/');
     }
-    hfsbi_put(sink, ref->path);
+    hfsb_buf_append(sink, ref->path);
 }
 
 hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
                              hfsb_err *err) {
     hfsbi_url_parts b = hfsbi_url_split(base), r = hfsbi_url_split(reference);
-    hfsbi_sink      sink = hfsbi_sink_begin(out);
+    size_t          mark = out->len;
     bool            own = r.scheme.len || r.has_authority;
     hfsb_url        url;
     size_t          path_at;
     hfsb_status     st = hfsb_url_parse(base, &url, err);
     if (st != HFSB_OK) return st;
-    hfsbi_put(&sink, r.scheme.len ? r.scheme : b.scheme);
-    hfsbi_put(&sink, hfsb_str_make(":", 1));
-    if (r.has_authority || !own) hfsbi_put(&sink, hfsb_str_make("//", 2));
-    hfsbi_put(&sink, own ? r.authority : b.authority);
+    hfsb_buf_append(out, r.scheme.len ? r.scheme : b.scheme);
+    hfsb_buf_append(out, hfsb_str_make(":", 1));
+    if (r.has_authority || !own) hfsb_buf_append(out, hfsb_str_make("//", 2));
+    hfsb_buf_append(out, own ? r.authority : b.authority);
     path_at = out->len;
-    if (own) hfsbi_put(&sink, r.path);
-    else hfsbi_url_put_path(&sink, &b, &r);
+    if (own) hfsb_buf_append(out, r.path);
+    else hfsbi_url_put_path(out, &b, &r);
     /* an empty reference, or one of a query alone, keeps the path as it is */
-    if (sink.status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
+    if (out->status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
         out->ptr[path_at] == '/')
         hfsbi_url_remove_dots(out, path_at);
     if (r.has_query || (!own && !r.path.len && b.has_query)) {
-        hfsbi_put_byte(&sink, '?');
-        hfsbi_put(&sink, r.has_query ? r.query : b.query);
+        hfsb_buf_append_byte(out, '?');
+        hfsb_buf_append(out, r.has_query ? r.query : b.query);
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(out, mark);
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "URL");
-    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), sink.mark, out->len),
+    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
                         &url, err);
-    if (st != HFSB_OK) hfsb_buf_truncate(out, sink.mark);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
     return st;
 }
 
@@ -17560,9 +17550,8 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
    from call to call. For names and ids, not for keys. */
 HFSBI_FN void hfsbi_random(void *out, size_t n);
 
-/* Letters and digits for the name of a file that is not there yet. */
-#define HFSBI_RANDOM_NAME 17 /* with the NUL */
-HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
+/* Random hexadecimal digits and a NUL, for names and ids. */
+HFSBI_FN void hfsbi_random_hex(char *out, size_t digits);
 
 /* Sleeps before the next try for something that another thread or process
    holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these pauses take about 2 s. */
@@ -17601,7 +17590,7 @@ HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
                                  long long ms);
 
 /* Starts a thread that no signal is delivered to; 0 or an errno. */
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
                                 void *(*fn)(void *user), void *user);
 
 struct hfsb_cancel {
@@ -17617,7 +17606,7 @@ struct hfsb_cancel {
 /* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
    POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
 HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                    const hfsb_cancel *cancel, short *ready);
+                                   const hfsb_cancel *cancel, short *ready);
 
 /* Private to FILE: from a path to an opened directory and a name in it. All
    work is done with those two, so that whatever happens to the path in the
@@ -17918,7 +17907,7 @@ HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
 
 typedef struct hfsbi_timer {
     struct hfsbi_timer *child, *next, *prev; /* private: a pairing heap */
-    long long           at; /* private */
+    long long           at;                  /* private */
     bool                set;
     void (*fn)(struct hfsbi_timer *timer);
 } hfsbi_timer;
@@ -17956,7 +17945,7 @@ HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
 /* ---- tasks: part of their owner, no allocation ---- */
 
 typedef struct hfsbi_task {
-    struct hfsbi_task *next; /* private */
+    struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
 } hfsbi_task;
@@ -18266,12 +18255,15 @@ HFSBI_FN void hfsbi_random(void *out, size_t n) {
     }
 }
 
-HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
-    unsigned char bytes[HFSBI_RANDOM_NAME / 2];
+HFSBI_FN void hfsbi_random_hex(char *out, size_t digits) {
+    unsigned char byte = 0;
     size_t        i;
-    hfsbi_random(bytes, sizeof bytes);
-    for (i = 0; i < sizeof bytes; i++)
-        (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+    hfsbi_random(out, digits);
+    for (i = 0; i < digits; i++) {
+        byte = (unsigned char)out[i];
+        out[i] = "0123456789abcdef"[byte & 15u];
+    }
+    out[digits] = '\0';
 }
 
 HFSBI_FN void hfsbi_pause(unsigned tries) {
@@ -18302,12 +18294,12 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
 }
 
 HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
-    char name[PATH_MAX], id[HFSBI_RANDOM_NAME];
+    char name[PATH_MAX], id[17];
     int  fd = -1, tries, n;
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
     for (tries = 0; fd < 0 && tries < 8; tries++) {
-        hfsbi_random_name(id);
+        hfsbi_random_hex(id, sizeof id - 1);
         n = snprintf(name, sizeof name, "%s/.hfsb-%s", dir, id);
         if (n < 0 || (size_t)n >= sizeof name) {
             errno = ENAMETOOLONG;
@@ -18379,7 +18371,7 @@ HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
     (void)pthread_cond_timedwait(cond, lock, &at);
 }
 
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t stack,
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
                                 void *(*fn)(void *user), void *user) {
     pthread_attr_t attr;
     sigset_t       all, old;
@@ -18473,7 +18465,7 @@ bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
 }
 
 HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                    const hfsb_cancel *cancel, short *ready) {
+                                   const hfsb_cancel *cancel, short *ready) {
     struct pollfd fds[2];
     *ready = 0;
     fds[0].fd = fd;
@@ -18537,7 +18529,7 @@ static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
 
 /* False with errno; close it even so. */
 static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
-                               unsigned want) {
+                             unsigned want) {
     want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
     if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
     if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
@@ -18604,8 +18596,8 @@ static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_close(&poller->fd);
 }
 
-static size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max) {
+static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
+                                 size_t max) {
     if (max > 0) {
         list[0].fd = poller->fd;
         list[0].readable = true;
@@ -18620,8 +18612,7 @@ static size_t hfsbi_poller_watch(const hfsbi_poller *poller,
 
 #if defined(HFSBI_EPOLL)
 
-static bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
+static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
     poller->fd = hfsbi_above_standard(epoll_create1(EPOLL_CLOEXEC));
@@ -18653,7 +18644,7 @@ static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
 }
 
 static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
+                              size_t n, int ms) {
     int found = 0;
     if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
         found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
@@ -18928,9 +18919,9 @@ enum { HFSBI_POOL_STACK = 512 * 1024 };
 
 /* max 0: no threads, tasks run in give(). False without memory. */
 static bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
-                              size_t max,
-                              void (*finished)(void *user, hfsbi_task *task),
-                              void *user) {
+                            size_t max,
+                            void (*finished)(void *user, hfsbi_task *task),
+                            void *user) {
     memset(pool, 0, sizeof *pool);
     pool->alloc = *alloc;
     pool->last = &pool->first;
@@ -19553,21 +19544,21 @@ static int hfsbi_buf_errno(hfsb_status st) {
 
 /* Puts the link's target before the rest of the way; an errno. */
 static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
-    hfsb_buf   next = HFSB_INIT;
-    hfsbi_sink sink;
+    hfsb_buf next = HFSB_INIT;
+    size_t   mark;
     if (target.len == 0) return ENOENT;
     if (target.ptr[0] == '/') return EXDEV;
     if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
     next.alloc = w->rest.alloc;
     next.max = w->rest.max;
-    sink = hfsbi_sink_begin(&next);
-    hfsbi_put(&sink, target);
-    hfsbi_put_byte(&sink, '/');
-    hfsbi_put(&sink,
-              hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
-    if (hfsbi_sink_end(&sink) != HFSB_OK) {
+    mark = next.len;
+    hfsb_buf_append(&next, target);
+    hfsb_buf_append_byte(&next, '/');
+    hfsb_buf_append(
+        &next, hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
+    if (hfsb_buf_finish(&next, mark) != HFSB_OK) {
         hfsb_buf_free(&next);
-        return hfsbi_buf_errno(sink.status);
+        return hfsbi_buf_errno(next.status);
     }
     hfsb_buf_free(&w->rest);
     w->rest = next;
@@ -19617,7 +19608,7 @@ static int hfsbi_walk_beneath(int root, const char *path,
    resolves without leaving root; -1 with errno, EXDEV for a path that leads
    out. */
 static int hfsbi_open_beneath(int root, const char *path,
-                                const hfsb_alloc *alloc) {
+                              const hfsb_alloc *alloc) {
 #ifdef HFSBI_LINUX
     int fd = hfsbi_kernel_beneath(root, path);
     if (fd >= 0 || errno != ENOSYS) return fd;
@@ -19759,7 +19750,7 @@ static hfsb_status hfsbi_put_inside(const hfsb_place *p, hfsb_str path,
    errno. */
 static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
                             hfsb_buf *out) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     bool        absolute = path.ptr[0] == '/', outside;
     hfsb_str    base = HFSB_INIT;
     hfsb_status st;
@@ -19769,11 +19760,11 @@ static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
     }
     if (p) base = hfsb_buf_str(p->root_fd >= 0 ? &p->work_rest : &p->work_dir);
     if (!absolute && base.len > 0) {
-        hfsbi_put(&sink, base);
-        hfsbi_put_byte(&sink, '/');
+        hfsb_buf_append(out, base);
+        hfsb_buf_append_byte(out, '/');
     }
-    hfsbi_put(&sink, path);
-    return hfsbi_sink_end(&sink) == HFSB_OK ? 0 : ENOMEM;
+    hfsb_buf_append(out, path);
+    return hfsb_buf_finish(out, mark) == HFSB_OK ? 0 : ENOMEM;
 }
 
 /* ---- spots ---- */
@@ -20177,26 +20168,26 @@ hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
    spelt with dots) its own number. */
 hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
                           hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsbi_spot  spot;
     struct stat dir;
     hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_DEEPEST,
                                      "look at", &spot, err);
     if (st != HFSB_OK) return st;
     if (spot.exists && S_ISDIR(spot.st.st_mode)) {
-        hfsbi_putf(&sink, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
-                   (unsigned long long)spot.st.st_ino);
+        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
+                        (unsigned long long)spot.st.st_ino);
     } else if (fstat(spot.dir, &dir) == 0) {
-        hfsbi_putf(&sink, "%llu:%llu/", (unsigned long long)dir.st_dev,
-                   (unsigned long long)dir.st_ino);
-        if (sink.status == HFSB_OK)
-            sink.status = hfsb_path_clean(hfsb_cstr(spot.name), out);
+        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
+                        (unsigned long long)dir.st_ino);
+        if (out->status == HFSB_OK)
+            out->status = hfsb_path_clean(hfsb_cstr(spot.name), out);
     } else {
         st = hfsbi_path_fail(place, path, errno, "look at", err);
     }
     hfsbi_spot_close(&spot);
-    if (hfsbi_sink_end(&sink) == HFSB_OK || st != HFSB_OK) return st;
-    return hfsbi_fail_status(err, sink.status, "Key of a file");
+    if (hfsb_buf_finish(out, mark) == HFSB_OK || st != HFSB_OK) return st;
+    return hfsbi_fail_status(err, out->status, "Key of a file");
 }
 
 /* ---- reading ---- */
@@ -20236,7 +20227,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             if (st != HFSB_OK) return st;
         }
         n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
-                       want ? want : 1);
+                            want ? want : 1);
         if (n < 0) {
             *code = errno;
             return HFSB_IO;
@@ -20371,7 +20362,7 @@ static bool hfsbi_temp_claim(int fd) {
 /* Makes one beside `name`, with a lock on it as a sign of life; its name goes
    to temp. 0 or an errno. */
 static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
-                             char temp[HFSBI_NAME_SIZE], int *fd) {
+                           char temp[HFSBI_NAME_SIZE], int *fd) {
     const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
     size_t        max = HFSBI_NAME_SIZE - 1;
     unsigned long n;
@@ -23555,7 +23546,7 @@ HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
 
 /* A path or a name on one line: control characters and bytes that are not
    UTF-8 as \n, \t, \x1B. */
-HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path);
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
 
 /* A line for the end of the output. */
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
@@ -23702,12 +23693,12 @@ HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
 /* A new file: its descriptor, and its path in *name. -1 when it cannot be
    made; *name is then empty. */
 static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
-    char  id[HFSBI_RANDOM_NAME];
+    char  id[17];
     int   fd = -1, tries;
     char *copy;
     for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
         hfsb_buf_truncate(name, 0);
-        hfsbi_random_name(id);
+        hfsbi_random_hex(id, sizeof id - 1);
         if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
             HFSB_OK)
             break;
@@ -24191,25 +24182,25 @@ static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
 static bool hfsbi_fence_search(const hfsbi_fence *fence,
                                const char *const *env, const char *name,
                                hfsb_buf *path, char program[PATH_MAX]) {
-    hfsb_str   rest = HFSB_LIT("/bin:/usr/bin");
-    hfsbi_sink sink = hfsbi_sink_begin(path);
-    bool       found = false, more = true, any = false;
-    char       real[PATH_MAX];
+    hfsb_str rest = HFSB_LIT("/bin:/usr/bin");
+    size_t   mark = path->len;
+    bool     found = false, more = true, any = false;
+    char     real[PATH_MAX];
     while (env && *env && strncmp(*env, "PATH=", 5) != 0) env++;
     if (env && *env) rest = hfsb_cstr(*env + 5);
-    hfsbi_put(&sink, HFSB_LIT("PATH="));
+    hfsb_buf_append(path, HFSB_LIT("PATH="));
     while (more) {
         size_t   end = hfsb_str_find_byte(rest, ':');
         hfsb_str dir = hfsb_str_slice(rest, 0, end);
         more = end != HFSB_NPOS;
         if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
         if (!hfsbi_fence_dir(fence, dir, real)) continue;
-        if (any) hfsbi_put_byte(&sink, ':');
-        hfsbi_put(&sink, hfsb_cstr(real));
+        if (any) hfsb_buf_append_byte(path, ':');
+        hfsb_buf_append(path, hfsb_cstr(real));
         any = true;
         found = found || hfsbi_fence_program(fence, real, name, program);
     }
-    return hfsbi_sink_end(&sink) == HFSB_OK && found;
+    return hfsb_buf_finish(path, mark) == HFSB_OK && found;
 }
 
 /* ---- its environment ---- */
@@ -24294,10 +24285,10 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
    for in PATH outside the fence, and not kept. True when the program exited by
    itself and that is all; else *out holds the start of it. */
 static bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                  const hfsbi_fence    *fence,
-                                  const hfsb_call_opts *how, const char **argv,
-                                  hfsb_str content, hfsb_proc_stream stream,
-                                  hfsb_buf *out) {
+                                const hfsbi_fence    *fence,
+                                const hfsb_call_opts *how, const char **argv,
+                                hfsb_str content, hfsb_proc_stream stream,
+                                hfsb_buf *out) {
     const char *const *env =
         checker->env ? checker->env : (const char *const *)environ;
     const char **list;
@@ -24491,8 +24482,8 @@ static bool hfsbi_python_tells(hfsb_str line) {
 /* Appends to *lines what python3, or the shell called name, says of content.
    True when that is all there is to say, and can be remembered. */
 static bool hfsbi_check_python(const hfsbi_checker  *checker,
-                                 const hfsb_call_opts *how, hfsb_str content,
-                                 hfsb_buf *lines) {
+                               const hfsb_call_opts *how, hfsb_str content,
+                               hfsb_buf *lines) {
     const char *argv[9];
     hfsbi_fence fence;
     hfsb_buf    out = HFSB_INIT;
@@ -24611,8 +24602,8 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
 }
 
 static bool hfsbi_check_shell(const hfsbi_checker  *checker,
-                                const hfsb_call_opts *how, const char *name,
-                                hfsb_str content, hfsb_buf *lines) {
+                              const hfsb_call_opts *how, const char *name,
+                              hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsbi_fence fence;
     hfsb_buf    said = HFSB_INIT;
@@ -24650,13 +24641,13 @@ static bool hfsbi_check_shell(const hfsbi_checker  *checker,
 /* Appends text to *lines as one line of valid UTF-8, ended by LF; false
    without memory. */
 static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
-    hfsbi_sink sink = hfsbi_sink_begin(lines);
-    hfsb_err   line;
+    size_t   mark = lines->len;
+    hfsb_err line;
     hfsbi_ok(&line);
     hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
-    hfsbi_put(&sink, hfsb_cstr(line.msg));
-    hfsbi_put_byte(&sink, '\n');
-    return hfsbi_sink_end(&sink) == HFSB_OK;
+    hfsb_buf_append(lines, hfsb_cstr(line.msg));
+    hfsb_buf_append_byte(lines, '\n');
+    return hfsb_buf_finish(lines, mark) == HFSB_OK;
 }
 
 /* ---- what was found before ---- */
@@ -24813,11 +24804,11 @@ static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
 static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_str text = hfsb_buf_str(lines), line;
     while (hfsb_text_line(&text, &line, NULL)) {
-        hfsbi_sink sink = hfsbi_sink_begin(warnings);
+        size_t mark = warnings->len;
         if (line.len == 0) continue;
-        hfsbi_put(&sink, line);
-        hfsbi_put_byte(&sink, '\n');
-        if (hfsbi_sink_end(&sink) != HFSB_OK) break;
+        hfsb_buf_append(warnings, line);
+        hfsb_buf_append_byte(warnings, '\n');
+        if (hfsb_buf_finish(warnings, mark) != HFSB_OK) break;
     }
     hfsb_buf_truncate(lines, 0);
 }
@@ -25914,7 +25905,7 @@ void hfsb_tool_result_free(hfsb_tool_result *result) {
 
 hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
                                    hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink       sink = hfsbi_sink_begin(out);
+    size_t           mark = out->len;
     hfsb_str         extra = hfsb_buf_str(&result->extra);
     hfsb_json_writer w;
     hfsb_status      st;
@@ -25928,25 +25919,25 @@ hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
     if (st != HFSB_OK || extra.len <= 2) return st;
     /* both are objects that we wrote: {...} and {...} become one */
     hfsb_buf_truncate(out, out->len - 1);
-    hfsbi_put_byte(&sink, ',');
-    hfsbi_put(&sink, hfsb_str_slice(extra, 1, extra.len));
-    st = hfsbi_sink_end(&sink);
+    hfsb_buf_append_byte(out, ',');
+    hfsb_buf_append(out, hfsb_str_slice(extra, 1, extra.len));
+    st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Writing a result");
 }
 
 hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
                                   hfsb_buf               *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t mark = out->len;
     if (result->success && result->output.len == 0)
-        hfsbi_put(&sink, HFSB_LIT("(no output)"));
-    hfsbi_put(&sink, hfsb_buf_str(&result->output));
+        hfsb_buf_append(out, HFSB_LIT("(no output)"));
+    hfsb_buf_append(out, hfsb_buf_str(&result->output));
     if (!result->success) {
-        if (result->output.len) hfsbi_put(&sink, HFSB_LIT("\n\n"));
-        hfsbi_put(&sink, HFSB_LIT("ERROR: "));
-        hfsbi_put(&sink, hfsb_buf_str(&result->error));
+        if (result->output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+        hfsb_buf_append(out, HFSB_LIT("ERROR: "));
+        hfsb_buf_append(out, hfsb_buf_str(&result->error));
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
@@ -26950,21 +26941,23 @@ static bool hfsbi_kill_counts(const hfsbi_job *job) {
 }
 
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
-    hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
-    size_t     i, n = 0;
+    size_t mark = call->result.output.len;
+    size_t i, n = 0;
     for (i = 0; i < call->killed_count; i++)
         n += hfsbi_kill_counts(call->killed[i]);
-    hfsbi_putf(&sink, "Killed %zu process(es): [", n);
+    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
         if (hfsbi_kill_counts(call->killed[i]))
-            hfsbi_putf(&sink, "%s%ld", n++ ? ", " : "", call->killed[i]->pid);
-    hfsbi_put(&sink, HFSB_LIT("]"));
+            hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
+                            call->killed[i]->pid);
+    hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
     for (i = 0; i < call->killed_count; i++)
         if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
-            hfsbi_putf(&sink, "\n(%ld could not be killed)",
-                       call->killed[i]->pid);
+            hfsb_buf_printf(&call->result.output,
+                            "\n(%ld could not be killed)",
+                            call->killed[i]->pid);
     call->result.success = true;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(&call->result.output, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
@@ -27152,10 +27145,10 @@ static size_t hfsbi_count_chars(hfsb_str text) {
 /* One line goes out, or its beginning when `more` characters follow. */
 static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                                   size_t more) {
-    hfsbi_sink sink = hfsbi_sink_begin(r->out);
-    size_t     n, need;
-    bool       valid;
-    char       head[24];
+    size_t mark = r->out->len;
+    size_t n, need;
+    bool   valid;
+    char   head[24];
     if (text.len > HFSBI_READ_CHARS || more) {
         size_t cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
         more += hfsb_utf8_count(hfsb_str_slice(text, cut, text.len));
@@ -27170,16 +27163,17 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
-    hfsbi_put(&sink,
-              hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
-    if (valid) hfsbi_put(&sink, text);
-    else if (sink.status == HFSB_OK)
-        sink.status = hfsb_utf8_repair(text, r->out);
+    hfsb_buf_append(r->out,
+                    hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
+    if (valid) hfsb_buf_append(r->out, text);
+    else if (r->out->status == HFSB_OK)
+        r->out->status = hfsb_utf8_repair(text, r->out);
     if (more)
-        hfsbi_putf(&sink, "... (%zu more characters in this line)", more);
+        hfsb_buf_printf(r->out, "... (%zu more characters in this line)",
+                        more);
     if (!valid) r->bad_utf8 = true;
     r->any = true;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(r->out, mark);
 }
 
 /* A part of the current line; the next part follows. */
@@ -27656,19 +27650,21 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
     hfsb_buf    warnings = HFSB_INIT;
     hfsb_str    rest, line;
-    hfsbi_sink  sink = hfsbi_sink_begin(&call->result.output);
+    size_t      mark = call->result.output.len;
     hfsb_status st;
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
     hfsbi_checker_run(call->tools->checker, &call->opts, path, content,
                       &warnings);
     rest = hfsb_buf_str(&warnings);
-    if (rest.len) hfsbi_put(&sink, HFSB_LIT("\n\nValidation warnings:"));
+    if (rest.len)
+        hfsb_buf_append(&call->result.output,
+                        HFSB_LIT("\n\nValidation warnings:"));
     while (hfsb_text_line(&rest, &line, NULL)) {
-        hfsbi_put(&sink, HFSB_LIT("\n  ! "));
-        hfsbi_put(&sink, line);
+        hfsb_buf_append(&call->result.output, HFSB_LIT("\n  ! "));
+        hfsb_buf_append(&call->result.output, line);
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(&call->result.output, mark);
     hfsb_buf_free(&warnings);
     return st;
 }
@@ -28060,21 +28056,23 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
 
 static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
-    hfsbi_sink               sink = hfsbi_sink_begin(&p->call->result.output);
+    size_t                   mark = p->call->result.output.len;
     size_t                   i;
     for (i = 0; i < p->result.count; i++) {
         const hfsb_patch_change *c = p->result.changes + i;
-        hfsbi_putf(&sink, "%s%s ", i ? "\n" : "", words[c->kind]);
-        hfsbi_put(&sink, c->path);
+        hfsb_buf_printf(&p->call->result.output, "%s%s ", i ? "\n" : "",
+                        words[c->kind]);
+        hfsb_buf_append(&p->call->result.output, c->path);
         if (c->new_path.len) {
-            hfsbi_put(&sink, HFSB_LIT(", moved to "));
-            hfsbi_put(&sink, c->new_path);
+            hfsb_buf_append(&p->call->result.output, HFSB_LIT(", moved to "));
+            hfsb_buf_append(&p->call->result.output, c->new_path);
         }
     }
     if (p->result.fuzzy)
-        hfsbi_put(&sink, HFSB_LIT("\n(context matched after trimming)"));
+        hfsb_buf_append(&p->call->result.output,
+                        HFSB_LIT("\n(context matched after trimming)"));
     p->call->result.success = true;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(&p->call->result.output, mark);
 }
 
 static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
@@ -28210,9 +28208,8 @@ static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
    takes them away again at the pop. folder is its path from the top of the
    rules. *pushed tells whether there is something to pop. HFSB_OK or
    HFSB_NOMEM. */
-static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir,
-                                       hfsb_str folder, bool has_rules,
-                                       bool *pushed) {
+static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
+                                     bool has_rules, bool *pushed) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     *pushed = false;
@@ -28251,16 +28248,17 @@ static bool hfsbi_descent_find(hfsbi_descent *d) {
     const hfsb_place *place = d->f->place;
     hfsb_buf          path = HFSB_INIT;
     hfsb_str          root = HFSB_INIT;
-    hfsbi_sink        sink = hfsbi_sink_begin(&path);
+    size_t            mark = path.len;
     bool              ok;
     path.alloc = d->f->alloc;
     if (place && place->root_fd >= 0) {
         root = hfsb_buf_str(&place->real_root);
-        hfsbi_put(&sink, root);
-        hfsbi_put_byte(&sink, '/');
+        hfsb_buf_append(&path, root);
+        hfsb_buf_append_byte(&path, '/');
     }
-    hfsbi_put(&sink, hfsb_buf_str(&d->f->spot.path));
-    ok = hfsbi_sink_end(&sink) == HFSB_OK && realpath(path.ptr, d->real);
+    hfsb_buf_append(&path, hfsb_buf_str(&d->f->spot.path));
+    ok =
+        hfsb_buf_finish(&path, mark) == HFSB_OK && realpath(path.ptr, d->real);
     hfsb_buf_free(&path);
     if (!ok) return false;
     d->rest = hfsb_cstr(d->real);
@@ -28409,15 +28407,16 @@ static bool hfsbi_is_dots(const char *name) {
 
 /* Something about a folder, told for the first few. */
 static hfsb_status hfsbi_finder_tell(hfsbi_finder *f, const char *what) {
-    hfsbi_sink sink = hfsbi_sink_begin(&f->notes);
-    hfsb_str   path =
+    size_t   mark = f->notes.len;
+    hfsb_str path =
         hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
     if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
-    hfsbi_putf(&sink, "\n(");
-    hfsbi_put_shown(&sink, hfsb_buf_str(&f->shown));
-    hfsbi_put_shown(&sink, path.len || f->shown.len ? path : HFSB_LIT("."));
-    hfsbi_putf(&sink, ": %s)", what);
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_printf(&f->notes, "\n(");
+    hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
+    hfsbi_put_shown(&f->notes,
+                    path.len || f->shown.len ? path : HFSB_LIT("."));
+    hfsb_buf_printf(&f->notes, ": %s)", what);
+    return hfsb_buf_finish(&f->notes, mark);
 }
 
 static int hfsbi_compare_items(const void *a, const void *b) {
@@ -28628,14 +28627,15 @@ static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
 
 /* The path as given, less what says nothing. */
 static hfsb_status hfsbi_finder_show(hfsbi_finder *f, hfsb_str path) {
-    hfsbi_sink sink = hfsbi_sink_begin(&f->shown);
+    size_t mark = f->shown.len;
     while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
     while (hfsb_str_starts(path, HFSB_LIT("./")))
         path = hfsb_str_slice(path, 2, path.len);
     if (hfsb_str_equal(path, HFSB_LIT("."))) return HFSB_OK;
-    hfsbi_put(&sink, path);
-    if (path.len && path.ptr[path.len - 1] != '/') hfsbi_put_byte(&sink, '/');
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(&f->shown, path);
+    if (path.len && path.ptr[path.len - 1] != '/')
+        hfsb_buf_append_byte(&f->shown, '/');
+    return hfsb_buf_finish(&f->shown, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
@@ -28750,7 +28750,7 @@ HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
     return hfsbi_finder_open(f, path, err);
 }
 
-HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path) {
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
     size_t pos = 0, plain = 0, n;
     while (pos < path.len) {
         unsigned long code;
@@ -28760,29 +28760,29 @@ HFSBI_FN void hfsbi_put_shown(hfsbi_sink *sink, hfsb_str path) {
             pos += n;
             continue;
         }
-        hfsbi_put(sink, hfsb_str_slice(path, plain, pos));
+        hfsb_buf_append(sink, hfsb_str_slice(path, plain, pos));
         plain = pos + n;
-        if (code == '\n') hfsbi_putf(sink, "\\n");
-        else if (code == '\t') hfsbi_putf(sink, "\\t");
+        if (code == '\n') hfsb_buf_printf(sink, "\\n");
+        else if (code == '\t') hfsb_buf_printf(sink, "\\t");
         else
             for (; pos < plain; pos++)
-                hfsbi_putf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
+                hfsb_buf_printf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
         pos = plain;
     }
-    hfsbi_put(sink, hfsb_str_slice(path, plain, path.len));
+    hfsb_buf_append(sink, hfsb_str_slice(path, plain, path.len));
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) {
-    hfsbi_sink sink = hfsbi_sink_begin(&call->notes);
-    va_list    ap;
+    size_t  mark = call->notes.len;
+    va_list ap;
     if (call->result.output.len || call->notes.len)
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append_byte(&call->notes, '\n');
     va_start(ap, format);
-    if (sink.status == HFSB_OK)
-        sink.status = hfsbi_buf_vprintf(&call->notes, format, ap);
+    if (call->notes.status == HFSB_OK)
+        call->notes.status = hfsbi_buf_vprintf(&call->notes, format, ap);
     va_end(ap);
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(&call->notes, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
@@ -29031,10 +29031,10 @@ static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
 /* What leads elsewhere moves from the pattern to the path. */
 static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
                                      hfsb_str path, hfsb_err *err) {
-    size_t     lead = hfsbi_named_lead(pattern);
-    bool       absolute = pattern.len && pattern.ptr[0] == '/';
-    hfsbi_sink sink = hfsbi_sink_begin(&g->path);
-    hfsb_str   rest = hfsb_str_slice(pattern, lead, pattern.len);
+    size_t   lead = hfsbi_named_lead(pattern);
+    bool     absolute = pattern.len && pattern.ptr[0] == '/';
+    size_t   mark = g->path.len;
+    hfsb_str rest = hfsb_str_slice(pattern, lead, pattern.len);
     if (!rest.len || rest.ptr[rest.len - 1] == '/')
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern must end in the name of a file, such as "
@@ -29047,10 +29047,10 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern must not have . or .. behind a wildcard or "
                           "at its end: give path for where to begin.");
-    hfsbi_put(&sink, path);
-    if (lead && path.len) hfsbi_put_byte(&sink, '/');
-    hfsbi_put(&sink, hfsb_str_slice(pattern, 0, lead));
-    if (hfsbi_sink_end(&sink) != HFSB_OK ||
+    hfsb_buf_append(&g->path, path);
+    if (lead && path.len) hfsb_buf_append_byte(&g->path, '/');
+    hfsb_buf_append(&g->path, hfsb_str_slice(pattern, 0, lead));
+    if (hfsb_buf_finish(&g->path, mark) != HFSB_OK ||
         hfsb_buf_append(&g->pattern, rest) != HFSB_OK)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     g->by_name = hfsb_str_find_byte(rest, '/') == HFSB_NPOS && !lead;
@@ -29061,42 +29061,47 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
 
 static hfsb_status hfsbi_named_none(hfsb_call             *call,
                                     const hfsbi_named_run *g) {
-    hfsbi_sink sink = hfsbi_sink_begin(&call->result.output);
-    hfsb_str   pattern = hfsb_buf_str(&g->pattern);
-    hfsbi_putf(&sink, "(no files match ");
-    hfsbi_put_shown(&sink, pattern);
-    hfsbi_putf(&sink, "; %zu files looked at", g->finder.files);
+    size_t   mark = call->result.output.len;
+    hfsb_str pattern = hfsb_buf_str(&g->pattern);
+    hfsb_buf_printf(&call->result.output, "(no files match ");
+    hfsbi_put_shown(&call->result.output, pattern);
+    hfsb_buf_printf(&call->result.output, "; %zu files looked at",
+                    g->finder.files);
     if (g->folders)
-        hfsbi_putf(&sink, "; it names a folder: see what is in it with list, "
-                          "or add /**");
+        hfsb_buf_printf(&call->result.output,
+                        "; it names a folder: see what is in it with list, "
+                        "or add /**");
     if (g->linked)
-        hfsbi_putf(&sink, "; a folder in it is a link, which is not "
-                          "followed: give the folder as path");
+        hfsb_buf_printf(&call->result.output,
+                        "; a folder in it is a link, which is not "
+                        "followed: give the folder as path");
     if (hfsb_str_starts(pattern, HFSB_LIT("~")))
-        hfsbi_putf(&sink, "; \"~\" is not expanded: give the full path");
+        hfsb_buf_printf(&call->result.output,
+                        "; \"~\" is not expanded: give the full path");
     if (g->finder.ignored)
-        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
-                          "includes it");
-    hfsbi_put_byte(&sink, ')');
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(&call->result.output,
+                        "; what .gitignore names was left out, all=true "
+                        "includes it");
+    hfsb_buf_append_byte(&call->result.output, ')');
+    return hfsb_buf_finish(&call->result.output, mark);
 }
 
 static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
     hfsb_buf   *out = &call->result.output;
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsb_status st;
     size_t      i;
     if (!g->count) return hfsbi_named_none(call, g);
     hfsbi_named_sort(g);
     if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
-    for (i = g->finder.offset; i < g->count && sink.status == HFSB_OK; i++) {
+    for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
         if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
-        if (out->len) hfsbi_put_byte(&sink, '\n');
+        if (out->len) hfsb_buf_append_byte(out, '\n');
         g->shown++;
-        hfsbi_put_shown(&sink, hfsb_buf_str(&g->finder.shown));
-        hfsbi_put_shown(&sink, hfsb_str_make(g->hits[i].path, g->hits[i].len));
+        hfsbi_put_shown(out, hfsb_buf_str(&g->finder.shown));
+        hfsbi_put_shown(out, hfsb_str_make(g->hits[i].path, g->hits[i].len));
     }
-    st = hfsbi_sink_end(&sink);
+    st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, g->shown,
                                              g->found, false, "")
                          : st;
@@ -29201,25 +29206,25 @@ static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
 
 static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
                                    bool matches) {
-    hfsbi_sink sink = hfsbi_sink_begin(l->out);
-    size_t     from = 0, to = text.len, at = 0, end, chars = 0;
-    hfsb_str   part;
+    size_t   mark = l->out->len;
+    size_t   from = 0, to = text.len, at = 0, end, chars = 0;
+    hfsb_str part;
     if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
     if (chars > HFSBI_GREP_CHARS) {
         if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
         hfsbi_line_cut(text, at, &from, &to);
     }
     part = hfsb_str_slice(text, from, to);
-    if (from) hfsbi_putf(&sink, "...");
-    if (hfsb_utf8_validate(part) == part.len) hfsbi_put(&sink, part);
-    else if (sink.status == HFSB_OK) {
-        sink.status = hfsb_utf8_repair(part, l->out);
+    if (from) hfsb_buf_printf(l->out, "...");
+    if (hfsb_utf8_validate(part) == part.len) hfsb_buf_append(l->out, part);
+    else if (l->out->status == HFSB_OK) {
+        l->out->status = hfsb_utf8_repair(part, l->out);
         l->bad_utf8 = true;
     }
-    if (to < text.len) hfsbi_putf(&sink, "...");
+    if (to < text.len) hfsb_buf_printf(l->out, "...");
     if (from || to < text.len)
-        hfsbi_putf(&sink, " (cut: the line has %zu characters)", chars);
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(l->out, " (cut: the line has %zu characters)", chars);
+    return hfsb_buf_finish(l->out, mark);
 }
 
 /* The number of the line that begins at pos. */
@@ -29241,23 +29246,23 @@ static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
 /* "path:12:text", or with "-" when it is only near a match. */
 static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
                                   bool matches) {
-    hfsbi_sink         sink = hfsbi_sink_begin(l->out);
+    size_t             mark = l->out->len;
     unsigned long long number = hfsbi_hits_number(l, pos);
     hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
-    char     mark = matches ? ':' : '-';
+    char     sign = matches ? ':' : '-';
     if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
     if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
-    if (l->out->len) hfsbi_put_byte(&sink, '\n');
+    if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
     if (!l->no_path) {
-        hfsbi_put_shown(&sink, l->folder);
-        hfsbi_put_shown(&sink, l->path);
-        hfsbi_put_byte(&sink, mark);
+        hfsbi_put_shown(l->out, l->folder);
+        hfsbi_put_shown(l->out, l->path);
+        hfsb_buf_append_byte(l->out, sign);
     }
-    hfsbi_putf(&sink, "%llu%c", number, mark);
+    hfsb_buf_printf(l->out, "%llu%c", number, sign);
     l->shown = next;
     l->any = true;
     l->gap = false;
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return sink.status;
+    if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
     return hfsbi_hits_text(l, text, matches);
 }
 
@@ -29468,20 +29473,20 @@ typedef struct hfsbi_grep {
 
 /* "path" or "path:12" */
 static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
-    hfsb_buf  *out = g->lines.out;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsb_buf *out = g->lines.out;
+    size_t    mark = out->len;
     if (g->files <= g->finder.offset) return HFSB_OK;
     if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
         g->full = true;
         return HFSB_OK;
     }
     g->shown++;
-    if (out->len) hfsbi_put_byte(&sink, '\n');
-    hfsbi_put_shown(&sink, g->lines.folder);
-    hfsbi_put_shown(&sink, g->lines.path);
+    if (out->len) hfsb_buf_append_byte(out, '\n');
+    hfsbi_put_shown(out, g->lines.folder);
+    hfsbi_put_shown(out, g->lines.path);
     if (g->lines.mode == HFSBI_GREP_COUNT)
-        hfsbi_putf(&sink, ":%llu", g->lines.matches);
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(out, ":%llu", g->lines.matches);
+    return hfsb_buf_finish(out, mark);
 }
 
 static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
@@ -29557,32 +29562,34 @@ static const char *hfsbi_plural(unsigned long long n) {
 }
 
 /* What was passed over, behind the number of files searched. */
-static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsbi_sink *sink) {
+static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsb_buf *sink) {
     if (g->binary)
-        hfsbi_putf(sink, ", %zu binary file%s skipped", g->binary,
-                   hfsbi_plural(g->binary));
+        hfsb_buf_printf(sink, ", %zu binary file%s skipped", g->binary,
+                        hfsbi_plural(g->binary));
     if (g->unreadable)
-        hfsbi_putf(sink, ", %zu file%s could not be read", g->unreadable,
-                   hfsbi_plural(g->unreadable));
+        hfsb_buf_printf(sink, ", %zu file%s could not be read", g->unreadable,
+                        hfsbi_plural(g->unreadable));
 }
 
 static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
-    hfsbi_sink sink = hfsbi_sink_begin(g->lines.out);
-    hfsbi_putf(&sink, "(no matches; %llu file%s searched", g->searched,
-               hfsbi_plural(g->searched));
-    hfsbi_grep_put_rest(g, &sink);
+    size_t mark = g->lines.out->len;
+    hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
+                    g->searched, hfsbi_plural(g->searched));
+    hfsbi_grep_put_rest(g, g->lines.out);
     if (g->include && !g->searched && !g->binary)
-        hfsbi_putf(&sink, g->include_names
-                              ? "; include matches none: it is a pattern for "
-                                "names"
-                              : "; include matches none: with a slash in it "
-                                "it begins at path, **/ before it is any "
-                                "folder");
+        hfsb_buf_printf(g->lines.out,
+                        g->include_names
+                            ? "; include matches none: it is a pattern for "
+                              "names"
+                            : "; include matches none: with a slash in it "
+                              "it begins at path, **/ before it is any "
+                              "folder");
     if (g->finder.ignored)
-        hfsbi_putf(&sink, "; what .gitignore names was left out, all=true "
-                          "includes it");
-    hfsbi_put_byte(&sink, ')');
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_printf(g->lines.out,
+                        "; what .gitignore names was left out, all=true "
+                        "includes it");
+    hfsb_buf_append_byte(g->lines.out, ')');
+    return hfsb_buf_finish(g->lines.out, mark);
 }
 
 /* Which of them are shown. */
@@ -29796,40 +29803,41 @@ static const char *hfsbi_type_word(mode_t mode) {
 }
 
 /* "2026-11-16T16:42Z" */
-static void hfsbi_put_minute(hfsbi_sink *sink, const struct stat *at) {
+static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
     hfsb_file_info info;
     hfsbi_date     d;
     hfsbi_file_info_fill(&info, at);
     d = hfsbi_date_of(info.changed);
-    hfsbi_putf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
-               d.hour, d.minute);
+    hfsb_buf_printf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
+                    d.hour, d.minute);
 }
 
-static void hfsbi_put_target(hfsbi_sink *sink, int dir, const char *name) {
+static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     char    target[PATH_MAX];
     ssize_t n = readlinkat(dir, name, target, sizeof target);
     if (n <= 0) return;
-    hfsbi_putf(sink, " -> ");
+    hfsb_buf_printf(sink, " -> ");
     hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
 }
 
 /* "file 1234 2026-11-16T16:42Z src/main.c" */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
                                    const struct stat *at) {
-    hfsbi_sink sink = hfsbi_sink_begin(l->out);
-    if (l->out->len) hfsbi_put_byte(&sink, '\n');
-    hfsbi_putf(&sink, "%s ", hfsbi_type_word(at->st_mode));
+    size_t mark = l->out->len;
+    if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
+    hfsb_buf_printf(l->out, "%s ", hfsbi_type_word(at->st_mode));
     if (S_ISREG(at->st_mode))
-        hfsbi_putf(&sink, "%llu ", (unsigned long long)at->st_size);
-    else hfsbi_putf(&sink, "- ");
-    hfsbi_put_minute(&sink, at);
-    hfsbi_put_byte(&sink, ' ');
-    hfsbi_put_shown(&sink, entry->path);
-    if (S_ISDIR(at->st_mode)) hfsbi_put_byte(&sink, '/');
-    if (S_ISLNK(at->st_mode)) hfsbi_put_target(&sink, entry->dir, entry->name);
-    if (entry->ignored) hfsbi_putf(&sink, " (ignored)");
+        hfsb_buf_printf(l->out, "%llu ", (unsigned long long)at->st_size);
+    else hfsb_buf_printf(l->out, "- ");
+    hfsbi_put_minute(l->out, at);
+    hfsb_buf_append_byte(l->out, ' ');
+    hfsbi_put_shown(l->out, entry->path);
+    if (S_ISDIR(at->st_mode)) hfsb_buf_append_byte(l->out, '/');
+    if (S_ISLNK(at->st_mode))
+        hfsbi_put_target(l->out, entry->dir, entry->name);
+    if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
     l->shown++;
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(l->out, mark);
 }
 
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
@@ -29914,14 +29922,18 @@ HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
 /* The words are for a model and are paid for in every request: short, exact.
    All definitions together stay under 8,000 bytes in any format (tested). */
 
-#define HFSBI_EDIT_KEYS                                                  \
-    HFSBI_PLAIN("old_str", "string") ","                                 \
-    HFSBI_PLAIN("new_str", "string") ","                                 \
-    HFSBI_PLAIN("replace_all", "boolean") ","                            \
-    "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","               \
-    "\"append_after\",\"prepend_before\"]},"                             \
-    HFSBI_TYPE("line", "integer", "The place at this line") ","          \
-    HFSBI_TYPE("exact", "boolean", "Match to the letter")
+#define HFSBI_EDIT_KEYS                                                     \
+    HFSBI_PLAIN("old_str", "string")                                        \
+    "," HFSBI_PLAIN("new_str", "string") "," HFSBI_PLAIN(                   \
+        "replace_all",                                                      \
+        "boolean") ","                                                      \
+                   "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","   \
+                   "\"append_after\",\"prepend_before\"]}," HFSBI_TYPE(     \
+                       "line", "integer",                                   \
+                       "The place at this line") "," HFSBI_TYPE("exact",    \
+                                                                "boolean",  \
+                                                                "Match to " \
+                                                                "the letter")
 
 /* Hosts ask before a call that may write, and some take a missing hint for
    the worst: each tool says whether it only reads. Left out is what the
@@ -29929,190 +29941,222 @@ HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
    reach the whole world, and a repeat is one more. */
 #define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
 #define HFSBI_CHANGES "{\"readOnlyHint\":false,\"openWorldHint\":false}"
-#define HFSBI_REPEATS                                                       \
-    "{\"readOnlyHint\":false,\"idempotentHint\":true,\"openWorldHint\":false}"
+#define HFSBI_REPEATS                                                    \
+    "{\"readOnlyHint\":false,\"idempotentHint\":true,\"openWorldHint\":" \
+    "false}"
 #define HFSBI_RUNS "{\"readOnlyHint\":false}"
 
-#define HFSBI_BASH_WORDS                                                    \
-    "; returns stdout, then stderr. For files prefer read, write, edit, "   \
-    "glob, grep, list over cat, echo, sed, find, grep, ls. Each call is a " \
+#define HFSBI_BASH_WORDS                                                     \
+    "; returns stdout, then stderr. For files prefer read, write, edit, "    \
+    "glob, grep, list over cat, echo, sed, find, grep, ls. Each call is a "  \
     "new shell: cd does not carry over. No terminal. Long output is cut in " \
-    "the middle and saved to a file that the reply names. For servers and " \
+    "the middle and saved to a file that the reply names. For servers and "  \
     "long jobs use background, not &, then bash_output."
 
-static const hfsbi_tool hfsbi_tool_table[] = {
-    {"bash", "Run a command",
-     "Run a command with /bin/sh, which no root confines" HFSBI_BASH_WORDS,
-     "Run a command with /bin/sh in the sandbox, a machine of its own"
-     HFSBI_BASH_WORDS,
-     HFSBI_OBJECT(
-         "\"command\"",
-         HFSBI_PLAIN("command", "string") ","
-         HFSBI_TYPE("description", "string",
-                    "In a few words, for people") ","
-         HFSBI_PLAIN("work_dir", "string") ","
-         HFSBI_TYPE("timeout", "number",
-                    "Seconds, default 240, at most 1200") ","
-         HFSBI_TYPE("background", "boolean",
-                    "Return at once with a job id") ","
-         HFSBI_PLAIN("stdin", "string") ","
-         HFSBI_PLAIN("env", "object") ","
-         HFSBI_TYPE("merge_stderr", "boolean", "Keep the order written")),
-     HFSBI_RUNS,
-     "command description work_dir timeout env stdin background merge_stderr "
-     "shell id stream on_disconnect",
-     false, hfsbi_tool_bash},
+static const hfsbi_tool hfsbi_tool_table[] =
+    {
+        {"bash", "Run a command",
+         "Run a command with /bin/sh, which no root "
+         "confines" HFSBI_BASH_WORDS,
+         "Run a command with /bin/sh in the sandbox, a machine of its "
+         "own" HFSBI_BASH_WORDS,
+         HFSBI_OBJECT(
+             "\"command\"",
+             HFSBI_PLAIN("command", "string") "," HFSBI_TYPE("description", "string", "In a few words, for people") "," HFSBI_PLAIN("work_dir", "string") "," HFSBI_TYPE(
+                 "timeout", "number",
+                 "Seconds, default 240, at most "
+                 "1200") "," HFSBI_TYPE("backgrou"
+                                        "nd",
+                                        "boolean",
+                                        "Return "
+                                        "at once "
+                                        "with a "
+                                        "job id") "," HFSBI_PLAIN("stdin",
+                                                                  "string") "," HFSBI_PLAIN("env",
+                                                                                            "object") "," HFSBI_TYPE("merge_stderr",
+                                                                                                                     "boolean",
+                                                                                                                     "Keep the order written")),
+         HFSBI_RUNS,
+         "command description work_dir timeout env stdin background "
+         "merge_stderr "
+         "shell id stream on_disconnect",
+         false, hfsbi_tool_bash},
 
-    {"bash_output", "Output of a job",
-     "Output of a background job since offset, whether it runs, its exit "
-     "code. Pass next_offset of the reply as the next offset.",
-     NULL,
-     HFSBI_OBJECT("\"id\"",
-                  HFSBI_PLAIN("id", "string") ","
-                  HFSBI_TYPE("offset", "integer", "In bytes, default 0") ","
-                  HFSBI_TYPE("wait_ms", "integer",
-                             "Wait so long for more")),
-     HFSBI_READS, "id offset wait_ms", false, hfsbi_tool_bash_output},
+        {"bash_output", "Output of a job",
+         "Output of a background job since offset, whether it runs, its "
+         "exit "
+         "code. Pass next_offset of the reply as the next offset.",
+         NULL,
+         HFSBI_OBJECT(
+             "\"id\"",
+             HFSBI_PLAIN("id", "string") "," HFSBI_TYPE(
+                 "offset", "integer",
+                 "In bytes, default 0") "," HFSBI_TYPE("wait_ms", "integer",
+                                                       "Wait so long for "
+                                                       "more")),
+         HFSBI_READS, "id offset wait_ms", false, hfsbi_tool_bash_output},
 
-    {"bash_input", "Input for a job",
-     "Send text to the standard input of a background job; include the "
-     "newline.",
-     NULL,
-     HFSBI_OBJECT("\"id\"",
-                  HFSBI_PLAIN("id", "string") ","
-                  HFSBI_PLAIN("text", "string") ","
-                  HFSBI_TYPE("eof", "boolean", "Then close it")),
-     HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
+        {"bash_input", "Input for a job",
+         "Send text to the standard input of a background job; include "
+         "the "
+         "newline.",
+         NULL,
+         HFSBI_OBJECT("\"id\"",
+                      HFSBI_PLAIN("id", "string") "," HFSBI_PLAIN(
+                          "text", "string") "," HFSBI_TYPE("eof", "boolean",
+                                                           "Then close it")),
+         HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
 
-    {"kill", "Kill jobs",
-     "End a job and all processes it started; without id every command and "
-     "job that runs.",
-     NULL,
-     HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_REPEATS, "id", false,
-     hfsbi_tool_kill},
+        {"kill", "Kill jobs",
+         "End a job and all processes it started; without id every "
+         "command and "
+         "job that runs.",
+         NULL, HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_REPEATS,
+         "id", false, hfsbi_tool_kill},
 
-    {"read", "Read a file",
-     "Read lines of a text file, each behind its number and a tab. Read a "
-     "file before you change it.",
-     NULL,
-     HFSBI_OBJECT("\"path\"",
-                  HFSBI_PLAIN("path", "string") ","
-                  HFSBI_TYPE("offset", "integer",
-                             "First line, from 1; negative: from the end")
-                  ","
-                  HFSBI_TYPE("limit", "integer",
-                             "Lines, default 2000; 0: all")),
-     HFSBI_READS, "path offset limit image", false, hfsbi_tool_read},
+        {"read", "Read a file",
+         "Read lines of a text file, each behind its number and a tab. "
+         "Read a "
+         "file before you change it.",
+         NULL,
+         HFSBI_OBJECT("\"path\"",
+                      HFSBI_PLAIN("path", "string") "," HFSBI_TYPE(
+                          "offset", "integer",
+                          "First line, from 1; negative: from "
+                          "the end") "," HFSBI_TYPE("limit", "integer",
+                                                    "Lines, "
+                                                    "default "
+                                                    "2000; 0: "
+                                                    "all")),
+         HFSBI_READS, "path offset limit image", false, hfsbi_tool_read},
 
-    {"write", "Write a file",
-     "Write a whole file, making its folders. Replaces what is there: read an "
-     "existing file first, and prefer edit to change parts. The reply warns "
-     "of syntax errors.",
-     NULL,
-     HFSBI_OBJECT("\"path\",\"content\"",
-                  HFSBI_PLAIN("path", "string") ","
-                  HFSBI_PLAIN("content", "string") ","
-                  HFSBI_TYPE("if_sha256", "string",
-                             "Refuse if the file has changed from this")),
-     HFSBI_REPEATS, "path content if_sha256", true, hfsbi_tool_write},
+        {"write", "Write a file",
+         "Write a whole file, making its folders. Replaces what is there: "
+         "read an "
+         "existing file first, and prefer edit to change parts. The reply "
+         "warns "
+         "of syntax errors.",
+         NULL,
+         HFSBI_OBJECT(
+             "\"path\",\"content\"",
+             HFSBI_PLAIN("path", "string") "," HFSBI_PLAIN(
+                 "content",
+                 "string") "," HFSBI_TYPE("if_sha256", "string",
+                                          "Refuse if the file has changed "
+                                          "from this")),
+         HFSBI_REPEATS, "path content if_sha256", true, hfsbi_tool_write},
 
-    {"edit", "Edit a file",
-     "Replace text in a file that you have read. old_str must mean one "
-     "place: give enough lines around it, or replace_all, or line. Copy it "
-     "without the line-number prefix; blanks and indentation may differ when "
-     "the place is clear. mode append_after or prepend_before inserts new_str "
-     "beside old_str. Write new_str in full, never ... for code left out.",
-     NULL,
-     HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
-                  HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
-     HFSBI_CHANGES,
-     "path " HFSBI_EDIT_NAMES, true, hfsbi_tool_edit},
+        {"edit", "Edit a file",
+         "Replace text in a file that you have read. old_str must mean "
+         "one "
+         "place: give enough lines around it, or replace_all, or line. "
+         "Copy it "
+         "without the line-number prefix; blanks and indentation may "
+         "differ when "
+         "the place is clear. mode append_after or prepend_before inserts "
+         "new_str "
+         "beside old_str. Write new_str in full, never ... for code left "
+         "out.",
+         NULL,
+         HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
+                      HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
+         HFSBI_CHANGES, "path " HFSBI_EDIT_NAMES, true, hfsbi_tool_edit},
 
-    {"multi_edit", "Edit a file in several places",
-     "Several edits to one file that you have read, all or none. Each is "
-     "found in the file as it was; they must not overlap. Keys as in edit.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"path\",\"edits\"",
-         HFSBI_PLAIN("path", "string") ","
-         "\"edits\":{\"type\":\"array\",\"items\":"
-         HFSBI_OBJECT("\"old_str\",\"new_str\"",
-                      HFSBI_PLAIN("old_str", "string") ","
-                      HFSBI_PLAIN("new_str", "string") ","
-                      HFSBI_PLAIN("replace_all", "boolean") ","
-                      HFSBI_PLAIN("mode", "string") ","
-                      HFSBI_PLAIN("line", "integer") ","
-                      HFSBI_PLAIN("exact", "boolean"))
-         "}"),
-     HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
+        {"multi_edit", "Edit a file in several places",
+         "Several edits to one file that you have read, all or none. Each "
+         "is "
+         "found in the file as it was; they must not overlap. Keys as in "
+         "edit.",
+         NULL,
+         HFSBI_OBJECT(
+             "\"path\",\"edits\"",
+             HFSBI_PLAIN(
+                 "path",
+                 "string") ","
+                           "\"edits\":{\"type\":\"array\","
+                           "\"items\":" HFSBI_OBJECT(
+                               "\"old_str\",\"new_str\"",
+                               HFSBI_PLAIN("old_str", "string") "," HFSBI_PLAIN("new_str", "string") "," HFSBI_PLAIN(
+                                   "replace_all",
+                                   "boolean") "," HFSBI_PLAIN("mode",
+                                                              "string") "," HFSBI_PLAIN("line",
+                                                                                        "integer") "," HFSBI_PLAIN("exact",
+                                                                                                                   "boolean")) "}"),
+         HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
 
-    {"apply_patch", "Apply a patch",
-     "Change several files that you have read: *** Begin Patch to *** End "
-     "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
-     "File: p (then *** Move to: q if wanted), the latter with hunks of "
-     "lines that begin with a blank, - or +, each after a line @@ that may "
-     "name the enclosing function.",
-     NULL,
-     HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
-     HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
+        {"apply_patch", "Apply a patch",
+         "Change several files that you have read: *** Begin Patch to *** "
+         "End "
+         "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
+         "File: p (then *** Move to: q if wanted), the latter with hunks "
+         "of "
+         "lines that begin with a blank, - or +, each after a line @@ "
+         "that may "
+         "name the enclosing function.",
+         NULL, HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
+         HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
 
-    {"glob", "Find files by name",
-     "Find files by a pattern, newest first. A pattern without a slash is for "
-     "names in any folder: *.py; with one it begins at path: "
-     "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
-     NULL,
-     HFSBI_OBJECT("\"pattern\"",
-                  HFSBI_PLAIN("pattern", "string") ","
-                  HFSBI_PLAIN("path", "string") ","
-                  HFSBI_TYPE("all", "boolean", "Leave out nothing") ","
-                  HFSBI_PLAIN("limit", "integer") ","
-                  HFSBI_PLAIN("offset", "integer")),
-     HFSBI_READS, "pattern path all limit offset", false, hfsbi_tool_glob},
+        {"glob", "Find files by name",
+         "Find files by a pattern, newest first. A pattern without a "
+         "slash is for "
+         "names in any folder: *.py; with one it begins at path: "
+         "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
+         NULL,
+         HFSBI_OBJECT(
+             "\"pattern\"",
+             HFSBI_PLAIN("pattern", "string") "," HFSBI_PLAIN(
+                 "path",
+                 "str"
+                 "in"
+                 "g") "," HFSBI_TYPE("all", "boolean",
+                                     "Leave out nothing") "," HFSBI_PLAIN("lim"
+                                                                          "it",
+                                                                          "int"
+                                                                          "ege"
+                                                                          "r") "," HFSBI_PLAIN("offset",
+                                                                                               "integer")),
+         HFSBI_READS, "pattern path all limit offset", false, hfsbi_tool_glob},
 
-    {"grep", "Search in files",
-     "Search lines of text files for a POSIX extended regular expression "
-     "(also \\\\w \\\\d \\\\s \\\\b). Leaves out what glob does, and binary "
-     "files.",
-     NULL,
-     HFSBI_OBJECT("\"pattern\"",
-                  HFSBI_PLAIN("pattern", "string") ","
-                  HFSBI_TYPE("path", "string", "File or folder") ","
-                  HFSBI_TYPE("include", "string", "Such as *.{c,h}") ","
-                  HFSBI_TYPE("literal", "boolean",
-                             "pattern is plain text") ","
-                  HFSBI_PLAIN("ignore_case", "boolean") ","
-                  HFSBI_TYPE("context", "integer", "Lines around a match")
-                  ","
-                  "\"mode\":{\"type\":\"string\",\"enum\":[\"content\","
-                  "\"files\",\"count\"]},"
-                  HFSBI_PLAIN("all", "boolean") ","
-                  HFSBI_PLAIN("limit", "integer") ","
-                  HFSBI_PLAIN("offset", "integer")),
-     HFSBI_READS,
-     "pattern path include literal ignore_case context mode all limit offset",
-     false, hfsbi_tool_grep},
+        {"grep", "Search in files",
+         "Search lines of text files for a POSIX extended regular "
+         "expression "
+         "(also \\\\w \\\\d \\\\s \\\\b). Leaves out what glob does, and "
+         "binary "
+         "files.",
+         NULL,
+         HFSBI_OBJECT(
+             "\"pattern\"",
+             HFSBI_PLAIN("pattern", "string") "," HFSBI_TYPE(
+                 "path", "string",
+                 "File or folder") "," HFSBI_TYPE("include", "string",
+                                                  "Such as *.{c,h}") "," HFSBI_TYPE("literal",
+                                                                                    "boolean", "pattern is plain text") "," HFSBI_PLAIN("ignore_case", "boolean") "," HFSBI_TYPE("context", "integer", "Lines around a match") ","
+                                                                                                                                                                                                                               "\"mode\":{\"type\":\"string\",\"enum\":[\"content\","
+                                                                                                                                                                                                                               "\"files\",\"count\"]}," HFSBI_PLAIN("all", "boolean") "," HFSBI_PLAIN("limit",
+                                                                                                                                                                                                                                                                                                      "integer") "," HFSBI_PLAIN("offset", "integer")),
+         HFSBI_READS,
+         "pattern path include literal ignore_case context mode all limit "
+         "offset",
+         false, hfsbi_tool_grep},
 
-    {"list", "List a folder",
-     "Type, size, time of change and name of what is in a folder.",
-     NULL,
-     HFSBI_OBJECT("",
-                  HFSBI_PLAIN("path", "string") ","
-                  HFSBI_TYPE("depth", "integer", "1 to 5, default 1") ","
-                  HFSBI_TYPE("all", "boolean", "Enter ignored folders") ","
-                  HFSBI_PLAIN("limit", "integer") ","
-                  HFSBI_PLAIN("offset", "integer")),
-     HFSBI_READS, "path depth all limit offset", false, hfsbi_tool_list},
+        {"list", "List a folder",
+         "Type, size, time of change and name of what is in a folder.", NULL,
+         HFSBI_OBJECT(
+             "",
+             HFSBI_PLAIN("path", "string") "," HFSBI_TYPE("depth", "integer", "1 to 5, default 1") "," HFSBI_TYPE(
+                 "all", "boolean",
+                 "Enter ignored folders") "," HFSBI_PLAIN("limit",
+                                                          "integer") "," HFSBI_PLAIN("offset",
+                                                                                     "integer")),
+         HFSBI_READS, "path depth all limit offset", false, hfsbi_tool_list},
 
-    {"exists", "Whether a path exists",
-     "true or false: is there a file or directory?",
-     NULL,
-     HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
-     "path", false, hfsbi_tool_exists},
+        {"exists", "Whether a path exists",
+         "true or false: is there a file or directory?", NULL,
+         HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
+         "path", false, hfsbi_tool_exists},
 };
 
-enum {
-    HFSBI_TOOL_COUNT = sizeof hfsbi_tool_table / sizeof *hfsbi_tool_table
-};
+enum { HFSBI_TOOL_COUNT = sizeof hfsbi_tool_table / sizeof *hfsbi_tool_table };
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
     size_t i;
@@ -30122,7 +30166,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
     return NULL;
 }
 
-bool hfsb_tools_has(hfsb_str name) { return hfsbi_tool_find(name) != NULL; }
+bool hfsb_tools_has(hfsb_str name) {
+    return hfsbi_tool_find(name) != NULL;
+}
 
 /* ---- definitions ---- */
 
@@ -30147,37 +30193,36 @@ bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
 /* All words of the table are JSON as they stand: no quotes, no backslashes
    (the tests parse what comes out). */
 static void hfsbi_put_tool(const hfsbi_tool *t, bool elsewhere,
-                           hfsb_tools_format format, hfsbi_sink *sink) {
+                           hfsb_tools_format format, hfsb_buf *sink) {
     bool wrapped = format == HFSB_TOOLS_OPENAI;
     bool mcp = format == HFSB_TOOLS_MCP;
-    if (wrapped) hfsbi_putf(sink, "{\"type\":\"function\",\"function\":");
-    hfsbi_putf(sink, "{\"name\":\"%s\"", t->name);
-    if (mcp) hfsbi_putf(sink, ",\"title\":\"%s\"", t->title);
-    hfsbi_putf(sink, ",\"description\":\"%s\",\"%s\":%s",
-               elsewhere && t->elsewhere ? t->elsewhere : t->description,
-               hfsbi_formats[format].schema_key, t->schema);
-    if (mcp) hfsbi_putf(sink, ",\"annotations\":%s", t->annotations);
-    hfsbi_put(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
+    if (wrapped) hfsb_buf_printf(sink, "{\"type\":\"function\",\"function\":");
+    hfsb_buf_printf(sink, "{\"name\":\"%s\"", t->name);
+    if (mcp) hfsb_buf_printf(sink, ",\"title\":\"%s\"", t->title);
+    hfsb_buf_printf(sink, ",\"description\":\"%s\",\"%s\":%s",
+                    elsewhere && t->elsewhere ? t->elsewhere : t->description,
+                    hfsbi_formats[format].schema_key, t->schema);
+    if (mcp) hfsb_buf_printf(sink, ",\"annotations\":%s", t->annotations);
+    hfsb_buf_append(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }
 
-HFSBI_FN hfsb_status hfsbi_tools_define(bool              elsewhere,
-                                        const hfsbi_tool *more, size_t count,
-                                        hfsb_tools_format format,
+HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
+                                        size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err) {
-    hfsbi_sink  sink = hfsbi_sink_begin(out);
+    size_t      mark = out->len;
     hfsb_status st;
     size_t      i;
-    hfsbi_put_byte(&sink, '[');
+    hfsb_buf_append_byte(out, '[');
     for (i = 0; i < HFSBI_TOOL_COUNT; i++) {
-        if (i) hfsbi_put_byte(&sink, ',');
-        hfsbi_put_tool(&hfsbi_tool_table[i], elsewhere, format, &sink);
+        if (i) hfsb_buf_append_byte(out, ',');
+        hfsbi_put_tool(&hfsbi_tool_table[i], elsewhere, format, out);
     }
     for (i = 0; i < count; i++) {
-        hfsbi_put_byte(&sink, ',');
-        hfsbi_put_tool(&more[i], elsewhere, format, &sink);
+        hfsb_buf_append_byte(out, ',');
+        hfsbi_put_tool(&more[i], elsewhere, format, out);
     }
-    hfsbi_put_byte(&sink, ']');
-    st = hfsbi_sink_end(&sink);
+    hfsb_buf_append_byte(out, ']');
+    st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definitions");
 }
@@ -30558,9 +30603,8 @@ static hfsb_status hfsbi_connect_failed(const hfsbi_link    *link,
 }
 
 /* HFSB_OK, or as perform() has it, with nothing left open. */
-static hfsb_status hfsbi_link_connect(hfsbi_link          *link,
-                                        const hfsbi_connect *how,
-                                        hfsb_err            *err) {
+static hfsb_status
+hfsbi_link_connect(hfsbi_link *link, const hfsbi_connect *how, hfsb_err *err) {
     struct addrinfo *list = NULL, *a;
     hfsb_status      st = hfsbi_link_lookup(link, &list, err);
     int              code = 0, left = 0;
@@ -30700,7 +30744,7 @@ static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
 }
 
 static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
-                                     unsigned port, bool fresh, bool *kept) {
+                                   unsigned port, bool fresh, bool *kept) {
     *kept = false;
     while (!fresh) {
         hfsbi_link *found = NULL, *old = NULL;
@@ -30812,19 +30856,19 @@ static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
                                       const hfsb_url *url, bool proxied,
                                       hfsb_buf *out) {
     hfsb_buf    target = HFSB_INIT;
-    hfsbi_sink  sink = hfsbi_sink_begin(&target);
+    size_t      mark = target.len;
     hfsb_status st;
     bool        slash = !url->target.len || *url->target.ptr != '/';
     if (!proxied && !slash)
         return hfsb_http_put_request(out, x->call->method, url->target);
     target.alloc = out->alloc;
     if (proxied) {
-        hfsbi_put(&sink, hfsb_str_make("http://", 7));
-        hfsbi_put(&sink, url->authority);
+        hfsb_buf_append(&target, hfsb_str_make("http://", 7));
+        hfsb_buf_append(&target, url->authority);
     }
-    if (slash) hfsbi_put_byte(&sink, '/');
-    hfsbi_put(&sink, url->target);
-    st = hfsbi_sink_end(&sink);
+    if (slash) hfsb_buf_append_byte(&target, '/');
+    hfsb_buf_append(&target, url->target);
+    st = hfsb_buf_finish(&target, mark);
     if (st == HFSB_OK)
         st =
             hfsb_http_put_request(out, x->call->method, hfsb_buf_str(&target));
@@ -31064,7 +31108,7 @@ static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
     hfsb_status st;
     if (idle > 0 && idle < until - x->moved) until = x->moved + idle;
     st = hfsbi_wait_fd(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
-                        until, x->call->cancel, &ready);
+                       until, x->call->cancel, &ready);
     if (st != HFSB_OK) return hfsbi_net_too_late(x, st);
     /* a peer that never stops must not outlive the time of the call */
     if (hfsb_clock_ms() >= x->total_at)
@@ -31167,8 +31211,7 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
     hfsb_status st = hfsbi_net_check(net, call, &url, &proxied, err);
     *sent = false;
     if (st != HFSB_OK) return st;
-    if (call->total_ms > 0 &&
-        call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
+    if (call->total_ms > 0 && call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
         total_at = hfsb_clock_ms() + call->total_ms;
     for (tries = 0; tries < 2 && again; tries++) {
         hfsbi_exchange x = HFSB_INIT;
@@ -31203,8 +31246,7 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->alloc = opts->alloc;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
-    if (net->kept_ms > HFSBI_FOREVER / 2)
-        net->kept_ms = HFSBI_FOREVER / 2;
+    if (net->kept_ms > HFSBI_FOREVER / 2) net->kept_ms = HFSBI_FOREVER / 2;
     if (max > HFSBI_NET_MAX_HEAD) max = HFSBI_NET_MAX_HEAD;
     net->limits.max_head = max;
     net->limits.max_fields = 1000;
@@ -31273,17 +31315,17 @@ typedef struct hfsbi_follow {
 
 static hfsb_status hfsbi_reply_put_field(hfsb_buf *head, hfsb_str name,
                                          hfsb_str value) {
-    hfsbi_sink sink = hfsbi_sink_begin(head);
-    size_t     sizes[2], i;
+    size_t mark = head->len;
+    size_t sizes[2], i;
     sizes[0] = name.len;
     sizes[1] = value.len;
-    hfsbi_put(&sink, hfsb_str_make((const char *)sizes, sizeof sizes));
-    hfsbi_put(&sink, name);
+    hfsb_buf_append(head, hfsb_str_make((const char *)sizes, sizeof sizes));
+    hfsb_buf_append(head, name);
     for (i = 0; i < value.len; i++) /* a fold counts as blanks */
-        hfsbi_put_byte(&sink, value.ptr[i] == '\r' || value.ptr[i] == '\n'
-                                  ? ' '
-                                  : value.ptr[i]);
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_append_byte(head, value.ptr[i] == '\r' || value.ptr[i] == '\n'
+                                       ? ' '
+                                       : value.ptr[i]);
+    return hfsb_buf_finish(head, mark);
 }
 
 hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply, const char *name,
@@ -31753,8 +31795,7 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
    waited for to go. Never HFSB_AUTH. */
 HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
                                             long long     wait_ms,
-                                            const char   *before,
-                                            hfsb_err     *err);
+                                            const char *before, hfsb_err *err);
 /* Asks the Hub for the address of a Space whose name does not tell it. */
 HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
                                           hfsb_err     *err);
@@ -31897,8 +31938,7 @@ HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
 /* What plan_tool does, its keys looked at already. */
 HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
                                     const hfsb_json_value *arguments,
-                                    hfsb_tool_result      *result,
-                                    hfsb_err              *err);
+                                    hfsb_tool_result *result, hfsb_err *err);
 /* The whole call, keys and all: for whoever has no session. strict as in
    hfsb_call_opts. *result is filled in any case and must be freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
@@ -32033,14 +32073,14 @@ static size_t hfsbi_hub_secret_at(const hfsb_hub          *hub,
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    size_t mark = out->len;
     while (text.len) {
         size_t n = hfsbi_hub_secret_at(hub, request, text);
-        if (n) hfsbi_put(&sink, HFSB_LIT("[secret]"));
-        else hfsbi_put_byte(&sink, *text.ptr);
+        if (n) hfsb_buf_append(out, HFSB_LIT("[secret]"));
+        else hfsb_buf_append_byte(out, *text.ptr);
         text = hfsb_str_slice(text, n ? n : 1, text.len);
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- what the Hub said ---- */
@@ -32061,15 +32101,15 @@ static bool hfsbi_hub_is_html(hfsb_str text) {
 
 /* Adds what is no page and was not said yet. */
 static hfsb_status hfsbi_hub_add(hfsb_buf *said, hfsb_str text) {
-    hfsbi_sink sink;
+    size_t mark;
     text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_SAID));
     if (!text.len || hfsbi_hub_is_html(text) ||
         hfsb_str_find(hfsb_buf_str(said), text) != HFSB_NPOS)
         return HFSB_OK;
-    sink = hfsbi_sink_begin(said);
-    if (said->len) hfsbi_put(&sink, HFSB_LIT("; "));
-    hfsbi_put(&sink, text);
-    return hfsbi_sink_end(&sink);
+    mark = said->len;
+    if (said->len) hfsb_buf_append(said, HFSB_LIT("; "));
+    hfsb_buf_append(said, text);
+    return hfsb_buf_finish(said, mark);
 }
 
 /* A string, or those of an array; of objects their "message". */
@@ -32327,8 +32367,8 @@ static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
 
 /* The reply's status is not 2xx: what that means, in *err. */
 static hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
-                                       const hfsbi_hub_request *request,
-                                       hfsb_err                *err) {
+                                     const hfsbi_hub_request *request,
+                                     hfsb_err                *err) {
     hfsb_buf    raw = HFSB_INIT, said = HFSB_INIT;
     hfsb_status status;
     raw.alloc = said.alloc = hub->alloc;
@@ -32413,18 +32453,18 @@ static void hfsbi_hub_uuid(char out[37]) {
 static hfsb_status hfsbi_hub_url(const hfsb_hub          *hub,
                                  const hfsbi_hub_request *request,
                                  hfsb_buf *url, bool *ours) {
-    hfsb_str   target = hfsb_buf_str(&request->target);
-    hfsb_url   there, here;
-    hfsbi_sink sink = hfsbi_sink_begin(url);
+    hfsb_str target = hfsb_buf_str(&request->target);
+    hfsb_url there, here;
+    size_t   mark = url->len;
     *ours = hfsb_str_starts(target, HFSB_LIT("/"));
-    if (*ours) hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
-    hfsbi_put(&sink, target);
+    if (*ours) hfsb_buf_append(url, hfsb_buf_str(&hub->endpoint));
+    hfsb_buf_append(url, target);
     if (!*ours)
         *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
                 hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &here, NULL) ==
                     HFSB_OK &&
                 hfsb_url_same_origin(&there, &here);
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(url, mark);
 }
 
 enum { HFSBI_HUB_FIELDS = 5 };
@@ -32700,10 +32740,11 @@ static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
     hfsb_status    status;
     next.alloc = hub->alloc;
     if (hfsb_str_starts(link, public_url)) {
-        hfsbi_sink sink = hfsbi_sink_begin(&next);
-        hfsbi_put(&sink, hfsb_buf_str(&hub->endpoint));
-        hfsbi_put(&sink, hfsb_str_slice(link, public_url.len - 1, link.len));
-        status = hfsbi_sink_end(&sink);
+        size_t mark = next.len;
+        hfsb_buf_append(&next, hfsb_buf_str(&hub->endpoint));
+        hfsb_buf_append(&next,
+                        hfsb_str_slice(link, public_url.len - 1, link.len));
+        status = hfsb_buf_finish(&next, mark);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
     } else
         status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
@@ -32820,7 +32861,7 @@ static bool hfsbi_env_is_name(char c) {
 
 /* text begins with "$": puts the value of the variable there, or the text
    itself when there is none, as Python does. Gives the bytes taken. */
-static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
+static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     char     name[256];
     bool     braces = text.len > 1 && text.ptr[1] == '{';
     size_t   from = braces ? 2 : 1, to = from, end;
@@ -32829,7 +32870,7 @@ static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
     else
         while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
     if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
-        hfsbi_put_byte(sink, '$');
+        hfsb_buf_append_byte(sink, '$');
         return 1;
     }
     end = to + (braces ? 1 : 0);
@@ -32837,40 +32878,40 @@ static size_t hfsbi_env_variable(hfsbi_sink *sink, hfsb_str text) {
     name[to - from] = '\0';
     if (getenv(name)) value = hfsbi_env_get(name);
     else value = hfsb_str_slice(text, 0, end);
-    hfsbi_put(sink, value);
+    hfsb_buf_append(sink, value);
     return end;
 }
 
 static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
-    hfsb_str   home = hfsbi_env_get("HOME");
-    hfsbi_sink sink = hfsbi_sink_begin(out);
+    hfsb_str home = hfsbi_env_get("HOME");
+    size_t   mark = out->len;
     if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
                      hfsb_str_starts(text, HFSB_LIT("~/")))) {
-        hfsbi_put(&sink, home);
+        hfsb_buf_append(out, home);
         text = hfsb_str_slice(text, 1, text.len);
     }
     while (text.len) {
         size_t n = 1;
-        if (*text.ptr == '$') n = hfsbi_env_variable(&sink, text);
-        else hfsbi_put_byte(&sink, *text.ptr);
+        if (*text.ptr == '$') n = hfsbi_env_variable(out, text);
+        else hfsb_buf_append_byte(out, *text.ptr);
         text = hfsb_str_slice(text, n, text.len);
     }
-    return hfsbi_sink_end(&sink);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- the token ---- */
 
 /* Appends it without line breaks, and without white space around it. */
 static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i, from = 0;
+    size_t mark = out->len;
+    size_t i, from = 0;
     while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
     while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
         raw.len--;
     for (i = from; i < raw.len; i++)
         if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
-            hfsbi_put_byte(&sink, raw.ptr[i]);
-    return hfsbi_sink_end(&sink);
+            hfsb_buf_append_byte(out, raw.ptr[i]);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* Where the file with the token is; *path stays empty when that is nowhere. */
@@ -33006,22 +33047,24 @@ static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
 }
 
 static hfsb_status hfsbi_hub_fill(hfsb_hub *hub, const hfsb_hub_opts *opts) {
-    hfsb_str   endpoint = opts->endpoint;
-    hfsbi_sink sink;
+    hfsb_str endpoint = opts->endpoint;
+    size_t   mark;
     while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
     if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
-    sink = hfsbi_sink_begin(&hub->endpoint);
-    hfsbi_put(&sink, endpoint);
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return HFSB_NOMEM;
-    sink = hfsbi_sink_begin(&hub->authorization);
-    if (opts->token.len) hfsbi_put(&sink, HFSB_LIT("Bearer "));
-    hfsbi_put(&sink, opts->token);
-    if (hfsbi_sink_end(&sink) != HFSB_OK) return HFSB_NOMEM;
-    sink = hfsbi_sink_begin(&hub->agent);
-    hfsbi_put(&sink, opts->user_agent);
-    if (opts->user_agent.len) hfsbi_put(&sink, HFSB_LIT("; "));
-    hfsbi_put(&sink, HFSB_LIT("hfsb/" HFSB_VERSION));
-    return hfsbi_sink_end(&sink);
+    mark = hub->endpoint.len;
+    hfsb_buf_append(&hub->endpoint, endpoint);
+    if (hfsb_buf_finish(&hub->endpoint, mark) != HFSB_OK) return HFSB_NOMEM;
+    mark = hub->authorization.len;
+    if (opts->token.len)
+        hfsb_buf_append(&hub->authorization, HFSB_LIT("Bearer "));
+    hfsb_buf_append(&hub->authorization, opts->token);
+    if (hfsb_buf_finish(&hub->authorization, mark) != HFSB_OK)
+        return HFSB_NOMEM;
+    mark = hub->agent.len;
+    hfsb_buf_append(&hub->agent, opts->user_agent);
+    if (opts->user_agent.len) hfsb_buf_append(&hub->agent, HFSB_LIT("; "));
+    hfsb_buf_append(&hub->agent, HFSB_LIT("hfsb/" HFSB_VERSION));
+    return hfsb_buf_finish(&hub->agent, mark);
 }
 
 hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
@@ -33109,10 +33152,10 @@ HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
         rest = hfsb_str_slice(rest, end + 1, rest.len);
     }
     if (!told) {
-        hfsbi_sink sink = hfsbi_sink_begin(&hub->topics);
-        hfsbi_put(&sink, topic);
-        hfsbi_put_byte(&sink, '\n');
-        (void)hfsbi_sink_end(&sink);
+        size_t mark = hub->topics.len;
+        hfsb_buf_append(&hub->topics, topic);
+        hfsb_buf_append_byte(&hub->topics, '\n');
+        (void)hfsb_buf_finish(&hub->topics, mark);
     }
     pthread_mutex_unlock(&hub->lock);
     return !told;
@@ -34087,48 +34130,39 @@ static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
 /* ---- the commit itself: a JSON object a line ---- */
 
 /* "text" in JSON. */
-static void hfsbi_commit_quote(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_json_writer w;
-    if (sink->status != HFSB_OK) return;
-    hfsb_json_writer_init(&w, sink->buf, NULL);
-    hfsb_json_put_str(&w, text);
-    sink->status = hfsb_json_writer_finish(&w, NULL);
-}
-
-static void hfsbi_commit_put_header(hfsbi_sink        *sink,
-                                    const hfsb_commit *commit,
-                                    hfsb_str           parent) {
-    hfsbi_put(sink, HFSB_LIT("{\"key\": \"header\", \"value\": "
-                             "{\"summary\": "));
-    hfsbi_commit_quote(sink, commit->summary);
-    hfsbi_put(sink, HFSB_LIT(", \"description\": "));
-    hfsbi_commit_quote(sink, commit->description);
+static void hfsbi_commit_put_header(hfsb_buf *sink, const hfsb_commit *commit,
+                                    hfsb_str parent) {
+    hfsb_buf_append(sink, HFSB_LIT("{\"key\": \"header\", \"value\": "
+                                   "{\"summary\": "));
+    hfsbi_json_put_quoted(sink, commit->summary);
+    hfsb_buf_append(sink, HFSB_LIT(", \"description\": "));
+    hfsbi_json_put_quoted(sink, commit->description);
     if (parent.len) {
-        hfsbi_put(sink, HFSB_LIT(", \"parentCommit\": "));
-        hfsbi_commit_quote(sink, parent);
+        hfsb_buf_append(sink, HFSB_LIT(", \"parentCommit\": "));
+        hfsbi_json_put_quoted(sink, parent);
     }
-    hfsbi_put(sink, HFSB_LIT("}}\n"));
+    hfsb_buf_append(sink, HFSB_LIT("}}\n"));
 }
 
-static void hfsbi_commit_put_item(hfsbi_sink              *sink,
+static void hfsbi_commit_put_item(hfsb_buf                *sink,
                                   const hfsbi_commit_item *item) {
     if (item->skip) return;
     if (!item->content.ptr) {
-        hfsbi_put(sink, hfsb_str_ends(item->path, HFSB_LIT("/"))
-                            ? HFSB_LIT("{\"key\": \"deletedFolder\"")
-                            : HFSB_LIT("{\"key\": \"deletedFile\""));
-        hfsbi_put(sink, HFSB_LIT(", \"value\": {\"path\": "));
-        hfsbi_commit_quote(sink, item->path);
-        hfsbi_put(sink, HFSB_LIT("}}\n"));
+        hfsb_buf_append(sink, hfsb_str_ends(item->path, HFSB_LIT("/"))
+                                  ? HFSB_LIT("{\"key\": \"deletedFolder\"")
+                                  : HFSB_LIT("{\"key\": \"deletedFile\""));
+        hfsb_buf_append(sink, HFSB_LIT(", \"value\": {\"path\": "));
+        hfsbi_json_put_quoted(sink, item->path);
+        hfsb_buf_append(sink, HFSB_LIT("}}\n"));
         return;
     }
-    hfsbi_put(sink, HFSB_LIT("{\"key\": \"file\", \"value\": "
-                             "{\"content\": \""));
+    hfsb_buf_append(sink, HFSB_LIT("{\"key\": \"file\", \"value\": "
+                                   "{\"content\": \""));
     if (sink->status == HFSB_OK)
-        sink->status = hfsb_base64_encode(item->content, sink->buf);
-    hfsbi_put(sink, HFSB_LIT("\", \"path\": "));
-    hfsbi_commit_quote(sink, item->path);
-    hfsbi_put(sink, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
+        sink->status = hfsb_base64_encode(item->content, sink);
+    hfsb_buf_append(sink, HFSB_LIT("\", \"path\": "));
+    hfsbi_json_put_quoted(sink, item->path);
+    hfsb_buf_append(sink, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
 }
 
 /* Sends it once. *unclear: it may have been made all the same. */
@@ -34137,7 +34171,7 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
                                      hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_json_doc     doc = HFSB_INIT;
-    hfsbi_sink        sink;
+    size_t            mark;
     hfsb_status       status;
     size_t            i;
     doc.alloc = c->hub->alloc;
@@ -34146,11 +34180,11 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     if (status == HFSB_OK) {
         request.has_body = true;
         request.content_type = "application/x-ndjson";
-        sink = hfsbi_sink_begin(&request.body);
-        hfsbi_commit_put_header(&sink, c->commit, parent);
+        mark = request.body.len;
+        hfsbi_commit_put_header(&request.body, c->commit, parent);
         for (i = 0; i < c->count; i++)
-            hfsbi_commit_put_item(&sink, &c->items[i]);
-        status = hfsbi_sink_end(&sink);
+            hfsbi_commit_put_item(&request.body, &c->items[i]);
+        status = hfsb_buf_finish(&request.body, mark);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
     }
     request.out = &doc;
@@ -34307,9 +34341,9 @@ hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
 /* ---- src/remote/hub_jobs.c ---- */
 /* hub_jobs.c - jobs: run, looked at, listed, cancelled. */
 static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                          hfsbi_hub_request *request,
-                                          hfsb_str space, hfsb_str id,
-                                          const char *rest, hfsb_err *err);
+                                        hfsbi_hub_request *request,
+                                        hfsb_str space, hfsb_str id,
+                                        const char *rest, hfsb_err *err);
 
 /* ==== hub logs ==== */
 
@@ -34634,9 +34668,9 @@ static hfsb_status hfsbi_job_space(hfsb_hub *hub, hfsbi_hub_request *request,
 /* Makes the target of a request about a job, which is {rest} of it, and adds
    its id to what. */
 static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                          hfsbi_hub_request *request,
-                                          hfsb_str space, hfsb_str id,
-                                          const char *rest, hfsb_err *err) {
+                                        hfsbi_hub_request *request,
+                                        hfsb_str space, hfsb_str id,
+                                        const char *rest, hfsb_err *err) {
     hfsb_status status = hfsbi_job_check_name(id, "id of a job", err);
     size_t      n = strlen(request->what);
     if (status != HFSB_OK) return status;
@@ -34810,7 +34844,7 @@ hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
 /* ---- scripts ---- */
 
 /* " word", quoted for a shell where it must be. */
-static void hfsbi_job_quote(hfsbi_sink *sink, hfsb_str word) {
+static void hfsbi_job_quote(hfsb_buf *sink, hfsb_str word) {
     size_t i;
     bool   plain = word.len > 0;
     for (i = 0; plain && i < word.len; i++) {
@@ -34818,50 +34852,50 @@ static void hfsbi_job_quote(hfsbi_sink *sink, hfsb_str word) {
         plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
                 (l && strchr("@%+=:,./-_", l));
     }
-    hfsbi_put_byte(sink, ' ');
+    hfsb_buf_append_byte(sink, ' ');
     if (plain) {
-        hfsbi_put(sink, word);
+        hfsb_buf_append(sink, word);
         return;
     }
-    hfsbi_put_byte(sink, '\'');
+    hfsb_buf_append_byte(sink, '\'');
     for (i = 0; i < word.len; i++)
-        if (word.ptr[i] == '\'') hfsbi_put(sink, HFSB_LIT("'\"'\"'"));
-        else hfsbi_put_byte(sink, word.ptr[i]);
-    hfsbi_put_byte(sink, '\'');
+        if (word.ptr[i] == '\'') hfsb_buf_append(sink, HFSB_LIT("'\"'\"'"));
+        else hfsb_buf_append_byte(sink, word.ptr[i]);
+    hfsb_buf_append_byte(sink, '\'');
 }
 
 /* "uv run --with a -p 3.12 {script} args" for a shell; script is put as it is.
  */
-static void hfsbi_job_put_line(hfsbi_sink *sink, const hfsb_job_spec *spec,
+static void hfsbi_job_put_line(hfsb_buf *sink, const hfsb_job_spec *spec,
                                hfsb_str script) {
     size_t i;
-    hfsbi_put(sink, HFSB_LIT("uv run"));
+    hfsb_buf_append(sink, HFSB_LIT("uv run"));
     for (i = 0; i < spec->with_count; i++) {
-        hfsbi_put(sink, HFSB_LIT(" --with"));
+        hfsb_buf_append(sink, HFSB_LIT(" --with"));
         hfsbi_job_quote(sink, spec->with[i]);
     }
     if (spec->python.len) {
-        hfsbi_put(sink, HFSB_LIT(" -p"));
+        hfsb_buf_append(sink, HFSB_LIT(" -p"));
         hfsbi_job_quote(sink, spec->python);
     }
-    hfsbi_put_byte(sink, ' ');
-    hfsbi_put(sink, script);
+    hfsb_buf_append_byte(sink, ' ');
+    hfsb_buf_append(sink, script);
     for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(sink, spec->args[i]);
 }
 
 /* What a shell must do: the text decoded into uv, or a line of command. */
 static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
-    hfsbi_sink sink = hfsbi_sink_begin(line);
+    size_t mark = line->len;
     if (!spec->is_source) {
-        hfsbi_job_put_line(&sink, spec, spec->script);
-        return hfsbi_sink_end(&sink);
+        hfsbi_job_put_line(line, spec, spec->script);
+        return hfsb_buf_finish(line, mark);
     }
-    hfsbi_put(&sink, HFSB_LIT("echo \""));
-    if (sink.status == HFSB_OK)
-        sink.status = hfsb_base64_encode(spec->script, line);
-    hfsbi_put(&sink, HFSB_LIT("\" | base64 -d | "));
-    hfsbi_job_put_line(&sink, spec, HFSB_LIT("-"));
-    return hfsbi_sink_end(&sink);
+    hfsb_buf_append(line, HFSB_LIT("echo \""));
+    if (line->status == HFSB_OK)
+        line->status = hfsb_base64_encode(spec->script, line);
+    hfsb_buf_append(line, HFSB_LIT("\" | base64 -d | "));
+    hfsbi_job_put_line(line, spec, HFSB_LIT("-"));
+    return hfsb_buf_finish(line, mark);
 }
 
 /* A command of several words needs a shell to take it apart; what is one word
@@ -35007,20 +35041,20 @@ static bool hfsbi_sandbox_listed(const hfsb_sandbox *sandbox, hfsb_str path) {
 }
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_buf   clean = HFSB_INIT;
-    hfsbi_sink sink;
+    hfsb_buf clean = HFSB_INIT;
+    size_t   mark;
     if (!sandbox->o.session || !path.len ||
         hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return;
     /* without memory it must be read again */
     if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
         pthread_mutex_lock(&sandbox->lock);
-        sink = hfsbi_sink_begin(&sandbox->seen);
+        mark = sandbox->seen.len;
         if (!hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean))) {
-            hfsbi_put(&sink, hfsb_buf_str(&clean));
-            hfsbi_put_byte(&sink, '\0');
+            hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
+            hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
-        (void)hfsbi_sink_end(&sink);
+        (void)hfsb_buf_finish(&sandbox->seen, mark);
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);
@@ -35366,8 +35400,8 @@ static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
 /* Writes r->body, with what the reference's client adds, and sets the time
    it may take. */
 static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_err              *err) {
+                                          const hfsb_json_value *arguments,
+                                          hfsb_err              *err) {
     const hfsbi_remote_order *order = hfsbi_remote_first(r);
     hfsb_json_iter            it = hfsb_json_begin(arguments);
     hfsb_json_writer          w;
@@ -35468,8 +35502,8 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
 /* The callbacks of a call whose reply may be a stream; user is the
    hfsbi_remote. */
 static bool hfsbi_remote_on_head(void *user, int status,
-                                   const hfsb_http_field *fields,
-                                   size_t                 field_count) {
+                                 const hfsb_http_field *fields,
+                                 size_t                 field_count) {
     hfsbi_remote  *r = (hfsbi_remote *)user;
     const hfsb_str type = HFSB_LIT("text/event-stream");
     size_t         i;
@@ -35592,9 +35626,8 @@ enum {
 
 /* Tools that change nothing, and kill, which may as well ask twice. */
 static bool hfsbi_remote_harmless(const char *tool) {
-    static const char *const list[] = {"read", "exists", "glob",
-                                       "grep", "list",   "bash_output",
-                                       "kill"};
+    static const char *const list[] = {"read", "exists",      "glob", "grep",
+                                       "list", "bash_output", "kill"};
     size_t                   i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(list[i], tool) == 0) return true;
@@ -36527,21 +36560,22 @@ static hfsb_status hfsbi_take_whole(hfsbi_take_file *f, bool *foreign,
    the next line the n-th piece of it. */
 static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
                                        hfsb_buf *out) {
-    hfsb_str   path = f->copy.remote;
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i;
-    hfsbi_put(&sink, HFSB_LIT("f='"));
+    hfsb_str path = f->copy.remote;
+    size_t   mark = out->len;
+    size_t   i;
+    hfsb_buf_append(out, HFSB_LIT("f='"));
     for (i = 0; i < path.len; i++)
-        if (path.ptr[i] == '\'') hfsbi_put(&sink, HFSB_LIT("'\\''"));
-        else hfsbi_put_byte(&sink, path.ptr[i]);
-    hfsbi_putf(&sink,
-               "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
-               "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
-               "echo denied; else stat -L -c '%%s %%i %%y' -- \"$f\" && dd "
-               "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
-               "tr -d '\\n'; fi",
-               (int)HFSBI_COPY_PIECE, n);
-    return hfsbi_sink_end(&sink);
+        if (path.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\\''"));
+        else hfsb_buf_append_byte(out, path.ptr[i]);
+    hfsb_buf_printf(
+        out,
+        "'; if [ -d \"$f\" ]; then echo dir; elif [ ! -e \"$f\" ]; "
+        "then echo none; elif [ ! -f \"$f\" ] || [ ! -r \"$f\" ]; then "
+        "echo denied; else stat -L -c '%%s %%i %%y' -- \"$f\" && dd "
+        "if=\"$f\" bs=%d skip=%zu count=1 2>/dev/null | base64 | "
+        "tr -d '\\n'; fi",
+        (int)HFSBI_COPY_PIECE, n);
+    return hfsb_buf_finish(out, mark);
 }
 
 /* Runs it; *reply is what it printed. */
@@ -36895,7 +36929,7 @@ static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
                                          hfsb_buf *api, hfsb_err *err) {
     hfsb_url    u;
     hfsb_str    path;
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st = hfsb_url_parse(url, &u, err);
     if (st != HFSB_OK) return st;
     if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
@@ -36906,11 +36940,12 @@ static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
     while (path.len && path.ptr[path.len - 1] == '/') path.len--;
     if (hfsb_str_ends(path, HFSB_LIT("/api"))) path.len -= 4;
     while (path.len && path.ptr[path.len - 1] == '/') path.len--;
-    sink = hfsbi_sink_begin(base);
-    hfsbi_put(&sink, u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
-    hfsbi_put(&sink, u.authority);
-    hfsbi_put(&sink, path);
-    st = hfsbi_sink_end(&sink);
+    mark = base->len;
+    hfsb_buf_append(base,
+                    u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
+    hfsb_buf_append(base, u.authority);
+    hfsb_buf_append(base, path);
+    st = hfsb_buf_finish(base, mark);
     if (st == HFSB_OK) st = hfsb_buf_append(api, hfsb_buf_str(base));
     if (st == HFSB_OK) st = hfsb_buf_append(api, HFSB_LIT("/api/"));
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
@@ -37227,7 +37262,7 @@ static hfsb_status hfsbi_probe_wait_for(hfsb_sandbox *s, long long wait_ms,
 /* Asks for health until it answers 200; wait_ms in all. HFSB_OK, HFSB_TIMEOUT,
    HFSB_CANCELLED, HFSB_AUTH. */
 static hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *s, long long wait_ms,
-                                        hfsb_err *err) {
+                                      hfsb_err *err) {
     hfsbi_probe_wait w = HFSB_INIT;
     w.before = "";
     return hfsbi_probe_wait_for(s, wait_ms, &w, err);
@@ -37427,7 +37462,7 @@ typedef struct hfsbi_patience {
 /* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
    it has been a minute, HFSB_CANCELLED. */
 static hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
-                                            hfsbi_patience     *p) {
+                                          hfsbi_patience     *p) {
     static const int steps[] = {1, 2, 4, 5};
     const long long  second = (s->o.poll_ms + 4) / 5;
     int              step = steps[p->waits < 4 ? p->waits : 3];
@@ -37458,7 +37493,7 @@ static void hfsbi_scrub_one(char *text, hfsb_str secret) {
 
 /* Takes the tokens and what was given as a secret out of a text. */
 static void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
-                                  const hfsb_sandbox_spec *spec, char *text) {
+                                const hfsb_sandbox_spec *spec, char *text) {
     size_t i;
     hfsbi_scrub_one(text, opts->api_token);
     hfsbi_scrub_one(text, opts->hub_token);
@@ -38233,16 +38268,16 @@ static bool hfsbi_sweep_space(void *user, const hfsb_json_value *space) {
     hfsbi_sweep   *w = (hfsbi_sweep *)user;
     hfsb_str       id = hfsb_json_str(hfsb_json_get(space, "id"), none);
     hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    hfsbi_sink sink;
+    size_t   mark;
     if (!hfsbi_sweep_is_ours(id, w->owner) ||
         !(hfsbi_sweep_age(w, date) >= w->days))
         return true; /* without a date it is not known to be old */
-    sink = hfsbi_sink_begin(&w->found);
-    hfsbi_put(&sink, id);
-    hfsbi_put_byte(&sink, '\0');
-    hfsbi_put(&sink, date);
-    hfsbi_put_byte(&sink, '\0');
-    w->status = hfsbi_sink_end(&sink);
+    mark = w->found.len;
+    hfsb_buf_append(&w->found, id);
+    hfsb_buf_append_byte(&w->found, '\0');
+    hfsb_buf_append(&w->found, date);
+    hfsb_buf_append_byte(&w->found, '\0');
+    w->status = hfsb_buf_finish(&w->found, mark);
     return w->status == HFSB_OK;
 }
 
@@ -38533,38 +38568,39 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
 }
 
 /* On one line, and not at any length: the words are the model's own. */
-static void hfsbi_remind_put(hfsbi_sink *sink, hfsb_str text) {
+static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
-    hfsbi_put(sink, hfsb_cstr(line.msg));
+    hfsb_buf_append(sink, hfsb_cstr(line.msg));
 }
 
 static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
                                       hfsb_buf *out) {
-    hfsbi_sink     sink = hfsbi_sink_begin(out);
+    size_t         mark = out->len;
     hfsb_json_iter it = hfsb_json_begin(plan);
     size_t         listed = 0;
-    hfsbi_putf(&sink,
-               "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
-               "but your plan has %zu open item%s:\n",
-               open, open == 1 ? "" : "s");
+    hfsb_buf_printf(
+        out,
+        "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+        "but your plan has %zu open item%s:\n",
+        open, open == 1 ? "" : "s");
     while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
         if (!hfsbi_plan_is_open(it.value)) continue;
         listed++;
-        hfsbi_put(&sink, HFSB_LIT("- "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "id"));
-        hfsbi_put(&sink, HFSB_LIT(" ("));
-        hfsbi_put(&sink, hfsbi_plan_member(it.value, "status"));
-        hfsbi_put(&sink, HFSB_LIT("): "));
-        hfsbi_remind_put(&sink, hfsbi_plan_member(it.value, "content"));
-        hfsbi_put_byte(&sink, '\n');
+        hfsb_buf_append(out, HFSB_LIT("- "));
+        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "id"));
+        hfsb_buf_append(out, HFSB_LIT(" ("));
+        hfsb_buf_append(out, hfsbi_plan_member(it.value, "status"));
+        hfsb_buf_append(out, HFSB_LIT("): "));
+        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "content"));
+        hfsb_buf_append_byte(out, '\n');
     }
-    if (open > listed) hfsbi_putf(&sink, "- and %zu more\n", open - listed);
-    hfsbi_putf(&sink,
-               "Go on with the next one now, by calling a tool. If they are "
-               "done or not needed any more, say so with plan_tool, then give "
-               "your answer. If you cannot go on, say what you need.");
-    return hfsbi_sink_end(&sink);
+    if (open > listed) hfsb_buf_printf(out, "- and %zu more\n", open - listed);
+    hfsb_buf_printf(
+        out, "Go on with the next one now, by calling a tool. If they are "
+             "done or not needed any more, say so with plan_tool, then give "
+             "your answer. If you cannot go on, say what you need.");
+    return hfsb_buf_finish(out, mark);
 }
 
 HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
@@ -38852,12 +38888,12 @@ typedef struct hfsbi_hf_jobs_call {
     hfsb_str               id, space; /* job_id and namespace, or empty */
 } hfsbi_hf_jobs_call;
 
-static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                     const char            *key);
-static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+static hfsb_str    hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                      const char            *key);
+static hfsb_str    hfsbi_hf_jobs_stage(const hfsb_json_value *job);
 static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_err              *err);
+                                       const hfsb_json_value *job,
+                                       hfsb_err              *err);
 
 /* ==== session script ==== */
 
@@ -39464,7 +39500,7 @@ static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
 /* A text of what the Hub tells about a job; "" when there is none, and not at
    any length. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                     const char            *key) {
+                                   const char            *key) {
     return hfsbi_hf_jobs_cut(
         hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
 }
@@ -39480,8 +39516,8 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
 }
 
 static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_err              *err) {
+                                       const hfsb_json_value *job,
+                                       hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
@@ -39523,7 +39559,7 @@ static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
 
 /* At most max characters of a text, on one line. */
 static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
-                                     hfsbi_sink *sink, hfsb_str text,
+                                     hfsb_buf *sink, hfsb_str text,
                                      size_t max) {
     hfsb_buf    masked = HFSB_INIT;
     hfsb_err    line = HFSB_INIT;
@@ -39532,24 +39568,24 @@ static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
     st = hfsbi_hf_jobs_mask(c, text, &masked);
     hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
     hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsbi_put(sink, hfsb_cstr(line.msg));
+    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
     else if (sink->status == HFSB_OK) sink->status = st;
 }
 
 /* The words of its command. */
 static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
-                                      hfsbi_sink               *sink,
+                                      hfsb_buf                 *sink,
                                       const hfsb_json_value *job, size_t max) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
     hfsb_buf       line = HFSB_INIT;
-    hfsbi_sink     words;
+    size_t         mark;
     line.alloc = c->session->alloc;
-    words = hfsbi_sink_begin(&line);
+    mark = line.len;
     while (hfsb_json_next(&it)) {
-        if (line.len) hfsbi_put_byte(&words, ' ');
-        hfsbi_put(&words, hfsb_json_str(it.value, HFSB_LIT("")));
+        if (line.len) hfsb_buf_append_byte(&line, ' ');
+        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
     }
-    if (hfsbi_sink_end(&words) == HFSB_OK)
+    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
         hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
     else sink->status = HFSB_NOMEM;
     hfsb_buf_free(&line);
@@ -39572,22 +39608,22 @@ typedef struct hfsbi_hf_jobs_list {
 
 static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
     hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
-    hfsbi_sink          sink = hfsbi_sink_begin(&l->text);
+    size_t              mark = l->text.len;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
     hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
     if (l->count++ == HFSBI_HF_JOBS_LISTED) {
-        hfsbi_putf(&sink, "(and more)\n");
-        l->status = hfsbi_sink_end(&sink);
+        hfsb_buf_printf(&l->text, "(and more)\n");
+        l->status = hfsb_buf_finish(&l->text, mark);
         return false;
     }
-    hfsbi_putf(&sink, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len, id.ptr,
-               (int)stage.len, stage.ptr, (int)flavor.len, flavor.ptr,
-               made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(l->call, &sink, job, 60);
-    hfsbi_put_byte(&sink, '\n');
-    l->status = hfsbi_sink_end(&sink);
+    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
+                    id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
+                    flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
+    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
+    hfsb_buf_append_byte(&l->text, '\n');
+    l->status = hfsb_buf_finish(&l->text, mark);
     return l->status == HFSB_OK;
 }
 
@@ -39610,18 +39646,17 @@ static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 /* ---- inspect, cancel ---- */
 
-static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c,
-                                   hfsbi_sink *sink, const char *name,
-                                   hfsb_str text) {
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
+                                   const char *name, hfsb_str text) {
     if (!text.len) return;
-    hfsbi_putf(sink, "%s: ", name);
+    hfsb_buf_printf(sink, "%s: ", name);
     hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
-    hfsbi_put_byte(sink, '\n');
+    hfsb_buf_append_byte(sink, '\n');
 }
 
 /* The names of its secrets or variables. */
 static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
-                                    hfsbi_sink *sink, const char *name,
+                                    hfsb_buf *sink, const char *name,
                                     const hfsb_json_value *list) {
     hfsb_json_iter it = hfsb_json_begin(list);
     hfsb_err       line = HFSB_INIT;
@@ -39641,24 +39676,23 @@ static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
         {"createdAt", "created"},   {"startedAt", "started"},
         {"finishedAt", "finished"}, {"flavor", "hardware"},
         {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    size_t     i;
-    hfsbi_hf_jobs_put_line(c, &sink, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(c, &sink, "stage", hfsbi_hf_jobs_stage(job));
+    size_t mark = out->len;
+    size_t i;
+    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
     hfsbi_hf_jobs_put_line(
-        c, &sink, "message",
+        c, out, "message",
         hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
                       HFSB_LIT("")));
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(c, &sink, keys[i][1],
+        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
                                hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(c, &sink, "variables",
+    hfsbi_hf_jobs_put_names(c, out, "variables",
                             hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(c, &sink, "secrets",
-                            hfsb_json_get(job, "secrets"));
-    hfsbi_put(&sink, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(c, &sink, job, HFSBI_HF_JOBS_COMMAND);
-    return hfsbi_sink_end(&sink);
+    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
+    hfsb_buf_append(out, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsb_buf_finish(out, mark);
 }
 
 static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
@@ -39757,16 +39791,17 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
 static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
                                          const hfsb_json_value *job,
                                          hfsb_buf              *out) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsb_str   stage = hfsbi_hf_jobs_stage(job);
-    if (!out->len) hfsbi_put(&sink, HFSB_LIT("(no output)\n"));
-    hfsbi_putf(&sink, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
-               (int)stage.len, stage.ptr);
+    size_t   mark = out->len;
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
+    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
+                    (int)stage.len, stage.ptr);
     if (!hfsbi_hf_jobs_is_over(stage))
-        hfsbi_put(&sink, HFSB_LIT(": this is its log so far; look again in a "
-                                  "while"));
-    hfsbi_put_byte(&sink, ')');
-    return hfsbi_sink_end(&sink);
+        hfsb_buf_append(out,
+                        HFSB_LIT(": this is its log so far; look again in a "
+                                 "while"));
+    hfsb_buf_append_byte(out, ')');
+    return hfsb_buf_finish(out, mark);
 }
 
 static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
@@ -39863,12 +39898,11 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
 typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
                                     const hfsb_json_value *arguments,
                                     const hfsb_cancel     *cancel,
-                                    hfsb_tool_result      *result,
-                                    hfsb_err              *err);
+                                    hfsb_tool_result *result, hfsb_err *err);
 
 enum {
-    HFSBI_SESSION_TEXTS = 8,   /* of the options */
-    HFSBI_SESSION_SECRETS = 3  /* besides those of the caller */
+    HFSBI_SESSION_TEXTS = 8,  /* of the options */
+    HFSBI_SESSION_SECRETS = 3 /* besides those of the caller */
 };
 
 typedef struct hfsbi_own_tool {
@@ -40110,7 +40144,7 @@ static size_t hfsbi_own_tool_count(const hfsb_session *session) {
 /* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
    others. */
 static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
-                                                  hfsb_str            name) {
+                                                hfsb_str            name) {
     size_t i, n = hfsbi_own_tool_count(session);
     for (i = 0; i < n; i++)
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))

@@ -55,23 +55,23 @@ extern "C" {
 /* ==== HTTP_CURL: the transport on libcurl: https, HTTP/2, proxies ======= */
 
 typedef struct hfsb_curl_opts {
-    hfsb_str ca_file; /* certificates to trust, PEM, in place of the system's
+    hfsb_str   ca_file; /* certificates to trust, PEM, in place of the system's
                          ("": $SSL_CERT_FILE, else what libcurl was built
                          with) */
-    hfsb_str ca_dir;  /* ... in a directory ("": $SSL_CERT_DIR, else the
+    hfsb_str   ca_dir;  /* ... in a directory ("": $SSL_CERT_DIR, else the
                          same) */
-    hfsb_str proxy;   /* for every call: "http://host:3128", "socks5h://..."
+    hfsb_str   proxy;   /* for every call: "http://host:3128", "socks5h://..."
                          ("": http_proxy, https_proxy and all_proxy of the
                          environment; all but the first in either case) */
-    hfsb_str no_proxy; /* hosts that are reached without one: "localhost,
+    hfsb_str   no_proxy; /* hosts that are reached without one: "localhost,
                           .example.com" ("": no_proxy of the environment) */
-    bool     direct;   /* no proxy, whatever the environment says */
-    bool     http1;    /* no HTTP/2, which https has when the peer has it */
-    size_t    max_kept; /* connections kept for the next call, each with its
+    bool       direct;   /* no proxy, whatever the environment says */
+    bool       http1;    /* no HTTP/2, which https has when the peer has it */
+    size_t     max_kept; /* connections kept for the next call, each with its
                            handle of libcurl (0: 8) */
-    long long kept_ms;  /* ... for this long, in whole seconds (0: 30,000) */
-    size_t    max_head; /* bytes of a reply's head (0: 64 KiB) */
-    hfsb_alloc alloc;   /* must be usable from the threads that call; libcurl
+    long long  kept_ms;  /* ... for this long, in whole seconds (0: 30,000) */
+    size_t     max_head; /* bytes of a reply's head (0: 64 KiB) */
+    hfsb_alloc alloc;    /* must be usable from the threads that call; libcurl
                            itself uses malloc() */
 } hfsb_curl_opts;
 
@@ -124,11 +124,11 @@ typedef struct hfsbi_curl_slot {
     struct hfsbi_curl_slot *next; /* of those that no call has */
     CURL                   *easy;
     CURLM                  *multi;
-    long     pid;    /* of the process that made it */
-    hfsb_buf origin; /* "https://host:port" of its last call */
-    int      fds[HFSBI_CURL_SOCKETS]; /* its connections; -1: none */
-    int      code;   /* errno of a socket that could not be made; or 0 */
-    char     text[CURL_ERROR_SIZE]; /* libcurl's words for a failure */
+    long                    pid;    /* of the process that made it */
+    hfsb_buf                origin; /* "https://host:port" of its last call */
+    int  fds[HFSBI_CURL_SOCKETS];   /* its connections; -1: none */
+    int  code; /* errno of a socket that could not be made; or 0 */
+    char text[CURL_ERROR_SIZE]; /* libcurl's words for a failure */
 } hfsbi_curl_slot;
 
 /* The transport. What is below the lock is used with it held. */
@@ -154,14 +154,14 @@ typedef struct hfsbi_curl_call {
     hfsb_buf              method, address; /* as libcurl wants them */
     struct curl_slist    *fields;          /* to send */
     unsigned long long    body_left;       /* of body_read */
-    bool requested; /* what is sent from here on may reach the peer */
-    bool again;     /* libcurl wanted to send it a second time */
-    hfsb_status ended; /* why a callback ended it (HFSB_OK: none did) */
+    bool        requested; /* what is sent from here on may reach the peer */
+    bool        again;     /* libcurl wanted to send it a second time */
+    hfsb_status ended;     /* why a callback ended it (HFSB_OK: none did) */
 
-    hfsb_buf           head;  /* of the reply, a line for each field */
-    int                status; /* of that head; 0: none has begun */
+    hfsb_buf           head;     /* of the reply, a line for each field */
+    int                status;   /* of that head; 0: none has begun */
     bool               has_head; /* the final one has been told */
-    unsigned long long moved; /* bytes that callbacks have seen */
+    unsigned long long moved;    /* bytes that callbacks have seen */
     long long          moved_at, begun_at; /* on hfsb_clock_ms() */
 } hfsbi_curl_call;
 

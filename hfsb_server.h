@@ -84,13 +84,13 @@ typedef struct hfsb_request hfsb_request;
 
 /* One line for a log: a request that was answered, or another event. */
 typedef struct hfsb_server_event {
-    const char *what;     /* "request", or what happened: "accept failed" */
+    const char *what; /* "request", or what happened: "accept failed" */
     hfsb_str    method, path; /* of a request, as they came: hostile bytes */
-    int         status;   /* 0: the client went away before its reply */
+    int         status;       /* 0: the client went away before its reply */
     long long   duration_ms;
     unsigned long long bytes_in, bytes_out; /* of bodies */
-    hfsb_str    peer;     /* address, or "unix" */
-    hfsb_str    detail;   /* of another event, or why a request was refused */
+    hfsb_str           peer;                /* address, or "unix" */
+    hfsb_str detail; /* of another event, or why a request was refused */
 } hfsb_server_event;
 
 typedef struct hfsb_server_opts {
@@ -99,23 +99,23 @@ typedef struct hfsb_server_opts {
                          Empty: they answer 503 */
     bool     no_auth; /* no token is asked for; such a server listens on
                          loopback only, */
-    bool     open_to_all; /* ... or with this anywhere */
+    bool     open_to_all;           /* ... or with this anywhere */
     const char *const *allow_hosts; /* names besides loopback's and the bound
                          address that Host and Origin may have;
                          NULL-terminated; "*" is any */
-    size_t    max_head;        /* bytes (0: 16 KiB) */
-    size_t    max_fields;      /* (0: 100) */
-    size_t    max_body;        /* bytes of a body that is kept in memory
+    size_t             max_head;    /* bytes (0: 16 KiB) */
+    size_t             max_fields;  /* (0: 100) */
+    size_t             max_body;    /* bytes of a body that is kept in memory
                                   (0: 64 MiB) */
     size_t    max_bodies;      /* ... of all of them together (0: 256 MiB) */
     size_t    max_connections; /* (0: 1024) */
-    long long head_ms;  /* for a whole head (0: 10,000) */
-    long long body_ms;  /* without progress of a body, either way
+    long long head_ms;         /* for a whole head (0: 10,000) */
+    long long body_ms;         /* without progress of a body, either way
                            (0: 30,000) */
-    long long idle_ms;  /* between requests (0: 60,000) */
-    long long stop_ms;  /* a stop takes no longer (0: 10,000) */
-    size_t    max_threads; /* (0: 8) */
-    bool      no_threads;  /* blocking work is done at once, in the loop */
+    long long idle_ms;         /* between requests (0: 60,000) */
+    long long stop_ms;         /* a stop takes no longer (0: 10,000) */
+    size_t    max_threads;     /* (0: 8) */
+    bool      no_threads;      /* blocking work is done at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;
     hfsb_alloc alloc; /* must be usable from the server's threads */
@@ -180,20 +180,20 @@ HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
 typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
-    const char *method; /* "GET" (which answers HEAD too), "POST" ... */
-    const char *path;   /* "/hello"; a "*" stands for one part, not empty:
+    const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
+    const char   *path;   /* "/hello"; a "*" stands for one part, not empty:
                            "/things/" "*" "/parts" */
-    hfsb_route_fn fn;   /* called once the body is there; must see to it that
+    hfsb_route_fn fn;     /* called once the body is there; must see to it that
                            a reply is made, at once or later */
     void         *user;
-    bool          no_token;  /* anyone may call it */
-    bool          bearer;    /* without X-Sandbox-Authorization the token may
+    bool          no_token; /* anyone may call it */
+    bool          bearer;   /* without X-Sandbox-Authorization the token may
                                 come in Authorization, as clients of other
                                 protocols send it */
-    bool          threaded;  /* fn may block: it runs in a thread of the
+    bool          threaded; /* fn may block: it runs in a thread of the
                                 server, with 512 KiB of stack, and must have
                                 replied when it returns, with hfsb_reply() */
-    size_t        max_body;  /* (0: that of the server; with no_token 64 KiB:
+    size_t        max_body; /* (0: that of the server; with no_token 64 KiB:
                                 what anyone may fill must be small) */
     /* For bodies of any size, in pieces as they come: begin is called when the
        head is there, body for each piece; with neither set the body is kept in
@@ -214,9 +214,9 @@ HFSB_API const hfsb_http_head *hfsb_request_head(const hfsb_request *request);
    none. */
 HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 /* Appends the value of a key of the query, as hfsb_http_query_find(). */
-HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
-                                        const char *key, hfsb_buf *out,
-                                        hfsb_err *err);
+HFSB_API hfsb_status  hfsb_request_query(const hfsb_request *request,
+                                         const char *key, hfsb_buf *out,
+                                         hfsb_err *err);
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
 /* A pointer of the handler's own, to be found again. */
@@ -250,8 +250,8 @@ HFSB_API void hfsb_reply_file(hfsb_request *request, int status,
 /* A reply in pieces: begin, any number of write, end. What the peer has not
    taken yet is kept in memory: waiting() tells how much; drained, when set, is
    called each time it has become empty. HFSB_NOMEM: the connection is lost. */
-HFSB_API void hfsb_reply_begin(hfsb_request *request, int status,
-                               const char *type);
+HFSB_API void        hfsb_reply_begin(hfsb_request *request, int status,
+                                      const char *type);
 HFSB_API hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes);
 HFSB_API size_t      hfsb_reply_waiting(const hfsb_request *request);
 HFSB_API void hfsb_reply_on_drained(hfsb_request *request, hfsb_route_fn fn,
@@ -275,9 +275,8 @@ typedef struct hfsb_server_sandbox_opts {
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
    tools, /api/jobs, /api/files, /api/metrics. Once a server. opts may be
    NULL. As hfsb_tools_open(), and HFSB_ARG. */
-HFSB_API hfsb_status hfsb_server_add_sandbox(hfsb_server             *server,
-                                             const hfsb_server_sandbox_opts *opts,
-                                             hfsb_err                *err);
+HFSB_API hfsb_status hfsb_server_add_sandbox(
+    hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);
 
 /* ---- src/mcp/mcp.h ---- */
 /* ==== MCP: the tools for hosts of the Model Context Protocol ============ */
@@ -412,13 +411,13 @@ needs: define HFSB_IMPLEMENTATION before both, and take both from the same versi
    others. Private. */
 
 typedef struct hfsbi_server_stats {
-    unsigned long long accepted;   /* connections ever */
-    unsigned long long refused;    /* ... that were closed at once */
-    unsigned long long requests;   /* answered, */
+    unsigned long long accepted;    /* connections ever */
+    unsigned long long refused;     /* ... that were closed at once */
+    unsigned long long requests;    /* answered, */
     unsigned long long by_class[6]; /* by the first digit of their status */
     unsigned long long bytes_in, bytes_out; /* of bodies */
-    size_t             open;       /* connections now */
-    size_t             bodies;     /* bytes of bodies in memory now */
+    size_t             open;                /* connections now */
+    size_t             bodies;              /* bytes of bodies in memory now */
 } hfsbi_server_stats;
 
 HFSBI_FN hfsbi_loop               *hfsbi_server_loop(hfsb_server *server);
@@ -504,18 +503,18 @@ typedef struct hfsbi_listener {
     struct hfsbi_listener *next;
     hfsb_server           *server;
     bool                   loopback, local; /* local: a Unix socket */
-    bool                   made; /* the file of that socket is ours */
-    char                   address[64];     /* bound, numeric; "" when local */
-    hfsb_buf               name; /* host as it was given, or the path */
+    bool                   made;        /* the file of that socket is ours */
+    char                   address[64]; /* bound, numeric; "" when local */
+    hfsb_buf               name;        /* host as it was given, or the path */
 } hfsbi_listener;
 
 /* ---- connections ---- */
 
 typedef struct hfsbi_conn {
     hfsbi_io           io;
-    hfsbi_timer        timer; /* may be earlier than `until` */
-    long long          until; /* when to act; -1: never */
-    long long          moved; /* when bytes last came or went */
+    hfsbi_timer        timer;  /* may be earlier than `until` */
+    long long          until;  /* when to act; -1: never */
+    long long          moved;  /* when bytes last came or went */
     int                queued; /* bytes in the kernel when it took no more */
     hfsb_server       *server;
     hfsbi_listener    *listener;
@@ -526,12 +525,12 @@ typedef struct hfsbi_conn {
     size_t             in_len, in_cap;
     uint64_t           mask; /* that they are hidden with; 0: they are not */
     long long          linger_until; /* the latest */
-    unsigned           tasks;       /* in threads */
-    unsigned char      address[16]; /* of the peer */
-    unsigned char      family;      /* 4, 6 or 0 */
-    bool               held;       /* its own functions are at work on it */
-    bool               poked;      /* to be looked at in the next turn */
-    bool               broken;     /* to be closed */
+    unsigned           tasks;        /* in threads */
+    unsigned char      address[16];  /* of the peer */
+    unsigned char      family;       /* 4, 6 or 0 */
+    bool               held;         /* its own functions are at work on it */
+    bool               poked;        /* to be looked at in the next turn */
+    bool               broken;       /* to be closed */
     bool               dead;       /* closed, freed once its tasks are done */
     bool               eof;        /* the peer ended its side, */
     bool               ended;      /* ... and we have read up to there */
@@ -557,7 +556,7 @@ struct hfsb_request {
     hfsb_str           parts[HFSBI_PARTS];
     hfsb_buf           parts_text;
     hfsb_buf           body;
-    size_t             counted; /* bytes of it in the server's statistics */
+    size_t             counted;  /* bytes of it in the server's statistics */
     unsigned long long body_len; /* that came, kept or not */
     unsigned long long sent;     /* of the reply's body */
     long long          began;
@@ -565,8 +564,8 @@ struct hfsb_request {
     hfsb_route_fn      gone, eof, drained;
     void              *gone_user, *eof_user, *drained_user;
     hfsbi_task         task;
-    hfsb_buf           fields; /* lines for the reply's head */
-    hfsb_buf           why;    /* it was refused, for the log */
+    hfsb_buf           fields;        /* lines for the reply's head */
+    hfsb_buf           why;           /* it was refused, for the log */
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
     hfsbi_reply_state  reply;
@@ -580,22 +579,22 @@ struct hfsb_request {
     bool               called;    /* a handler knows of it */
     bool               in_thread; /* its handler is in a thread now */
     bool               chunked;
-    bool               replied;   /* in a thread */
+    bool               replied; /* in a thread */
 };
 
 /* ---- the server ---- */
 
 struct hfsb_server {
-    hfsb_alloc         alloc;
-    hfsbi_loop        *loop;
-    hfsb_http_limits   limits;
-    hfsb_http_field   *fields; /* limits.max_fields of them */
-    char              *block;  /* HFSBI_BLOCK */
-    unsigned char      token[HFSB_SHA256_SIZE]; /* digest */
-    bool               has_token, no_auth, open_to_all, any_host, some_hosts;
-    hfsb_buf           hosts; /* allowed names, a NUL behind each */
-    size_t             max_body, max_bodies, max_connections;
-    long long          head_ms, body_ms, idle_ms, stop_ms;
+    hfsb_alloc       alloc;
+    hfsbi_loop      *loop;
+    hfsb_http_limits limits;
+    hfsb_http_field *fields;                  /* limits.max_fields of them */
+    char            *block;                   /* HFSBI_BLOCK */
+    unsigned char    token[HFSB_SHA256_SIZE]; /* digest */
+    bool             has_token, no_auth, open_to_all, any_host, some_hosts;
+    hfsb_buf         hosts; /* allowed names, a NUL behind each */
+    size_t           max_body, max_bodies, max_connections;
+    long long        head_ms, body_ms, idle_ms, stop_ms;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
     hfsbi_listener    *listeners;
@@ -603,7 +602,7 @@ struct hfsb_server {
     hfsbi_route       *routes;
     hfsbi_server_part *parts;
     hfsbi_server_stats stats;
-    char               instance[HFSBI_RANDOM_NAME];
+    char               instance[17];
     hfsb_buf           common; /* fields of every reply */
     char               date[48];
     long long          date_at; /* second it is for */
@@ -659,10 +658,9 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn *conn, hfsb_server_event *event);
 /* ---- server_request.c ---- */
 
 /* Makes the request of a head whose bytes are `raw`; NULL without memory. */
-HFSBI_FN hfsb_request *hfsbi_request_new(hfsbi_conn           *conn,
-                                         const hfsb_http_head *head,
-                                         hfsb_str              raw);
-HFSBI_FN void          hfsbi_request_free(hfsb_request *request);
+HFSBI_FN hfsb_request *
+hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw);
+HFSBI_FN void hfsbi_request_free(hfsb_request *request);
 /* The peer, or the server, ends before the reply: tells the handler. */
 HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *request);
 /* All checks before the body is read; replies when one fails. */
@@ -758,14 +756,14 @@ static bool hfsbi_guard_any(const hfsb_server    *server,
 /* True when name (a Host or the host of an Origin, with or without a port) may
    be used at this listener. */
 static bool hfsbi_guard_host(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str name) {
+                             const hfsbi_listener *at, hfsb_str name) {
     /* a Unix socket has no name that could be another's */
     return at->local || hfsbi_guard_any(server, at) ||
            hfsbi_guard_name(server, at, name);
 }
 
 static bool hfsbi_guard_origin(const hfsb_server    *server,
-                                 const hfsbi_listener *at, hfsb_str origin) {
+                               const hfsbi_listener *at, hfsb_str origin) {
     size_t slash;
     if (!origin.ptr) return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
@@ -831,8 +829,8 @@ HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
 /* For a route that takes it in Authorization, too: the same there, unless it
    was found. */
 static hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
-                                        hfsb_http_head    *head,
-                                        hfsbi_guard        token) {
+                                      hfsb_http_head    *head,
+                                      hfsbi_guard        token) {
     hfsbi_guard other = hfsbi_guard_fields(server, head, "authorization");
     /* behind the edge of a private Space Authorization is the Hub's own */
     if (hfsb_http_field_count(head, "x-sandbox-authorization")) return token;
@@ -1281,22 +1279,22 @@ static bool hfsbi_reply_bodiless(const hfsb_request *r) {
            hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
 }
 
-static void hfsbi_reply_length(hfsbi_sink *s, unsigned long long length) {
+static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
     char digits[24]; /* printf would cost more than all the rest */
-    hfsbi_put(s, HFSB_LIT("Content-Length: "));
-    hfsbi_put(s,
-              hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
-    hfsbi_put(s, HFSB_LIT("\r\n"));
+    hfsb_buf_append(s, HFSB_LIT("Content-Length: "));
+    hfsb_buf_append(
+        s, hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
+    hfsb_buf_append(s, HFSB_LIT("\r\n"));
 }
 
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
                                     unsigned long long length) {
     hfsb_server *server = r->conn->server;
-    hfsbi_sink   s;
+    size_t       mark;
     hfsb_status  st;
     hfsbi_reply_starts(r);
-    s = hfsbi_sink_begin(&r->out);
+    mark = r->out.len;
     st = hfsb_buf_reserve(&r->out, HFSBI_HEAD_ROOM);
     if (st == HFSB_OK) st = hfsb_http_put_reply(&r->out, status);
     if (st != HFSB_OK) return st;
@@ -1304,20 +1302,22 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
     if (hfsbi_status_bodiless(status)) framing = HFSBI_FRAME_NONE;
     r->chunked = framing == HFSBI_FRAME_PIECES && r->head.minor > 0;
     if (framing == HFSBI_FRAME_PIECES && !r->chunked) r->conn->closing = true;
-    hfsbi_put(&s, hfsbi_reply_date(server));
-    hfsbi_put(&s, hfsb_buf_str(&server->common));
-    if (type && *type && s.status == HFSB_OK)
-        s.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
-                                       hfsb_cstr(type));
-    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&s, length);
-    if (r->chunked) hfsbi_put(&s, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
+    hfsb_buf_append(&r->out, hfsbi_reply_date(server));
+    hfsb_buf_append(&r->out, hfsb_buf_str(&server->common));
+    if (type && *type && r->out.status == HFSB_OK)
+        r->out.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
+                                            hfsb_cstr(type));
+    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&r->out, length);
+    if (r->chunked)
+        hfsb_buf_append(&r->out, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
     if (server->phase) r->conn->closing = true;
-    if (r->conn->closing) hfsbi_put(&s, HFSB_LIT("Connection: close\r\n"));
+    if (r->conn->closing)
+        hfsb_buf_append(&r->out, HFSB_LIT("Connection: close\r\n"));
     else if (r->head.minor == 0)
-        hfsbi_put(&s, HFSB_LIT("Connection: keep-alive\r\n"));
-    hfsbi_put(&s, hfsb_buf_str(&r->fields));
-    hfsbi_put(&s, HFSB_LIT("\r\n"));
-    return hfsbi_sink_end(&s);
+        hfsb_buf_append(&r->out, HFSB_LIT("Connection: keep-alive\r\n"));
+    hfsb_buf_append(&r->out, hfsb_buf_str(&r->fields));
+    hfsb_buf_append(&r->out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(&r->out, mark);
 }
 
 /* ---- sending ---- */
@@ -2601,7 +2601,7 @@ static hfsb_status hfsbi_server_memory(hfsb_server            *server,
         &o->alloc, server->limits.max_fields, sizeof *server->fields);
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
-    hfsbi_random_name(server->instance);
+    hfsbi_random_hex(server->instance, sizeof server->instance - 1);
     st = hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
                          HFSB_VERSION, server->instance);
     return st == HFSB_OK ? hfsbi_server_hosts(server, o->allow_hosts) : st;
@@ -3356,9 +3356,9 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
 
 /* The same with one item; key may be "". */
 static hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
-                                       const char *type, const char *text,
-                                       const hfsb_json_value *input,
-                                       hfsb_buf              *out) {
+                                     const char *type, const char *text,
+                                     const hfsb_json_value *input,
+                                     hfsb_buf              *out) {
     hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(where));
     hfsbi_loc    at = hfsbi_loc_key(&top, key);
     hfsbi_fields f;
@@ -3390,11 +3390,11 @@ HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
 
 HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
                              hfsb_str error) {
-    hfsbi_sink       sink;
+    size_t           mark;
     hfsb_json_writer w;
     hfsb_buf_truncate(&x->reply, 0);
     x->status = status;
-    sink = hfsbi_sink_begin(&x->reply);
+    mark = x->reply.len;
     hfsb_json_writer_init(&w, &x->reply, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_bool(&w, "success", false);
@@ -3404,11 +3404,11 @@ HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK && detail.len) {
         hfsb_buf_truncate(&x->reply, x->reply.len - 1);
-        hfsbi_put(&sink, HFSB_LIT(",\"detail\":"));
-        hfsbi_put(&sink, detail);
-        hfsbi_put_byte(&sink, '}');
+        hfsb_buf_append(&x->reply, HFSB_LIT(",\"detail\":"));
+        hfsb_buf_append(&x->reply, detail);
+        hfsb_buf_append_byte(&x->reply, '}');
     }
-    if (hfsbi_sink_end(&sink) != HFSB_OK || !x->reply.len) {
+    if (hfsb_buf_finish(&x->reply, mark) != HFSB_OK || !x->reply.len) {
         hfsb_buf_free(&x->reply); /* hfsbi_api_answer() has words for it */
         x->status = 503;
     }
@@ -3578,37 +3578,37 @@ static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
 /* ---- writing events ---- */
 
-static void hfsbi_stream_piece(hfsbi_sink *sink, size_t which,
+static void hfsbi_stream_piece(hfsb_buf *sink, size_t which,
                                unsigned long long offset, hfsb_str text) {
     hfsb_json_writer w;
     if (sink->status != HFSB_OK) return;
-    hfsbi_putf(sink, "event: %s\n", hfsbi_stream_names[which]);
+    hfsb_buf_printf(sink, "event: %s\n", hfsbi_stream_names[which]);
     if (which == HFSB_PROC_STDOUT)
-        hfsbi_putf(sink, "id: %llu\n", offset + text.len);
-    hfsbi_put(sink, HFSB_LIT("data: "));
-    hfsb_json_writer_init(&w, sink->buf, NULL);
+        hfsb_buf_printf(sink, "id: %llu\n", offset + text.len);
+    hfsb_buf_append(sink, HFSB_LIT("data: "));
+    hfsb_json_writer_init(&w, sink, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_int(&w, "offset", (long long)offset);
     hfsbi_put_member_str(&w, "text", text);
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
         sink->status = HFSB_NOMEM;
-    hfsbi_put(sink, HFSB_LIT("\n\n"));
+    hfsb_buf_append(sink, HFSB_LIT("\n\n"));
 }
 
 /* Takes text of the command; user is the call. Under the lock of the
    tools. */
 static void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
-                                hfsb_str text) {
+                              hfsb_str text) {
     hfsbi_events      *e = &((hfsbi_api_call *)user)->events;
     size_t             which = (size_t)stream;
     unsigned long long offset = e->total[which];
-    hfsbi_sink         sink = hfsbi_sink_begin(&e->ready);
+    size_t             mark = e->ready.len;
     e->total[which] += text.len;
     if (e->gap[which]) return; /* it has become longer */
     if (!e->choked && e->ready.len <= HFSBI_API_CHOKE) {
-        hfsbi_stream_piece(&sink, which, offset, text);
-        if (hfsbi_sink_end(&sink) == HFSB_OK) return;
+        hfsbi_stream_piece(&e->ready, which, offset, text);
+        if (hfsb_buf_finish(&e->ready, mark) == HFSB_OK) return;
     }
     e->gap[which] = true;
     e->from[which] = offset;
@@ -4119,7 +4119,7 @@ static void hfsbi_download(void *user, hfsb_request *request);
 static void hfsbi_remove(void *user, hfsb_request *request);
 static void hfsbi_upload_begin(void *user, hfsb_request *request);
 static void hfsbi_upload_body(void *user, hfsb_request *request,
-                                hfsb_str piece);
+                              hfsb_str piece);
 static void hfsbi_upload_end(void *user, hfsb_request *request);
 
 static void hfsbi_file_job_free(hfsbi_file_job *job);
@@ -4132,8 +4132,8 @@ static void hfsbi_file_job_free(hfsbi_file_job *job);
 
 /* {"type","loc","msg","input"} as FastAPI's clients know it. */
 static void hfsbi_files_bad_key(hfsb_request *request, const char *key,
-                                  const char *type, hfsb_str input,
-                                  const char *sentence) {
+                                const char *type, hfsb_str input,
+                                const char *sentence) {
     hfsb_buf         detail = HFSB_INIT;
     hfsb_json_writer w;
     detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
@@ -4230,8 +4230,8 @@ static bool hfsbi_file_job_fill(hfsbi_file_job *job) {
    and conditions. Replies itself, and gives NULL, when that cannot be. gone
    gets the job. */
 static hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
-                                             hfsb_request *request,
-                                             size_t size, hfsb_route_fn gone) {
+                                           hfsb_request *request, size_t size,
+                                           hfsb_route_fn gone) {
     hfsbi_file_job *job =
         (hfsbi_file_job *)hfsbi_array(&files->alloc, size, 1);
     if (!job) {
@@ -4318,8 +4318,8 @@ static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
 
 /* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
    there is none. False: 412, and job->err says why. */
-static bool hfsbi_file_job_may(hfsbi_file_job       *job,
-                                 const hfsb_file_info *info, bool change) {
+static bool hfsbi_file_job_may(hfsbi_file_job *job, const hfsb_file_info *info,
+                               bool change) {
     char etag[HFSBI_ETAG];
     if (info) hfsbi_file_etag(info, etag);
     if (job->match.ptr &&
@@ -4910,7 +4910,7 @@ static void hfsbi_upload_begin(void *user, hfsb_request *request) {
 }
 
 static void hfsbi_upload_body(void *user, hfsb_request *request,
-                                hfsb_str piece) {
+                              hfsb_str piece) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
     hfsb_buf     *block;
     (void)user;
@@ -4936,10 +4936,9 @@ static void hfsbi_upload_end(void *user, hfsb_request *request) {
 
 /* ---- src/api/api.c ---- */
 /* api.c - the sandbox on a server: its tools, routes and end. */
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
-                                         const char *method, const char *path,
-                                         hfsb_route_fn fn, void *user,
-                                         hfsb_err *err);
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
+                                       const char *path, hfsb_route_fn fn,
+                                       void *user, hfsb_err *err);
 
 /* ==== server jobs ==== */
 
@@ -5152,10 +5151,10 @@ static void hfsbi_health(void *user, hfsb_request *request) {
 /* ---- /api/metrics ---- */
 
 /* HELP, TYPE and, unless labels follow, the value. */
-static void hfsbi_put_metric(hfsbi_sink *s, const char *name, const char *type,
+static void hfsbi_put_metric(hfsb_buf *s, const char *name, const char *type,
                              const char *help, unsigned long long value) {
-    hfsbi_putf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
-               type, name, value);
+    hfsb_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help,
+                    name, type, name, value);
 }
 
 /* Bytes of memory that this process has in use, 0: not known. */
@@ -5176,17 +5175,17 @@ static unsigned long long hfsbi_resident(void) {
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 
-static void hfsbi_put_requests(hfsbi_sink               *s,
-                               const hfsbi_server_stats *stats) {
+static void hfsbi_put_requests(hfsb_buf *s, const hfsbi_server_stats *stats) {
     int i;
-    hfsbi_putf(s, "# HELP hfsb_requests_total Requests answered, by the class "
-                  "of the status.\n# TYPE hfsb_requests_total counter\n");
+    hfsb_buf_printf(
+        s, "# HELP hfsb_requests_total Requests answered, by the class "
+           "of the status.\n# TYPE hfsb_requests_total counter\n");
     for (i = 1; i <= 5; i++)
-        hfsbi_putf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
-                   stats->by_class[i]);
+        hfsb_buf_printf(s, "hfsb_requests_total{class=\"%dxx\"} %llu\n", i,
+                        stats->by_class[i]);
 }
 
-static void hfsbi_put_server_metrics(hfsbi_sink               *s,
+static void hfsbi_put_server_metrics(hfsb_buf                 *s,
                                      const hfsbi_server_stats *stats) {
     hfsbi_put_requests(s, stats);
     hfsbi_put_metric(s, "hfsb_connections", "gauge", "Connections now.",
@@ -5203,7 +5202,7 @@ static void hfsbi_put_server_metrics(hfsbi_sink               *s,
                      "Bytes of bodies in memory now.", stats->bodies);
 }
 
-static void hfsbi_put_commands(hfsbi_sink *s, hfsbi_jobs_figures jobs) {
+static void hfsbi_put_commands(hfsb_buf *s, hfsbi_jobs_figures jobs) {
     hfsbi_put_metric(s, "hfsb_commands_running", "gauge",
                      "Commands that run now.", jobs.running);
     hfsbi_put_metric(s, "hfsb_commands_waiting", "gauge",
@@ -5216,22 +5215,23 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
     hfsb_buf           out = HFSB_INIT;
     unsigned long long resident = hfsbi_resident();
-    hfsbi_sink         s;
+    size_t             mark;
     out.alloc = box->alloc;
-    s = hfsbi_sink_begin(&out);
-    hfsbi_putf(&s,
-               "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
-               "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
-               HFSB_VERSION, hfsbi_server_instance(box->server));
+    mark = out.len;
+    hfsb_buf_printf(
+        &out,
+        "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
+        "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
+        HFSB_VERSION, hfsbi_server_instance(box->server));
     hfsbi_put_metric(
-        &s, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
+        &out, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
         (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
-    hfsbi_put_server_metrics(&s, hfsbi_server_stats_of(box->server));
-    hfsbi_put_commands(&s, hfsbi_jobs_count_all(box->tools));
+    hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(box->server));
+    hfsbi_put_commands(&out, hfsbi_jobs_count_all(box->tools));
     if (resident)
-        hfsbi_put_metric(&s, "process_resident_memory_bytes", "gauge",
+        hfsbi_put_metric(&out, "process_resident_memory_bytes", "gauge",
                          "Memory of the server in use.", resident);
-    if (hfsbi_sink_end(&s) == HFSB_OK)
+    if (hfsb_buf_finish(&out, mark) == HFSB_OK)
         hfsbi_reply_take(request, 200, "text/plain; version=0.0.4", &out);
     else hfsb_reply_error(request, 503, "Out of memory.");
     hfsb_buf_free(&out);
@@ -5327,10 +5327,9 @@ static void hfsbi_endpoints_free(hfsbi_server_part *part) {
 /* ---- its beginning ---- */
 
 /* A route with no more than these. */
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box,
-                                         const char *method, const char *path,
-                                         hfsb_route_fn fn, void *user,
-                                         hfsb_err *err) {
+static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
+                                       const char *path, hfsb_route_fn fn,
+                                       void *user, hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
     route.method = method;
     route.path = path;
@@ -5441,8 +5440,8 @@ enum {
     HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* unused, it is forgotten */
-    HFSBI_MCP_SILENT = 8,        /* above every level of a log */
-    HFSBI_MCP_BATCH = 100,       /* messages in one */
+    HFSBI_MCP_SILENT = 8,                  /* above every level of a log */
+    HFSBI_MCP_BATCH = 100,                 /* messages in one */
     HFSBI_MCP_LONG = 1 << 20,    /* bytes from which on values are counted */
     HFSBI_MCP_VALUES = 200000,   /* in one message, when it is long */
     HFSBI_MCP_CALLS = 512,       /* at once; what is more is refused */
@@ -5504,11 +5503,11 @@ typedef struct hfsbi_mcp_message {
                                          as a string of JSON is a fault that
                                          the caller sees as a result: see
                                          bad_arguments */
-    bool        bad_arguments; /* `arguments` is no object */
-    const hfsb_json_value *target; /* of cancelled: the id */
-    int         code;   /* of a fault */
-    int         status; /* ... of HTTP */
-    hfsb_err    err;    /* ... its sentence */
+    bool                   bad_arguments; /* `arguments` is no object */
+    const hfsb_json_value *target;        /* of cancelled: the id */
+    int                    code;          /* of a fault */
+    int                    status;        /* ... of HTTP */
+    hfsb_err               err;           /* ... its sentence */
 } hfsbi_mcp_message;
 
 /* Reads one message, in the order of checks of the newest revision. root may
@@ -5591,9 +5590,8 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
    its exit code, next_offset; of bash what is left running. A failure has at
    most some 10,000 characters, its middle left out. An image (keys data,
    mime_type) becomes an image block. */
-HFSBI_FN void hfsbi_mcp_show(hfsb_str                tool,
-                             const hfsb_tool_result *result,
-                             hfsbi_mcp_blocks       *out);
+HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
+                             hfsbi_mcp_blocks *out);
 
 /* A command that is still running when the client's patience ends: `so_far`
    is the result of bash_output for the job. */
@@ -5634,14 +5632,14 @@ typedef struct hfsbi_mcp_session {
     hfsb_mcp                 *mcp;
     hfsb_buf                  id;      /* "": the one without */
     bool                      unnamed; /* of stdio: no id leads to it */
-    hfsb_tools               *tools; /* NULL until the first call, and with a
+    hfsb_tools               *tools;   /* NULL until the first call, and with a
                                         session of the caller's */
-    hfsbi_source              source; /* drives the tools */
+    hfsbi_source              source;  /* drives the tools */
     hfsbi_plan                plan;
     char                      version[16]; /* that initialize agreed on */
-    int                       log_level; /* legacy, or HFSBI_MCP_SILENT */
-    size_t                    users;     /* channels and calls */
-    long long                 used;      /* when, last */
+    int                       log_level;   /* legacy, or HFSBI_MCP_SILENT */
+    size_t                    users;       /* channels and calls */
+    long long                 used;        /* when, last */
 } hfsbi_mcp_session;
 
 /* Where the messages of one client go; part of its owner, and gone with it
@@ -5670,33 +5668,33 @@ typedef struct hfsbi_mcp_input {
 } hfsbi_mcp_input;
 
 struct hfsb_mcp {
-    hfsbi_server_part  part; /* first: it is found by it */
-    hfsb_server       *server;
-    hfsbi_loop        *loop;
-    hfsb_alloc         alloc;
-    hfsbi_mcp_about    about;
-    hfsb_tools_opts    tools_opts; /* what it points to is in: */
-    hfsb_buf           texts;
-    const char       **lists;
-    size_t             list_count;
-    hfsb_tools_check  *checks;
-    hfsb_tools        *spare; /* opened to see whether that can be done; for
+    hfsbi_server_part     part; /* first: it is found by it */
+    hfsb_server          *server;
+    hfsbi_loop           *loop;
+    hfsb_alloc            alloc;
+    hfsbi_mcp_about       about;
+    hfsb_tools_opts       tools_opts; /* what it points to is in: */
+    hfsb_buf              texts;
+    const char          **lists;
+    size_t                list_count;
+    hfsb_tools_check     *checks;
+    hfsb_tools           *spare; /* opened to see whether that can be done; for
                                  the first session */
-    hfsbi_mcp_choice   choice;
-    hfsb_buf           only; /* its text */
-    hfsb_buf           more; /* instructions of the program */
-    bool               no_tools;
-    long long          answer_ms, beat_ms, grace_ms;
-    size_t             max_message;
-    hfsb_mcp_tool     *own; /* tools of the program, texts copied */
-    size_t             own_count, own_cap;
-    hfsb_json_doc      nothing; /* {}: arguments that are absent */
-    hfsbi_mcp_session *sessions;
+    hfsbi_mcp_choice      choice;
+    hfsb_buf              only; /* its text */
+    hfsb_buf              more; /* instructions of the program */
+    bool                  no_tools;
+    long long             answer_ms, beat_ms, grace_ms;
+    size_t                max_message;
+    hfsb_mcp_tool        *own; /* tools of the program, texts copied */
+    size_t                own_count, own_cap;
+    hfsb_json_doc         nothing; /* {}: arguments that are absent */
+    hfsbi_mcp_session    *sessions;
     struct hfsb_mcp_call *calls; /* newest first */
-    size_t             call_count;
-    size_t             working;  /* of them, in threads */
+    size_t                call_count;
+    size_t                working; /* of them, in threads */
     struct hfsbi_mcp_stdio *stdio;
-    bool               ended; /* nothing is begun any more */
+    bool                    ended; /* nothing is begun any more */
     /* set by hfsb_mcp_use_session(), so that a program that does not call it
        does not carry sessions and the Hub: */
     hfsb_session *remote;
@@ -5730,8 +5728,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
 
 /* The session of that name, made if need be and held until released; NULL
    without memory, or when all HFSBI_MCP_SESSIONS are in use. */
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
-                                                   hfsb_str  id);
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
 /* A new one that no id leads to. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
@@ -5753,46 +5750,46 @@ HFSBI_FN void        hfsbi_mcp_drop_opts(hfsb_mcp *mcp);
 /* ---- server_mcp_call.c: one call of a tool ---- */
 
 typedef enum hfsbi_mcp_end { /* why it is to end early */
-    HFSBI_MCP_GOES_ON,
-    HFSBI_MCP_PATIENCE,  /* it is answered with what there is */
-    HFSBI_MCP_ABANDONED, /* nobody wants it: no answer, commands are killed */
-    HFSBI_MCP_ENDED      /* the same, since the server ends */
+                             HFSBI_MCP_GOES_ON,
+                             HFSBI_MCP_PATIENCE, /* it is answered with what there is */
+                             HFSBI_MCP_ABANDONED, /* nobody wants it: no answer, commands are killed */
+                             HFSBI_MCP_ENDED /* the same, since the server ends */
 } hfsbi_mcp_end;
 
 /* While it is in a thread, that thread alone uses what is marked T. */
 struct hfsb_mcp_call {
-    hfsbi_task            task; /* first: it is found by it */
-    hfsbi_timer           timer; /* beats, and the end of patience */
-    struct hfsb_mcp_call *next, *prev;
-    hfsb_mcp             *mcp;
-    hfsbi_mcp_session    *session; /* held */
-    hfsbi_mcp_channel    *channel; /* NULL: gone, answered or abandoned */
-    hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
-    hfsb_buf              id, token; /* JSON text; token "": none */
-    hfsb_str              tool;
+    hfsbi_task             task;  /* first: it is found by it */
+    hfsbi_timer            timer; /* beats, and the end of patience */
+    struct hfsb_mcp_call  *next, *prev;
+    hfsb_mcp              *mcp;
+    hfsbi_mcp_session     *session;   /* held */
+    hfsbi_mcp_channel     *channel;   /* NULL: gone, answered or abandoned */
+    hfsbi_mcp_input       *input;     /* held; NULL: not needed any more */
+    hfsb_buf               id, token; /* JSON text; token "": none */
+    hfsb_str               tool;
     const hfsb_json_value *arguments; /* T: an object */
-    const hfsb_mcp_tool  *own;     /* a tool of the program, or NULL */
-    bool                  modern, in_thread;
-    bool                  notifies; /* the channel can */
-    bool                  bare;     /* progress has no message yet in this
+    const hfsb_mcp_tool   *own;       /* a tool of the program, or NULL */
+    bool                   modern, in_thread;
+    bool                   notifies;  /* the channel can */
+    bool                   bare;      /* progress has no message yet in this
                                        revision */
-    int                   log_level; /* from which on it wants to hear */
-    long long             began, next_beat;
-    long long             until; /* patience ends; -1: never */
-    hfsb_cancel          *cancel; /* of what runs in a thread: a tool of the
+    int                    log_level; /* from which on it wants to hear */
+    long long              began, next_beat;
+    long long              until;  /* patience ends; -1: never */
+    hfsb_cancel           *cancel; /* of what runs in a thread: a tool of the
                                      program, a session's */
-    hfsb_call            *call;    /* of a command here */
-    char                  job[HFSBI_JOB_ID]; /* T: of a command there */
-    hfsbi_mcp_blocks      blocks;  /* T: the result */
-    pthread_mutex_t       lock;    /* of all that follows: */
-    hfsbi_mcp_end         end;
-    hfsb_buf              said;    /* notifications, a line each */
-    hfsb_buf              tail;    /* the end of what a command printed */
-    double                progress, total; /* told last */
-    bool                  told;    /* some progress, */
-    bool                  spoke;   /* by the tool itself */
-    bool                  speaking; /* speak is on its way: */
-    hfsbi_task            speak;   /* brings what is said to the loop */
+    hfsb_call             *call;   /* of a command here */
+    char                   job[HFSBI_JOB_ID]; /* T: of a command there */
+    hfsbi_mcp_blocks       blocks;            /* T: the result */
+    pthread_mutex_t        lock;              /* of all that follows: */
+    hfsbi_mcp_end          end;
+    hfsb_buf               said; /* notifications, a line each */
+    hfsb_buf               tail; /* the end of what a command printed */
+    double                 progress, total; /* told last */
+    bool                   told;            /* some progress, */
+    bool                   spoke;           /* by the tool itself */
+    bool                   speaking;        /* speak is on its way: */
+    hfsbi_task             speak; /* brings what is said to the loop */
 };
 
 /* Begins a call that the message asks for; the tool exists. HFSB_NOMEM: it was
@@ -6258,28 +6255,19 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
 /* Each is written as one line: the only bytes that are not ours go through
    the JSON writer, which escapes line feeds and repairs what is not UTF-8. */
 
-static void hfsbi_mcp_put_str(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_json_writer w;
-    if (sink->status != HFSB_OK) return;
-    hfsb_json_writer_init(&w, sink->buf, NULL);
-    hfsb_json_put_str(&w, text);
-    sink->status = hfsb_json_writer_finish(&w, NULL);
-}
-
 /* A whole number is written as one: some clients read no other. What is no
    number is 0. */
-static void hfsbi_mcp_put_number(hfsbi_sink *sink, double value) {
+static void hfsbi_mcp_put_number(hfsb_buf *sink, double value) {
     const double     most = 9007199254740992.0;
     hfsb_json_writer w;
-    if (sink->status != HFSB_OK) return;
-    hfsb_json_writer_init(&w, sink->buf, NULL);
+    hfsb_json_writer_init(&w, sink, NULL);
     if (!(value - value <= 0)) value = 0;
     if (value >= -most && value <= most &&
         value - (double)(long long)value >= 0 &&
         value - (double)(long long)value <= 0)
         hfsb_json_put_int(&w, (long long)value);
     else hfsb_json_put_double(&w, value);
-    sink->status = hfsb_json_writer_finish(&w, NULL);
+    (void)hfsb_json_writer_finish(&w, NULL);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_id_text(const hfsb_json_value *id,
@@ -6289,64 +6277,63 @@ HFSBI_FN hfsb_status hfsbi_mcp_id_text(const hfsb_json_value *id,
 
 /* ---- frames ---- */
 
-static hfsbi_sink hfsbi_mcp_begin_reply(hfsb_buf *out, hfsb_str id,
-                                        const char *member) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_put(&sink, HFSB_LIT("{\"jsonrpc\":\"2.0\",\"id\":"));
-    hfsbi_put(&sink, id);
-    hfsbi_putf(&sink, ",\"%s\":{", member);
-    return sink;
+static size_t hfsbi_mcp_begin_reply(hfsb_buf *out, hfsb_str id,
+                                    const char *member) {
+    size_t mark = out->len;
+    hfsb_buf_append(out, HFSB_LIT("{\"jsonrpc\":\"2.0\",\"id\":"));
+    hfsb_buf_append(out, id);
+    hfsb_buf_printf(out, ",\"%s\":{", member);
+    return mark;
 }
 
-static hfsb_status hfsbi_mcp_end_frame(hfsbi_sink *sink) {
-    hfsbi_put(sink, HFSB_LIT("}}"));
-    return hfsbi_sink_end(sink);
+static hfsb_status hfsbi_mcp_end_frame(hfsb_buf *out, size_t mark) {
+    hfsb_buf_append(out, HFSB_LIT("}}"));
+    return hfsb_buf_finish(out, mark);
 }
 
-static hfsbi_sink hfsbi_mcp_begin_notification(hfsb_buf   *out,
-                                               const char *name) {
-    hfsbi_sink sink = hfsbi_sink_begin(out);
-    hfsbi_putf(&sink,
-               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/%s\","
-               "\"params\":{",
-               name);
-    return sink;
+static size_t hfsbi_mcp_begin_notification(hfsb_buf *out, const char *name) {
+    size_t mark = out->len;
+    hfsb_buf_printf(out,
+                    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/%s\","
+                    "\"params\":{",
+                    name);
+    return mark;
 }
 
 /* ---- errors ---- */
 
-static hfsbi_sink hfsbi_mcp_begin_error(hfsb_buf *out, hfsb_str id, int code,
-                                        hfsb_str sentence) {
-    hfsbi_sink sink = hfsbi_mcp_begin_reply(out, id, "error");
-    hfsbi_putf(&sink, "\"code\":%d,\"message\":", code);
-    hfsbi_mcp_put_str(&sink, sentence);
-    return sink;
+static size_t hfsbi_mcp_begin_error(hfsb_buf *out, hfsb_str id, int code,
+                                    hfsb_str sentence) {
+    size_t mark = hfsbi_mcp_begin_reply(out, id, "error");
+    hfsb_buf_printf(out, "\"code\":%d,\"message\":", code);
+    hfsbi_json_put_quoted(out, sentence);
+    return mark;
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_error(hfsb_str id, int code,
                                          hfsb_str sentence, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_error(out, id, code, sentence);
-    return hfsbi_mcp_end_frame(&sink);
+    size_t mark = hfsbi_mcp_begin_error(out, id, code, sentence);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_fault(const hfsbi_mcp_message *m,
                                          hfsb_buf                *out) {
     hfsb_buf    id = HFSB_INIT;
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st;
     id.alloc = out->alloc;
     st = hfsbi_mcp_id_text(m->id, &id);
     if (st == HFSB_OK) {
-        sink = hfsbi_mcp_begin_error(out, hfsb_buf_str(&id), m->code,
+        mark = hfsbi_mcp_begin_error(out, hfsb_buf_str(&id), m->code,
                                      hfsb_cstr(m->err.msg));
         if (m->code == HFSBI_MCP_VERSION) { /* what a client goes on with */
-            hfsbi_put(&sink, HFSB_LIT(",\"data\":{\"supported\":"
-                                      "[\"" HFSBI_MCP_MODERN "\"],"
-                                      "\"requested\":"));
-            hfsbi_mcp_put_str(&sink, m->version);
-            hfsbi_put_byte(&sink, '}');
+            hfsb_buf_append(out, HFSB_LIT(",\"data\":{\"supported\":"
+                                          "[\"" HFSBI_MCP_MODERN "\"],"
+                                          "\"requested\":"));
+            hfsbi_json_put_quoted(out, m->version);
+            hfsb_buf_append_byte(out, '}');
         }
-        st = hfsbi_mcp_end_frame(&sink);
+        st = hfsbi_mcp_end_frame(out, mark);
     }
     hfsb_buf_free(&id);
     return st;
@@ -6355,109 +6342,109 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_fault(const hfsbi_mcp_message *m,
 /* ---- results ---- */
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_empty(hfsb_str id, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_reply(out, id, "result");
-    return hfsbi_mcp_end_frame(&sink);
+    size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 static void hfsbi_mcp_put_server(const hfsbi_mcp_about *about,
-                                 hfsbi_sink            *sink) {
-    hfsbi_put(sink, HFSB_LIT("{\"name\":"));
-    hfsbi_mcp_put_str(sink, hfsb_buf_str(&about->name));
+                                 hfsb_buf              *sink) {
+    hfsb_buf_append(sink, HFSB_LIT("{\"name\":"));
+    hfsbi_json_put_quoted(sink, hfsb_buf_str(&about->name));
     if (about->title.len) {
-        hfsbi_put(sink, HFSB_LIT(",\"title\":"));
-        hfsbi_mcp_put_str(sink, hfsb_buf_str(&about->title));
+        hfsb_buf_append(sink, HFSB_LIT(",\"title\":"));
+        hfsbi_json_put_quoted(sink, hfsb_buf_str(&about->title));
     }
-    hfsbi_put(sink, HFSB_LIT(",\"version\":"));
-    hfsbi_mcp_put_str(sink, hfsb_buf_str(&about->version));
-    hfsbi_put_byte(sink, '}');
+    hfsb_buf_append(sink, HFSB_LIT(",\"version\":"));
+    hfsbi_json_put_quoted(sink, hfsb_buf_str(&about->version));
+    hfsb_buf_append_byte(sink, '}');
 }
 
 /* No listChanged: the list stays as it is while the server lives. */
 static void hfsbi_mcp_put_abilities(const hfsbi_mcp_about *about,
-                                    hfsbi_sink            *sink) {
-    hfsbi_put(sink, HFSB_LIT("\"capabilities\":{"));
-    if (about->logging) hfsbi_put(sink, HFSB_LIT("\"logging\":{},"));
-    hfsbi_put(sink, HFSB_LIT("\"tools\":{}}"));
+                                    hfsb_buf              *sink) {
+    hfsb_buf_append(sink, HFSB_LIT("\"capabilities\":{"));
+    if (about->logging) hfsb_buf_append(sink, HFSB_LIT("\"logging\":{},"));
+    hfsb_buf_append(sink, HFSB_LIT("\"tools\":{}}"));
 }
 
-static void hfsbi_mcp_put_words(const hfsbi_mcp_about *about,
-                                hfsbi_sink            *sink) {
+static void hfsbi_mcp_put_words(const hfsbi_mcp_about *about, hfsb_buf *sink) {
     if (!about->instructions.len) return;
-    hfsbi_put(sink, HFSB_LIT(",\"instructions\":"));
-    hfsbi_mcp_put_str(sink, hfsb_buf_str(&about->instructions));
+    hfsb_buf_append(sink, HFSB_LIT(",\"instructions\":"));
+    hfsbi_json_put_quoted(sink, hfsb_buf_str(&about->instructions));
 }
 
 /* What every result of the newest revision ends with. */
 static void hfsbi_mcp_put_envelope(const hfsbi_mcp_about *about,
-                                   hfsbi_sink            *sink) {
-    hfsbi_put(sink, HFSB_LIT(",\"resultType\":\"complete\",\"_meta\":{"
-                             "\"io.modelcontextprotocol/serverInfo\":"));
+                                   hfsb_buf              *sink) {
+    hfsb_buf_append(sink, HFSB_LIT(",\"resultType\":\"complete\",\"_meta\":{"
+                                   "\"io.modelcontextprotocol/serverInfo\":"));
     hfsbi_mcp_put_server(about, sink);
-    hfsbi_put_byte(sink, '}');
+    hfsb_buf_append_byte(sink, '}');
 }
 
 /* How long a client may keep what it was told: it does not change while the
    server lives, but the next one may be started with other options, which
    should be seen within a minute. Private, since what is offered is for who
    has the token: no cache between us may give it to others. */
-static void hfsbi_mcp_put_cache(hfsbi_sink *sink) {
-    hfsbi_put(sink, HFSB_LIT(",\"ttlMs\":60000,\"cacheScope\":\"private\""));
+static void hfsbi_mcp_put_cache(hfsb_buf *sink) {
+    hfsb_buf_append(sink,
+                    HFSB_LIT(",\"ttlMs\":60000,\"cacheScope\":\"private\""));
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_initialize(const hfsbi_mcp_about *about,
                                               hfsb_str id, hfsb_str version,
                                               hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_reply(out, id, "result");
-    bool       modern;
+    size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
+    bool   modern;
     if (!hfsbi_mcp_version_known(version, &modern) || modern)
         version = HFSB_LIT(HFSBI_MCP_LATEST);
-    hfsbi_put(&sink, HFSB_LIT("\"protocolVersion\":"));
-    hfsbi_mcp_put_str(&sink, version);
-    hfsbi_put_byte(&sink, ',');
-    hfsbi_mcp_put_abilities(about, &sink);
-    hfsbi_put(&sink, HFSB_LIT(",\"serverInfo\":"));
-    hfsbi_mcp_put_server(about, &sink);
-    hfsbi_mcp_put_words(about, &sink);
-    return hfsbi_mcp_end_frame(&sink);
+    hfsb_buf_append(out, HFSB_LIT("\"protocolVersion\":"));
+    hfsbi_json_put_quoted(out, version);
+    hfsb_buf_append_byte(out, ',');
+    hfsbi_mcp_put_abilities(about, out);
+    hfsb_buf_append(out, HFSB_LIT(",\"serverInfo\":"));
+    hfsbi_mcp_put_server(about, out);
+    hfsbi_mcp_put_words(about, out);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
                                             hfsb_str id, hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_reply(out, id, "result");
-    hfsbi_put(&sink,
-              HFSB_LIT("\"supportedVersions\":[\"" HFSBI_MCP_MODERN "\"],"));
-    hfsbi_mcp_put_abilities(about, &sink);
-    hfsbi_mcp_put_words(about, &sink);
-    hfsbi_mcp_put_cache(&sink);
-    hfsbi_mcp_put_envelope(about, &sink);
-    return hfsbi_mcp_end_frame(&sink);
+    size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
+    hfsb_buf_append(
+        out, HFSB_LIT("\"supportedVersions\":[\"" HFSBI_MCP_MODERN "\"],"));
+    hfsbi_mcp_put_abilities(about, out);
+    hfsbi_mcp_put_words(about, out);
+    hfsbi_mcp_put_cache(out);
+    hfsbi_mcp_put_envelope(about, out);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
                                         hfsb_str id, bool modern,
                                         hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_reply(out, id, "result");
-    hfsbi_put(&sink, HFSB_LIT("\"tools\":"));
-    hfsbi_put(&sink,
-              about->tools.len ? hfsb_buf_str(&about->tools) : HFSB_LIT("[]"));
+    size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
+    hfsb_buf_append(out, HFSB_LIT("\"tools\":"));
+    hfsb_buf_append(out, about->tools.len ? hfsb_buf_str(&about->tools)
+                                          : HFSB_LIT("[]"));
     if (modern) {
-        hfsbi_mcp_put_cache(&sink);
-        hfsbi_mcp_put_envelope(about, &sink);
+        hfsbi_mcp_put_cache(out);
+        hfsbi_mcp_put_envelope(about, out);
     }
-    return hfsbi_mcp_end_frame(&sink);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
                                           hfsb_str id, bool modern,
                                           hfsb_str blocks, bool is_error,
                                           hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_reply(out, id, "result");
-    hfsbi_put(&sink, HFSB_LIT("\"content\":["));
-    hfsbi_put(&sink, blocks);
-    hfsbi_put_byte(&sink, ']');
-    if (is_error) hfsbi_put(&sink, HFSB_LIT(",\"isError\":true"));
-    if (modern) hfsbi_mcp_put_envelope(about, &sink);
-    return hfsbi_mcp_end_frame(&sink);
+    size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
+    hfsb_buf_append(out, HFSB_LIT("\"content\":["));
+    hfsb_buf_append(out, blocks);
+    hfsb_buf_append_byte(out, ']');
+    if (is_error) hfsb_buf_append(out, HFSB_LIT(",\"isError\":true"));
+    if (modern) hfsbi_mcp_put_envelope(about, out);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 /* ---- notifications ---- */
@@ -6465,30 +6452,30 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
 HFSBI_FN hfsb_status hfsbi_mcp_put_progress(hfsb_str token, double progress,
                                             double total, hfsb_str message,
                                             hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_notification(out, "progress");
-    hfsbi_put(&sink, HFSB_LIT("\"progressToken\":"));
-    hfsbi_put(&sink, token);
-    hfsbi_put(&sink, HFSB_LIT(",\"progress\":"));
-    hfsbi_mcp_put_number(&sink, progress);
+    size_t mark = hfsbi_mcp_begin_notification(out, "progress");
+    hfsb_buf_append(out, HFSB_LIT("\"progressToken\":"));
+    hfsb_buf_append(out, token);
+    hfsb_buf_append(out, HFSB_LIT(",\"progress\":"));
+    hfsbi_mcp_put_number(out, progress);
     if (total > 0) {
-        hfsbi_put(&sink, HFSB_LIT(",\"total\":"));
-        hfsbi_mcp_put_number(&sink, total);
+        hfsb_buf_append(out, HFSB_LIT(",\"total\":"));
+        hfsbi_mcp_put_number(out, total);
     }
     if (message.len) {
-        hfsbi_put(&sink, HFSB_LIT(",\"message\":"));
-        hfsbi_mcp_put_str(&sink, message);
+        hfsb_buf_append(out, HFSB_LIT(",\"message\":"));
+        hfsbi_json_put_quoted(out, message);
     }
-    return hfsbi_mcp_end_frame(&sink);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
                                        hfsb_buf *out) {
-    hfsbi_sink sink = hfsbi_mcp_begin_notification(out, "message");
-    hfsbi_put(&sink, HFSB_LIT("\"level\":"));
-    hfsbi_mcp_put_str(&sink, hfsb_cstr(level));
-    hfsbi_put(&sink, HFSB_LIT(",\"data\":"));
-    hfsbi_mcp_put_str(&sink, text);
-    return hfsbi_mcp_end_frame(&sink);
+    size_t mark = hfsbi_mcp_begin_notification(out, "message");
+    hfsb_buf_append(out, HFSB_LIT("\"level\":"));
+    hfsbi_json_put_quoted(out, hfsb_cstr(level));
+    hfsb_buf_append(out, HFSB_LIT(",\"data\":"));
+    hfsbi_json_put_quoted(out, text);
+    return hfsbi_mcp_end_frame(out, mark);
 }
 
 /* ---- src/mcp/show.c ---- */
@@ -6508,28 +6495,18 @@ enum {
 
 /* ---- blocks ---- */
 
-static void hfsbi_mcp_block_str(hfsbi_sink *sink, hfsb_str text) {
-    hfsb_json_writer w;
-    if (sink->status != HFSB_OK) return;
-    hfsb_json_writer_init(&w, sink->buf, NULL);
-    hfsb_json_put_str(&w, text);
-    sink->status = hfsb_json_writer_finish(&w, NULL);
-}
-
-static hfsbi_sink hfsbi_mcp_begin_block(hfsbi_mcp_blocks *b,
-                                        const char       *type) {
-    hfsbi_sink sink = hfsbi_sink_begin(&b->json);
-    if (b->json.len) hfsbi_put_byte(&sink, ',');
-    hfsbi_putf(&sink, "{\"type\":\"%s\",", type);
-    return sink;
+static size_t hfsbi_mcp_begin_block(hfsbi_mcp_blocks *b, const char *type) {
+    size_t mark = b->json.len;
+    if (b->json.len) hfsb_buf_append_byte(&b->json, ',');
+    hfsb_buf_printf(&b->json, "{\"type\":\"%s\",", type);
+    return mark;
 }
 
 /* False, with the block taken back, when it does not fit. */
-static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, hfsbi_sink *sink,
+static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, size_t mark,
                                 size_t most) {
-    size_t mark = sink->mark;
-    hfsbi_put_byte(sink, '}');
-    if (hfsbi_sink_end(sink) != HFSB_OK) b->status = HFSB_NOMEM;
+    hfsb_buf_append_byte(&b->json, '}');
+    if (hfsb_buf_finish(&b->json, mark) != HFSB_OK) b->status = HFSB_NOMEM;
     if (b->json.len <= most) return true;
     hfsb_buf_truncate(&b->json, mark);
     return false;
@@ -6537,10 +6514,10 @@ static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, hfsbi_sink *sink,
 
 static bool hfsbi_mcp_try_text(hfsbi_mcp_blocks *b, hfsb_str text,
                                size_t most) {
-    hfsbi_sink sink = hfsbi_mcp_begin_block(b, "text");
-    hfsbi_put(&sink, HFSB_LIT("\"text\":"));
-    hfsbi_mcp_block_str(&sink, text);
-    return hfsbi_mcp_end_block(b, &sink, most);
+    size_t mark = hfsbi_mcp_begin_block(b, "text");
+    hfsb_buf_append(&b->json, HFSB_LIT("\"text\":"));
+    hfsbi_json_put_quoted(&b->json, text);
+    return hfsbi_mcp_end_block(b, mark, most);
 }
 
 /* In place of a block that is too large. */
@@ -6561,15 +6538,15 @@ HFSBI_FN void hfsbi_mcp_add_text(hfsbi_mcp_blocks *b, hfsb_str text) {
 
 HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
                                  hfsb_str mime_type, hfsb_str data) {
-    hfsbi_sink sink;
-    bool       fits = false;
+    size_t mark;
+    bool   fits = false;
     if (data.len <= HFSBI_MCP_IMAGE) {
-        sink = hfsbi_mcp_begin_block(b, type);
-        hfsbi_put(&sink, HFSB_LIT("\"data\":"));
-        hfsbi_mcp_block_str(&sink, data);
-        hfsbi_put(&sink, HFSB_LIT(",\"mimeType\":"));
-        hfsbi_mcp_block_str(&sink, mime_type);
-        fits = hfsbi_mcp_end_block(b, &sink, HFSBI_MCP_BLOCKS);
+        mark = hfsbi_mcp_begin_block(b, type);
+        hfsb_buf_append(&b->json, HFSB_LIT("\"data\":"));
+        hfsbi_json_put_quoted(&b->json, data);
+        hfsb_buf_append(&b->json, HFSB_LIT(",\"mimeType\":"));
+        hfsbi_json_put_quoted(&b->json, mime_type);
+        fits = hfsbi_mcp_end_block(b, mark, HFSBI_MCP_BLOCKS);
     }
     if (!fits)
         hfsbi_mcp_add_note(b, strcmp(type, "image") ? "a sound" : "an image",
@@ -6580,20 +6557,20 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text) {
-    hfsbi_sink sink;
-    bool       fits = false;
+    size_t mark;
+    bool   fits = false;
     if (uri.len <= HFSBI_MCP_BLOCKS && text.len <= HFSBI_MCP_BLOCKS) {
-        sink = hfsbi_mcp_begin_block(b, "resource");
-        hfsbi_put(&sink, HFSB_LIT("\"resource\":{\"uri\":"));
-        hfsbi_mcp_block_str(&sink, uri);
+        mark = hfsbi_mcp_begin_block(b, "resource");
+        hfsb_buf_append(&b->json, HFSB_LIT("\"resource\":{\"uri\":"));
+        hfsbi_json_put_quoted(&b->json, uri);
         if (mime_type.len) {
-            hfsbi_put(&sink, HFSB_LIT(",\"mimeType\":"));
-            hfsbi_mcp_block_str(&sink, mime_type);
+            hfsb_buf_append(&b->json, HFSB_LIT(",\"mimeType\":"));
+            hfsbi_json_put_quoted(&b->json, mime_type);
         }
-        hfsbi_put(&sink, HFSB_LIT(",\"text\":"));
-        hfsbi_mcp_block_str(&sink, text);
-        hfsbi_put_byte(&sink, '}');
-        fits = hfsbi_mcp_end_block(b, &sink, HFSBI_MCP_BLOCKS);
+        hfsb_buf_append(&b->json, HFSB_LIT(",\"text\":"));
+        hfsbi_json_put_quoted(&b->json, text);
+        hfsb_buf_append_byte(&b->json, '}');
+        fits = hfsbi_mcp_end_block(b, mark, HFSBI_MCP_BLOCKS);
     }
     if (!fits)
         hfsbi_mcp_add_note(b, "a resource", text.len,
@@ -6621,14 +6598,14 @@ static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
 }
 
 /* A line in brackets behind what is there. */
-static void hfsbi_mcp_put_footer(hfsbi_sink *sink, const char *format, ...)
+static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
-static void hfsbi_mcp_put_footer(hfsbi_sink *sink, const char *format, ...) {
-    hfsb_buf *b = sink->buf;
+static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...) {
+    hfsb_buf *b = sink;
     va_list   ap;
     if (sink->status == HFSB_OK && b->len && b->ptr[b->len - 1] != '\n')
-        hfsbi_put_byte(sink, '\n');
+        hfsb_buf_append_byte(sink, '\n');
     if (sink->status != HFSB_OK) return;
     va_start(ap, format);
     sink->status = hfsbi_buf_vprintf(b, format, ap);
@@ -6665,7 +6642,7 @@ static unsigned long long hfsbi_mcp_last_number(hfsb_str text) {
 }
 
 /* shown: what of the output is shown; all of it unless it was cut. */
-static void hfsbi_mcp_read_footer(hfsbi_sink *sink, hfsb_str shown, bool cut,
+static void hfsbi_mcp_read_footer(hfsb_buf *sink, hfsb_str shown, bool cut,
                                   const hfsb_json_value *extra) {
     unsigned long long first = hfsbi_mcp_line_number(shown);
     unsigned long long last = hfsbi_mcp_last_number(shown);
@@ -6711,7 +6688,7 @@ static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
     return from + shown.len < next ? from + shown.len : next;
 }
 
-static void hfsbi_mcp_output_footer(hfsbi_sink *sink, unsigned long long next,
+static void hfsbi_mcp_output_footer(hfsb_buf *sink, unsigned long long next,
                                     const hfsb_json_value *extra) {
     const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
     const hfsb_json_value *by = hfsb_json_get(extra, "signal");
@@ -6731,7 +6708,7 @@ static void hfsbi_mcp_output_footer(hfsbi_sink *sink, unsigned long long next,
 
 /* ---- whatever leaves processes behind ---- */
 
-static void hfsbi_mcp_left_footer(hfsbi_sink            *sink,
+static void hfsbi_mcp_left_footer(hfsb_buf              *sink,
                                   const hfsb_json_value *extra) {
     const hfsb_json_value *left = hfsb_json_get(extra, "left_running");
     hfsb_json_iter         it = hfsb_json_begin(left);
@@ -6741,16 +6718,16 @@ static void hfsbi_mcp_left_footer(hfsbi_sink            *sink,
             hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
         if (++n > HFSBI_MCP_LEFT) break;
         if (n == 1) hfsbi_mcp_put_footer(sink, "[left running: ");
-        hfsbi_putf(sink, "%s%lld (", n > 1 ? ", " : "",
-                   hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
-        hfsbi_put(sink,
-                  hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
-        hfsbi_put_byte(sink, ')');
+        hfsb_buf_printf(sink, "%s%lld (", n > 1 ? ", " : "",
+                        hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
+        hfsb_buf_append(
+            sink, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
+        hfsb_buf_append_byte(sink, ')');
     }
     if (n > HFSBI_MCP_LEFT)
-        hfsbi_putf(sink, " and %zu more",
-                   hfsb_json_count(left) - HFSBI_MCP_LEFT);
-    if (n) hfsbi_put_byte(sink, ']');
+        hfsb_buf_printf(sink, " and %zu more",
+                        hfsb_json_count(left) - HFSBI_MCP_LEFT);
+    if (n) hfsb_buf_append_byte(sink, ']');
 }
 
 /* ---- results ---- */
@@ -6769,10 +6746,10 @@ static hfsb_json_doc hfsbi_mcp_extra(const hfsb_tool_result *result,
 /* The output, as much as may be, and what the model must know besides. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  const hfsb_json_value *extra,
-                                 hfsbi_sink            *sink) {
+                                 hfsb_buf              *sink) {
     hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
     bool     cut = shown.len < output.len;
-    hfsbi_put(sink, shown.len ? shown : HFSB_LIT("(no output)"));
+    hfsb_buf_append(sink, shown.len ? shown : HFSB_LIT("(no output)"));
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_read_footer(sink, shown, cut, extra);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
@@ -6795,36 +6772,36 @@ static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
 }
 
 /* The beginning and, since it tells most of what failed, more of the end. */
-static void hfsbi_mcp_put_ends(hfsbi_sink *sink, hfsb_str text, size_t chars) {
+static void hfsbi_mcp_put_ends(hfsb_buf *sink, hfsb_str text, size_t chars) {
     hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, saved;
     if (hfsb_utf8_count(text) <= chars) {
-        hfsbi_put(sink, text);
+        hfsb_buf_append(sink, text);
         return;
     }
     tail = hfsb_str_slice(text, head.len, text.len);
     tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
     text = hfsb_str_slice(text, head.len, text.len - tail.len);
     saved = hfsbi_mcp_saved_line(text);
-    hfsbi_put(sink, head);
+    hfsb_buf_append(sink, head);
     hfsbi_mcp_put_footer(sink, "[... %zu characters left out here ...]\n",
                          hfsb_utf8_count(text));
-    hfsbi_put(sink, hfsbi_mcp_cut(saved, chars / 3));
-    if (saved.len) hfsbi_put_byte(sink, '\n');
-    hfsbi_put(sink, tail);
+    hfsb_buf_append(sink, hfsbi_mcp_cut(saved, chars / 3));
+    if (saved.len) hfsb_buf_append_byte(sink, '\n');
+    hfsb_buf_append(sink, tail);
 }
 
 /* As hfsb_tool_result_text() puts it, but not as long. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
                                   const hfsb_json_value  *extra,
-                                  hfsbi_sink             *sink) {
+                                  hfsb_buf               *sink) {
     hfsb_str output = hfsb_buf_str(&result->output);
     hfsb_str error =
         hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
     hfsbi_mcp_put_ends(sink, output,
                        HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
-    if (output.len) hfsbi_put(sink, HFSB_LIT("\n\n"));
-    hfsbi_put(sink, HFSB_LIT("ERROR: "));
-    hfsbi_put(sink, error);
+    if (output.len) hfsb_buf_append(sink, HFSB_LIT("\n\n"));
+    hfsb_buf_append(sink, HFSB_LIT("ERROR: "));
+    hfsb_buf_append(sink, error);
     hfsbi_mcp_left_footer(sink, extra);
 }
 
@@ -6849,17 +6826,17 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out) {
     hfsb_json_doc extra = hfsbi_mcp_extra(result, out);
     hfsb_buf      text = HFSB_INIT;
-    hfsbi_sink    sink;
+    size_t        mark;
     text.alloc = out->json.alloc;
-    sink = hfsbi_sink_begin(&text);
+    mark = text.len;
     if (!result->success) {
         out->is_error = true;
-        hfsbi_mcp_put_failure(result, extra.root, &sink);
+        hfsbi_mcp_put_failure(result, extra.root, &text);
     } else if (!hfsbi_mcp_show_image(result, extra.root, out)) {
         hfsbi_mcp_put_output(tool, hfsb_buf_str(&result->output), extra.root,
-                             &sink);
+                             &text);
     }
-    if (hfsbi_sink_end(&sink) != HFSB_OK) out->status = HFSB_NOMEM;
+    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
     else if (text.len) hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&extra);
@@ -6871,23 +6848,23 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     hfsb_json_doc extra = hfsbi_mcp_extra(so_far, out);
     hfsb_str      output = hfsb_buf_str(&so_far->output), shown;
     hfsb_buf      text = HFSB_INIT;
-    hfsbi_sink    sink;
+    size_t        mark;
     text.alloc = out->json.alloc;
-    sink = hfsbi_sink_begin(&text);
+    mark = text.len;
     if (!so_far->success) output = HFSB_LIT("");
     shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    hfsbi_putf(&sink, "Still running after %lld s as job ", seconds);
-    hfsbi_put(&sink, job);
-    hfsbi_put(&sink, shown.len ? HFSB_LIT(". Output so far:\n")
-                               : HFSB_LIT(". No output so far.\n"));
-    hfsbi_put(&sink, shown);
-    hfsbi_mcp_put_footer(&sink, "[poll with bash_output id=");
-    hfsbi_put(&sink, job);
-    hfsbi_putf(&sink, " offset=%llu wait_ms=45000; end it with kill id=",
-               hfsbi_mcp_next_offset(output, shown, extra.root));
-    hfsbi_put(&sink, job);
-    hfsbi_put_byte(&sink, ']');
-    if (hfsbi_sink_end(&sink) != HFSB_OK) out->status = HFSB_NOMEM;
+    hfsb_buf_printf(&text, "Still running after %lld s as job ", seconds);
+    hfsb_buf_append(&text, job);
+    hfsb_buf_append(&text, shown.len ? HFSB_LIT(". Output so far:\n")
+                                     : HFSB_LIT(". No output so far.\n"));
+    hfsb_buf_append(&text, shown);
+    hfsbi_mcp_put_footer(&text, "[poll with bash_output id=");
+    hfsb_buf_append(&text, job);
+    hfsb_buf_printf(&text, " offset=%llu wait_ms=45000; end it with kill id=",
+                    hfsbi_mcp_next_offset(output, shown, extra.root));
+    hfsb_buf_append(&text, job);
+    hfsb_buf_append_byte(&text, ']');
+    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
     else hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&extra);
@@ -7005,15 +6982,15 @@ static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
    Nothing has changed when it fails. */
 static hfsb_status hfsbi_mcp_join(hfsb_buf *list, hfsb_str more) {
     bool        first = list->len <= 2; /* "" or "[]" */
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st = hfsb_buf_reserve(list, more.len + 2);
     if (st != HFSB_OK) return st;
     hfsb_buf_truncate(list, first ? 0 : list->len - 1);
-    sink = hfsbi_sink_begin(list);
-    if (first) hfsbi_put_byte(&sink, '[');
-    hfsbi_put(&sink, hfsb_str_slice(more, first ? 1 : 0, more.len));
-    hfsbi_put_byte(&sink, ']');
-    return hfsbi_sink_end(&sink);
+    mark = list->len;
+    if (first) hfsb_buf_append_byte(list, '[');
+    hfsb_buf_append(list, hfsb_str_slice(more, first ? 1 : 0, more.len));
+    hfsb_buf_append_byte(list, ']');
+    return hfsb_buf_finish(list, mark);
 }
 
 static hfsb_status hfsbi_mcp_pick(const hfsb_json_value  *all,
@@ -7510,7 +7487,7 @@ static void hfsbi_mcp_session_step(void *user) {
 
 /* Its tools, opened if need be; NULL with *err. */
 static hfsb_tools *hfsbi_mcp_session_tools(hfsbi_mcp_session *session,
-                                             hfsb_err          *err) {
+                                           hfsb_err          *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return session->tools;
     session->tools = mcp->spare;
@@ -8496,14 +8473,14 @@ HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
-    hfsb_buf  *out = &mcp->about.instructions;
-    hfsbi_sink sink;
+    hfsb_buf *out = &mcp->about.instructions;
+    size_t    mark;
     hfsb_buf_truncate(out, 0);
-    sink = hfsbi_sink_begin(out);
-    hfsbi_put(&sink, ours);
-    if (ours.len && mcp->more.len) hfsbi_put_byte(&sink, '\n');
-    hfsbi_put(&sink, hfsb_buf_str(&mcp->more));
-    return hfsbi_sink_end(&sink);
+    mark = out->len;
+    hfsb_buf_append(out, ours);
+    if (ours.len && mcp->more.len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_append(out, hfsb_buf_str(&mcp->more));
+    return hfsb_buf_finish(out, mark);
 }
 
 /* A path for people: the end of one that is very long. */
@@ -8517,18 +8494,19 @@ static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
 }
 
 /* What becomes of a command that takes long, and the tools for that. */
-static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsbi_sink *sink) {
+static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     static const char *const names[] = {"bash_output", "bash_input", "kill"};
     const char              *before = ": see ";
     size_t                   i;
-    hfsbi_putf(sink, " A command that runs for over %lld s goes on as a job",
-               mcp->answer_ms / 1000);
+    hfsb_buf_printf(sink,
+                    " A command that runs for over %lld s goes on as a job",
+                    mcp->answer_ms / 1000);
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!hfsbi_mcp_offers(mcp, names[i])) continue;
-        hfsbi_putf(sink, "%s%s", before, names[i]);
+        hfsb_buf_printf(sink, "%s%s", before, names[i]);
         before = ", ";
     }
-    hfsbi_put_byte(sink, '.');
+    hfsb_buf_append_byte(sink, '.');
 }
 
 /* Where the tools of this machine work, in a few words; of those that are
@@ -8538,26 +8516,28 @@ static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
     hfsb_str    work = hfsb_place_work_dir(mcp->spare->place);
     bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
-    hfsbi_sink  sink;
+    size_t      mark;
     hfsb_status st;
     text.alloc = mcp->alloc;
-    sink = hfsbi_sink_begin(&text);
-    hfsbi_putf(&sink, "Tools on this machine. Relative paths%s start in ",
-               bash ? " and commands" : "");
-    if (work.len) hfsbi_put(&sink, hfsbi_mcp_short_path(work));
-    else hfsbi_put(&sink, HFSB_LIT("the server's current directory"));
+    mark = text.len;
+    hfsb_buf_printf(&text, "Tools on this machine. Relative paths%s start in ",
+                    bash ? " and commands" : "");
+    if (work.len) hfsb_buf_append(&text, hfsbi_mcp_short_path(work));
+    else hfsb_buf_append(&text, HFSB_LIT("the server's current directory"));
     if (root.len) {
-        hfsbi_put(&sink, HFSB_LIT(". The file tools stay beneath the root "));
-        hfsbi_put(&sink, hfsb_str_equal(root, work)
-                             ? HFSB_LIT("directory")
-                             : hfsbi_mcp_short_path(root));
-        if (bash) hfsbi_put(&sink, HFSB_LIT("; bash is not confined to it"));
+        hfsb_buf_append(&text,
+                        HFSB_LIT(". The file tools stay beneath the root "));
+        hfsb_buf_append(&text, hfsb_str_equal(root, work)
+                                   ? HFSB_LIT("directory")
+                                   : hfsbi_mcp_short_path(root));
+        if (bash)
+            hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
     }
-    hfsbi_put_byte(&sink, '.');
-    if (bash) hfsbi_mcp_put_jobs(mcp, &sink);
+    hfsb_buf_append_byte(&text, '.');
+    if (bash) hfsbi_mcp_put_jobs(mcp, &text);
     if (hfsbi_mcp_offers(mcp, "read"))
-        hfsbi_put(&sink, HFSB_LIT(" read shows pictures, too."));
-    st = hfsbi_sink_end(&sink);
+        hfsb_buf_append(&text, HFSB_LIT(" read shows pictures, too."));
+    st = hfsb_buf_finish(&text, mark);
     if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     return st;
@@ -9505,12 +9485,11 @@ static bool hfsbi_mcp_post_session(hfsbi_mcp_post *p) {
     hfsb_mcp             *mcp = p->channel.mcp;
     const hfsb_http_head *head = hfsb_request_head(p->request);
     hfsb_str              id = hfsb_str_make("", 0);
-    char                  fresh[2 * HFSBI_RANDOM_NAME];
+    char                  fresh[33];
     if (!p->modern) {
         id = hfsb_http_field_find(head, "Mcp-Session-Id");
         if (hfsbi_mcp_opens(mcp, hfsb_request_body(p->request))) {
-            hfsbi_random_name(fresh);
-            hfsbi_random_name(fresh + HFSBI_RANDOM_NAME - 1);
+            hfsbi_random_hex(fresh, sizeof fresh - 1);
             id = hfsb_cstr(fresh);
             if (hfsb_reply_field(p->request, "Mcp-Session-Id", id) != HFSB_OK)
                 return false;
@@ -9809,7 +9788,7 @@ static void hfsbi_afar_left(hfsb_mcp_call *call) {
 static bool hfsbi_afar_name(hfsb_mcp_call *call) {
     const hfsb_json_value *given = hfsb_json_get(call->arguments, "id");
     hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
-    char                   random[HFSBI_RANDOM_NAME];
+    char                   random[17];
     if (id.len) {
         if (id.len >= sizeof call->job ||
             hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
@@ -9821,7 +9800,7 @@ static bool hfsbi_afar_name(hfsb_mcp_call *call) {
     if (given && hfsb_json_type_of(given) != HFSB_JSON_NULL &&
         hfsb_json_type_of(given) != HFSB_JSON_STRING)
         return false;
-    hfsbi_random_name(random);
+    hfsbi_random_hex(random, sizeof random - 1);
     memcpy(call->job, random, HFSBI_AFAR_ID - 1);
     call->job[HFSBI_AFAR_ID - 1] = '\0';
     return true;

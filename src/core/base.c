@@ -194,6 +194,43 @@ HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
     return hfsb_str_slice(s, i, s.len);
 }
 
+HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b) {
+    size_t i;
+    if (a.len != b.len) return false;
+    for (i = 0; i < a.len; i++)
+        if (hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i])) return false;
+    return true;
+}
+
+HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item) {
+    size_t n;
+    if (!rest->ptr || !rest->len) return false;
+    n = hfsb_str_find_byte(*rest, sep);
+    *item = hfsb_str_slice(*rest, 0, n);
+    *rest = hfsb_str_slice(*rest, n < rest->len ? n + 1 : n, HFSB_NPOS);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_list_has(hfsb_str list, char sep, hfsb_str item) {
+    hfsb_str one;
+    while (hfsbi_list_next(&list, sep, &one))
+        if (hfsb_str_equal(one, item)) return true;
+    return false;
+}
+
+HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
+                                   unsigned long long *out) {
+    unsigned long long value = 0;
+    size_t             n = 0;
+    for (; n < s.len && s.ptr[n] >= '0' && s.ptr[n] <= '9'; n++) {
+        unsigned digit = (unsigned)(s.ptr[n] - '0');
+        if (value > max / 10 || digit > max - value * 10) return 0;
+        value = value * 10 + digit;
+    }
+    if (n) *out = value;
+    return n;
+}
+
 /* ---- buffers ---- */
 
 hfsb_str hfsb_buf_str(const hfsb_buf *b) {

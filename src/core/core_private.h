@@ -93,6 +93,21 @@ HFSBI_FN char hfsbi_lower(char c);
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 
+/* Equal but for the case of ASCII letters. */
+HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b);
+
+/* Takes the next item of a list with the separator sep off *rest; false at
+   its end. An empty list has no item, "a,,b" has an empty one. */
+HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item);
+
+/* True when item is one of the list. */
+HFSBI_FN bool hfsbi_list_has(hfsb_str list, char sep, hfsb_str item);
+
+/* The decimal digits at the start of s into *out: how many there are, 0 when
+   there is none or the number exceeds max (*out is then untouched). */
+HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
+                                   unsigned long long *out);
+
 /* ---- base: memory ---- */
 
 /* realloc, and free when new_size is 0, through the hook. */
@@ -124,6 +139,11 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
 /* Appends to the message of *err (may be NULL) up to max characters of text,
    in valid UTF-8 and on one line; "..." tells when that is not all. */
 HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
+
+/* The border of a character at or before byte n of valid UTF-8 (floor), or at
+   or after it (ceil): where a text may be cut. */
+HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n);
+HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n);
 
 /* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);

@@ -150,6 +150,17 @@ hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
+HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n) {
+    if (n >= s.len) return s.len;
+    while (n > 0 && ((unsigned char)s.ptr[n] & 0xC0u) == 0x80u) n--;
+    return n;
+}
+
+HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n) {
+    while (n < s.len && ((unsigned char)s.ptr[n] & 0xC0u) == 0x80u) n++;
+    return n < s.len ? n : s.len;
+}
+
 /* ---- in pieces ---- */
 
 /* How many bytes at the end of s, 0 to 3, are the start of a character that

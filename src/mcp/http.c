@@ -269,12 +269,11 @@ static bool hfsbi_mcp_post_session(hfsbi_mcp_post *p) {
     hfsb_mcp             *mcp = p->channel.mcp;
     const hfsb_http_head *head = hfsb_request_head(p->request);
     hfsb_str              id = hfsb_str_make("", 0);
-    char                  fresh[2 * HFSBI_RANDOM_NAME];
+    char                  fresh[33];
     if (!p->modern) {
         id = hfsb_http_field_find(head, "Mcp-Session-Id");
         if (hfsbi_mcp_opens(mcp, hfsb_request_body(p->request))) {
-            hfsbi_random_name(fresh);
-            hfsbi_random_name(fresh + HFSBI_RANDOM_NAME - 1);
+            hfsbi_random_hex(fresh, sizeof fresh - 1);
             id = hfsb_cstr(fresh);
             if (hfsb_reply_field(p->request, "Mcp-Session-Id", id) != HFSB_OK)
                 return false;

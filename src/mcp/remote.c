@@ -209,7 +209,7 @@ static void hfsbi_afar_left(hfsb_mcp_call *call) {
 static bool hfsbi_afar_name(hfsb_mcp_call *call) {
     const hfsb_json_value *given = hfsb_json_get(call->arguments, "id");
     hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
-    char                   random[HFSBI_RANDOM_NAME];
+    char                   random[17];
     if (id.len) {
         if (id.len >= sizeof call->job ||
             hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
@@ -221,7 +221,7 @@ static bool hfsbi_afar_name(hfsb_mcp_call *call) {
     if (given && hfsb_json_type_of(given) != HFSB_JSON_NULL &&
         hfsb_json_type_of(given) != HFSB_JSON_STRING)
         return false;
-    hfsbi_random_name(random);
+    hfsbi_random_hex(random, sizeof random - 1);
     memcpy(call->job, random, HFSBI_AFAR_ID - 1);
     call->job[HFSBI_AFAR_ID - 1] = '\0';
     return true;

@@ -242,12 +242,15 @@ HFSBI_FN void hfsbi_random(void *out, size_t n) {
     }
 }
 
-HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]) {
-    unsigned char bytes[HFSBI_RANDOM_NAME / 2];
+HFSBI_FN void hfsbi_random_hex(char *out, size_t digits) {
+    unsigned char byte = 0;
     size_t        i;
-    hfsbi_random(bytes, sizeof bytes);
-    for (i = 0; i < sizeof bytes; i++)
-        (void)snprintf(name + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+    hfsbi_random(out, digits);
+    for (i = 0; i < digits; i++) {
+        byte = (unsigned char)out[i];
+        out[i] = "0123456789abcdef"[byte & 15u];
+    }
+    out[digits] = '\0';
 }
 
 HFSBI_FN void hfsbi_pause(unsigned tries) {
@@ -278,12 +281,12 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
 }
 
 HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
-    char name[PATH_MAX], id[HFSBI_RANDOM_NAME];
+    char name[PATH_MAX], id[17];
     int  fd = -1, tries, n;
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
     for (tries = 0; fd < 0 && tries < 8; tries++) {
-        hfsbi_random_name(id);
+        hfsbi_random_hex(id, sizeof id - 1);
         n = snprintf(name, sizeof name, "%s/.hfsb-%s", dir, id);
         if (n < 0 || (size_t)n >= sizeof name) {
             errno = ENAMETOOLONG;

@@ -110,9 +110,8 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
    from call to call. For names and ids, not for keys. */
 HFSBI_FN void hfsbi_random(void *out, size_t n);
 
-/* Letters and digits for the name of a file that is not there yet. */
-#define HFSBI_RANDOM_NAME 17 /* with the NUL */
-HFSBI_FN void hfsbi_random_name(char name[HFSBI_RANDOM_NAME]);
+/* Random hexadecimal digits and a NUL, for names and ids. */
+HFSBI_FN void hfsbi_random_hex(char *out, size_t digits);
 
 /* Sleeps before the next try for something that another thread or process
    holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these pauses take about 2 s. */

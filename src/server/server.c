@@ -438,7 +438,7 @@ static hfsb_status hfsbi_server_memory(hfsb_server            *server,
         &o->alloc, server->limits.max_fields, sizeof *server->fields);
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
-    hfsbi_random_name(server->instance);
+    hfsbi_random_hex(server->instance, sizeof server->instance - 1);
     st = hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
                          HFSB_VERSION, server->instance);
     return st == HFSB_OK ? hfsbi_server_hosts(server, o->allow_hosts) : st;

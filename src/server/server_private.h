@@ -198,7 +198,7 @@ struct hfsb_server {
     hfsbi_route       *routes;
     hfsbi_server_part *parts;
     hfsbi_server_stats stats;
-    char               instance[HFSBI_RANDOM_NAME];
+    char               instance[17];
     hfsb_buf           common; /* fields of every reply */
     char               date[48];
     long long          date_at; /* second it is for */

@@ -81,12 +81,12 @@ HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
 /* A new file: its descriptor, and its path in *name. -1 when it cannot be
    made; *name is then empty. */
 static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
-    char  id[HFSBI_RANDOM_NAME];
+    char  id[17];
     int   fd = -1, tries;
     char *copy;
     for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
         hfsb_buf_truncate(name, 0);
-        hfsbi_random_name(id);
+        hfsbi_random_hex(id, sizeof id - 1);
         if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
             HFSB_OK)
             break;

@@ -526,6 +526,40 @@ static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(everything_without_memory);
 }
 
+static void lists_are_split_at_the_separator(void) {
+    hfsb_str rest = HFSB_LIT("a,,bc"), item;
+    T_CHECK(hfsbi_list_next(&rest, ',', &item));
+    T_STR(item, "a");
+    T_CHECK(hfsbi_list_next(&rest, ',', &item));
+    T_STR(item, "");
+    T_CHECK(hfsbi_list_next(&rest, ',', &item));
+    T_STR(item, "bc");
+    T_CHECK(!hfsbi_list_next(&rest, ',', &item));
+    T_CHECK(hfsbi_list_has(HFSB_LIT("read write"), ' ', HFSB_LIT("write")));
+    T_CHECK(!hfsbi_list_has(HFSB_LIT("read write"), ' ', HFSB_LIT("writ")));
+    T_CHECK(!hfsbi_list_has(hfsb_cstr(NULL), ' ', HFSB_LIT("")));
+}
+
+static void case_blind_compare_knows_ascii_only(void) {
+    T_CHECK(hfsbi_str_same_letters(HFSB_LIT("Bearer"), HFSB_LIT("bEARER")));
+    T_CHECK(!hfsbi_str_same_letters(HFSB_LIT("Bearer"), HFSB_LIT("Beare")));
+    T_CHECK(!hfsbi_str_same_letters(HFSB_LIT("\xC3\x84"),
+                                    HFSB_LIT("\xC3\xA4")));
+}
+
+static void decimal_digits_are_read_up_to_a_limit(void) {
+    unsigned long long n = 7;
+    T_CHECK(hfsbi_read_decimal(HFSB_LIT("120s"), 1200, &n) == 3 && n == 120);
+    T_CHECK(hfsbi_read_decimal(HFSB_LIT("1200"), 1200, &n) == 4 && n == 1200);
+    T_CHECK(hfsbi_read_decimal(HFSB_LIT("1201"), 1200, &n) == 0 && n == 1200);
+    T_CHECK(hfsbi_read_decimal(HFSB_LIT("-1"), 1200, &n) == 0 && n == 1200);
+    T_CHECK(hfsbi_read_decimal(HFSB_LIT("18446744073709551615"),
+                               18446744073709551615ull, &n) == 20 &&
+            n == 18446744073709551615ull);
+    T_CHECK(hfsbi_read_decimal(HFSB_LIT("18446744073709551616"),
+                               18446744073709551615ull, &n) == 0);
+}
+
 int main(void) {
     T_RUN(views_are_cut_and_compared);
     T_RUN(bytes_are_found_and_counted);
@@ -541,6 +575,9 @@ int main(void) {
     T_RUN(ceilings_hold);
     T_RUN(printf_appends);
     T_RUN(a_series_of_appends_fails_as_one);
+    T_RUN(lists_are_split_at_the_separator);
+    T_RUN(case_blind_compare_knows_ascii_only);
+    T_RUN(decimal_digits_are_read_up_to_a_limit);
     T_RUN(statuses_have_texts);
     T_RUN(errors_are_filled_and_cleared);
     T_RUN(long_messages_are_cut_at_a_border);

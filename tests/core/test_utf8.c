@@ -308,7 +308,18 @@ static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(repair_without_memory);
 }
 
+static void cuts_fall_on_borders_of_characters(void) {
+    hfsb_str s = HFSB_LIT("a\xE2\x82\xAC!");
+    T_CHECK(hfsbi_utf8_floor(s, 0) == 0 && hfsbi_utf8_ceil(s, 0) == 0);
+    T_CHECK(hfsbi_utf8_floor(s, 1) == 1 && hfsbi_utf8_ceil(s, 1) == 1);
+    T_CHECK(hfsbi_utf8_floor(s, 2) == 1 && hfsbi_utf8_ceil(s, 2) == 4);
+    T_CHECK(hfsbi_utf8_floor(s, 3) == 1 && hfsbi_utf8_ceil(s, 3) == 4);
+    T_CHECK(hfsbi_utf8_floor(s, 4) == 4 && hfsbi_utf8_ceil(s, 4) == 4);
+    T_CHECK(hfsbi_utf8_floor(s, 9) == 5 && hfsbi_utf8_ceil(s, 9) == 5);
+}
+
 int main(void) {
+    T_RUN(cuts_fall_on_borders_of_characters);
     T_RUN(every_scalar_value_comes_back);
     T_RUN(maximal_subparts_are_replaced);
     T_RUN(short_sequences_agree_with_the_table);
