@@ -6,7 +6,12 @@
     request, no body yet    a body comes   body_ms without a byte
     request, body done      handler works  for ever
                             reply goes out body_ms without a byte taken
-    lingering               refused, read and thrown away for a moment     */
+    lingering               refused, read and thrown away for a moment
+
+   Bytes that follow a request stay in the kernel until it is answered: they
+   may hold a token, and a command can read the memory of its own user's
+   processes. So a head, whose end is not known before, is peeked at, and only
+   what was used is taken out. */
 
 /* ---- the end ---- */
 
@@ -118,28 +123,6 @@ static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
     return true;
 }
 
-/* Hides what waits behind a request that is being answered, or shows it again:
-   its command may look into our memory for the token that is in there. */
-static void hfsbi_conn_hide(hfsbi_conn *conn, bool hide) {
-    uint64_t x;
-    size_t   i;
-    if (hide == (conn->mask != 0)) return;
-    if (hide) {
-        if (!conn->in_len || !conn->request || !conn->request->body_done)
-            return;
-        hfsbi_random(&conn->mask, sizeof conn->mask);
-        conn->mask |= 1;
-    }
-    for (x = conn->mask, i = 0; i < conn->in_len; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        conn->in[i] =
-            (char)((unsigned char)conn->in[i] ^ (unsigned char)(x >> 24));
-    }
-    if (!hide) conn->mask = 0;
-}
-
 /* ---- what a refusal needs ---- */
 
 /* A reply to what is no request, or no whole one. */
@@ -235,6 +218,20 @@ HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
            (!head->expect_continue && head->length <= HFSBI_DISCARD);
 }
 
+/* recv() into the server's block. */
+static ssize_t hfsbi_conn_recv(hfsbi_conn *conn, size_t most, int flags) {
+    ssize_t n;
+    do n = recv(conn->io.fd, conn->server->block, most, flags);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* True when the kernel has bytes of the peer that nobody has looked at. */
+static bool hfsbi_conn_has_unread(const hfsbi_conn *conn) {
+    char byte;
+    return conn->peeked == 0 && recv(conn->io.fd, &byte, 1, MSG_PEEK) > 0;
+}
+
 /* Everything was answered: ready for the next request, or the end. False when
    the rest of the body must come first. */
 static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
@@ -249,7 +246,7 @@ static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     hfsbi_request_free(r);
     conn->request = NULL;
     if (whole && !conn->closing) return true;
-    if (conn->ended || (whole && !unread)) {
+    if (conn->ended || (whole && !unread && !hfsbi_conn_has_unread(conn))) {
         conn->broken = true;
         return true;
     }
@@ -274,8 +271,10 @@ static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
                hfsbi_conn_event(conn, &data);
     }
     if (conn->lingering) data.len = 0;
+    if (conn->broken || hfsbi_conn_hungry(conn)) conn->peeked = 0;
+    if (conn->peeked > data.len) conn->peeked = data.len;
+    data.len -= conn->peeked; /* these stay where they are */
     if (!hfsbi_conn_keep(conn, data)) conn->broken = true;
-    else hfsbi_conn_hide(conn, true);
 }
 
 /* ---- what to wait for, and until when ---- */
@@ -351,29 +350,57 @@ static void hfsbi_conn_ended(hfsbi_conn *conn) {
 
 static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
     if (conn->lingering) return;
-    hfsbi_conn_hide(conn, false);
     if (conn->in_len == 0) {
         hfsbi_conn_feed(conn, bytes);
-        /* what is kept is a part of a head, perhaps */
-        hfsbi_wipe((void *)(uintptr_t)(bytes.ptr + bytes.len - conn->in_len),
-                   conn->in_len);
     } else {
         if (!hfsbi_conn_append(conn, bytes)) conn->broken = true;
-        hfsbi_wipe((void *)(uintptr_t)bytes.ptr, bytes.len);
         hfsbi_conn_feed(conn, hfsb_str_make(conn->in, conn->in_len));
+    }
+}
+
+/* How many bytes may be read without touching the next request; 0 when that
+   is not known. */
+static size_t hfsbi_conn_room(const hfsbi_conn *conn) {
+    const hfsb_request *r = conn->request;
+    unsigned long long  had, left;
+    if (conn->lingering) return HFSBI_BLOCK;
+    if (!r || r->body_done || r->head.body != HFSB_HTTP_LENGTH) return 0;
+    had = r->body_len + conn->in_len;
+    left = r->head.length > had ? r->head.length - had : 0;
+    return left < HFSBI_BLOCK ? (size_t)left : (size_t)HFSBI_BLOCK;
+}
+
+/* Takes n bytes that were peeked at out of the kernel. Read twice they would
+   be two requests. */
+static void hfsbi_conn_consume(hfsbi_conn *conn, size_t n) {
+    while (n > 0) {
+        ssize_t k = hfsbi_conn_recv(conn, n, 0);
+        if (k <= 0) {
+            conn->broken = true;
+            return;
+        }
+        n -= (size_t)k;
     }
 }
 
 /* What recv() gave. */
 static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
-    ssize_t      n;
-    do n = recv(conn->io.fd, server->block, HFSBI_BLOCK, 0);
-    while (n < 0 && errno == EINTR);
-    if (n > 0) conn->moved = hfsbi_loop_now(server->loop);
-    if (n > 0) hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
-    else if (n == 0) hfsbi_conn_ended(conn);
-    else if (errno != EAGAIN && errno != EWOULDBLOCK) conn->broken = true;
+    size_t       room = hfsbi_conn_room(conn);
+    ssize_t      n = hfsbi_conn_recv(conn, room ? room : (size_t)HFSBI_BLOCK,
+                                room ? 0 : MSG_PEEK);
+    if (n > 0) {
+        conn->moved = hfsbi_loop_now(server->loop);
+        conn->peeked = room ? 0 : (size_t)n;
+        hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
+        if (!room) hfsbi_conn_consume(conn, (size_t)n - conn->peeked);
+        conn->peeked = 0;
+        hfsbi_wipe(server->block, (size_t)n); /* heads, perhaps */
+    } else if (n == 0) {
+        hfsbi_conn_ended(conn);
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
+        conn->broken = true;
+    }
     return n;
 }
 
@@ -400,7 +427,6 @@ static void hfsbi_conn_gone(hfsbi_conn *conn) {
 
 /* What waits in its own memory, when it is time for that. */
 static void hfsbi_conn_go_on(hfsbi_conn *conn) {
-    hfsbi_conn_hide(conn, false);
     hfsbi_conn_feed(conn,
                     hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
     hfsbi_conn_settle(conn);

@@ -119,7 +119,8 @@ typedef struct hfsbi_conn {
     hfsb_request      *request; /* being read or answered, or NULL */
     char              *in;      /* bytes that were not looked at yet */
     size_t             in_len, in_cap;
-    uint64_t           mask; /* that they are hidden with; 0: they are not */
+    size_t             peeked; /* of those being looked at: the last so many
+                                  are still in the kernel, too */
     long long          linger_until; /* the latest */
     unsigned           tasks;        /* in threads */
     unsigned char      address[16];  /* of the peer */

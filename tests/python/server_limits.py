@@ -427,6 +427,53 @@ def huge_body_without_token(top):
                  not os.path.exists(os.path.join(top, "x")))
 
 
+def in_memory(pid, text):
+    """How often the process has the text in memory that can be written;
+    None where only root may look."""
+    count = 0
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, \
+                open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for line in maps:
+                if line.split()[1][:2] != "rw":
+                    continue
+                begin, end = (int(n, 16) for n in line.split()[0].split("-"))
+                try:
+                    memory.seek(begin)
+                    count += memory.read(end - begin).count(text)
+                except OSError:
+                    pass
+    except PermissionError:
+        return None
+    return count
+
+
+def pipelined_token(top):
+    """The token of a request that waits for a command to end is not in the
+    server's memory, where the command could find it."""
+    with Server(work_dir=top) as server:
+        if in_memory(server.pid, t_server.TOKEN.encode()) is None:
+            print("skipped: memory is not ours to read")
+            return
+        wait = request("POST", "/api/bash", {"command": "sleep 1"})
+        then = request("GET", "/api/health")
+        ways = {"with it": [wait + then], "later": [wait, then],
+                "in pieces": [wait[:40], wait[40:] + then],
+                "in part": [wait + then[:-2]]}
+        for name, pieces in ways.items():
+            s = server.connect()
+            for piece in pieces:
+                s.sendall(piece)
+                time.sleep(0.2)
+            check.same(f"a token pipelined {name}: in memory",
+                       in_memory(server.pid, t_server.TOKEN.encode()), 0)
+            if name == "in part":
+                s.sendall(then[-2:])
+            check.same(f"a token pipelined {name}: all replies",
+                       [status for status, _ in replies(s, 2)], [200, 200])
+            s.close()
+
+
 def pipelined(top):
     with Server(work_dir=top) as server:
         s = server.connect(timeout=20)
@@ -572,7 +619,8 @@ def download(server, path):
 
 ALL = [idle_connections, descriptor_exhaustion, slow_peers,
        never_reading_json, half_closed, resets, interrupted_upload,
-       huge_body_without_token, pipelined, slow_disk, up_and_down]
+       huge_body_without_token, pipelined, pipelined_token, slow_disk,
+       up_and_down]
 
 
 def main():

@@ -367,6 +367,27 @@ static void a_pipeline_waits_behind_a_slow_request(void) {
     hfsb_buf_free(&raw);
 }
 
+/* The last reply is followed by an end, not a reset, when the peer sent more
+   while it waited: that was left in the kernel, and would be a reset. */
+static void a_last_reply_is_whole_though_more_was_sent(void) {
+    hfsb_buf raw = HFSB_INIT;
+    ts_conn  c = ts_connect(&s);
+    ts_reply r = HFSB_INIT;
+    char     byte;
+    t_repeat(&raw, TC_LAST("/hold"), 1);
+    t_repeat(&raw, TC_GET("/hello"), 20);
+    T_CHECK(ts_send(&c, hfsb_buf_str(&raw)));
+    T_CHECK(tc_becomes(&tc.holding, 1));
+    T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/hello"))));
+    tc_release(s.server);
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 200, "held");
+    T_CHECK(c.in.len == 0 && recv(c.fd, &byte, 1, 0) == 0);
+    ts_hang_up(&c);
+    ts_drop(&r);
+    hfsb_buf_free(&raw);
+}
+
 /* A reply that was given before the body has come reaches a peer that first
    sends all of it, and then reads. */
 static void a_refusal_reaches_a_peer_that_sends_first(void) {
@@ -439,6 +460,7 @@ int main(void) {
     TT_RUN(any_cut_gives_the_same_bytes);
     TT_RUN(many_requests_in_one_write_are_answered_in_order);
     TT_RUN(a_pipeline_waits_behind_a_slow_request);
+    TT_RUN(a_last_reply_is_whole_though_more_was_sent);
     TT_RUN(a_refusal_reaches_a_peer_that_sends_first);
     TT_RUN(the_log_tells_of_requests);
     TT_RUN(the_log_tells_why_there_was_no_reply);
