@@ -108,10 +108,18 @@ typedef struct hfsb_server_opts {
     size_t             max_body;    /* bytes of a body that is kept in memory
                                   (0: 64 MiB) */
     size_t    max_bodies;      /* ... of all of them together (0: 256 MiB) */
-    size_t    max_connections; /* (0: 1024) */
-    long long head_ms;         /* for a whole head (0: 10,000) */
-    long long body_ms;         /* without progress of a body, either way
-                           (0: 30,000) */
+    size_t    max_connections; /* (0: 1024); when all are taken, a new one
+                                  replaces the one that has been idle, or has
+                                  sent a head or body without an accepted
+                                  token, for longest (at least a second) */
+    long long head_ms; /* for a whole head; also for a whole body that is
+                          discarded, or whose request lacks the token that
+                          the server has (0: 10,000) */
+    long long body_ms; /* without progress of a body, either way
+                          (0: 30,000) */
+    size_t    min_rate; /* bytes per second that other request bodies must
+                           average once body_ms are over; pauses do not count
+                           (0: 1,024) */
     long long idle_ms;         /* between requests (0: 60,000) */
     long long stop_ms;         /* a stop takes no longer (0: 10,000) */
     size_t    max_threads;     /* (0: 8) */
@@ -186,7 +194,8 @@ typedef struct hfsb_route {
     hfsb_route_fn fn;     /* called once the body is there; must see to it that
                            a reply is made, at once or later */
     void         *user;
-    bool          no_token; /* anyone may call it */
+    bool          no_token; /* anyone may call it; without a token its body
+                               has head_ms to arrive, see there */
     bool          bearer;   /* without X-Sandbox-Authorization the token may
                                 come in Authorization, as clients of other
                                 protocols send it */
@@ -523,7 +532,8 @@ typedef struct hfsbi_conn {
     hfsb_request      *request; /* being read or answered, or NULL */
     char              *in;      /* bytes that were not looked at yet */
     size_t             in_len, in_cap;
-    uint64_t           mask; /* that they are hidden with; 0: they are not */
+    size_t             peeked; /* of those being looked at: the last so many
+                                  are still in the kernel, too */
     long long          linger_until; /* the latest */
     unsigned           tasks;        /* in threads */
     unsigned char      address[16];  /* of the peer */
@@ -560,6 +570,9 @@ struct hfsb_request {
     unsigned long long body_len; /* that came, kept or not */
     unsigned long long sent;     /* of the reply's body */
     long long          began;
+    long long          body_at; /* when the time for the body began; moved on
+                                   by pauses, set anew to discard the rest */
+    long long          paused_at;
     void              *own;
     hfsb_route_fn      gone, eof, drained;
     void              *gone_user, *eof_user, *drained_user;
@@ -593,7 +606,7 @@ struct hfsb_server {
     unsigned char    token[HFSB_SHA256_SIZE]; /* digest */
     bool             has_token, no_auth, open_to_all, any_host, some_hosts;
     hfsb_buf         hosts; /* allowed names, a NUL behind each */
-    size_t           max_body, max_bodies, max_connections;
+    size_t           max_body, max_bodies, max_connections, min_rate;
     long long        head_ms, body_ms, idle_ms, stop_ms;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
@@ -663,6 +676,9 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw);
 HFSBI_FN void hfsbi_request_free(hfsb_request *request);
 /* The peer, or the server, ends before the reply: tells the handler. */
 HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *request);
+/* True when its body is thrown away, or comes without the token that the
+   server asks for: such a body gets little time. */
+HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *request);
 /* All checks before the body is read; replies when one fails. */
 HFSBI_FN void hfsbi_request_check(hfsb_request *request, hfsbi_guard token);
 /* A piece of the body; its end. */
@@ -874,7 +890,7 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     r->conn = conn;
     r->size = size;
     r->file = -1;
-    r->began = hfsbi_loop_now(conn->server->loop);
+    r->began = r->body_at = hfsbi_loop_now(conn->server->loop);
     r->body_done = raw.len == 0; /* no message of its own: a refusal */
     r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
     r->why.alloc = *alloc;
@@ -1085,6 +1101,10 @@ static void hfsbi_request_continue(hfsb_request *r) {
     r->head.expect_continue = false; /* the body will come */
 }
 
+HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *r) {
+    return r->discard || (r->conn->server->has_token && !r->trusted);
+}
+
 HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
     const hfsb_server *server = r->conn->server;
     if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
@@ -1213,10 +1233,18 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
 }
 
 void hfsb_request_pause(hfsb_request *request) {
+    if (!request->paused)
+        request->paused_at = hfsbi_loop_now(request->conn->server->loop);
     request->paused = true;
 }
 
+/* The time in which nothing was read is not the peer's. */
 void hfsb_request_resume(hfsb_request *request) {
+    long long now = hfsbi_loop_now(request->conn->server->loop);
+    if (request->paused) {
+        request->body_at += now - request->paused_at;
+        request->conn->moved = now;
+    }
     request->paused = false;
     if (request->reply == HFSBI_REPLY_NONE) hfsbi_request_continue(request);
     hfsbi_conn_poke(request->conn);
@@ -1664,10 +1692,18 @@ void hfsb_reply_file(hfsb_request *request, int status, const char *type,
 /* conn.c - a connection: bytes in, one request after the other. */
 /*  no request, no bytes    idle           until idle_ms
     no request, some bytes  a head comes   until head_ms after its first byte
-    request, no body yet    a body comes   body_ms without a byte
+    request, no body yet    a body comes   body_ms without a byte, or slower
+                                           than min_rate after body_ms; head_ms
+                                           in all when it is discarded or has
+                                           no accepted token
     request, body done      handler works  for ever
                             reply goes out body_ms without a byte taken
-    lingering               refused, read and thrown away for a moment     */
+    lingering               refused, read and thrown away for a moment
+
+   Bytes that follow a request stay in the kernel until it is answered: they
+   may hold a token, and a command can read the memory of its own user's
+   processes. So a head, whose end is not known before, is peeked at, and only
+   what was used is taken out. */
 
 /* ---- the end ---- */
 
@@ -1779,28 +1815,6 @@ static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
     return true;
 }
 
-/* Hides what waits behind a request that is being answered, or shows it again:
-   its command may look into our memory for the token that is in there. */
-static void hfsbi_conn_hide(hfsbi_conn *conn, bool hide) {
-    uint64_t x;
-    size_t   i;
-    if (hide == (conn->mask != 0)) return;
-    if (hide) {
-        if (!conn->in_len || !conn->request || !conn->request->body_done)
-            return;
-        hfsbi_random(&conn->mask, sizeof conn->mask);
-        conn->mask |= 1;
-    }
-    for (x = conn->mask, i = 0; i < conn->in_len; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        conn->in[i] =
-            (char)((unsigned char)conn->in[i] ^ (unsigned char)(x >> 24));
-    }
-    if (!hide) conn->mask = 0;
-}
-
 /* ---- what a refusal needs ---- */
 
 /* A reply to what is no request, or no whole one. */
@@ -1896,6 +1910,20 @@ HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
            (!head->expect_continue && head->length <= HFSBI_DISCARD);
 }
 
+/* recv() into the server's block. */
+static ssize_t hfsbi_conn_recv(hfsbi_conn *conn, size_t most, int flags) {
+    ssize_t n;
+    do n = recv(conn->io.fd, conn->server->block, most, flags);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* True when the kernel has bytes of the peer that nobody has looked at. */
+static bool hfsbi_conn_has_unread(const hfsbi_conn *conn) {
+    char byte;
+    return conn->peeked == 0 && recv(conn->io.fd, &byte, 1, MSG_PEEK) > 0;
+}
+
 /* Everything was answered: ready for the next request, or the end. False when
    the rest of the body must come first. */
 static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
@@ -1903,14 +1931,15 @@ static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     bool          whole = r->body_done;
     if (conn->server->phase) conn->closing = true;
     if (!whole && hfsbi_conn_may_discard(conn)) {
-        bool first = !r->discard;
+        if (r->discard) return false;
         r->discard = true;
-        return first;
+        r->body_at = hfsbi_loop_now(conn->server->loop);
+        return true;
     }
     hfsbi_request_free(r);
     conn->request = NULL;
     if (whole && !conn->closing) return true;
-    if (conn->ended || (whole && !unread)) {
+    if (conn->ended || (whole && !unread && !hfsbi_conn_has_unread(conn))) {
         conn->broken = true;
         return true;
     }
@@ -1935,8 +1964,10 @@ static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
                hfsbi_conn_event(conn, &data);
     }
     if (conn->lingering) data.len = 0;
+    if (conn->broken || hfsbi_conn_hungry(conn)) conn->peeked = 0;
+    if (conn->peeked > data.len) conn->peeked = data.len;
+    data.len -= conn->peeked; /* these stay where they are */
     if (!hfsbi_conn_keep(conn, data)) conn->broken = true;
-    else hfsbi_conn_hide(conn, true);
 }
 
 /* ---- what to wait for, and until when ---- */
@@ -1955,6 +1986,19 @@ static void hfsbi_conn_arm(hfsbi_conn *conn, long long until) {
         hfsbi_loop_timer(conn->server->loop, &conn->timer, until);
 }
 
+/* Until when more of the body must come. Each byte buys time at min_rate. */
+static long long hfsbi_conn_body_limit(const hfsbi_conn *conn) {
+    const hfsb_server  *server = conn->server;
+    const hfsb_request *r = conn->request;
+    unsigned long long  rate = server->min_rate;
+    long long           ms = server->body_ms;
+    long long           paid = (long long)(r->body_len / rate * 1000 +
+                                 r->body_len % rate * 1000 / rate);
+    if (hfsbi_request_is_unwanted(r)) ms = server->head_ms;
+    else if (paid > ms) ms = paid;
+    return hfsbi_sooner(conn->moved + server->body_ms, r->body_at + ms);
+}
+
 static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
     const hfsb_server  *server = conn->server;
     const hfsb_request *r = conn->request;
@@ -1963,7 +2007,7 @@ static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
         return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS, conn->linger_until);
     if (hfsbi_conn_idle(conn)) return now + server->idle_ms;
     if (!r) return now + server->head_ms;
-    if (hfsbi_conn_hungry(conn)) return conn->moved + server->body_ms;
+    if (hfsbi_conn_hungry(conn)) return hfsbi_conn_body_limit(conn);
     if (conn->tasks) return -1; /* the reply is the thread's now */
     if (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE)
         return conn->moved + server->body_ms;
@@ -2012,29 +2056,57 @@ static void hfsbi_conn_ended(hfsbi_conn *conn) {
 
 static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
     if (conn->lingering) return;
-    hfsbi_conn_hide(conn, false);
     if (conn->in_len == 0) {
         hfsbi_conn_feed(conn, bytes);
-        /* what is kept is a part of a head, perhaps */
-        hfsbi_wipe((void *)(uintptr_t)(bytes.ptr + bytes.len - conn->in_len),
-                   conn->in_len);
     } else {
         if (!hfsbi_conn_append(conn, bytes)) conn->broken = true;
-        hfsbi_wipe((void *)(uintptr_t)bytes.ptr, bytes.len);
         hfsbi_conn_feed(conn, hfsb_str_make(conn->in, conn->in_len));
+    }
+}
+
+/* How many bytes may be read without touching the next request; 0 when that
+   is not known. */
+static size_t hfsbi_conn_room(const hfsbi_conn *conn) {
+    const hfsb_request *r = conn->request;
+    unsigned long long  had, left;
+    if (conn->lingering) return HFSBI_BLOCK;
+    if (!r || r->body_done || r->head.body != HFSB_HTTP_LENGTH) return 0;
+    had = r->body_len + conn->in_len;
+    left = r->head.length > had ? r->head.length - had : 0;
+    return left < HFSBI_BLOCK ? (size_t)left : (size_t)HFSBI_BLOCK;
+}
+
+/* Takes n bytes that were peeked at out of the kernel. Read twice they would
+   be two requests. */
+static void hfsbi_conn_consume(hfsbi_conn *conn, size_t n) {
+    while (n > 0) {
+        ssize_t k = hfsbi_conn_recv(conn, n, 0);
+        if (k <= 0) {
+            conn->broken = true;
+            return;
+        }
+        n -= (size_t)k;
     }
 }
 
 /* What recv() gave. */
 static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
-    ssize_t      n;
-    do n = recv(conn->io.fd, server->block, HFSBI_BLOCK, 0);
-    while (n < 0 && errno == EINTR);
-    if (n > 0) conn->moved = hfsbi_loop_now(server->loop);
-    if (n > 0) hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
-    else if (n == 0) hfsbi_conn_ended(conn);
-    else if (errno != EAGAIN && errno != EWOULDBLOCK) conn->broken = true;
+    size_t       room = hfsbi_conn_room(conn);
+    ssize_t      n = hfsbi_conn_recv(conn, room ? room : (size_t)HFSBI_BLOCK,
+                                room ? 0 : MSG_PEEK);
+    if (n > 0) {
+        conn->moved = hfsbi_loop_now(server->loop);
+        conn->peeked = room ? 0 : (size_t)n;
+        hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
+        if (!room) hfsbi_conn_consume(conn, (size_t)n - conn->peeked);
+        conn->peeked = 0;
+        hfsbi_wipe(server->block, (size_t)n); /* heads, perhaps */
+    } else if (n == 0) {
+        hfsbi_conn_ended(conn);
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
+        conn->broken = true;
+    }
     return n;
 }
 
@@ -2061,7 +2133,6 @@ static void hfsbi_conn_gone(hfsbi_conn *conn) {
 
 /* What waits in its own memory, when it is time for that. */
 static void hfsbi_conn_go_on(hfsbi_conn *conn) {
-    hfsbi_conn_hide(conn, false);
     hfsbi_conn_feed(conn,
                     hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
     hfsbi_conn_settle(conn);
@@ -2079,6 +2150,16 @@ static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
     hfsbi_conn_go_on(conn);
 }
 
+/* The time for a body is over; what came while the loop was busy elsewhere
+   still counts. */
+static void hfsbi_conn_body_late(hfsbi_conn *conn) {
+    long long now = hfsbi_loop_now(conn->server->loop);
+    (void)hfsbi_conn_read(conn);
+    if (!conn->broken && conn->request && hfsbi_conn_hungry(conn) &&
+        hfsbi_conn_body_limit(conn) <= now)
+        hfsbi_conn_refuse(conn, 408, "The body did not arrive in time.");
+}
+
 /* Its time is over. */
 static void hfsbi_conn_late(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
@@ -2088,8 +2169,7 @@ static void hfsbi_conn_late(hfsbi_conn *conn) {
     else if (!r)
         hfsbi_conn_refuse(conn, 408,
                           "The head of the request did not arrive in time.");
-    else if (hfsbi_conn_hungry(conn))
-        hfsbi_conn_refuse(conn, 408, "The body did not arrive in time.");
+    else if (hfsbi_conn_hungry(conn)) hfsbi_conn_body_late(conn);
 }
 
 static void hfsbi_conn_timer(hfsbi_timer *timer) {
@@ -2222,15 +2302,31 @@ static void hfsbi_accept_full(hfsb_server *server, int listener, int code) {
     hfsbi_accept_log(server, code);
 }
 
-/* Of those that wait between requests, the one that was used longest ago makes
-   room for a new one. False when all are busy, or new themselves. */
+/* Since when a connection could be given up for a new one; -1: it is in use.
+   Idle ones count from their last byte. Those that send a head, or a body that
+   nobody wants, count from its beginning: a byte now and then makes them no
+   newer. */
+static long long hfsbi_accept_spare_since(const hfsbi_conn *conn) {
+    const hfsb_request *r = conn->request;
+    if (conn->dead) return -1;
+    if (r)
+        return !r->body_done && hfsbi_request_is_unwanted(r) ? r->body_at : -1;
+    if (conn->lingering) return conn->linger_until - conn->server->head_ms;
+    return conn->head_timed ? conn->until - conn->server->head_ms
+                            : conn->moved;
+}
+
+/* The one that could be spared for longest makes room for a new one. False
+   when all are in use, or new themselves. */
 static bool hfsbi_accept_make_room(hfsb_server *server) {
     hfsbi_conn *conn, *oldest = NULL;
-    long long   before = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_REST;
-    for (conn = server->conns; conn; conn = conn->next)
-        if (!conn->request && !conn->in_len && !conn->dead &&
-            conn->moved < before && (!oldest || conn->moved < oldest->moved))
-            oldest = conn;
+    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_REST;
+    for (conn = server->conns; conn; conn = conn->next) {
+        long long since = hfsbi_accept_spare_since(conn);
+        if (since < 0 || since >= first) continue;
+        oldest = conn;
+        first = since;
+    }
     if (oldest) hfsbi_conn_close(oldest);
     return oldest != NULL;
 }
@@ -2584,6 +2680,7 @@ static void hfsbi_server_limits(hfsb_server            *server,
     server->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
     server->max_bodies = o->max_bodies ? o->max_bodies : (size_t)256 << 20;
     server->max_connections = o->max_connections ? o->max_connections : 1024;
+    server->min_rate = o->min_rate ? o->min_rate : 1024;
     server->head_ms = hfsbi_or_ms(o->head_ms, 10000);
     server->body_ms = hfsbi_or_ms(o->body_ms, 30000);
     server->idle_ms = hfsbi_or_ms(o->idle_ms, 60000);

@@ -48,6 +48,7 @@ static hfsb_status open_server(options *o, const secret *token,
     opts.max_connections = size_of(o->max_connections);
     opts.head_ms = o->head_ms;
     opts.body_ms = o->body_ms;
+    opts.min_rate = size_of(o->min_rate);
     opts.idle_ms = o->idle_ms;
     opts.stop_ms = 9000; /* the program itself ends within 10 s */
     opts.no_threads = o->threads == 0;

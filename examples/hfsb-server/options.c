@@ -66,8 +66,9 @@ static const char help_limits[] =
     "  --max-head SIZE         bytes of a request's head (16K)\n"
     "  --max-body SIZE         bytes of a JSON body (64M)\n"
     "  --max-bodies SIZE       of all bodies in memory (256M)\n"
-    "  --head-timeout SECONDS  for a whole head (10)\n"
+    "  --head-timeout SECONDS  for a head, or a body without a token (10)\n"
     "  --body-timeout SECONDS  for a body that does not move (30)\n"
+    "  --min-rate SIZE         bytes a second that bodies must average (1K)\n"
     "  --idle-timeout SECONDS  between two requests (60)\n"
     "  --beat SECONDS          a blank this often while a command runs (10)\n"
     "  --threads N             for work with files (8); 0: none\n"
@@ -230,6 +231,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--max-bodies", OPTION_SIZE, &o->max_bodies},
         {"--head-timeout", OPTION_SECONDS, &o->head_ms},
         {"--body-timeout", OPTION_SECONDS, &o->body_ms},
+        {"--min-rate", OPTION_SIZE, &o->min_rate},
         {"--idle-timeout", OPTION_SECONDS, &o->idle_ms},
         {"--beat", OPTION_SECONDS, &o->beat_ms},
         {"--threads", OPTION_NUMBER, &o->threads},

@@ -3,7 +3,10 @@
 
 /*  no request, no bytes    idle           until idle_ms
     no request, some bytes  a head comes   until head_ms after its first byte
-    request, no body yet    a body comes   body_ms without a byte
+    request, no body yet    a body comes   body_ms without a byte, or slower
+                                           than min_rate after body_ms; head_ms
+                                           in all when it is discarded or has
+                                           no accepted token
     request, body done      handler works  for ever
                             reply goes out body_ms without a byte taken
     lingering               refused, read and thrown away for a moment
@@ -239,9 +242,10 @@ static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     bool          whole = r->body_done;
     if (conn->server->phase) conn->closing = true;
     if (!whole && hfsbi_conn_may_discard(conn)) {
-        bool first = !r->discard;
+        if (r->discard) return false;
         r->discard = true;
-        return first;
+        r->body_at = hfsbi_loop_now(conn->server->loop);
+        return true;
     }
     hfsbi_request_free(r);
     conn->request = NULL;
@@ -293,6 +297,19 @@ static void hfsbi_conn_arm(hfsbi_conn *conn, long long until) {
         hfsbi_loop_timer(conn->server->loop, &conn->timer, until);
 }
 
+/* Until when more of the body must come. Each byte buys time at min_rate. */
+static long long hfsbi_conn_body_limit(const hfsbi_conn *conn) {
+    const hfsb_server  *server = conn->server;
+    const hfsb_request *r = conn->request;
+    unsigned long long  rate = server->min_rate;
+    long long           ms = server->body_ms;
+    long long           paid = (long long)(r->body_len / rate * 1000 +
+                                 r->body_len % rate * 1000 / rate);
+    if (hfsbi_request_is_unwanted(r)) ms = server->head_ms;
+    else if (paid > ms) ms = paid;
+    return hfsbi_sooner(conn->moved + server->body_ms, r->body_at + ms);
+}
+
 static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
     const hfsb_server  *server = conn->server;
     const hfsb_request *r = conn->request;
@@ -301,7 +318,7 @@ static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
         return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS, conn->linger_until);
     if (hfsbi_conn_idle(conn)) return now + server->idle_ms;
     if (!r) return now + server->head_ms;
-    if (hfsbi_conn_hungry(conn)) return conn->moved + server->body_ms;
+    if (hfsbi_conn_hungry(conn)) return hfsbi_conn_body_limit(conn);
     if (conn->tasks) return -1; /* the reply is the thread's now */
     if (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE)
         return conn->moved + server->body_ms;
@@ -444,6 +461,16 @@ static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
     hfsbi_conn_go_on(conn);
 }
 
+/* The time for a body is over; what came while the loop was busy elsewhere
+   still counts. */
+static void hfsbi_conn_body_late(hfsbi_conn *conn) {
+    long long now = hfsbi_loop_now(conn->server->loop);
+    (void)hfsbi_conn_read(conn);
+    if (!conn->broken && conn->request && hfsbi_conn_hungry(conn) &&
+        hfsbi_conn_body_limit(conn) <= now)
+        hfsbi_conn_refuse(conn, 408, "The body did not arrive in time.");
+}
+
 /* Its time is over. */
 static void hfsbi_conn_late(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
@@ -453,8 +480,7 @@ static void hfsbi_conn_late(hfsbi_conn *conn) {
     else if (!r)
         hfsbi_conn_refuse(conn, 408,
                           "The head of the request did not arrive in time.");
-    else if (hfsbi_conn_hungry(conn))
-        hfsbi_conn_refuse(conn, 408, "The body did not arrive in time.");
+    else if (hfsbi_conn_hungry(conn)) hfsbi_conn_body_late(conn);
 }
 
 static void hfsbi_conn_timer(hfsbi_timer *timer) {

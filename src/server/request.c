@@ -193,7 +193,7 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     r->conn = conn;
     r->size = size;
     r->file = -1;
-    r->began = hfsbi_loop_now(conn->server->loop);
+    r->began = r->body_at = hfsbi_loop_now(conn->server->loop);
     r->body_done = raw.len == 0; /* no message of its own: a refusal */
     r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
     r->why.alloc = *alloc;
@@ -404,6 +404,10 @@ static void hfsbi_request_continue(hfsb_request *r) {
     r->head.expect_continue = false; /* the body will come */
 }
 
+HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *r) {
+    return r->discard || (r->conn->server->has_token && !r->trusted);
+}
+
 HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
     const hfsb_server *server = r->conn->server;
     if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
@@ -532,10 +536,18 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
 }
 
 void hfsb_request_pause(hfsb_request *request) {
+    if (!request->paused)
+        request->paused_at = hfsbi_loop_now(request->conn->server->loop);
     request->paused = true;
 }
 
+/* The time in which nothing was read is not the peer's. */
 void hfsb_request_resume(hfsb_request *request) {
+    long long now = hfsbi_loop_now(request->conn->server->loop);
+    if (request->paused) {
+        request->body_at += now - request->paused_at;
+        request->conn->moved = now;
+    }
     request->paused = false;
     if (request->reply == HFSBI_REPLY_NONE) hfsbi_request_continue(request);
     hfsbi_conn_poke(request->conn);

@@ -59,15 +59,31 @@ static void hfsbi_accept_full(hfsb_server *server, int listener, int code) {
     hfsbi_accept_log(server, code);
 }
 
-/* Of those that wait between requests, the one that was used longest ago makes
-   room for a new one. False when all are busy, or new themselves. */
+/* Since when a connection could be given up for a new one; -1: it is in use.
+   Idle ones count from their last byte. Those that send a head, or a body that
+   nobody wants, count from its beginning: a byte now and then makes them no
+   newer. */
+static long long hfsbi_accept_spare_since(const hfsbi_conn *conn) {
+    const hfsb_request *r = conn->request;
+    if (conn->dead) return -1;
+    if (r)
+        return !r->body_done && hfsbi_request_is_unwanted(r) ? r->body_at : -1;
+    if (conn->lingering) return conn->linger_until - conn->server->head_ms;
+    return conn->head_timed ? conn->until - conn->server->head_ms
+                            : conn->moved;
+}
+
+/* The one that could be spared for longest makes room for a new one. False
+   when all are in use, or new themselves. */
 static bool hfsbi_accept_make_room(hfsb_server *server) {
     hfsbi_conn *conn, *oldest = NULL;
-    long long   before = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_REST;
-    for (conn = server->conns; conn; conn = conn->next)
-        if (!conn->request && !conn->in_len && !conn->dead &&
-            conn->moved < before && (!oldest || conn->moved < oldest->moved))
-            oldest = conn;
+    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_REST;
+    for (conn = server->conns; conn; conn = conn->next) {
+        long long since = hfsbi_accept_spare_since(conn);
+        if (since < 0 || since >= first) continue;
+        oldest = conn;
+        first = since;
+    }
     if (oldest) hfsbi_conn_close(oldest);
     return oldest != NULL;
 }
@@ -421,6 +437,7 @@ static void hfsbi_server_limits(hfsb_server            *server,
     server->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
     server->max_bodies = o->max_bodies ? o->max_bodies : (size_t)256 << 20;
     server->max_connections = o->max_connections ? o->max_connections : 1024;
+    server->min_rate = o->min_rate ? o->min_rate : 1024;
     server->head_ms = hfsbi_or_ms(o->head_ms, 10000);
     server->body_ms = hfsbi_or_ms(o->body_ms, 30000);
     server->idle_ms = hfsbi_or_ms(o->idle_ms, 60000);

@@ -39,10 +39,18 @@ typedef struct hfsb_server_opts {
     size_t             max_body;    /* bytes of a body that is kept in memory
                                   (0: 64 MiB) */
     size_t    max_bodies;      /* ... of all of them together (0: 256 MiB) */
-    size_t    max_connections; /* (0: 1024) */
-    long long head_ms;         /* for a whole head (0: 10,000) */
-    long long body_ms;         /* without progress of a body, either way
-                           (0: 30,000) */
+    size_t    max_connections; /* (0: 1024); when all are taken, a new one
+                                  replaces the one that has been idle, or has
+                                  sent a head or body without an accepted
+                                  token, for longest (at least a second) */
+    long long head_ms; /* for a whole head; also for a whole body that is
+                          discarded, or whose request lacks the token that
+                          the server has (0: 10,000) */
+    long long body_ms; /* without progress of a body, either way
+                          (0: 30,000) */
+    size_t    min_rate; /* bytes per second that other request bodies must
+                           average once body_ms are over; pauses do not count
+                           (0: 1,024) */
     long long idle_ms;         /* between requests (0: 60,000) */
     long long stop_ms;         /* a stop takes no longer (0: 10,000) */
     size_t    max_threads;     /* (0: 8) */
@@ -117,7 +125,8 @@ typedef struct hfsb_route {
     hfsb_route_fn fn;     /* called once the body is there; must see to it that
                            a reply is made, at once or later */
     void         *user;
-    bool          no_token; /* anyone may call it */
+    bool          no_token; /* anyone may call it; without a token its body
+                               has head_ms to arrive, see there */
     bool          bearer;   /* without X-Sandbox-Authorization the token may
                                 come in Authorization, as clients of other
                                 protocols send it */

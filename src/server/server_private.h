@@ -157,6 +157,9 @@ struct hfsb_request {
     unsigned long long body_len; /* that came, kept or not */
     unsigned long long sent;     /* of the reply's body */
     long long          began;
+    long long          body_at; /* when the time for the body began; moved on
+                                   by pauses, set anew to discard the rest */
+    long long          paused_at;
     void              *own;
     hfsb_route_fn      gone, eof, drained;
     void              *gone_user, *eof_user, *drained_user;
@@ -190,7 +193,7 @@ struct hfsb_server {
     unsigned char    token[HFSB_SHA256_SIZE]; /* digest */
     bool             has_token, no_auth, open_to_all, any_host, some_hosts;
     hfsb_buf         hosts; /* allowed names, a NUL behind each */
-    size_t           max_body, max_bodies, max_connections;
+    size_t           max_body, max_bodies, max_connections, min_rate;
     long long        head_ms, body_ms, idle_ms, stop_ms;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
@@ -260,6 +263,9 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw);
 HFSBI_FN void hfsbi_request_free(hfsb_request *request);
 /* The peer, or the server, ends before the reply: tells the handler. */
 HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *request);
+/* True when its body is thrown away, or comes without the token that the
+   server asks for: such a body gets little time. */
+HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *request);
 /* All checks before the body is read; replies when one fails. */
 HFSBI_FN void hfsbi_request_check(hfsb_request *request, hfsbi_guard token);
 /* A piece of the body; its end. */

@@ -253,6 +253,80 @@ def slow_peers(top):
                    [n for n in os.listdir(top) if n.startswith(".")], [])
 
 
+def drip(count):
+    """For ends(): that many bytes of each body a second."""
+    def step(sockets):
+        for s in sockets:
+            try:
+                s.send(b"x" * count)
+            except OSError:
+                pass
+    return step
+
+
+def strangers(top):
+    """Without a token: bodies at a byte a second on every connection that the
+    server has. New connections are served, and all are cut."""
+    with Server("--max-connections", "64", "--head-timeout", "3",
+                work_dir=top) as server:
+        before, held = server.descriptors(), []
+        for i in range(64):
+            held.append(server.connect())
+            held[-1].sendall(
+                f"POST /api/{('bash', 'health', 'no')[i % 3]} HTTP/1.1\r\n"
+                f"Host: 127.0.0.1\r\nContent-Length: 65000\r\n\r\nx".encode())
+        begin = time.monotonic()
+        took = server.health(ANSWER)
+        print(f"  strangers: a new connection is answered in {took:.2f} s")
+        with Prober(server) as prober:
+            ended, _ = ends(held, 12, drip(1))
+        took = time.monotonic() - begin
+        prober.answered("strangers")
+        check.same("strangers: all are cut", ended, 64)
+        check.ok("strangers: in little time", took < 9, took)
+        for s in held:
+            s.close()
+        descriptors_return("strangers", server, before)
+
+
+def slow_bodies(top):
+    """With the token: 100 bytes a second are too few, 5000 are not."""
+    old = os.path.join(top, "upload")
+    with Server("--head-timeout", "1", "--body-timeout", "2",
+                work_dir=top) as server:
+        slow = [server.connect() for _ in range(20)]
+        for i, s in enumerate(slow):
+            s.sendall(request("PUT", files(old), b"new" * 9000)[:-27000]
+                      if i % 2 else
+                      request("POST", "/api/read", b"{" * 27000)[:-27000])
+        good = server.connect()
+        good.sendall(request("PUT", files(old), b"x" * 25000)[:-25000])
+        sent = 0
+
+        def step(sockets):
+            nonlocal sent
+            drip(100)(sockets)
+            if sent < 25000:
+                good.sendall(b"x" * 5000)
+                sent += 5000
+
+        begin = time.monotonic()
+        ended, first = ends(slow, 12, step)
+        check.same("slow bodies: all are cut", ended, 20)
+        check.ok("slow bodies: not before their time",
+                 time.monotonic() - begin > 1.9)
+        check.ok("slow bodies: they are told 408", len(first) == 20 and
+                 all(b.startswith(b"HTTP/1.1 408") for b in first),
+                 set(first))
+        while sent < 25000:
+            time.sleep(0.9)
+            step([])
+        check.same("slow bodies: a quicker one takes longer than their time",
+                   replies(good, 1)[0][0], 201)
+        for s in [*slow, good]:
+            s.close()
+
+
 def drained(s):
     """Bytes until the end, or the reset."""
     total = 0
@@ -618,9 +692,9 @@ def download(server, path):
 
 
 ALL = [idle_connections, descriptor_exhaustion, slow_peers,
-       never_reading_json, half_closed, resets, interrupted_upload,
-       huge_body_without_token, pipelined, pipelined_token, slow_disk,
-       up_and_down]
+       strangers, slow_bodies, never_reading_json, half_closed, resets,
+       interrupted_upload, huge_body_without_token, pipelined,
+       pipelined_token, slow_disk, up_and_down]
 
 
 def main():

@@ -9,6 +9,11 @@ static long long cpu_ms(void) {
            (long long)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
+#define TOKEN_FIELD "X-Sandbox-Authorization: Bearer " TS_TOKEN "\r\n"
+#define KNOWN_HEAD \
+    "POST /secret HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD \
+    "Content-Length: 30\r\n\r\n"
+
 /* ---- connections ---- */
 
 /* An old idle one makes room for a new one, and only one; busy ones stay. */
@@ -48,6 +53,62 @@ static void an_idle_connection_makes_room(void) {
     for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
     ts_hang_up(&fresh);
     ts_end(&s, false);
+}
+
+/* Strangers who send a head or a body a byte at a time make room as well: the
+   oldest first, however new its last byte is. Those who are known, or being
+   answered, stay. */
+static void dribbling_strangers_make_room(void) {
+    static const char *const heads[] = {
+        "POST /secret HTTP/1.1\r\n" TC_HEAD "Content-Length: 60000\r\n\r\n",
+        "POST /nowhere HTTP/1.1\r\n" TC_HEAD "Content-Length: 60000\r\n\r\n",
+        "POST /echo HTTP/1.1\r\n" TC_HEAD "Content-Length: 60000\r\n\r\n",
+        "POST /secret HTTP/1.1\r\n" TC_HEAD "Content-Length: 70000\r\n\r\n",
+        "GET /hello HTTP/1.1\r\nX: "};
+    enum { MAX = 8 };
+    hfsb_server_opts o = HFSB_INIT;
+    size_t           way;
+    o.max_connections = MAX;
+    o.head_ms = o.body_ms = o.idle_ms = 60000;
+    for (way = 0; way < TT_COUNT(heads); way++) {
+        ts_server s;
+        ts_conn   c[MAX], fresh;
+        ts_reply  r = HFSB_INIT;
+        size_t    i, k;
+        tc_start(&s, &o);
+        for (i = 0; i < MAX; i++) {
+            c[i] = ts_connect(&s);
+            T_CHECK(ts_send(&c[i], hfsb_cstr(i == 0 ? TC_GET("/hold")
+                                             : i == 1 ? KNOWN_HEAD
+                                                      : heads[way])));
+            usleep(5000); /* each a little later */
+        }
+        for (k = 0; k < 25; k++) {
+            for (i = 1; i < MAX; i++)
+                T_CHECK(ts_send(&c[i], HFSB_LIT("x")));
+            usleep(50000);
+        }
+        fresh = ts_connect(&s);
+        T_CHECK(ts_send(&fresh, HFSB_LIT(TC_GET("/hello"))));
+        for (k = 0; k < 60 && !ts_more(&fresh, 50); k++)
+            for (i = 2; i < MAX; i++) (void)ts_send(&c[i], HFSB_LIT("x"));
+        T_CHECK(fresh.in.len > 0 && ts_read(&fresh, &r, false));
+        TS_IS(&r, 200, "hello");
+        T_CHECK(ts_closes(&c[2], 5000));
+        for (i = 3; i < MAX; i++) /* no more than one had to go */
+            while (ts_more(&c[i], 0)) continue;
+        /* 70000 is too much to discard: its side was ended at once */
+        for (i = 3; i < MAX && way != 3; i++) T_CHECK(!c[i].ended);
+        T_CHECK(ts_send(&c[1], HFSB_LIT("xxxxx")));
+        T_CHECK(ts_read(&c[1], &r, false) && r.status == 200);
+        tc_release(s.server);
+        T_CHECK(ts_read(&c[0], &r, false));
+        TS_IS(&r, 200, "held");
+        for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
+        ts_hang_up(&fresh);
+        ts_drop(&r);
+        ts_end(&s, false);
+    }
 }
 
 /* When all are busy a new one waits, without work for the server, until one
@@ -270,17 +331,18 @@ static void bodies_must_make_progress(void) {
     static const struct {
         const char *head;
         bool        told; /* gone is called for it */
-    } list[] = {{"POST /echo HTTP/1.1\r\n" TC_HEAD
+    } list[] = {{"POST /echo HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
                  "Content-Length: 100\r\n\r\n", false},
-                {"POST /echo HTTP/1.1\r\n" TC_HEAD
+                {"POST /echo HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
                  "Transfer-Encoding: chunked\r\n\r\n64\r\n", false},
-                {"PUT /stream HTTP/1.1\r\n" TC_HEAD
+                {"PUT /stream HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
                  "Content-Length: 100\r\n\r\n", true}};
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
     size_t           i, k;
     o.body_ms = 1000;
     o.head_ms = 300;
+    o.min_rate = 1;
     tc_start(&s, &o);
     for (i = 0; i < TT_COUNT(list); i++) {
         ts_conn   c = ts_connect(&s);
@@ -304,6 +366,241 @@ static void bodies_must_make_progress(void) {
         ts_hang_up(&c);
         ts_drop(&r);
     }
+    ts_end(&s, false);
+}
+
+/* Sends n bytes each step_ms, at most `steps` times, until there is a reply or
+   the end; how long that took. */
+static long long drip(ts_conn *c, size_t n, int step_ms, int steps) {
+    static const char bytes[100] = {0};
+    long long         began = hfsb_clock_ms();
+    for (; steps > 0 && !c->in.len && !c->ended; steps--) {
+        if (send(c->fd, bytes, n, MSG_NOSIGNAL) < 0) break;
+        (void)ts_more(c, step_ms);
+    }
+    return hfsb_clock_ms() - began;
+}
+
+/* Nobody waits for a body that is thrown away, or trusts one without a token:
+   a byte now and then does not keep it alive. */
+static void strangers_have_little_time_for_a_body(void) {
+    static const struct {
+        const char *head;
+        int         status; /* 408: there is no reply before its end */
+    } list[] = {{"POST /secret HTTP/1.1\r\n" TC_HEAD
+                 "Content-Length: 60000\r\n\r\n", 401},
+                {"POST /nowhere HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+                 "Content-Length: 60000\r\n\r\n", 404},
+                {"PUT /stream HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+                 "X-Refuse: 1\r\nContent-Length: 60000\r\n\r\n", 409},
+                {"POST /echo HTTP/1.1\r\n" TC_HEAD
+                 "Content-Length: 60000\r\n\r\n", 408},
+                {"POST /echo HTTP/1.1\r\n" TC_HEAD
+                 "Transfer-Encoding: chunked\r\n\r\nea60\r\n", 408},
+                {"PUT /stream HTTP/1.1\r\n" TC_HEAD
+                 "Content-Length: 60000\r\n\r\n", 408}};
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    size_t           i;
+    o.head_ms = 600;
+    o.body_ms = 20000;
+    o.min_rate = 1;
+    tc_start(&s, &o);
+    for (i = 0; i < TT_COUNT(list); i++) {
+        ts_conn   c = ts_connect(&s);
+        ts_reply  r = HFSB_INIT;
+        long long took;
+        T_CHECK(ts_send(&c, hfsb_cstr(list[i].head)));
+        if (list[i].status != 408) T_CHECK(ts_read(&c, &r, false));
+        took = drip(&c, 1, 50, 200);
+        T_CHECK(took >= 500 && took < 8000);
+        if (list[i].status == 408) T_CHECK(ts_read(&c, &r, false));
+        T_CHECK(r.status == list[i].status);
+        T_CHECK(ts_closes(&c, 5000));
+        ts_hang_up(&c);
+        ts_drop(&r);
+    }
+    ts_end(&s, false);
+}
+
+/* ... and the time for the rest of it begins with the refusal. */
+static void the_rest_of_a_refused_body_may_come(void) {
+    static const char rest[99] = {0};
+    hfsb_server_opts  o = HFSB_INIT;
+    ts_server         s;
+    ts_conn           c;
+    ts_reply          r = HFSB_INIT;
+    o.head_ms = 1000;
+    tc_start(&s, &o);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, HFSB_LIT("PUT /stream HTTP/1.1\r\n" TC_HEAD
+                                 TOKEN_FIELD "Content-Length: 100\r\n\r\n")));
+    usleep(1200000);
+    T_CHECK(ts_send(&c, HFSB_LIT("!")) && ts_read(&c, &r, false));
+    TS_REFUSED(&r, 409, "refused in the middle");
+    usleep(200000);
+    T_CHECK(ts_send(&c, hfsb_str_make(rest, sizeof rest)) && tc_lives(&c));
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* Bytes keep coming, and are too few. */
+static void a_body_below_the_least_rate_is_refused(void) {
+    static const char *const heads[] = {
+        "POST /secret HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+        "Content-Length: 60000\r\n\r\n",
+        "POST /secret HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+        "Transfer-Encoding: chunked\r\n\r\nea60\r\n",
+        "PUT /stream HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+        "Content-Length: 60000\r\n\r\n"};
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    size_t           i;
+    o.head_ms = 100; /* is not for these */
+    o.body_ms = 800;
+    o.min_rate = 1000;
+    tc_start(&s, &o);
+    for (i = 0; i < TT_COUNT(heads); i++) {
+        ts_conn   c = ts_connect(&s);
+        ts_reply  r = HFSB_INIT;
+        long long took;
+        T_CHECK(ts_send(&c, hfsb_cstr(heads[i])));
+        took = drip(&c, 10, 50, 200);
+        T_CHECK(took >= 700 && took < 8000);
+        T_CHECK(ts_read(&c, &r, false));
+        TS_REFUSED(&r, 408, "body");
+        T_CHECK(ts_closes(&c, 5000));
+        ts_hang_up(&c);
+        ts_drop(&r);
+    }
+    ts_end(&s, false);
+}
+
+/* It is the average that counts: slow times are paid for by quick ones, for
+   longer than body_ms and head_ms. */
+static void a_slow_body_above_the_least_rate_lives(void) {
+    static const char *const heads[] = {
+        "POST /secret HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+        "Content-Length: 3000\r\n\r\n",
+        "PUT /stream HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
+        "Content-Length: 3000\r\n\r\n"};
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    size_t           i;
+    o.head_ms = 100;
+    o.body_ms = 1000;
+    o.min_rate = 100;
+    tc_start(&s, &o);
+    for (i = 0; i < TT_COUNT(heads); i++) {
+        ts_conn  c = ts_connect(&s);
+        ts_reply r = HFSB_INIT;
+        T_CHECK(ts_send(&c, hfsb_cstr(heads[i])));
+        T_CHECK(drip(&c, 100, 0, 20) < 8000); /* good for 20 s */
+        T_CHECK(drip(&c, 1, 100, 30) >= 2500);
+        T_CHECK(drip(&c, 97, 0, 10) < 8000);
+        T_CHECK(ts_read(&c, &r, false) && r.status == 200);
+        ts_hang_up(&c);
+        ts_drop(&r);
+    }
+    ts_end(&s, false);
+}
+
+/* -- /pausing: a body that is read when the test says so -- */
+
+static hfsb_request *pausing; /* the loop's */
+static size_t        paused;
+
+static void pausing_begin(void *user, hfsb_request *r) {
+    (void)user;
+    hfsb_request_pause(r);
+    pausing = r;
+    tc_add(&paused, 1);
+}
+
+static void pausing_body(void *user, hfsb_request *r, hfsb_str piece) {
+    (void)piece;
+    pausing_begin(user, r);
+}
+
+static void pausing_goes_on(void *user) {
+    (void)user;
+    hfsb_request_resume(pausing);
+}
+
+/* Before the first byte and in the middle. */
+static void time_in_which_nothing_is_read_does_not_count(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_route       route = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c;
+    ts_reply         r = HFSB_INIT;
+    size_t           i;
+    o.head_ms = 100;
+    o.body_ms = 700;
+    o.min_rate = 1000;
+    paused = 0;
+    route.method = "PUT";
+    route.path = "/pausing";
+    route.fn = tc_hello;
+    route.begin = pausing_begin;
+    route.body = pausing_body;
+    tc_reset();
+    ts_open(&s, &o);
+    T_CHECK(hfsb_server_add(s.server, &route, NULL) == HFSB_OK);
+    ts_run(&s);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, HFSB_LIT("PUT /pausing HTTP/1.1\r\n" TC_HEAD
+                                 TOKEN_FIELD "Content-Length: 2\r\n\r\n")));
+    for (i = 0; i < 2; i++) {
+        T_CHECK(tc_becomes(&paused, i + 1));
+        usleep(1000000);
+        T_CHECK(hfsb_server_post(s.server, pausing_goes_on, NULL) == HFSB_OK);
+        usleep(200000); /* well within its time */
+        T_CHECK(ts_send(&c, HFSB_LIT("x")));
+    }
+    T_CHECK(tc_becomes(&paused, 3));
+    T_CHECK(hfsb_server_post(s.server, pausing_goes_on, NULL) == HFSB_OK);
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 200, "hello");
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void sleep_in_the_loop(void *user) {
+    tc_add((size_t *)user, 1);
+    usleep(1500000);
+}
+
+/* The loop itself may be held up, and more bodies be ready than one turn of it
+   looks at: none is refused for that. */
+static void bodies_that_wait_for_the_loop_are_in_time(void) {
+    enum { MANY = 400 };
+    static ts_conn   c[MANY];
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    size_t           i, good = 0, asleep = 0;
+    o.body_ms = 1000;
+    tc_start(&s, &o);
+    for (i = 0; i < MANY; i++) {
+        c[i] = ts_connect(&s);
+        T_CHECK(ts_send(&c[i], HFSB_LIT(KNOWN_HEAD)));
+    }
+    usleep(300000); /* the heads are read */
+    T_CHECK(hfsb_server_post(s.server, sleep_in_the_loop, &asleep) ==
+            HFSB_OK);
+    T_CHECK(tc_becomes(&asleep, 1));
+    for (i = 0; i < MANY; i++)
+        T_CHECK(ts_send(&c[i],
+                        HFSB_LIT("123456789012345678901234567890")));
+    for (i = 0; i < MANY; i++) {
+        ts_reply r = HFSB_INIT;
+        good += ts_read(&c[i], &r, false) && r.status == 200;
+        ts_drop(&r);
+    }
+    T_CHECK(good == MANY);
+    for (i = 0; i < MANY; i++) ts_hang_up(&c[i]);
     ts_end(&s, false);
 }
 
@@ -376,11 +673,18 @@ int main(void) {
     tt_begin();
     TT_RUN(no_descriptor_left_is_survived);
     TT_RUN(an_idle_connection_makes_room);
+    TT_RUN(dribbling_strangers_make_room);
     TT_RUN(a_new_connection_waits_for_room);
     TT_RUN(thousands_of_idle_connections_cost_little);
     TT_RUN(heads_have_their_time_from_the_first_byte);
     TT_RUN(half_heads_in_a_row_are_no_slow_head);
     TT_RUN(bodies_must_make_progress);
+    TT_RUN(strangers_have_little_time_for_a_body);
+    TT_RUN(the_rest_of_a_refused_body_may_come);
+    TT_RUN(a_body_below_the_least_rate_is_refused);
+    TT_RUN(a_slow_body_above_the_least_rate_lives);
+    TT_RUN(time_in_which_nothing_is_read_does_not_count);
+    TT_RUN(bodies_that_wait_for_the_loop_are_in_time);
     TT_RUN(work_takes_as_long_as_it_likes);
     TT_RUN(bodies_share_a_limit);
     return TT_END();
