@@ -43,13 +43,13 @@ headers_of() { # the public headers of a room
 sources_of() { # the sources of a room; its private header comes before them
     case $1 in
     core) echo base.c utf8.c number.c json_parse.c json_read.c json_write.c \
-        text.c hash.c date.c path.c ;;
+        json_build.c text.c hash.c date.c path.c ;;
     edit) echo diff.c fold.c match.c rewrite.c explain.c edit.c \
         patch_parse.c patch.c ;;
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
     http) echo head.c parse.c write.c url.c sse.c ;;
     os) echo os.c loop.c file.c file_write.c tree.c spawn.c proc.c ;;
-    tools) echo record.c check.c job.c tools.c call.c bash.c read.c write.c \
+    tools) echo args.c record.c check.c job.c tools.c call.c bash.c read.c write.c \
         patch.c walk.c glob.c grep.c list.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo hub_request.c hub.c hub_space.c hub_commit.c hub_jobs.c \

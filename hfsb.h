@@ -222,6 +222,7 @@ HFSB_API const char *hfsb_status_text(hfsb_status code);
 /* Longest message, its NUL included. Long enough for the refusal of an edit,
    which shows the model what the file really holds. */
 #define HFSB_ERR_SIZE 1536
+#define HFSB_ERR_KEY  48 /* longest name of an argument, its NUL included */
 
 /* Why a call failed. Filled by the call, owned by the caller, no freeing. */
 typedef struct hfsb_err {
@@ -229,6 +230,7 @@ typedef struct hfsb_err {
     size_t      line;   /* 1-based line of that offset; 0: not known */
     size_t      column; /* 1-based column in code points; 0: not known */
     hfsb_status code;
+    char        key[HFSB_ERR_KEY];  /* the argument at fault, or "" */
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
@@ -494,20 +496,33 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
    an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
+/* A document that grows. Private, but for the compiler. */
+typedef struct hfsb_json_tree {
+    hfsb_buf nodes; /* struct hfsb_json_value each */
+    hfsb_buf texts; /* of the strings, each ended by NUL */
+    size_t   open;  /* index of the innermost open container, plus 1 */
+} hfsb_json_tree;
+
 typedef struct hfsb_json_writer { /* private, but for the compiler */
-    hfsb_buf     *out;
-    size_t        mark;
-    size_t        depth;
-    const char   *problem;
-    bool          pretty;
-    bool          after_key;
-    bool          has_items;
-    bool          done;
-    unsigned char is_object[HFSB_JSON_WRITER_DEPTH / 8];
+    hfsb_buf      *out;
+    size_t         mark;
+    size_t         depth;
+    const char    *problem;
+    bool           pretty;
+    bool           after_key;
+    bool           has_items;
+    bool           done;
+    unsigned char  is_object[HFSB_JSON_WRITER_DEPTH / 8];
+    hfsb_json_doc *doc; /* NULL: text is written */
+    hfsb_json_tree tree;
 } hfsb_json_writer;
 
 HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
                                     const hfsb_json_write_opts *opts);
+/* The same calls make a document instead of text: *doc, all zero but for
+   alloc, holds it once finish() succeeded. Do not copy the writer. */
+HFSB_API void hfsb_json_writer_init_doc(hfsb_json_writer *w,
+                                        hfsb_json_doc    *doc);
 HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_bool(hfsb_json_writer *w, bool value);
 HFSB_API void hfsb_json_put_int(hfsb_json_writer *w, long long value);
@@ -1588,7 +1603,8 @@ typedef struct hfsb_tools_opts {
                                (NULL: that of this process as it is now) */
     const char *const *hide_env; /* names of variables commands do not get,
                                     besides SANDBOX_API_TOKEN */
-    const char        *shell;    /* (NULL: "/bin/sh") */
+    const char        *shell;    /* (NULL: bash where there is one, in /bin
+                                    or /usr/bin, else /bin/sh) */
     double             timeout;  /* seconds, when a call gives none (0: 240; in
                                the background there is none then) */
     double             max_timeout; /* (0: 1200) */
@@ -1628,12 +1644,16 @@ HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */
 
-/* What a tool answers. */
+/* The result of a tool. */
 typedef struct hfsb_tool_result {
-    bool     success;
-    hfsb_buf output;
-    hfsb_buf error; /* never empty when success is false */
-    hfsb_buf extra; /* the added keys as the text of a JSON object */
+    bool          success;
+    hfsb_status   code; /* why it failed; HFSB_OK for success, and for a
+                             command that ran and failed */
+    char          key[HFSB_ERR_KEY]; /* the argument at fault, or "" */
+    hfsb_buf      output;
+    hfsb_buf      error;  /* never empty when success is false */
+    hfsb_json_doc fields; /* fields.root: an object with the added keys, such
+                             as exit_code; NULL when there are none */
 } hfsb_tool_result;
 
 HFSB_API void hfsb_tool_result_free(hfsb_tool_result *result);
@@ -1659,6 +1679,8 @@ typedef struct hfsb_call_opts {
                         waits for its result or gets it again (empty: none).
                         For bash, write, edit, multi_edit and apply_patch; up
                         to 255 bytes. bash's `id` does the same */
+    hfsb_str id;     /* replaces the argument `id`, for callers that have it
+                        from elsewhere (ptr NULL: as given) */
     bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
                         mime_type and data (base64), not as an error */
     hfsb_tools_text_fn on_text; /* of bash */
@@ -2587,6 +2609,9 @@ HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
 HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
+/* Names the argument that the error in *err (may be NULL) is about. */
+HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key);
+
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
 /* hfsb_buf_printf() for a va_list. */
@@ -2661,6 +2686,32 @@ HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
 /* Appends text as a JSON string, in quotes. */
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
+
+/* A document that is made value by value (json_build.c). key is NULL for the
+   root and inside arrays. Failures are remembered until finish(). */
+typedef hfsb_json_tree hfsbi_build;
+
+HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
+HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_end(hfsbi_build *b);
+HFSBI_FN void hfsbi_build_null(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value);
+HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
+                              long long value);
+HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key, hfsb_str value);
+/* A number, as it is in another document. */
+HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
+                               const hfsb_json_value *value);
+/* A key, for the value that comes next with key NULL. */
+HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key);
+/* A copy of a value of another document, with all it holds. */
+HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
+                                const hfsb_json_value *value);
+/* Moves the document into *doc, which was all zero. HFSB_OK; HFSB_NOMEM. The
+   builder is empty and may be used again in any case. */
+HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
 
 /* ---- date: the calendar, without libc's time zones ---- */
 
@@ -2917,6 +2968,7 @@ HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
     err->code = code;
     err->pos = pos;
     err->line = err->column = 0;
+    err->key[0] = '\0';
     va_start(ap, format);
     hfsbi_err_print(err, 0, format, ap);
     va_end(ap);
@@ -2936,11 +2988,15 @@ HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...) {
     va_end(ap);
 }
 
+HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
+    if (err) (void)snprintf(err->key, sizeof err->key, "%s", key);
+}
+
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
     if (err) {
         err->code = HFSB_OK;
         err->pos = err->line = err->column = 0;
-        err->msg[0] = '\0';
+        err->key[0] = err->msg[0] = '\0';
     }
     return HFSB_OK;
 }
@@ -5829,6 +5885,13 @@ void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
     w->pretty = opts && opts->pretty;
 }
 
+void hfsb_json_writer_init_doc(hfsb_json_writer *w, hfsb_json_doc *doc) {
+    memset(w, 0, sizeof *w);
+    w->doc = doc;
+    w->out = &w->tree.nodes;
+    hfsbi_build_init(&w->tree, &doc->alloc);
+}
+
 static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
     w->out->status = HFSB_ARG;
     w->problem = problem;
@@ -5841,6 +5904,7 @@ static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
 
 /* A comma or a new line before an item, as needed. */
 static void hfsbi_json_separate(hfsb_json_writer *w) {
+    if (w->doc) return;
     if (w->has_items) hfsbi_json_byte(w->out, ',');
     if (w->depth) hfsbi_json_newline(w->out, w->pretty, w->depth);
 }
@@ -5860,7 +5924,7 @@ static bool hfsbi_json_begin_value(hfsb_json_writer *w) {
 }
 
 static void hfsbi_json_end_value(hfsb_json_writer *w) {
-    hfsbi_json_terminate(w->out);
+    if (!w->doc) hfsbi_json_terminate(w->out);
     w->after_key = false;
     w->has_items = true;
     w->done = w->depth == 0;
@@ -5872,43 +5936,71 @@ static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
     hfsbi_json_end_value(w);
 }
 
+/* A value without text of its own: a node, where a document is made. */
+static void hfsbi_json_put_node(hfsb_json_writer *w, hfsb_json_type type,
+                                hfsb_json_value node, hfsb_str text) {
+    if (!w->doc) {
+        hfsbi_json_put_raw(w, text);
+        return;
+    }
+    node.tag |= (uint64_t)type;
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_build_node(&w->tree, NULL, &node);
+    hfsbi_json_end_value(w);
+}
+
 void hfsb_json_put_null(hfsb_json_writer *w) {
-    hfsbi_json_put_raw(w, HFSB_LIT("null"));
+    hfsb_json_value node = HFSB_INIT;
+    hfsbi_json_put_node(w, HFSB_JSON_NULL, node, HFSB_LIT("null"));
 }
 
 void hfsb_json_put_bool(hfsb_json_writer *w, bool value) {
-    hfsbi_json_put_raw(w, value ? HFSB_LIT("true") : HFSB_LIT("false"));
+    hfsb_json_value node = HFSB_INIT;
+    node.tag = (uint64_t)value << HFSBI_JSON_COUNT;
+    hfsbi_json_put_node(w, HFSB_JSON_BOOL, node,
+                        value ? HFSB_LIT("true") : HFSB_LIT("false"));
 }
 
 void hfsb_json_put_int(hfsb_json_writer *w, long long value) {
-    char text[32];
-    hfsbi_json_put_raw(
-        w, hfsb_str_make(text, hfsbi_number_write_int(value, text)));
+    hfsb_json_value node = HFSB_INIT;
+    char            text[32];
+    node.as.i = value;
+    hfsbi_json_put_node(
+        w, HFSB_JSON_INT, node,
+        hfsb_str_make(text, hfsbi_number_write_int(value, text)));
 }
 
 void hfsb_json_put_uint(hfsb_json_writer *w, unsigned long long value) {
-    char text[32];
-    hfsbi_json_put_raw(
-        w, hfsb_str_make(text, hfsbi_number_write_uint(value, text)));
+    hfsb_json_value node = HFSB_INIT;
+    char            text[32];
+    node.as.u = value; /* the same bits where it fits an int */
+    hfsbi_json_put_node(
+        w, value >> 63 ? HFSB_JSON_UINT : HFSB_JSON_INT, node,
+        hfsb_str_make(text, hfsbi_number_write_uint(value, text)));
 }
 
 void hfsb_json_put_double(hfsb_json_writer *w, double value) {
-    char   text[32];
-    size_t n = hfsbi_number_write_double(value, text);
-    if (n) hfsbi_json_put_raw(w, hfsb_str_make(text, n));
+    hfsb_json_value node = HFSB_INIT;
+    char            text[32];
+    size_t          n = hfsbi_number_write_double(value, text);
+    node.as.d = value;
+    if (n)
+        hfsbi_json_put_node(w, HFSB_JSON_DOUBLE, node, hfsb_str_make(text, n));
     else if (w->out->status == HFSB_OK)
         hfsbi_json_misuse(w, "NaN or infinity, which JSON does not have");
 }
 
 void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value) {
     if (!hfsbi_json_begin_value(w)) return;
-    hfsbi_json_put_text(w->out, value, false, false);
+    if (w->doc) hfsbi_build_str(&w->tree, NULL, value);
+    else hfsbi_json_put_text(w->out, value, false, false);
     hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
     if (!hfsbi_json_begin_value(w)) return;
-    hfsbi_json_put_tree(w->out, value, w->pretty, w->depth);
+    if (w->doc) hfsbi_build_value(&w->tree, NULL, value);
+    else hfsbi_json_put_tree(w->out, value, w->pretty, w->depth);
     hfsbi_json_end_value(w);
 }
 
@@ -5919,11 +6011,15 @@ void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
                                           : "a key outside of an object");
         return;
     }
+    w->after_key = true;
+    if (w->doc) {
+        hfsbi_build_key(&w->tree, key);
+        return;
+    }
     hfsbi_json_separate(w);
     hfsbi_json_put_text(w->out, key, false, false);
     hfsbi_json_piece(w->out, ": ", w->pretty ? 2 : 1);
     hfsbi_json_terminate(w->out);
-    w->after_key = true;
 }
 
 static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
@@ -5933,8 +6029,10 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
         return;
     }
     if (!hfsbi_json_begin_value(w)) return;
-    hfsbi_json_byte(w->out, object ? '{' : '[');
-    hfsbi_json_terminate(w->out);
+    if (w->doc && object) hfsbi_build_object(&w->tree, NULL);
+    else if (w->doc) hfsbi_build_array(&w->tree, NULL);
+    else hfsbi_json_byte(w->out, object ? '{' : '[');
+    if (!w->doc) hfsbi_json_terminate(w->out);
     w->is_object[w->depth / 8] =
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
                                : w->is_object[w->depth / 8] & ~bit);
@@ -5959,8 +6057,12 @@ void hfsb_json_put_end(hfsb_json_writer *w) {
         return;
     }
     w->depth--;
-    if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
-    hfsbi_json_byte(w->out, object ? '}' : ']');
+    if (w->doc) {
+        hfsbi_build_end(&w->tree);
+    } else {
+        if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
+        hfsbi_json_byte(w->out, object ? '}' : ']');
+    }
     hfsbi_json_end_value(w);
 }
 
@@ -5969,7 +6071,8 @@ hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
     if (w->out->status == HFSB_OK && !w->done)
         hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
                                       : "no value at all");
-    st = hfsb_buf_finish(w->out, w->mark);
+    st = w->doc ? hfsbi_build_finish(&w->tree, w->doc)
+                : hfsb_buf_finish(w->out, w->mark);
     if (st == HFSB_OK) return hfsbi_ok(err);
     if (w->problem)
         return hfsbi_fail(err, HFSB_ARG, 0, "writing JSON: %s", w->problem);
@@ -5979,6 +6082,177 @@ hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text) {
     hfsbi_json_put_text(out, text, false, false);
     hfsbi_json_terminate(out);
+}
+
+/* ---- src/core/json_build.c ---- */
+/* json_build.c - a JSON document made value by value, without its text.
+
+   A tool's result has typed fields (exit code, line numbers, a diff). They
+   are collected here as the nodes that the parser would make of their text,
+   so every reader of a document reads them as well, and text is written from
+   them once, at the very end.
+
+       nodes:  { "id" "7-1"  "pid" 4711  "left_running" [ { ... } ] }
+       texts:  id\0 7-1\0 pid\0 left_running\0 ...
+
+   While a document grows, a string node holds its offset in texts and an open
+   container the index of the one around it. finish() moves both arrays into
+   one block and turns offsets into pointers. A failed append is remembered by
+   the buffers; finish() reports it. */
+HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc) {
+    memset(b, 0, sizeof *b);
+    b->nodes.alloc = b->texts.alloc = *alloc;
+}
+
+HFSBI_FN void hfsbi_build_free(hfsbi_build *b) {
+    hfsb_buf_free(&b->nodes);
+    hfsb_buf_free(&b->texts);
+    b->open = 0;
+}
+
+static hfsb_json_value *hfsbi_build_at(hfsbi_build *b, size_t index) {
+    return (hfsb_json_value *)(void *)b->nodes.ptr + index;
+}
+
+static size_t hfsbi_build_count(const hfsbi_build *b) {
+    return b->nodes.len / sizeof(hfsb_json_value);
+}
+
+static void hfsbi_build_add(hfsbi_build *b, const hfsb_json_value *node) {
+    const void *bytes = node;
+    hfsb_buf_append(&b->nodes,
+                    hfsb_str_make((const char *)bytes, sizeof *node));
+}
+
+/* A string node, for a key or a value; bytes that are not UTF-8 become
+   U+FFFD, as in any document. */
+static void hfsbi_build_text(hfsbi_build *b, hfsb_str text) {
+    hfsb_json_value node = HFSB_INIT;
+    size_t          at = b->texts.len;
+    if (hfsb_utf8_repair(text, &b->texts) != HFSB_OK)
+        b->nodes.status = b->texts.status;
+    node.tag = HFSB_JSON_STRING | (uint64_t)(b->texts.len - at)
+                                      << HFSBI_JSON_COUNT;
+    node.as.u = at;
+    hfsb_buf_append_byte(&b->texts, '\0');
+    hfsbi_build_add(b, &node);
+}
+
+HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key) {
+    if (b->nodes.status == HFSB_OK) hfsbi_build_text(b, key);
+}
+
+/* Before each value: its key, and one more item in its container. */
+static bool hfsbi_build_begin(hfsbi_build *b, const char *key) {
+    if (b->nodes.status != HFSB_OK) return false;
+    if (b->open)
+        hfsbi_build_at(b, b->open - 1)->tag += (uint64_t)1 << HFSBI_JSON_COUNT;
+    if (key) hfsbi_build_text(b, hfsb_cstr(key));
+    return b->nodes.status == HFSB_OK;
+}
+
+static void hfsbi_build_open(hfsbi_build *b, const char *key,
+                             hfsb_json_type type) {
+    hfsb_json_value node = HFSB_INIT;
+    if (!hfsbi_build_begin(b, key)) return;
+    node.tag = (uint64_t)type;
+    node.as.span = b->open;
+    b->open = hfsbi_build_count(b) + 1;
+    hfsbi_build_add(b, &node);
+}
+
+HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key) {
+    hfsbi_build_open(b, key, HFSB_JSON_OBJECT);
+}
+
+HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key) {
+    hfsbi_build_open(b, key, HFSB_JSON_ARRAY);
+}
+
+HFSBI_FN void hfsbi_build_end(hfsbi_build *b) {
+    hfsb_json_value *node;
+    size_t           index = b->open - 1;
+    if (b->nodes.status != HFSB_OK) return;
+    node = hfsbi_build_at(b, index);
+    b->open = node->as.span;
+    node->as.span = hfsbi_build_count(b) - index;
+}
+
+HFSBI_FN void hfsbi_build_null(hfsbi_build *b, const char *key) {
+    hfsb_json_value node = HFSB_INIT;
+    node.tag = HFSB_JSON_NULL;
+    if (hfsbi_build_begin(b, key)) hfsbi_build_add(b, &node);
+}
+
+HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value) {
+    hfsb_json_value node = HFSB_INIT;
+    node.tag = HFSB_JSON_BOOL | (uint64_t)value << HFSBI_JSON_COUNT;
+    if (hfsbi_build_begin(b, key)) hfsbi_build_add(b, &node);
+}
+
+HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
+                              long long value) {
+    hfsb_json_value node = HFSB_INIT;
+    node.tag = HFSB_JSON_INT;
+    node.as.i = value;
+    if (hfsbi_build_begin(b, key)) hfsbi_build_add(b, &node);
+}
+
+HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key,
+                              hfsb_str value) {
+    if (hfsbi_build_begin(b, key)) hfsbi_build_text(b, value);
+}
+
+HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
+                               const hfsb_json_value *value) {
+    if (hfsbi_build_begin(b, key)) hfsbi_build_add(b, value);
+}
+
+HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
+                                const hfsb_json_value *value) {
+    hfsb_json_iter it = hfsb_json_begin(value);
+    hfsb_json_type type = hfsb_json_type_of(value);
+    if (type == HFSB_JSON_STRING) {
+        hfsbi_build_str(b, key, hfsb_json_str(value, HFSB_LIT("")));
+    } else if (type == HFSB_JSON_ARRAY || type == HFSB_JSON_OBJECT) {
+        hfsbi_build_open(b, key, type);
+        while (hfsb_json_next(&it))
+            hfsbi_build_value(b, type == HFSB_JSON_OBJECT ? it.key.ptr : NULL,
+                              it.value);
+        hfsbi_build_end(b);
+    } else if (!value) {
+        hfsbi_build_null(b, key);
+    } else {
+        hfsbi_build_node(b, key, value);
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc) {
+    size_t           count = hfsbi_build_count(b), i, size = 0;
+    hfsb_status      st = b->nodes.status ? b->nodes.status : b->texts.status;
+    hfsb_json_value *nodes = NULL;
+    char            *texts;
+    if (st == HFSB_OK && hfsbi_add(b->nodes.len, b->texts.len, &size)) {
+        nodes = (hfsb_json_value *)hfsbi_realloc(&b->nodes.alloc, NULL, 0,
+                                                 size ? size : 1);
+        if (!nodes) st = HFSB_NOMEM;
+    }
+    if (st != HFSB_OK || !nodes) {
+        hfsbi_build_free(b);
+        return st == HFSB_OK ? HFSB_NOMEM : st;
+    }
+    texts = (char *)(void *)nodes + b->nodes.len;
+    memcpy(nodes, b->nodes.ptr, b->nodes.len);
+    if (b->texts.len) memcpy(texts, b->texts.ptr, b->texts.len);
+    for (i = 0; i < count; i++)
+        if ((nodes[i].tag & HFSBI_JSON_TYPE) == HFSB_JSON_STRING)
+            nodes[i].as.str = texts + nodes[i].as.u;
+    doc->alloc = b->nodes.alloc;
+    doc->block = nodes;
+    doc->size = size ? size : 1;
+    doc->root = nodes;
+    hfsbi_build_free(b);
+    return HFSB_OK;
 }
 
 /* ---- src/core/text.c ---- */
@@ -22214,13 +22488,13 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
         return hfsbi_exec_error(l, failure->code, err);
     if (failure->stage == HFSBI_STAGE_SETUP)
         return hfsbi_fail_os(err, failure->code, "Cannot set up the process");
-    if (failure->code == ENOENT)
-        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
-                               "Working directory not found: ", dir, "");
-    if (failure->code == ENOTDIR)
-        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
-                               "Working directory not found: ", dir,
-                               " (not a directory)");
+    if (failure->code == ENOENT || failure->code == ENOTDIR) {
+        hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                        "Working directory not found: ", dir,
+                        failure->code == ENOTDIR ? " (not a directory)" : "");
+        hfsbi_err_key(err, "work_dir");
+        return HFSB_NOT_FOUND;
+    }
     return hfsbi_fail_name_os(err, failure->code,
                               "Cannot enter the working directory ", dir);
 }
@@ -23189,6 +23463,8 @@ struct hfsb_tools {
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+/* The first failure of an append to one of its texts, or HFSB_OK. */
+HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 
 /* The name of "NAME=value", or all of "NAME". */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
@@ -23261,49 +23537,220 @@ typedef enum hfsbi_wait {
     HFSBI_WAIT_ONCE     /* for the first call with this key */
 } hfsbi_wait;
 
+/* ---- arguments (args.c) ---- */
+
+typedef enum hfsbi_arg_type {
+    HFSBI_ARG_STR,    /* hfsb_str; ptr is NULL when it was not given */
+    HFSBI_ARG_INT,    /* long long */
+    HFSBI_ARG_NUMBER, /* double */
+    HFSBI_ARG_BOOL,   /* bool */
+    HFSBI_ARG_SWITCH, /* int: 1, 0, or -1 when it was not given */
+    HFSBI_ARG_OBJECT, /* const hfsb_json_value *, NULL when not given */
+    HFSBI_ARG_LIST    /* the same, an array */
+} hfsbi_arg_type;
+
+enum {
+    HFSBI_REQUIRED = 1,
+    HFSBI_UNLISTED = 2,  /* accepted, but left out of schemas */
+    HFSBI_CLAMPED = 4,   /* above max it is taken as max */
+    HFSBI_NULL_IS_0 = 8, /* null is 0, not the default */
+    HFSBI_NO_NUL = 16,   /* a path: it has no NUL byte */
+    HFSBI_ONE_OF = 32,   /* another text than `choices` is an error */
+    HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
+    HFSBI_DELIVERY = 64  /* how the reply is delivered: no part of what makes
+                            two calls the same */
+};
+
+/* One parameter of a tool. From a list of these come the JSON Schema, the
+   check of keys, the reading into a struct, defaults and limits, the details
+   of a 422 and what a client sends. */
+typedef struct hfsbi_param {
+    const char    *name; /* NULL ends a list */
+    hfsbi_arg_type type;
+    unsigned       flags;
+    size_t         field; /* offset in the tool's struct of arguments */
+    const char    *words; /* description in the schema (NULL: none) */
+    const char    *must;  /* "a number of lines from 0 to 20": says what min
+                             and max allow (NULL: no limits) */
+    long long      min, max, preset;
+    const char    *choices;          /* blanks between; aliases after a "|" */
+    const struct hfsbi_param *items; /* of each object in a list (NULL: its
+                                        items are strings) */
+} hfsbi_param;
+
+/* Rows of a list of parameters: plain, with limits, with choices. */
+#define HFSBI_PARAM(name, type, flags, args, field, words)                    \
+    {                                                                         \
+        name, type, flags, offsetof(args, field), words, NULL, 0, 0, 0, NULL, \
+            NULL                                                              \
+    }
+#define HFSBI_PARAM_RANGE(name, type, flags, args, field, words, min, max, \
+                          preset, must)                                    \
+    {                                                                      \
+        name, type, flags, offsetof(args, field), words, must, min, max,   \
+            preset, NULL, NULL                                             \
+    }
+#define HFSBI_PARAM_CHOICE(name, flags, args, field, choices)                \
+    {                                                                        \
+        name, HFSBI_ARG_STR, flags, offsetof(args, field), NULL, NULL, 0, 0, \
+            0, choices, NULL                                                 \
+    }
+#define HFSBI_PARAM_LIST(name, flags, args, field, items)                     \
+    {                                                                         \
+        name, HFSBI_ARG_LIST, flags, offsetof(args, field), NULL, NULL, 0, 0, \
+            0, NULL, items                                                    \
+    }
+#define HFSBI_PARAM_END \
+    { NULL, HFSBI_ARG_STR, 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL }
+
+/* How arguments are read. */
+typedef struct hfsbi_args_how {
+    bool           strict; /* an unknown key is an error, not a note */
+    hfsb_buf      *notes;  /* where such notes go */
+    hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
+    hfsb_json_doc *parsed; /* an object or array sent as a string of JSON is
+                              parsed into it; the caller frees it */
+} hfsbi_args_how;
+
+/* Reads object (NULL: an empty one) into the struct *out, whose layout params
+   describe. Texts show the document's bytes. HFSB_OK; HFSB_ARG with the
+   message, and err->key; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_args_read(const hfsbi_param     *params,
+                                     const hfsb_json_value *object,
+                                     const hfsbi_args_how *how, void *out,
+                                     hfsb_err *err);
+
+/* The two parts of that. check: object must be one, each of its keys be known
+   and come once; fill reads the values. */
+HFSBI_FN hfsb_status hfsbi_args_check(const hfsbi_param     *params,
+                                      const hfsb_json_value *object,
+                                      const hfsbi_args_how  *how,
+                                      hfsb_err              *err);
+
+HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
+                                     const hfsb_json_value *object,
+                                     const hfsbi_args_how *how, void *out,
+                                     hfsb_err *err);
+
+/* The parameter of that name, or NULL. */
+HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
+                                             hfsb_str           name);
+
+/* True when the member of object that p names is absent or can be read. */
+HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
+                               const hfsb_json_value *object,
+                               const hfsb_alloc      *alloc);
+
+/* The word for its type in a schema: "string", "integer" ... */
+HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p);
+
+/* Takes the next of its choices off *rest, aliases last; false at the end. */
+HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice);
+
+/* Appends the JSON Schema of an object with these parameters. */
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out);
+
+/* ---- a call ---- */
+
+/* Room for the arguments of any tool, as its parameters describe them. */
+typedef union hfsbi_args {
+    long long   align_int;
+    double      align_double;
+    const void *align_pointer;
+    char        bytes[256];
+} hfsbi_args;
+
 struct hfsb_call {
-    hfsb_tools            *tools;
-    const hfsb_json_value *arguments; /* only during open */
-    hfsb_call_opts         opts;
-    hfsb_buf               notes; /* lines for the end of the output */
-    hfsb_tool_result       result;
-    hfsb_status            status;
-    hfsbi_wait             wait;
-    hfsb_call             *next_waiting;
-    hfsbi_job             *job;    /* of bash, bash_output */
-    hfsbi_job            **killed; /* of kill */
-    size_t                 killed_count, killed_cap;
-    unsigned long long     offset; /* of bash_output */
-    long long              until;
-    bool                   streams;         /* its on_text is the job's */
-    bool                   taken;           /* the result was moved out */
+    hfsb_tools              *tools;
+    const struct hfsbi_tool *tool;
+    hfsbi_args               args; /* valid during open */
+    hfsb_call_opts           opts;
+    hfsb_buf                 notes;       /* lines for the end of the output */
+    bool                     notes_apart; /* they go into a field instead */
+    hfsbi_build              fields;      /* of the result, the root is open */
+    hfsb_tool_result         result;
+    hfsb_status              status;
+    hfsbi_wait               wait;
+    hfsb_call               *next_waiting;
+    hfsbi_job               *job;    /* of bash, bash_output */
+    hfsbi_job              **killed; /* of kill */
+    size_t                   killed_count, killed_cap;
+    unsigned long long       offset; /* of bash_output */
+    long long                until;
+    bool                     streams;       /* its on_text is the job's */
+    bool                     taken;         /* the result was moved out */
     unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
                                                there is an id or a key */
-    hfsbi_once   *once;                     /* that is waited for, or filled */
+    hfsbi_once   *once;                     /* waited for, or to be filled */
     char          job_id[HFSBI_JOB_ID];
 };
 
-/* A tool: fills call->result, or leaves it waiting. What it returns but
-   HFSB_OK is the status of the call, with the sentence in *err. */
-typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, hfsb_err *err);
+/* Runs a tool with arguments that were read into its struct: fills
+   call->result and call->fields, or leaves the call waiting. Returns HFSB_OK,
+   or the status of the call with the message in *err. */
+typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
+                                     hfsb_err *err);
 
-HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
+/* What a tool does, as MCP's annotations say it. */
+typedef enum hfsbi_tool_kind {
+    HFSBI_TOOL_READS,   /* changes nothing */
+    HFSBI_TOOL_CHANGES, /* changes files */
+    HFSBI_TOOL_REPEATS, /* ... and doing it twice is doing it once */
+    HFSBI_TOOL_RUNS     /* may do anything */
+} hfsbi_tool_kind;
+
+/* A tool: one row with all that is known of it. */
+typedef struct hfsbi_tool {
+    const char        *name, *title;
+    const char        *description; /* "{shell}" becomes the shell in use */
+    const char        *remote; /* ... on another machine (NULL: the same) */
+    hfsbi_tool_kind    kind;
+    bool               once; /* an idempotency key makes it run once */
+    const hfsbi_param *params;
+    hfsbi_tool_fn      fn;
+} hfsbi_tool;
+
+/* The rows, each in the file of its tool. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
+
+/* The tool of that name, or NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Appends the definitions of all tools, on this machine (with that shell) or,
+   shell NULL, on another one, and of those in `more`, as a JSON array. */
+HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        const hfsbi_tool *const *more,
+                                        size_t count, hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err);
 
 /* Writes the reply to bash into job->result; err is why it did not start, or
    NULL. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
-/* The keys that tell how a command ended. */
-HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job);
+/* What bash was asked about the delivery of its reply, as far as it can be
+   read: for a server, which needs it before the call begins. */
+typedef struct hfsbi_delivery {
+    bool     stream;
+    double   timeout;       /* seconds; 0: not given */
+    hfsb_str on_disconnect; /* "kill", "continue" or "" */
+} hfsbi_delivery;
+
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments);
+
+/* The fields that report how a command ended. */
+HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
 
 /* Gives bytes to the standard input of a job, then its end with eof; fills
    *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
@@ -23329,56 +23776,25 @@ HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
 /* hfsb_tools_close() without grace: what runs is killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 
+/* The shell of commands where no option names one: bash where there is one,
+   because models write bash for a tool of that name, else /bin/sh. */
+HFSBI_FN const char *hfsbi_default_shell(void);
+
 /* Does what can be done without waiting, whoever drives. Under the lock. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
-
-/* object must be one, or absent; each of its keys must be one of `known`
-   (blanks between) and come once; one that is not known becomes a note, or
-   with opts.strict an error. Of call only opts and notes are looked at. */
-HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
-                                      const hfsb_json_value *object,
-                                      const char *known, hfsb_err *err);
 
 /* The call of another tool than bash that had this key, or NULL. Under the
    lock. */
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 
-/* The keys of one edit. */
-#define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
-
 /* The caller wants no more of it. In the thread that runs it. */
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
-/* One row of the table of tools. */
-typedef struct hfsbi_tool {
-    const char   *name, *title, *description;
-    const char   *elsewhere;   /* description of the same tool on another
-                                  machine (NULL: as it is) */
-    const char   *schema;      /* JSON text */
-    const char   *annotations; /* of MCP, JSON text */
-    const char   *keys;        /* all that are known, blanks between */
-    bool          keyed;       /* a key makes it run once */
-    hfsbi_tool_fn fn;
-} hfsbi_tool;
-
-/* The tool of that name, or NULL. */
-HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
-
-/* Words of schemas and hints; all is JSON as it stands. */
-#define HFSBI_OBJECT(required, properties)             \
-    "{\"type\":\"object\",\"properties\":{" properties \
-    "},\"required\":[" required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words) \
-    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
-#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
-
-/* Appends the definitions of all tools, on this machine or another, and of
-   those in `more`, as a JSON array. */
-HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
-                                        size_t count, hfsb_tools_format format,
-                                        hfsb_buf *out, hfsb_err *err);
-
 /* ---- results ---- */
+
+/* Makes *result all zero, with alloc for its memory. */
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc);
 
 /* The result of a call that went well, or failed: the sentence, with no lock
    needed. Both give HFSB_OK, or HFSB_NOMEM. */
@@ -23386,8 +23802,8 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char       *format, ...)
-    HFSBI_PRINTF(2, 3);
+                                       hfsb_status code, const char *format,
+                                       ...) HFSBI_PRINTF(3, 4);
 /* A failure with the message of *err; HFSB_NOMEM goes through. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err);
@@ -23440,10 +23856,9 @@ enum {
     HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
     HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
     HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,        /* folders that could not be read, by name */
-    HFSBI_FINDER_MS = 30000,      /* a search is cut off then */
-    HFSBI_FINDER_CHARS = 40000,   /* bytes of output */
-    HFSBI_FINDER_OFFSET = 1000000 /* results that may be left out */
+    HFSBI_FINDER_TOLD = 3,     /* folders that could not be read, by name */
+    HFSBI_FINDER_MS = 30000,   /* a search is cut off then */
+    HFSBI_FINDER_CHARS = 40000 /* bytes of output */
 };
 
 typedef enum hfsbi_entry_type {
@@ -23532,17 +23947,22 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
 /* ---- the tools ---- */
 
-HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
-
 /* ---- search_show.c ---- */
 
-/* `path`, `all`, `limit` and `offset` of a call; limit is *limit when it is
-   not given, and at most max. Opens f. HFSB_OK; else as a tool's function. */
-HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
-                                            hfsb_str path, size_t *limit,
-                                            size_t max, hfsb_err *err);
+/* Makes *f ready to walk from path on. HFSB_OK; or the error of opening it. */
+HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
+                                        hfsb_str path, bool all,
+                                        long long offset, hfsb_err *err);
+
+/* The parameters that glob, grep and list share, for a struct of arguments
+   with the members all, limit and offset. limit 0 is the default. */
+#define HFSBI_FINDER_PARAMS(args, words, most, few)                           \
+    HFSBI_PARAM("all", HFSBI_ARG_BOOL, 0, args, all, words),                  \
+        HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_CLAMPED, args, limit, \
+                          NULL, 0, most, 0,                                   \
+                          "a number from 1 to " #most " (0: " #few ")"),      \
+        HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
+                          1000000, 0, "a number from 0 to 1000000")
 
 /* A path or a name on one line: control characters and bytes that are not
    UTF-8 as \n, \t, \x1B. */
@@ -23610,6 +24030,321 @@ typedef struct hfsbi_hits {
    HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
+
+/* ---- src/tools/args.c ---- */
+/* args.c - the arguments of a tool, described once.
+
+   A tool has a list of parameters (hfsbi_param) next to its function. From
+   that list come the JSON Schema that a model sees, the check for unknown and
+   repeated keys, the reading into the tool's struct with defaults and limits,
+   and the name of the argument in an error. Adding a parameter is one row in
+   the list and one member in the struct.
+
+       {"limit": "50"}  --read-->  struct { hfsb_str path; long long limit; }
+
+   Reading is lenient where the meaning is plain (hfsb_json_arg_*): numbers and
+   booleans may come as strings, arrays and objects as a string of JSON, null
+   means absent. It is strict about everything else, because a model can repair
+   what an error names. */
+enum { HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */ };
+
+HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
+                                             hfsb_str           name) {
+    for (; params->name; params++)
+        if (hfsb_str_equal(name, hfsb_cstr(params->name))) return params;
+    return NULL;
+}
+
+HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p) {
+    static const char *const words[] = {"string",  "integer", "number",
+                                        "boolean", "boolean", "object",
+                                        "array"};
+    return words[p->type];
+}
+
+HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice) {
+    size_t n = 0;
+    while (n < rest->len && rest->ptr[n] != ' ' && rest->ptr[n] != '|') n++;
+    *choice = hfsb_str_slice(*rest, 0, n);
+    *rest = hfsb_str_slice(*rest, n + 1, HFSB_NPOS);
+    return choice->len > 0;
+}
+
+/* ---- keys ---- */
+
+/* A key that came before in the same object. */
+static bool hfsbi_key_repeats(const hfsb_json_value *object,
+                              const hfsb_json_iter  *it) {
+    hfsb_json_iter before = hfsb_json_begin(object);
+    while (hfsb_json_next(&before) && before.value != it->value)
+        if (hfsb_str_equal(before.key, it->key)) return true;
+    return false;
+}
+
+static hfsb_status hfsbi_key_unknown(const hfsbi_param *params, hfsb_str key,
+                                     hfsb_err *err) {
+    hfsbi_fail(err, HFSB_ARG, 0, "Unknown key: ");
+    hfsbi_err_quote(err, key, 80);
+    hfsbi_err_add(err, ". Known are:");
+    for (; params->name; params++) hfsbi_err_add(err, " %s", params->name);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+/* One note for each of the first unknown keys, then how many more. */
+static void hfsbi_key_note(const hfsbi_args_how *how, hfsb_str key,
+                           size_t ignored) {
+    hfsb_err name = HFSB_INIT;
+    if (!how->notes || ignored > HFSBI_KEYS_NAMED) return;
+    hfsbi_err_quote(&name, key, 80);
+    hfsb_buf_printf(how->notes, "\n(unknown key ignored: %s)", name.msg);
+}
+
+HFSBI_FN hfsb_status hfsbi_args_check(const hfsbi_param     *params,
+                                      const hfsb_json_value *object,
+                                      const hfsbi_args_how  *how,
+                                      hfsb_err              *err) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_json_type type = hfsb_json_type_of(object);
+    size_t         ignored = 0;
+    if (object && type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The arguments must be a JSON object, not %s.",
+                          hfsb_json_type_name(type));
+    while (hfsb_json_next(&it)) {
+        const hfsbi_param *p = hfsbi_param_find(params, it.key);
+        if (!p && how->strict) return hfsbi_key_unknown(params, it.key, err);
+        if (!p) hfsbi_key_note(how, it.key, ++ignored);
+        if (!p || !hfsbi_key_repeats(object, &it)) continue;
+        hfsbi_fail(err, HFSB_ARG, 0,
+                   "The key %s is given twice: expected it once.", p->name);
+        hfsbi_err_key(err, p->name);
+        return HFSB_ARG;
+    }
+    if (how->notes && ignored > HFSBI_KEYS_NAMED)
+        hfsb_buf_printf(how->notes, "\n(and %zu more)",
+                        ignored - HFSBI_KEYS_NAMED);
+    if (how->notes && how->notes->status != HFSB_OK)
+        return hfsbi_fail_status(err, how->notes->status, "Arguments");
+    return HFSB_OK;
+}
+
+/* ---- one value ---- */
+
+/* "must be 'a', 'b' or 'c'" without quotes, as a sentence. */
+static hfsb_status hfsbi_param_no_choice(const hfsbi_param *p, hfsb_str given,
+                                         hfsb_err *err) {
+    hfsb_str    rest = hfsb_cstr(p->choices), one, next;
+    const char *end = strchr(p->choices, '|');
+    bool        more;
+    if (end) rest.len = (size_t)(end - p->choices);
+    hfsbi_fail(err, HFSB_ARG, 0, "%s must be ", p->name);
+    more = hfsbi_param_choice(&rest, &one);
+    hfsbi_err_add(err, "%.*s", (int)one.len, one.ptr);
+    for (more = more && hfsbi_param_choice(&rest, &one); more; one = next) {
+        more = hfsbi_param_choice(&rest, &next);
+        hfsbi_err_add(err, "%s%.*s", more ? ", " : " or ", (int)one.len,
+                      one.ptr);
+    }
+    hfsbi_err_add(err, ", not ");
+    hfsbi_err_quote(err, given, 40);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_param_text(const hfsbi_param     *p,
+                                    const hfsb_json_value *object,
+                                    hfsb_str *out, hfsb_err *err) {
+    hfsb_str    rest, one;
+    hfsb_status st = hfsb_json_arg_str(object, p->name,
+                                       p->flags & HFSBI_REQUIRED, out, err);
+    if (st != HFSB_OK || !out->ptr) return st;
+    if (p->flags & HFSBI_NO_NUL && hfsb_str_find_byte(*out, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0, "%s must be a path without NUL.",
+                          p->name);
+    if (!(p->flags & HFSBI_ONE_OF) || !out->len) return HFSB_OK;
+    rest = hfsb_cstr(p->choices);
+    while (hfsbi_param_choice(&rest, &one))
+        if (hfsb_str_equal(one, *out)) return HFSB_OK;
+    return hfsbi_param_no_choice(p, *out, err);
+}
+
+static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
+                                   const hfsb_json_value *object,
+                                   long long *out, hfsb_err *err) {
+    const hfsb_json_value *value = hfsb_json_get(object, p->name);
+    hfsb_status            st;
+    *out = p->preset;
+    if (value && p->flags & HFSBI_NULL_IS_0 &&
+        hfsb_json_type_of(value) == HFSB_JSON_NULL)
+        *out = 0;
+    st = hfsb_json_arg_int(object, p->name, p->flags & HFSBI_REQUIRED, out,
+                           err);
+    if (st != HFSB_OK || !p->must) return st;
+    if (*out > p->max && p->flags & HFSBI_CLAMPED) *out = p->max;
+    if (*out >= p->min && *out <= p->max) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %lld.", p->name,
+                      p->must, *out);
+}
+
+static hfsb_status hfsbi_param_number(const hfsbi_param     *p,
+                                      const hfsb_json_value *object,
+                                      double *out, hfsb_err *err) {
+    char        text[32];
+    size_t      n;
+    hfsb_status st = hfsb_json_arg_double(object, p->name,
+                                          p->flags & HFSBI_REQUIRED, out, err);
+    if (st != HFSB_OK || !p->must || *out >= (double)p->min) return st;
+    n = hfsbi_number_write_double(*out, text);
+    if (n > 2 && text[n - 1] == '0' && text[n - 2] == '.') n -= 2;
+    return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %.*s.", p->name,
+                      p->must, (int)n, text);
+}
+
+static hfsb_status hfsbi_param_switch(const hfsbi_param     *p,
+                                      const hfsb_json_value *object, int *out,
+                                      hfsb_err *err) {
+    const hfsb_json_value *given = hfsb_json_get(object, p->name);
+    bool                   on = false;
+    hfsb_status st = hfsb_json_arg_bool(object, p->name, false, &on, err);
+    *out = hfsb_json_type_of(given) == HFSB_JSON_NULL ? -1 : on;
+    return st;
+}
+
+static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
+                                    const hfsb_json_value *object,
+                                    const hfsbi_args_how *how, void *field,
+                                    hfsb_err *err) {
+    bool required = p->flags & HFSBI_REQUIRED;
+    switch (p->type) {
+    case HFSBI_ARG_STR:
+        return hfsbi_param_text(p, object, (hfsb_str *)field, err);
+    case HFSBI_ARG_INT:
+        return hfsbi_param_int(p, object, (long long *)field, err);
+    case HFSBI_ARG_NUMBER:
+        return hfsbi_param_number(p, object, (double *)field, err);
+    case HFSBI_ARG_BOOL:
+        return hfsb_json_arg_bool(object, p->name, required, (bool *)field,
+                                  err);
+    case HFSBI_ARG_SWITCH:
+        return hfsbi_param_switch(p, object, (int *)field, err);
+    case HFSBI_ARG_OBJECT:
+    case HFSBI_ARG_LIST:
+        return hfsb_json_arg_parsed(
+            object, p->name, required,
+            p->type == HFSBI_ARG_LIST ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
+            how->parsed, (const hfsb_json_value **)field, err);
+    }
+    return HFSB_ARG;
+}
+
+/* ---- all of them ---- */
+
+static size_t hfsbi_param_size(hfsbi_arg_type type) {
+    static const size_t sizes[] = {
+        sizeof(hfsb_str), sizeof(long long), sizeof(double), sizeof(bool),
+        sizeof(int),      sizeof(void *),    sizeof(void *)};
+    return sizes[type];
+}
+
+HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
+                                     const hfsb_json_value *object,
+                                     const hfsbi_args_how *how, void *out,
+                                     hfsb_err *err) {
+    const hfsbi_param *p;
+    hfsb_status        st = HFSB_OK;
+    for (p = params; st == HFSB_OK && p->name; p++) {
+        char *field = (char *)out + p->field;
+        memset(field, 0, hfsbi_param_size(p->type));
+        if (how->id.ptr && strcmp(p->name, "id") == 0)
+            *(hfsb_str *)(void *)field = how->id;
+        else st = hfsbi_param_read(p, object, how, field, err);
+        if (st == HFSB_ARG) hfsbi_err_key(err, p->name);
+    }
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_args_read(const hfsbi_param     *params,
+                                     const hfsb_json_value *object,
+                                     const hfsbi_args_how *how, void *out,
+                                     hfsb_err *err) {
+    hfsb_status st = hfsbi_args_check(params, object, how, err);
+    return st == HFSB_OK ? hfsbi_args_fill(params, object, how, out, err) : st;
+}
+
+HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
+                               const hfsb_json_value *object,
+                               const hfsb_alloc      *alloc) {
+    hfsb_json_doc  parsed = HFSB_INIT;
+    hfsbi_args_how how = HFSB_INIT;
+    hfsbi_args     value;
+    hfsbi_param    plain = *p;
+    bool           fits;
+    memset(&value, 0, sizeof value);
+    plain.flags &= ~(unsigned)(HFSBI_REQUIRED | HFSBI_NO_NUL | HFSBI_ONE_OF);
+    plain.must = NULL;
+    parsed.alloc = *alloc;
+    how.parsed = &parsed;
+    fits = hfsbi_param_read(&plain, object, &how, &value, NULL) == HFSB_OK;
+    hfsb_json_free(&parsed);
+    return fits;
+}
+
+/* ---- the schema ---- */
+
+static void hfsbi_params_object(const hfsbi_param *params, bool brief,
+                                hfsb_buf *out);
+
+static void hfsbi_param_schema(const hfsbi_param *p, bool brief,
+                               hfsb_buf *out) {
+    hfsb_str    rest = hfsb_cstr(p->choices), one;
+    const char *end = p->choices ? strchr(p->choices, '|') : NULL;
+    const char *comma = "";
+    if (end) rest.len = (size_t)(end - p->choices);
+    hfsb_buf_printf(out, "\"%s\":{\"type\":\"%s\"", p->name,
+                    hfsbi_param_type(p));
+    if (!brief && p->choices) hfsb_buf_printf(out, ",\"enum\":[");
+    while (!brief && hfsbi_param_choice(&rest, &one)) {
+        hfsb_buf_printf(out, "%s\"%.*s\"", comma, (int)one.len, one.ptr);
+        comma = ",";
+    }
+    if (!brief && p->choices) hfsb_buf_append_byte(out, ']');
+    if (p->type == HFSBI_ARG_LIST) hfsb_buf_printf(out, ",\"items\":");
+    if (p->items) hfsbi_params_object(p->items, p->flags & HFSBI_BRIEF, out);
+    else if (p->type == HFSBI_ARG_LIST)
+        hfsb_buf_printf(out, "{\"type\":\"string\"}");
+    if (!brief && p->words) {
+        hfsb_buf_printf(out, ",\"description\":");
+        hfsbi_json_put_quoted(out, hfsb_cstr(p->words));
+    }
+    hfsb_buf_append_byte(out, '}');
+}
+
+/* brief: names and types only, where another tool has the same parameters
+   with their descriptions. */
+static void hfsbi_params_object(const hfsbi_param *params, bool brief,
+                                hfsb_buf *out) {
+    const hfsbi_param *p;
+    const char        *comma = "";
+    hfsb_buf_printf(out, "{\"type\":\"object\",\"properties\":{");
+    for (p = params; p->name; p++) {
+        if (p->flags & HFSBI_UNLISTED) continue;
+        hfsb_buf_printf(out, "%s", comma);
+        hfsbi_param_schema(p, brief, out);
+        comma = ",";
+    }
+    hfsb_buf_printf(out, "},\"required\":[");
+    for (p = params, comma = ""; p->name; p++) {
+        if (!(p->flags & HFSBI_REQUIRED)) continue;
+        hfsb_buf_printf(out, "%s\"%s\"", comma, p->name);
+        comma = ",";
+    }
+    hfsb_buf_printf(out, "],\"additionalProperties\":false}");
+}
+
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out) {
+    hfsbi_params_object(params, false, out);
+}
 
 /* ---- src/tools/record.c ---- */
 /* record.c - what a command printed. */
@@ -24934,6 +25669,21 @@ HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
     spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
 }
 
+HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
+    const hfsb_buf *all[7];
+    size_t          i;
+    all[0] = &spec->command;
+    all[1] = &spec->description;
+    all[2] = &spec->work_dir;
+    all[3] = &spec->work_dir_given;
+    all[4] = &spec->shell;
+    all[5] = &spec->input;
+    all[6] = &spec->env;
+    for (i = 0; i < 7; i++)
+        if (all[i]->status != HFSB_OK) return all[i]->status;
+    return HFSB_OK;
+}
+
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
     hfsb_buf_free(&spec->command);
     hfsb_buf_free(&spec->description);
@@ -25207,8 +25957,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->chosen = id.len || opts->key.len;
     job->record.on_text = opts->on_text;
     job->record.user = opts->user;
-    job->result.output.alloc = job->result.error.alloc = tools->alloc;
-    job->result.extra.alloc = tools->alloc;
+    hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_name(tools, job, id);
@@ -25436,52 +26185,54 @@ static const char *hfsbi_job_state_name(hfsbi_job_state state) {
     return "done";
 }
 
-static void hfsbi_put_job(hfsb_json_writer *w, const hfsbi_job *job,
-                          long long now) {
-    hfsb_str command = hfsb_buf_str(&job->spec.command);
-    size_t   shown = hfsb_utf8_offset(command, HFSBI_JOB_COMMAND);
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_str(w, "state",
-                         hfsb_cstr(hfsbi_job_state_name(job->state)));
-    hfsbi_put_member_str(w, "description",
-                         hfsb_buf_str(&job->spec.description));
-    hfsbi_put_member_str(w, "command", hfsb_str_slice(command, 0, shown));
-    hfsbi_put_member_bool(w, "command_cut", shown < command.len);
-    hfsbi_put_member_int(w, "pid", job->pid);
-    hfsbi_put_member_bool(w, "background", job->spec.background);
-    hfsbi_put_member_int(w, "age_ms", now - job->created);
-    hfsbi_put_member_int(w, "duration_ms",
-                         (job->state == HFSBI_JOB_DONE ? job->ended : now) -
-                             job->created);
-    hfsbi_put_ending(w, job);
-    hfsbi_put_member_int(w, "output_bytes", (long long)job->record.total);
-    hfsb_json_put_end(w);
+static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
+                            long long now) {
+    hfsb_str  command = hfsb_buf_str(&job->spec.command);
+    size_t    shown = hfsb_utf8_offset(command, HFSBI_JOB_COMMAND);
+    long long end = job->state == HFSBI_JOB_DONE ? job->ended : now;
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "id", hfsb_cstr(job->id));
+    hfsbi_build_str(b, "state", hfsb_cstr(hfsbi_job_state_name(job->state)));
+    hfsbi_build_str(b, "description", hfsb_buf_str(&job->spec.description));
+    hfsbi_build_str(b, "command", hfsb_str_slice(command, 0, shown));
+    hfsbi_build_bool(b, "command_cut", shown < command.len);
+    hfsbi_build_int(b, "pid", job->pid);
+    hfsbi_build_bool(b, "background", job->spec.background);
+    hfsbi_build_int(b, "age_ms", now - job->created);
+    hfsbi_build_int(b, "duration_ms", end - job->created);
+    hfsbi_put_ending(b, job);
+    hfsbi_build_int(b, "output_bytes", (long long)job->record.total);
+    hfsbi_build_end(b);
 }
 
 hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
                             hfsb_err *err) {
     long long        now = hfsb_clock_ms();
     const hfsbi_job *job;
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsbi_build      list;
+    hfsb_status      st;
+    hfsbi_build_init(&list, &out->alloc);
     pthread_mutex_lock(&tools->lock);
     job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
+    if (id.len && job) {
+        hfsbi_build_job(&list, job, now);
+    } else if (!id.len) {
+        hfsbi_build_array(&list, NULL);
+        for (; job; job = job->next) hfsbi_build_job(&list, job, now);
+        hfsbi_build_end(&list);
+    }
+    pthread_mutex_unlock(&tools->lock);
     if (id.len && !job) {
-        pthread_mutex_unlock(&tools->lock);
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
         hfsbi_err_quote(err, id, 80);
         return HFSB_NOT_FOUND;
     }
-    if (id.len) {
-        hfsbi_put_job(&w, job, now);
-    } else {
-        hfsb_json_put_array(&w);
-        for (; job; job = job->next) hfsbi_put_job(&w, job, now);
-        hfsb_json_put_end(&w);
-    }
-    pthread_mutex_unlock(&tools->lock);
-    return hfsb_json_writer_finish(&w, err);
+    st = hfsbi_build_finish(&list, &doc);
+    st = st == HFSB_OK ? hfsb_json_write(doc.root, NULL, out, err)
+                       : hfsbi_fail_status(err, st, "Jobs");
+    hfsb_json_free(&doc);
+    return st;
 }
 
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
@@ -25515,6 +26266,14 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
 /* ---- src/tools/tools.c ---- */
 /* tools.c - the tools object: open, close, wait. */
 /* ---- open and close ---- */
+
+HFSBI_FN const char *hfsbi_default_shell(void) {
+    static const char *const list[] = {"/bin/bash", "/usr/bin/bash"};
+    size_t                   i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (access(list[i], X_OK) == 0) return list[i];
+    return "/bin/sh";
+}
 
 /* Seconds, at most thirty years: more does not fit the clock. */
 static double hfsbi_or_seconds(double value, double fallback) {
@@ -25581,8 +26340,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
-    st = hfsb_buf_append(&tools->shell,
-                         hfsb_cstr(o->shell ? o->shell : "/bin/sh"));
+    st = hfsb_buf_append(
+        &tools->shell, hfsb_cstr(o->shell ? o->shell : hfsbi_default_shell()));
     if (st == HFSB_OK) st = hfsbi_tools_copy_env(tools, o);
     if (st == HFSB_OK &&
         !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,
@@ -25890,40 +26649,42 @@ enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
     HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
-    HFSBI_KEY_MAX = 255,  /* its length */
-    HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
+    HFSBI_KEY_MAX = 255 /* its length */
 };
 
 /* ---- results ---- */
 
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc) {
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = *alloc;
+    result->fields.alloc = *alloc;
+}
+
 void hfsb_tool_result_free(hfsb_tool_result *result) {
     hfsb_buf_free(&result->output);
     hfsb_buf_free(&result->error);
-    hfsb_buf_free(&result->extra);
+    hfsb_json_free(&result->fields);
     result->success = false;
+    result->code = HFSB_OK;
+    result->key[0] = '\0';
 }
 
 hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
                                    hfsb_buf *out, hfsb_err *err) {
-    size_t           mark = out->len;
-    hfsb_str         extra = hfsb_buf_str(&result->extra);
+    hfsb_json_iter   it = hfsb_json_begin(result->fields.root);
     hfsb_json_writer w;
-    hfsb_status      st;
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_bool(&w, "success", result->success);
     hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
     hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    while (hfsb_json_next(&it)) {
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
     hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, err);
-    if (st != HFSB_OK || extra.len <= 2) return st;
-    /* both are objects that we wrote: {...} and {...} become one */
-    hfsb_buf_truncate(out, out->len - 1);
-    hfsb_buf_append_byte(out, ',');
-    hfsb_buf_append(out, hfsb_str_slice(extra, 1, extra.len));
-    st = hfsb_buf_finish(out, mark);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Writing a result");
+    return hfsb_json_writer_finish(&w, err);
 }
 
 hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
@@ -25952,10 +26713,12 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
 }
 
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char       *format, ...) {
+                                       hfsb_status code, const char *format,
+                                       ...) {
     va_list     ap;
     hfsb_status st;
     result->success = false;
+    result->code = code;
     va_start(ap, format);
     st = hfsbi_buf_vprintf(&result->error, format, ap);
     va_end(ap);
@@ -25965,7 +26728,8 @@ HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err) {
     if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
-    return hfsbi_result_fail(result, "%s", err->msg);
+    memcpy(result->key, err->key, sizeof result->key);
+    return hfsbi_result_fail(result, err->code, "%s", err->msg);
 }
 
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
@@ -25992,6 +26756,8 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err) {
     result->success = false;
+    result->code = st;
+    if (err) memcpy(result->key, err->key, sizeof result->key);
     if (result->error.len == 0 &&
         hfsb_buf_append(
             &result->error,
@@ -26002,90 +26768,43 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
 
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
                                      const hfsb_tool_result *from) {
-    hfsb_status st;
+    hfsbi_build fields;
     to->success = from->success;
-    st = hfsb_buf_append(&to->output, hfsb_buf_str(&from->output));
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&to->error, hfsb_buf_str(&from->error));
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&to->extra, hfsb_buf_str(&from->extra));
-    return st;
+    to->code = from->code;
+    memcpy(to->key, from->key, sizeof to->key);
+    hfsb_buf_append(&to->output, hfsb_buf_str(&from->output));
+    hfsb_buf_append(&to->error, hfsb_buf_str(&from->error));
+    if (to->output.status != HFSB_OK || to->error.status != HFSB_OK)
+        return HFSB_NOMEM;
+    if (!from->fields.root) return HFSB_OK;
+    hfsbi_build_init(&fields, &to->fields.alloc);
+    hfsbi_build_value(&fields, NULL, from->fields.root);
+    return hfsbi_build_finish(&fields, &to->fields);
 }
 
-/* ---- the keys of a call ---- */
+/* ---- what makes two calls the same ---- */
 
-/* True when key is one of the words of list. */
-static bool hfsbi_is_word(const char *list, hfsb_str key) {
-    hfsb_str rest = hfsb_cstr(list);
-    while (rest.len) {
-        size_t at = hfsb_str_find_byte(rest, ' ');
-        if (at == HFSB_NPOS) at = rest.len;
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, at), key)) return true;
-        rest = hfsb_str_slice(rest, at + 1, rest.len);
+/* sha256 of a tool's name and arguments, without those that only say how the
+   reply is delivered: a repeat may ask for it in another way. */
+static hfsb_status hfsbi_call_digest(hfsb_call             *call,
+                                     const hfsb_json_value *arguments) {
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_sha256    sha;
+    hfsb_status    st;
+    text.alloc = call->tools->alloc;
+    hfsb_buf_append(&text, hfsb_cstr(call->tool->name));
+    hfsb_buf_append(&text, call->opts.id);
+    while (hfsb_json_next(&it)) {
+        const hfsbi_param *p = hfsbi_param_find(call->tool->params, it.key);
+        if (p && p->flags & HFSBI_DELIVERY) continue;
+        hfsbi_json_put_quoted(&text, it.key);
+        (void)hfsb_json_write(it.value, NULL, &text, NULL);
     }
-    return false;
-}
-
-/* A key that came before in the same object. */
-static bool hfsbi_is_repeated(const hfsb_json_value *object,
-                              const hfsb_json_iter  *it) {
-    hfsb_json_iter before = hfsb_json_begin(object);
-    while (hfsb_json_next(&before) && before.value != it->value)
-        if (hfsb_str_equal(before.key, it->key)) return true;
-    return false;
-}
-
-HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
-                                      const hfsb_json_value *object,
-                                      const char *known, hfsb_err *err) {
-    hfsb_json_iter it = hfsb_json_begin(object);
-    hfsb_json_type type = hfsb_json_type_of(object);
-    hfsb_status    st = HFSB_OK;
-    hfsb_err       name;
-    size_t         ignored = 0;
-    if (object && type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The arguments must be a JSON object, not %s.",
-                          hfsb_json_type_name(type));
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        bool unknown = !hfsbi_is_word(known, it.key);
-        if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
-            continue;
-        if (!unknown && !hfsbi_is_repeated(object, &it)) continue;
-        hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
-        hfsbi_err_quote(&name, it.key, 80);
-        if (unknown && !call->opts.strict)
-            st = hfsb_buf_printf(&call->notes, "\n(unknown key ignored: %s)",
-                                 name.msg);
-        else if (unknown)
-            st =
-                hfsbi_fail(err, HFSB_ARG, 0, "Unknown key: %s. Known are: %s.",
-                           name.msg, known);
-        else
-            st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "The key %s is given twice: expected it once.",
-                            name.msg);
-    }
-    if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
-        st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
-                             ignored - HFSBI_KEYS_NAMED);
-    return st;
-}
-
-/* sha256 of a tool's name and arguments. */
-static hfsb_status hfsbi_call_digest(hfsb_str               name,
-                                     const hfsb_json_value *arguments,
-                                     const hfsb_alloc      *alloc,
-                                     unsigned char         *digest) {
-    hfsb_buf    text = HFSB_INIT;
-    hfsb_sha256 sha;
-    hfsb_status st;
-    text.alloc = *alloc;
-    st = hfsb_json_write(arguments, NULL, &text, NULL);
+    st = text.status;
     hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, name);
     hfsb_sha256_write(&sha, hfsb_buf_str(&text));
-    hfsb_sha256_finish(&sha, digest);
+    hfsb_sha256_finish(&sha, call->digest);
     hfsb_buf_free(&text);
     return st;
 }
@@ -26121,7 +26840,7 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
         }
         n++;
         bytes += once->key.len + once->result.output.len +
-                 once->result.error.len + once->result.extra.len;
+                 once->result.error.len + once->result.fields.size;
         if (bytes > HFSBI_ONCE_BYTES && !once->running && !once->users) {
             hfsb_tool_result_free(&once->result);
             once->dropped = true;
@@ -26136,8 +26855,8 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
         (hfsbi_once *)hfsbi_array(&tools->alloc, 1, sizeof *once);
     if (!once) return NULL;
     memset(once, 0, sizeof *once);
-    once->key.alloc = once->result.output.alloc = tools->alloc;
-    once->result.error.alloc = once->result.extra.alloc = tools->alloc;
+    once->key.alloc = tools->alloc;
+    hfsbi_result_init(&once->result, &tools->alloc);
     if (hfsb_buf_append(&once->key, key) != HFSB_OK) {
         hfsbi_once_free(tools, once);
         return NULL;
@@ -26199,38 +26918,77 @@ static void hfsbi_once_leave(hfsb_call *call) {
 
 /* ---- a call ---- */
 
-/* Runs the tool, unless another call with the same key did or does. */
-static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
-                                  hfsb_err *err) {
-    hfsb_status st = hfsbi_check_keys(call, call->arguments, tool->keys, err);
-    if (st != HFSB_OK) return st;
+/* Whether another call with the same id or key did or does the same: then
+   this one waits for its result. */
+static hfsb_status hfsbi_call_repeats(hfsb_call             *call,
+                                      const hfsb_json_value *arguments,
+                                      hfsb_err              *err) {
+    hfsb_status st = HFSB_OK;
     if (call->opts.key.len > HFSBI_KEY_MAX)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes.",
                           HFSBI_KEY_MAX);
-    if (call->opts.key.len || hfsb_json_get(call->arguments, "id"))
-        st = hfsbi_call_digest(hfsb_cstr(tool->name), call->arguments,
-                               &call->tools->alloc, call->digest);
-    if (st != HFSB_OK) return st;
-    if (call->opts.key.len && tool->keyed) {
-        pthread_mutex_lock(&call->tools->lock);
-        st = hfsbi_once_enter(call, err);
-        pthread_mutex_unlock(&call->tools->lock);
-        if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
+    if (call->opts.key.len || hfsb_json_get(arguments, "id"))
+        st = hfsbi_call_digest(call, arguments);
+    if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
+    pthread_mutex_lock(&call->tools->lock);
+    st = hfsbi_once_enter(call, err);
+    pthread_mutex_unlock(&call->tools->lock);
+    return st;
+}
+
+/* Checks the keys, looks for the first call of a repeat, reads the values,
+   runs the tool: in this order, so that a key that was used for another call
+   is refused whatever else is wrong. */
+static hfsb_status hfsbi_call_run(hfsb_call             *call,
+                                  const hfsb_json_value *arguments,
+                                  hfsb_err              *err) {
+    const hfsbi_param *params = call->tool->params;
+    hfsb_json_doc      parsed = HFSB_INIT;
+    hfsbi_args_how     how = HFSB_INIT;
+    hfsb_status        st;
+    parsed.alloc = call->tools->alloc;
+    how.strict = call->opts.strict;
+    how.notes = &call->notes;
+    how.id = call->opts.id;
+    how.parsed = &parsed;
+    st = hfsbi_args_check(params, arguments, &how, err);
+    if (st == HFSB_OK) st = hfsbi_call_repeats(call, arguments, err);
+    if (st == HFSB_OK && call->wait == HFSBI_WAIT_NOTHING) {
+        st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
+        if (st == HFSB_OK) st = call->tool->fn(call, &call->args, err);
     }
-    return tool->fn(call, err);
+    hfsb_json_free(&parsed);
+    return st;
 }
 
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
     return call->opts.cancelled && call->opts.cancelled(call->opts.user);
 }
 
-/* Notes go behind the output, the status into the result. */
+/* The fields that the tool collected become those of the result. */
+static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
+    hfsb_status st;
+    hfsbi_build_end(&call->fields);
+    st = hfsbi_build_finish(&call->fields, &call->result.fields);
+    if (st == HFSB_OK && hfsb_json_count(call->result.fields.root) == 0)
+        hfsb_json_free(&call->result.fields);
+    return st;
+}
+
+/* Notes go after the output, or into a field where the output must be exactly
+   what was asked for; the status goes into the result. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
+    hfsb_str notes = hfsb_buf_str(&call->notes);
     call->wait = HFSBI_WAIT_NOTHING;
-    if (st == HFSB_OK && call->notes.len)
-        st = hfsb_buf_append(&call->result.output, hfsb_buf_str(&call->notes));
+    if (st == HFSB_OK && notes.len && call->notes_apart)
+        hfsbi_build_str(&call->fields, "notes",
+                        hfsb_str_slice(notes, 1, notes.len));
+    else if (st == HFSB_OK && notes.len)
+        st = hfsb_buf_append(&call->result.output, notes);
+    if (st == HFSB_OK && !call->result.fields.root)
+        st = hfsbi_call_take_fields(call);
     call->status = st;
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
 }
@@ -26241,15 +26999,16 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
-    const hfsbi_tool *tool = hfsbi_tool_find(name);
-    hfsb_err          err = HFSB_INIT;
-    hfsb_status       st = tool ? hfsbi_call_run(call, tool, &err)
-                                : hfsbi_tool_unknown(name, &err);
+static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
+                             const hfsb_json_value *arguments) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    call->tool = hfsbi_tool_find(name);
+    st = call->tool ? hfsbi_call_run(call, arguments, &err)
+                    : hfsbi_tool_unknown(name, &err);
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
     if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
-    call->arguments = NULL;
 }
 
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
@@ -26260,11 +27019,12 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
     if (!call) return HFSB_NOMEM;
     memset(call, 0, sizeof *call);
     call->tools = tools;
-    call->notes.alloc = call->result.output.alloc = tools->alloc;
-    call->result.error.alloc = call->result.extra.alloc = tools->alloc;
+    call->notes.alloc = tools->alloc;
+    hfsbi_result_init(&call->result, &tools->alloc);
+    hfsbi_build_init(&call->fields, &tools->alloc);
+    hfsbi_build_object(&call->fields, NULL);
     if (opts) call->opts = *opts;
-    call->arguments = arguments;
-    hfsbi_call_begin(call, name);
+    hfsbi_call_begin(call, name, arguments);
     return HFSB_OK;
 }
 
@@ -26354,6 +27114,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
                      sizeof(hfsbi_job *));
     hfsb_buf_free(&call->notes);
+    hfsbi_build_free(&call->fields);
     hfsb_tool_result_free(&call->result);
     hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
 }
@@ -26385,9 +27146,8 @@ HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
     hfsb_json_parse_opts how = HFSB_INIT;
     hfsb_err             err = HFSB_INIT;
     hfsb_status          st;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = *alloc;
-    result->extra.alloc = doc->alloc = *alloc;
+    hfsbi_result_init(result, alloc);
+    doc->alloc = *alloc;
     how.unique_keys = true;
     st = hfsb_json_parse(text, &how, doc, &err);
     if (st == HFSB_OK) return st;
@@ -26415,7 +27175,42 @@ enum {
     HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
 };
 
-/* ---- the arguments of bash ---- */
+/* ---- bash: parameters ---- */
+
+typedef struct hfsbi_bash_args {
+    hfsb_str               command, description, work_dir, shell, input, id;
+    hfsb_str               on_disconnect;
+    const hfsb_json_value *env;
+    double                 timeout;
+    bool                   background, merge_stderr, stream;
+} hfsbi_bash_args;
+
+static const hfsbi_param hfsbi_bash_params[] = {
+    HFSBI_PARAM("command", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_bash_args,
+                command, NULL),
+    HFSBI_PARAM("description", HFSBI_ARG_STR, 0, hfsbi_bash_args, description,
+                "In a few words, for people"),
+    HFSBI_PARAM("work_dir", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_bash_args,
+                work_dir, NULL),
+    HFSBI_PARAM_RANGE("timeout", HFSBI_ARG_NUMBER, 0, hfsbi_bash_args, timeout,
+                      "Seconds, default 240, at most 1200", 0, 0, 0,
+                      "a number of seconds from 0 on (0: the default)"),
+    HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
+                "Return at once with a job id"),
+    HFSBI_PARAM("stdin", HFSBI_ARG_STR, 0, hfsbi_bash_args, input, NULL),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_bash_args, env, NULL),
+    HFSBI_PARAM("merge_stderr", HFSBI_ARG_BOOL, 0, hfsbi_bash_args,
+                merge_stderr, "Keep the order written"),
+    HFSBI_PARAM("shell", HFSBI_ARG_STR, HFSBI_UNLISTED | HFSBI_NO_NUL,
+                hfsbi_bash_args, shell, NULL),
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_bash_args, id,
+                NULL),
+    HFSBI_PARAM("stream", HFSBI_ARG_BOOL, HFSBI_UNLISTED | HFSBI_DELIVERY,
+                hfsbi_bash_args, stream, NULL),
+    HFSBI_PARAM_CHOICE("on_disconnect",
+                       HFSBI_UNLISTED | HFSBI_DELIVERY | HFSBI_ONE_OF,
+                       hfsbi_bash_args, on_disconnect, "kill continue"),
+    HFSBI_PARAM_END};
 
 /* Seconds as a person writes them: 120, 0.3. */
 static void hfsbi_put_seconds(double seconds, char out[32]) {
@@ -26424,38 +27219,27 @@ static void hfsbi_put_seconds(double seconds, char out[32]) {
     out[n] = '\0';
 }
 
-/* timeout: 0 and null are the default; in the background there is none unless
-   it was asked for. */
-static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
-                                      hfsb_err *err) {
+/* Without a timeout of its own a command has the default, in the background
+   none. */
+static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
+                               hfsbi_job_spec *spec) {
     hfsb_tools *tools = call->tools;
-    double      seconds = 0;
     char        text[32];
-    hfsb_status st =
-        hfsb_json_arg_double(call->arguments, "timeout", false, &seconds, err);
-    if (st != HFSB_OK) return st;
-    hfsbi_put_seconds(seconds, text);
-    if (seconds < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "timeout must be a number of seconds from 0 on (0: "
-                          "the default), not %s.",
-                          text);
-    spec->timeout = seconds;
-    if (seconds <= 0) spec->timeout = spec->background ? 0 : tools->timeout;
-    if (spec->timeout <= tools->max_timeout) return HFSB_OK;
+    spec->timeout = a->timeout;
+    if (a->timeout <= 0) spec->timeout = a->background ? 0 : tools->timeout;
+    if (spec->timeout <= tools->max_timeout) return;
     spec->timeout = tools->max_timeout;
     hfsbi_put_seconds(tools->max_timeout, text);
-    return hfsb_buf_printf(&call->notes,
-                           "\n(timeout is over the maximum; %s s used)", text);
+    hfsb_buf_printf(&call->notes, "\n(timeout is over the maximum; %s s used)",
+                    text);
 }
 
 /* One variable of `env` as "NAME=value", or "NAME" to unset it. */
-static hfsb_status hfsbi_read_variable(hfsb_str               name,
+static hfsb_status hfsbi_spec_variable(hfsb_str               name,
                                        const hfsb_json_value *value,
                                        hfsb_buf *out, hfsb_err *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
-    hfsb_status    st;
     if (name.len == 0 || hfsb_str_find_byte(name, '=') != HFSB_NPOS ||
         hfsb_str_find_byte(name, '\0') != HFSB_NPOS) {
         hfsbi_fail(err, HFSB_ARG, 0, "env: a variable cannot be called \"");
@@ -26471,159 +27255,106 @@ static hfsb_status hfsbi_read_variable(hfsb_str               name,
                           type == HFSB_JSON_STRING
                               ? "one with NUL"
                               : hfsb_json_type_name(type));
-    st = hfsb_buf_append(out, name);
-    if (st == HFSB_OK && type != HFSB_JSON_NULL)
-        st = hfsb_buf_append_byte(out, '=');
-    if (st == HFSB_OK && type == HFSB_JSON_STRING)
-        st = hfsb_buf_append(out, text);
-    else if (st == HFSB_OK && type != HFSB_JSON_NULL)
-        st = hfsb_json_write(value, NULL, out, err);
-    return st == HFSB_OK ? hfsb_buf_append_byte(out, '\0') : st;
-}
-
-static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
-                                  hfsb_err *err) {
-    const hfsb_json_value *object = NULL;
-    hfsb_json_doc          doc = HFSB_INIT;
-    hfsb_json_iter         it;
-    hfsb_status            st;
-    doc.alloc = call->tools->alloc;
-    st = hfsb_json_arg_parsed(call->arguments, "env", false, HFSB_JSON_OBJECT,
-                              &doc, &object, err);
-    it = hfsb_json_begin(object);
-    while (st == HFSB_OK && hfsb_json_next(&it))
-        st = hfsbi_read_variable(it.key, it.value, out, err);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* Copies an optional text argument. */
-static hfsb_status hfsbi_read_text(hfsb_call *call, const char *key,
-                                   bool required, hfsb_buf *out,
-                                   hfsb_err *err) {
-    hfsb_str    text = HFSB_LIT("");
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, key, required, &text, err);
-    return st == HFSB_OK ? hfsb_buf_append(out, text) : st;
+    hfsb_buf_append(out, name);
+    if (type != HFSB_JSON_NULL) hfsb_buf_append_byte(out, '=');
+    if (type == HFSB_JSON_STRING) hfsb_buf_append(out, text);
+    else if (type != HFSB_JSON_NULL)
+        (void)hfsb_json_write(value, NULL, out, NULL);
+    hfsb_buf_append_byte(out, '\0');
+    return HFSB_OK;
 }
 
 /* Where the command runs; relative to the work directory. */
-static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
-                                       hfsb_err *err) {
-    hfsb_str    base = hfsb_place_work_dir(call->tools->place), given;
-    hfsb_status st =
-        hfsbi_read_text(call, "work_dir", false, &spec->work_dir_given, err);
-    if (st != HFSB_OK) return st;
-    given = hfsb_buf_str(&spec->work_dir_given);
-    if (hfsb_str_find_byte(given, '\0') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "work_dir must be a path without NUL.");
+static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
+                                hfsbi_job_spec *spec) {
+    hfsb_str base = hfsb_place_work_dir(tools->place);
+    hfsb_buf_append(&spec->work_dir_given, given);
     if (base.len && (given.len == 0 || given.ptr[0] != '/'))
-        st = hfsb_buf_append(&spec->work_dir, base);
-    if (st == HFSB_OK && spec->work_dir.len && given.len)
-        st = hfsb_buf_append_byte(&spec->work_dir, '/');
-    return st == HFSB_OK ? hfsb_buf_append(&spec->work_dir, given) : st;
+        hfsb_buf_append(&spec->work_dir, base);
+    if (spec->work_dir.len && given.len)
+        hfsb_buf_append_byte(&spec->work_dir, '/');
+    hfsb_buf_append(&spec->work_dir, given);
 }
 
-static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
-                                   hfsb_err *err) {
-    const hfsb_json_value *args = call->arguments;
-    hfsb_status            st =
-        hfsbi_read_text(call, "command", true, &spec->command, err);
-    if (st == HFSB_OK)
-        st = hfsbi_read_text(call, "description", false, &spec->description,
-                             err);
-    if (st == HFSB_OK) st = hfsbi_read_work_dir(call, spec, err);
-    if (st == HFSB_OK)
-        st = hfsbi_read_text(call, "shell", false, &spec->shell, err);
-    if (st == HFSB_OK &&
-        hfsb_str_find_byte(hfsb_buf_str(&spec->shell), '\0') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "shell must be a path without NUL.");
-    if (st == HFSB_OK && spec->shell.len == 0)
-        st = hfsb_buf_append(&spec->shell, hfsb_buf_str(&call->tools->shell));
-    if (st == HFSB_OK)
-        st = hfsbi_read_text(call, "stdin", false, &spec->input, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "background", false, &spec->background,
-                                err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "merge_stderr", false,
-                                &spec->merge_stderr, err);
-    if (st == HFSB_OK) st = hfsbi_read_timeout(call, spec, err);
-    if (st == HFSB_OK) st = hfsbi_read_env(call, &spec->env, err);
-    spec->has_input =
-        hfsb_json_type_of(hfsb_json_get(args, "stdin")) == HFSB_JSON_STRING;
-    if (spec->background) spec->merge_stderr = true;
-    return st;
-}
-
-/* The id the caller chose, or none. */
-static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
-                                 hfsb_err *err) {
-    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
-    if (st != HFSB_OK) return st;
-    if (id->len < HFSBI_JOB_ID && hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
-        return HFSB_OK;
-    return hfsbi_fail(err, HFSB_ARG, 0,
-                      "id must have at most %d bytes and no NUL.",
-                      HFSBI_JOB_ID - 1);
+static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
+                                   hfsbi_job_spec *spec, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(a->env);
+    hfsb_status    st = HFSB_OK;
+    if (a->id.len >= HFSBI_JOB_ID ||
+        hfsb_str_find_byte(a->id, '\0') != HFSB_NPOS) {
+        hfsbi_fail(err, HFSB_ARG, 0,
+                   "id must have at most %d bytes and no NUL.",
+                   HFSBI_JOB_ID - 1);
+        hfsbi_err_key(err, "id");
+        return HFSB_ARG;
+    }
+    hfsb_buf_append(&spec->command, a->command);
+    hfsb_buf_append(&spec->description, a->description);
+    hfsb_buf_append(&spec->input, a->input);
+    hfsb_buf_append(&spec->shell, a->shell.len
+                                      ? a->shell
+                                      : hfsb_buf_str(&call->tools->shell));
+    hfsbi_spec_work_dir(call->tools, a->work_dir, spec);
+    hfsbi_spec_timeout(call, a, spec);
+    spec->has_input = a->input.ptr != NULL;
+    spec->background = a->background;
+    spec->merge_stderr = a->merge_stderr || a->background;
+    while (st == HFSB_OK && hfsb_json_next(&it))
+        st = hfsbi_spec_variable(it.key, it.value, &spec->env, err);
+    if (st == HFSB_ARG) hfsbi_err_key(err, "env");
+    return st == HFSB_OK ? hfsbi_job_spec_status(spec) : st;
 }
 
 /* ---- the reply of bash ---- */
 
-static void hfsbi_put_left(hfsb_json_writer *w, const hfsbi_job *job) {
+static void hfsbi_put_left(hfsbi_build *fields, const hfsbi_job *job) {
     size_t i;
-    hfsb_json_put_key(w, HFSB_LIT("left_running"));
-    hfsb_json_put_array(w);
+    hfsbi_build_array(fields, "left_running");
     for (i = 0; i < job->left_count; i++) {
-        hfsb_json_put_object(w);
-        hfsbi_put_member_int(w, "pid", job->left[i].pid);
-        hfsbi_put_member_str(w, "command", hfsb_cstr(job->left[i].command));
-        hfsb_json_put_end(w);
+        hfsbi_build_object(fields, NULL);
+        hfsbi_build_int(fields, "pid", job->left[i].pid);
+        hfsbi_build_str(fields, "command", hfsb_cstr(job->left[i].command));
+        hfsbi_build_end(fields);
     }
-    hfsb_json_put_end(w);
+    hfsbi_build_end(fields);
 }
 
-HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
-    hfsb_json_put_key(w, HFSB_LIT("exit_code"));
+HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->end.end == HFSB_PROC_EXITED)
-        hfsb_json_put_int(w, job->end.exit_code);
-    else hfsb_json_put_null(w);
-    hfsb_json_put_key(w, HFSB_LIT("signal"));
+        hfsbi_build_int(fields, "exit_code", job->end.exit_code);
+    else hfsbi_build_null(fields, "exit_code");
     if (job->end.end == HFSB_PROC_SIGNALED)
-        hfsb_json_put_int(w, job->end.signal);
-    else hfsb_json_put_null(w);
-    hfsbi_put_member_bool(w, "timed_out", job->end.timed_out);
-    if (job->killed) hfsbi_put_member_bool(w, "killed", true);
+        hfsbi_build_int(fields, "signal", job->end.signal);
+    else hfsbi_build_null(fields, "signal");
+    hfsbi_build_bool(fields, "timed_out", job->end.timed_out);
+    if (job->killed) hfsbi_build_bool(fields, "killed", true);
 }
 
-static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
+static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     const hfsbi_record *c = &job->record;
-    hfsb_json_writer    w;
-    hfsb_json_writer_init(&w, &job->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_int(&w, "pid", job->pid);
-    hfsbi_put_ending(&w, job);
-    hfsbi_put_member_int(&w, "duration_ms", job->ended - job->created);
-    hfsbi_put_member_bool(&w, "truncated", hfsbi_record_truncated(c));
-    hfsbi_put_member_int(&w, "total_chars", (long long)hfsbi_record_chars(c));
-    hfsb_json_put_key(&w, HFSB_LIT("spill_path"));
-    if (c->path.len) hfsb_json_put_str(&w, hfsb_buf_str(&c->path));
-    else hfsb_json_put_null(&w);
-    hfsbi_put_left(&w, job);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+    hfsbi_build         fields;
+    hfsbi_build_init(&fields, &job->result.fields.alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&fields, "pid", job->pid);
+    hfsbi_put_ending(&fields, job);
+    hfsbi_build_int(&fields, "duration_ms", job->ended - job->created);
+    hfsbi_build_bool(&fields, "truncated", hfsbi_record_truncated(c));
+    hfsbi_build_int(&fields, "total_chars", (long long)hfsbi_record_chars(c));
+    if (c->path.len)
+        hfsbi_build_str(&fields, "spill_path", hfsb_buf_str(&c->path));
+    else hfsbi_build_null(&fields, "spill_path");
+    hfsbi_put_left(&fields, job);
+    hfsbi_build_end(&fields);
+    return hfsbi_build_finish(&fields, &job->result.fields);
 }
 
 /* How it ended, as the error of a reply; "" when it went well. */
 static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf *out = &job->result.error;
     char      seconds[32];
-    if (err && err->code == HFSB_NOT_FOUND && job->spec.work_dir_given.len &&
-        hfsb_str_starts(hfsb_cstr(err->msg),
-                        HFSB_LIT("Working directory not found")))
+    if (err && strcmp(err->key, "work_dir") == 0 &&
+        job->spec.work_dir_given.len)
         return hfsb_buf_printf(
             out, "Working directory not found: %s%s",
             job->spec.work_dir_given.ptr,
@@ -26667,33 +27398,27 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
                              "\n(some of the output was lost: out of memory)");
     if (st == HFSB_OK) st = hfsbi_bash_error(job, err);
     job->result.success = st == HFSB_OK && job->result.error.len == 0;
-    return st == HFSB_OK ? hfsbi_bash_extra(job) : st;
+    if (err) job->result.code = err->code;
+    return st == HFSB_OK ? hfsbi_bash_fields(job) : st;
 }
 
 /* ---- bash ---- */
 
 static hfsb_status hfsbi_bash_started(hfsb_call *call) {
-    hfsb_json_writer w;
-    hfsbi_job       *job = call->job;
-    hfsb_status      st;
+    hfsbi_job *job = call->job;
     if (job->state == HFSBI_JOB_DONE && !job->pid) { /* it never ran */
         call->wait = HFSBI_WAIT_JOB;
         return HFSB_OK;
     }
-    st = hfsbi_result_ok(&call->result,
-                         "%s in the background as job %s. See its output with "
-                         "bash_output, end it with kill.",
-                         job->pid ? "Started"
-                                  : "Waits for other commands to end, then "
-                                    "runs",
-                         job->id);
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_int(&w, "pid", job->pid);
-    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
-    hfsb_json_put_end(&w);
-    return st == HFSB_OK ? hfsb_json_writer_finish(&w, NULL) : st;
+    hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&call->fields, "pid", job->pid);
+    hfsbi_build_bool(&call->fields, "running", job->state != HFSBI_JOB_DONE);
+    return hfsbi_result_ok(
+        &call->result,
+        "%s in the background as job %s. See its output with bash_output, end "
+        "it with kill.",
+        job->pid ? "Started" : "Waits for other commands to end, then runs",
+        job->id);
 }
 
 /* A command with this id has been seen before. */
@@ -26745,17 +27470,17 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools    *tools = call->tools;
-    hfsbi_job_spec spec;
-    hfsb_str       id = HFSB_LIT("");
-    hfsb_status    st;
+static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_bash_args *a = (const hfsbi_bash_args *)args;
+    hfsb_tools            *tools = call->tools;
+    hfsbi_job_spec         spec;
+    hfsb_status            st;
     hfsbi_job_spec_init(&spec, &tools->alloc);
-    st = hfsbi_read_spec(call, &spec, err);
-    if (st == HFSB_OK) st = hfsbi_read_id(call, &id, err);
+    st = hfsbi_spec_fill(call, a, &spec, err);
     if (st == HFSB_OK) {
         pthread_mutex_lock(&tools->lock);
-        st = hfsbi_bash_run(call, &spec, id, err);
+        st = hfsbi_bash_run(call, &spec, a->id, err);
         pthread_mutex_unlock(&tools->lock);
         hfsb_tools_wake(tools);
     }
@@ -26763,31 +27488,56 @@ HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments) {
+    hfsbi_delivery  d = HFSB_INIT;
+    hfsbi_args_how  how = HFSB_INIT;
+    hfsb_json_doc   parsed = HFSB_INIT;
+    hfsbi_bash_args a;
+    memset(&a, 0, sizeof a);
+    how.parsed = &parsed;
+    /* what cannot be read is reported by the call */
+    (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
+    d.stream = a.stream;
+    d.timeout = a.timeout;
+    d.on_disconnect = a.on_disconnect;
+    hfsb_json_free(&parsed);
+    return d;
+}
+
+#define HFSBI_BASH_WORDS                                                     \
+    "; returns stdout, then stderr. For files prefer read, write, edit, "    \
+    "glob, grep, list over cat, echo, sed, find, grep, ls. Each call is a "  \
+    "new shell: cd does not carry over. No terminal. Long output is cut in " \
+    "the middle and saved to a file that the reply names. For servers and "  \
+    "long jobs use background, not &, then bash_output."
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
+    static const hfsbi_tool row = {
+        "bash",
+        "Run a command",
+        "Run a command with {shell}, which no root confines" HFSBI_BASH_WORDS,
+        "Run a command with bash or sh in the sandbox, a machine of its "
+        "own" HFSBI_BASH_WORDS,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_bash_params,
+        hfsbi_run_bash};
+    return &row;
+}
+
 /* ---- the others ---- */
 
 static hfsb_status hfsbi_no_such_job(hfsb_tool_result *result, hfsb_str id,
                                      hfsb_err *err) {
-    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
+    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
     hfsbi_err_quote(err, id, 80);
-    return hfsbi_result_fail(result, "%s", err->msg);
-}
-
-/* The job that `id` names, or a failed result. Under the lock. */
-static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
-                                hfsb_err *err) {
-    hfsb_str    id = HFSB_LIT("");
-    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
-    *job = NULL;
-    if (st != HFSB_OK) return st;
-    *job = hfsbi_job_find(call->tools, id);
-    return *job ? HFSB_OK : hfsbi_no_such_job(&call->result, id, err);
+    return hfsbi_result_err(result, err);
 }
 
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job         *job = call->job;
     hfsb_tool_result  *r = &call->result;
     unsigned long long next, gone_from, gone_to, from = call->offset;
-    hfsb_json_writer   w;
     hfsb_status        st =
         hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
                           &r->output, &next, &gone_from, &gone_to);
@@ -26796,28 +27546,20 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     if (from > next) from = next;
     r->success = true;
     job->shown = job->record.bytes;
-    hfsb_json_writer_init(&w, &r->extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_int(&w, "offset", (long long)from);
-    hfsbi_put_member_int(&w, "next_offset", (long long)next);
-    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
-    hfsbi_put_ending(&w, job);
-    if (gone_from != gone_to) {
-        hfsb_json_put_key(&w, HFSB_LIT("dropped"));
-        hfsb_json_put_array(&w);
-        hfsb_json_put_uint(&w, gone_from);
-        hfsb_json_put_uint(&w, gone_to);
-        hfsb_json_put_end(&w);
-    }
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK && gone_from != gone_to)
-        st = hfsb_buf_printf(&call->notes,
-                             "\n(bytes %llu to %llu of the output are no "
-                             "longer held)",
-                             gone_from, gone_to);
-    return st;
+    hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&call->fields, "offset", (long long)from);
+    hfsbi_build_int(&call->fields, "next_offset", (long long)next);
+    hfsbi_build_bool(&call->fields, "running", job->state != HFSBI_JOB_DONE);
+    hfsbi_put_ending(&call->fields, job);
+    if (gone_from == gone_to) return HFSB_OK;
+    hfsbi_build_array(&call->fields, "dropped");
+    hfsbi_build_int(&call->fields, NULL, (long long)gone_from);
+    hfsbi_build_int(&call->fields, NULL, (long long)gone_to);
+    hfsbi_build_end(&call->fields);
+    return hfsb_buf_printf(&call->notes,
+                           "\n(bytes %llu to %llu of the output are no "
+                           "longer held)",
+                           gone_from, gone_to);
 }
 
 /* A line that is not finished, was not shown and stands still is a prompt; one
@@ -26840,34 +27582,57 @@ HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     return at < call->until && hfsbi_output_prompts(call) ? at : call->until;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools *tools = call->tools;
-    long long   offset = 0, wait_ms = 0;
-    hfsb_status st =
-        hfsb_json_arg_int(call->arguments, "offset", false, &offset, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(call->arguments, "wait_ms", false, &wait_ms,
-                               err);
-    if (st != HFSB_OK) return st;
-    if (offset < 0 || wait_ms < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0, "%s must be 0 or more.",
-                          offset < 0 ? "offset" : "wait_ms");
-    if (wait_ms > (long long)(tools->max_timeout * 1000.0))
-        wait_ms = (long long)(tools->max_timeout * 1000.0);
+typedef struct hfsbi_output_args {
+    hfsb_str  id;
+    long long offset, wait_ms;
+} hfsbi_output_args;
+
+static const hfsbi_param hfsbi_output_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_output_args, id,
+                NULL),
+    HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, hfsbi_output_args, offset,
+                      "In bytes, default 0", 0, LLONG_MAX, 0, "0 or more"),
+    HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, 0, hfsbi_output_args, wait_ms,
+                      "Wait so long for more", 0, LLONG_MAX, 0, "0 or more"),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
+                                         hfsb_err *err) {
+    const hfsbi_output_args *a = (const hfsbi_output_args *)args;
+    hfsb_tools              *tools = call->tools;
+    long long                most = (long long)(tools->max_timeout * 1000.0);
+    hfsb_status              st = HFSB_OK;
     pthread_mutex_lock(&tools->lock);
     hfsbi_tools_touch(tools); /* what is in the pipes counts as printed */
-    st = hfsbi_job_of(call, &call->job, err);
+    call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
         memcpy(call->job_id, call->job->id, sizeof call->job_id);
-        call->offset = (unsigned long long)offset;
-        call->until = hfsb_clock_ms() + wait_ms;
+        call->offset = (unsigned long long)a->offset;
+        call->until =
+            hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
         call->wait = HFSBI_WAIT_OUTPUT;
         call->next_waiting = tools->waiting;
         tools->waiting = call;
+    } else {
+        st = hfsbi_no_such_job(&call->result, a->id, err);
     }
     pthread_mutex_unlock(&tools->lock);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
+    static const hfsbi_tool row = {
+        "bash_output",
+        "Output of a job",
+        "Output of a background job since offset, whether it runs, its exit "
+        "code. Pass next_offset of the reply as the next offset.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_output_params,
+        hfsbi_run_bash_output};
+    return &row;
 }
 
 HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
@@ -26881,7 +27646,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     if (!job) {
         st = hfsbi_no_such_job(result, id, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
-        st = hfsbi_result_fail(result, "Job %s %s.", job->id,
+        st = hfsbi_result_fail(result, HFSB_REFUSED, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
                                    ? "has ended"
                                    : "waits for other commands to end");
@@ -26898,23 +27663,44 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
-    hfsb_str    text = HFSB_INIT, id = HFSB_LIT("");
-    bool        eof = false;
-    hfsb_status st =
-        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
-    if (st == HFSB_OK && !text.ptr && !eof)
-        st = hfsbi_fail(err, HFSB_ARG, 0,
-                        "Give \"text\" (a string), \"eof\" (true), or "
-                        "both.");
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
-    return st == HFSB_OK
-               ? hfsbi_job_input(call->tools, id, text, eof, &call->result)
-               : st;
+typedef struct hfsbi_input_args {
+    hfsb_str id, text;
+    bool     eof;
+} hfsbi_input_args;
+
+static const hfsbi_param hfsbi_input_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_input_args, id,
+                NULL),
+    HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_input_args, text, NULL),
+    HFSBI_PARAM("eof", HFSBI_ARG_BOOL, 0, hfsbi_input_args, eof,
+                "Then close it"),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
+    const hfsbi_input_args *a = (const hfsbi_input_args *)args;
+    if (!a->text.ptr && !a->eof)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Give \"text\" (a string), \"eof\" (true), or "
+                          "both.");
+    return hfsbi_job_input(call->tools, a->id, a->text, a->eof, &call->result);
 }
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
+    static const hfsbi_tool row = {
+        "bash_input",
+        "Input for a job",
+        "Send text to the standard input of a background job; include the "
+        "newline.",
+        NULL,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_input_params,
+        hfsbi_run_bash_input};
+    return &row;
+}
+
+/* ---- kill ---- */
 
 /* Under the lock: asks one job, or all, to end; call->killed are those. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
@@ -26960,18 +27746,41 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     return hfsb_buf_finish(&call->result.output, mark);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
+typedef struct hfsbi_kill_args {
+    hfsb_str id;
+} hfsbi_kill_args;
+
+static const hfsbi_param hfsbi_kill_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_kill_args, id, NULL),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    hfsb_str    id = ((const hfsbi_kill_args *)args)->id;
     hfsb_tools *tools = call->tools;
-    bool all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
-               HFSB_JSON_NULL;
     hfsbi_job  *only = NULL;
-    hfsb_status st = HFSB_OK;
+    hfsb_status st;
     pthread_mutex_lock(&tools->lock);
-    if (!all) st = hfsbi_job_of(call, &only, err);
-    if (st == HFSB_OK && (all || only)) st = hfsbi_kill_begin(call, only);
+    if (id.ptr) only = hfsbi_job_find(tools, id);
+    st = id.ptr && !only ? hfsbi_no_such_job(&call->result, id, err)
+                         : hfsbi_kill_begin(call, only);
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
+    static const hfsbi_tool row = {
+        "kill",
+        "Kill jobs",
+        "End a job and all processes it started; without id every command "
+        "and job that runs.",
+        NULL,
+        HFSBI_TOOL_REPEATS,
+        false,
+        hfsbi_kill_params,
+        hfsbi_run_kill};
+    return &row;
 }
 
 /* ---- src/tools/read.c ---- */
@@ -27119,8 +27928,10 @@ typedef struct hfsbi_line_reader {
     bool               open; /* some of it was read */
     bool               ends_in_cr;
     hfsb_buf          *out;
-    bool               any;  /* line was put out */
-    bool               full; /* no more output fits; `line` is the next */
+    bool               whole; /* lines are never cut */
+    bool               cut;   /* some line was */
+    bool               any;   /* line was put out */
+    bool               full;  /* no more output fits; `line` is the next */
     bool               at_end, bad_utf8, binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
@@ -27142,6 +27953,12 @@ static size_t hfsbi_count_chars(hfsb_str text) {
     return n;
 }
 
+/* Shortens *text to n bytes; *more counts the characters that are left out. */
+static void hfsbi_line_shorten(hfsb_str *text, size_t n, size_t *more) {
+    *more += hfsb_utf8_count(hfsb_str_slice(*text, n, text->len));
+    *text = hfsb_str_slice(*text, 0, n);
+}
+
 /* One line goes out, or its beginning when `more` characters follow. */
 static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                                   size_t more) {
@@ -27149,17 +27966,20 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     size_t n, need;
     bool   valid;
     char   head[24];
-    if (text.len > HFSBI_READ_CHARS || more) {
-        size_t cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
-        more += hfsb_utf8_count(hfsb_str_slice(text, cut, text.len));
-        text = hfsb_str_slice(text, 0, cut);
-    }
+    if (!r->whole && (text.len > HFSBI_READ_CHARS || more))
+        hfsbi_line_shorten(&text, hfsb_utf8_offset(text, HFSBI_READ_CHARS),
+                           &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
-    if (need > HFSBI_READ_OUTPUT) {
+    if (need > HFSBI_READ_OUTPUT && r->any) {
         r->full = true;
         return HFSB_OK;
     }
+    if (need > HFSBI_READ_OUTPUT) /* longer than a reply: show its start */
+        hfsbi_line_shorten(
+            &text, hfsbi_utf8_floor(text, (HFSBI_READ_OUTPUT - 64) / 3),
+            &more);
+    if (more) r->cut = true;
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
@@ -27178,7 +27998,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
 
 /* A part of the current line; the next part follows. */
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
-    size_t room = (size_t)HFSBI_READ_CHARS * 4 + 4;
+    size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
+                           : (size_t)HFSBI_READ_CHARS * 4 + 4;
     r->open = true;
     if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
     r->size += part.len;
@@ -27395,10 +28216,8 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
 static hfsb_status hfsbi_image_large(hfsb_call               *call,
                                      const hfsbi_line_reader *r,
                                      const hfsbi_image       *image) {
-    hfsb_tool_result *result = &call->result;
-    hfsb_buf_truncate(&result->extra, 0);
     return hfsbi_result_fail(
-        result,
+        &call->result, HFSB_LIMIT,
         "%.*s is too large to be shown (%s, %lux%lu, %llu bytes; the limit is "
         "%d a side and %d bytes). Make a smaller copy with a command, such as "
         "ImageMagick's convert "
@@ -27425,31 +28244,34 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
     return st;
 }
 
-/* The file is open and holds a picture. Its data stands in the added keys as
-   it is: base64 needs no escapes. */
+/* The file is open and holds a picture. */
 static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
                                     const hfsbi_image *image, hfsb_err *err) {
-    hfsb_buf   *extra = &call->result.extra;
+    hfsb_buf    data = HFSB_INIT;
     char        hex[HFSB_SHA256_HEX];
     hfsb_status st;
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
         return hfsbi_image_large(call, r, image);
     hfsb_sha256_init(&r->sha);
-    st = hfsb_buf_printf(extra, "{\"mime_type\":\"%s\",\"data\":\"",
-                         image->mime);
-    if (st == HFSB_OK) st = hfsbi_image_data(r, extra, err);
-    if (st != HFSB_OK) {
-        hfsb_buf_truncate(extra, 0);
-        return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
+    data.alloc = call->tools->alloc;
+    st = hfsbi_image_data(r, &data, err);
+    if (st == HFSB_OK && r->bytes > HFSBI_IMAGE_MAX) {
+        st = hfsbi_image_large(call, r, image);
+    } else if (st == HFSB_OK) {
+        hfsbi_sha256_finish_hex(&r->sha, hex);
+        hfsbi_build_str(&call->fields, "mime_type", hfsb_cstr(image->mime));
+        hfsbi_build_str(&call->fields, "data", hfsb_buf_str(&data));
+        hfsbi_build_int(&call->fields, "size", (long long)r->bytes);
+        hfsbi_build_str(&call->fields, "sha256", hfsb_cstr(hex));
+        st = hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
+                             image->mime, image->width, image->height,
+                             r->bytes);
+    } else if (st != HFSB_NOMEM) {
+        st = hfsbi_result_err(&call->result, err);
     }
-    if (r->bytes > HFSBI_IMAGE_MAX) return hfsbi_image_large(call, r, image);
-    hfsbi_sha256_finish_hex(&r->sha, hex);
-    st = hfsb_buf_printf(extra, "\",\"size\":%llu,\"sha256\":\"%s\"}",
-                         r->bytes, hex);
-    if (st != HFSB_OK) return st;
-    return hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
-                           image->mime, image->width, image->height, r->bytes);
+    hfsb_buf_free(&data);
+    return st;
 }
 
 /* What the file is when pictures are wanted; the place in it stays. */
@@ -27466,25 +28288,24 @@ static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
 
 /* ---- the tool ---- */
 
-static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
-                                    long long *limit, hfsb_err *err) {
-    const hfsb_json_value *given = hfsb_json_get(call->arguments, "limit");
-    hfsb_status            st;
-    *offset = 1;
-    *limit = given && hfsb_json_type_of(given) == HFSB_JSON_NULL
-                 ? 0
-                 : HFSBI_READ_LINES;
-    st = hfsb_json_arg_int(call->arguments, "offset", false, offset, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(call->arguments, "limit", false, limit, err);
-    if (st == HFSB_OK && *limit < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "limit must be a number of lines from 0 on (0: all "
-                          "of them), not %lld.",
-                          *limit);
-    if (*offset == 0) *offset = 1;
-    return st;
-}
+typedef struct hfsbi_read_args {
+    hfsb_str  path;
+    long long offset, limit;
+    int       image;
+} hfsbi_read_args;
+
+static const hfsbi_param hfsbi_read_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_read_args, path,
+                NULL),
+    HFSBI_PARAM("offset", HFSBI_ARG_INT, 0, hfsbi_read_args, offset,
+                "First line, from 1; negative: from the end"),
+    HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_NULL_IS_0, hfsbi_read_args,
+                      limit, "Lines, default 2000; 0: all", 0, LLONG_MAX,
+                      HFSBI_READ_LINES,
+                      "a number of lines from 0 on (0: all of them)"),
+    HFSBI_PARAM("image", HFSBI_ARG_SWITCH, HFSBI_UNLISTED, hfsbi_read_args,
+                image, NULL),
+    HFSBI_PARAM_END};
 
 /* sha256 of a file that was read to its end; "" when it cannot be had. */
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
@@ -27496,38 +28317,33 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
         hex[0] = '\0';
 }
 
-static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r) {
-    hfsb_json_writer   w;
+static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
     bool               more = r->full || !r->at_end || r->last < lines;
     hfsbi_read_sha256(r, hex);
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "size",
-                         (long long)(r->at_end ? r->bytes : r->info.size));
-    if (r->at_end) hfsbi_put_member_int(&w, "total_lines", (long long)lines);
-    if (hex[0]) hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
-    hfsbi_put_member_bool(&w, "truncated", r->full);
+    hfsbi_build_int(fields, "size",
+                    (long long)(r->at_end ? r->bytes : r->info.size));
+    if (r->at_end) hfsbi_build_int(fields, "total_lines", (long long)lines);
+    if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+    hfsbi_build_bool(fields, "truncated", r->full || r->cut);
     if (more)
-        hfsbi_put_member_int(&w, "next_offset",
-                             (long long)(r->full ? r->line : r->last + 1));
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+        hfsbi_build_int(fields, "next_offset",
+                        (long long)(r->full ? r->line : r->last + 1));
 }
 
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
-    hfsb_status st;
+    hfsb_status st = HFSB_OK;
     if (r->binary)
         return hfsbi_result_fail(
-            &call->result,
+            &call->result, HFSB_REFUSED,
             "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
             "its bytes use a command such as xxd, od -c or base64.",
             (int)r->path.len, r->path.ptr,
             r->info.size > r->bytes ? r->info.size : r->bytes);
     call->result.success = true;
-    st = hfsbi_read_extra(call, r);
-    if (st == HFSB_OK && r->bad_utf8)
+    hfsbi_read_fields(&call->fields, r);
+    if (r->bad_utf8)
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
@@ -27581,32 +28397,48 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools       *tools = call->tools;
-    hfsbi_image       image = HFSB_INIT;
-    bool              images = call->opts.images;
-    hfsbi_line_reader r;
-    long long         offset, limit;
-    hfsb_status       st;
+static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_read_args *a = (const hfsbi_read_args *)args;
+    hfsb_tools            *tools = call->tools;
+    hfsbi_image            image = HFSB_INIT;
+    hfsbi_line_reader      r;
+    hfsb_status            st;
     memset(&r, 0, sizeof r);
     r.text.alloc = tools->alloc;
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
-    st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
-    if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(call->arguments, "image", false, &images, err);
-    if (st != HFSB_OK) return st;
+    r.path = a->path;
+    /* Who asks for more lines than a model reads wants the content as it is:
+       whole lines, and nothing else in the output. */
+    r.whole = a->limit == 0 || a->limit > HFSBI_READ_LINES;
+    call->notes_apart = r.whole;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    if (images) image = hfsbi_read_look(&r);
+    if (a->image < 0 ? call->opts.images : a->image == 1)
+        image = hfsbi_read_look(&r);
     st = image.mime ? hfsbi_read_image(call, &r, &image, err)
-                    : hfsbi_read_lines(call, &r, offset, limit, err);
+                    : hfsbi_read_lines(call, &r, a->offset ? a->offset : 1,
+                                       a->limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
     if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
+    static const hfsbi_tool row = {
+        "read",
+        "Read a file",
+        "Read lines of a text file, each behind its number and a tab. Read a "
+        "file before you change it.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_read_params,
+        hfsbi_run_read};
+    return &row;
 }
 
 /* ---- src/tools/write.c ---- */
@@ -27632,15 +28464,14 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
         return true; /* new, or an error that says more than this one */
     }
     *st = edit ? hfsbi_result_fail(
-                     &call->result,
+                     &call->result, HFSB_REFUSED,
                      "File %.*s has not been read this session. Read it "
                      "first.",
                      (int)path.len, path.ptr)
                : hfsbi_result_fail(
-                     &call->result,
+                     &call->result, HFSB_REFUSED,
                      "File %.*s exists but has not been read this session. "
-                     "Read it first, or use sandbox_edit for targeted "
-                     "changes.",
+                     "Read it first, or use edit for targeted changes.",
                      (int)path.len, path.ptr);
     return false;
 }
@@ -27671,74 +28502,75 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
 
 /* ---- write ---- */
 
-static hfsb_status hfsbi_write_extra(hfsb_call               *call,
-                                     const hfsb_file_written *written) {
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "bytes", (long long)written->bytes);
-    hfsbi_put_member_bool(&w, "created", written->created);
-    hfsbi_put_member_bool(&w, "in_place", written->in_place);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+typedef struct hfsbi_write_args {
+    hfsb_str path, content, if_sha256;
+} hfsbi_write_args;
+
+static const hfsbi_param hfsbi_write_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args, path,
+                NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args,
+                content, NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, 0, hfsbi_write_args, if_sha256,
+                "Refuse if the file has changed from this"),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
+                                   hfsb_err *err) {
+    const hfsbi_write_args *a = (const hfsbi_write_args *)args;
+    hfsb_tools             *tools = call->tools;
+    hfsb_file_write_opts    opts = HFSB_INIT;
+    hfsb_file_written       written;
+    hfsb_status             st;
+    if (!hfsbi_may_change(call, a->path, false, &st)) return st;
+    opts.if_sha256 = a->if_sha256;
+    if (hfsb_file_write(tools->place, a->path, a->content, &opts, &written,
+                        err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    hfsbi_seen_add(tools, a->path);
+    hfsbi_build_int(&call->fields, "bytes", (long long)written.bytes);
+    hfsbi_build_bool(&call->fields, "created", written.created);
+    hfsbi_build_bool(&call->fields, "in_place", written.in_place);
+    st = hfsbi_result_ok(&call->result, "Wrote %llu bytes to %.*s",
+                         written.bytes, (int)a->path.len, a->path.ptr);
+    return st == HFSB_OK ? hfsbi_add_warnings(call, a->path, a->content) : st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools          *tools = call->tools;
-    hfsb_str             path = HFSB_LIT(""), content = HFSB_LIT("");
-    hfsb_file_write_opts opts = HFSB_INIT;
-    hfsb_file_written    written;
-    hfsb_status          st;
-    st = hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st == HFSB_OK)
-        st =
-            hfsb_json_arg_str(call->arguments, "content", true, &content, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "if_sha256", false,
-                               &opts.if_sha256, err);
-    if (st != HFSB_OK || !hfsbi_may_change(call, path, false, &st)) return st;
-    if (hfsb_file_write(tools->place, path, content, &opts, &written, err) !=
-        HFSB_OK)
-        return hfsbi_result_err(&call->result, err);
-    hfsbi_seen_add(tools, path);
-    st = hfsbi_result_ok(&call->result, "Wrote %llu bytes to %.*s",
-                         written.bytes, (int)path.len, path.ptr);
-    if (st == HFSB_OK) st = hfsbi_write_extra(call, &written);
-    return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
+HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
+    static const hfsbi_tool row = {
+        "write",
+        "Write a file",
+        "Write a whole file, making its folders. Replaces what is there: read "
+        "an existing file first, and prefer edit to change parts. The reply "
+        "warns of syntax errors.",
+        NULL,
+        HFSBI_TOOL_REPEATS,
+        true,
+        hfsbi_write_params,
+        hfsbi_run_write};
+    return &row;
 }
 
 /* ---- edit ---- */
 
 enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` has them all */
 
-static void hfsbi_put_edit_lines(hfsb_json_writer       *w,
-                                 const hfsb_edit_result *r) {
+static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
+                              const hfsb_file_written *written) {
     size_t i;
-    hfsb_json_put_key(w, HFSB_LIT("lines"));
-    hfsb_json_put_array(w);
+    hfsbi_build_int(fields, "count", (long long)r->count);
+    if (r->note[0]) hfsbi_build_str(fields, "note", hfsb_cstr(r->note));
+    else hfsbi_build_null(fields, "note");
+    hfsbi_build_array(fields, "lines");
     for (i = 0; r->spans && i < r->count && i < HFSBI_EDIT_LINES; i++) {
-        hfsb_json_put_array(w);
-        hfsb_json_put_uint(w, r->spans[i].first_line);
-        hfsb_json_put_uint(w, r->spans[i].last_line);
-        hfsb_json_put_end(w);
+        hfsbi_build_array(fields, NULL);
+        hfsbi_build_int(fields, NULL, (long long)r->spans[i].first_line);
+        hfsbi_build_int(fields, NULL, (long long)r->spans[i].last_line);
+        hfsbi_build_end(fields);
     }
-    hfsb_json_put_end(w);
-}
-
-static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
-                                    const hfsb_file_written *written) {
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "count", (long long)r->count);
-    hfsb_json_put_key(&w, HFSB_LIT("note"));
-    if (r->note[0]) hfsb_json_put_str(&w, hfsb_cstr(r->note));
-    else hfsb_json_put_null(&w);
-    hfsbi_put_edit_lines(&w, r);
-    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&r->diff));
-    hfsbi_put_member_bool(&w, "in_place", written->in_place);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+    hfsbi_build_end(fields);
+    hfsbi_build_str(fields, "diff", hfsb_buf_str(&r->diff));
+    hfsbi_build_bool(fields, "in_place", written->in_place);
 }
 
 /* The edits were found good: the file is written and the result. HFSB_STALE
@@ -27756,11 +28588,11 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          err);
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    hfsbi_edit_fields(&call->fields, r, &written);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
                          r->note);
-    if (st == HFSB_OK) st = hfsbi_edit_extra(call, r, &written);
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
@@ -27804,100 +28636,181 @@ static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
-/* The keys of one edit. A mode that does not exist is an answer of the tool,
-   as in the reference, not a fault in the form: *known is then false. */
-static hfsb_status hfsbi_read_edit(hfsb_call             *call,
-                                   const hfsb_json_value *object,
-                                   hfsb_edit *edit, bool *known,
+/* ---- edit and multi_edit: parameters ---- */
+
+/* One edit as it was asked for; `path` is edit's own. */
+typedef struct hfsbi_edit_args {
+    hfsb_str  path, old_str, new_str, mode;
+    bool      replace_all, exact;
+    long long line;
+} hfsbi_edit_args;
+
+#define HFSBI_EDIT_PARAMS                                                  \
+    HFSBI_PARAM("old_str", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, \
+                old_str, NULL),                                            \
+        HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED,              \
+                    hfsbi_edit_args, new_str, NULL),                       \
+        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, 0, hfsbi_edit_args,     \
+                    replace_all, NULL),                                    \
+        HFSBI_PARAM_CHOICE("mode", 0, hfsbi_edit_args, mode,               \
+                           "replace append_after prepend_before"),         \
+        HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line, \
+                          "The place at this line", 0, LLONG_MAX, 0,       \
+                          "a line number from 1 on"),                      \
+        HFSBI_PARAM("exact", HFSBI_ARG_BOOL, 0, hfsbi_edit_args, exact,    \
+                    "Match to the letter"),                                \
+        HFSBI_PARAM_END
+
+static const hfsbi_param hfsbi_edit_items[] = {HFSBI_EDIT_PARAMS};
+
+static const hfsbi_param hfsbi_edit_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, path,
+                NULL),
+    HFSBI_EDIT_PARAMS};
+
+typedef struct hfsbi_multi_edit_args {
+    hfsb_str               path;
+    const hfsb_json_value *edits;
+} hfsbi_multi_edit_args;
+
+static const hfsbi_param hfsbi_multi_edit_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_multi_edit_args,
+                path, NULL),
+    HFSBI_PARAM_LIST("edits", HFSBI_REQUIRED | HFSBI_BRIEF,
+                     hfsbi_multi_edit_args, edits, hfsbi_edit_items),
+    HFSBI_PARAM_END};
+
+/* HFSB_REFUSED for a mode that does not exist: a result of the tool, as in the
+   reference, not an error in the form of the call. */
+static hfsb_status hfsbi_edit_from(const hfsbi_edit_args *a, hfsb_edit *edit,
                                    hfsb_err *err) {
-    hfsb_str    mode = HFSB_LIT("replace");
-    hfsb_edit   scratch = HFSB_INIT;
-    hfsb_status st = hfsb_json_arg_str(object, "mode", false, &mode, err);
-    *known = true;
     memset(edit, 0, sizeof *edit);
-    if (st != HFSB_OK) return st;
-    if (hfsb_edit_set_mode(&scratch, mode, err) == HFSB_OK)
-        return hfsb_edit_from_json(object, edit, err);
-    *known = false;
-    return hfsbi_result_err(&call->result, err);
+    edit->old_str = a->old_str;
+    edit->new_str = a->new_str;
+    edit->line = (size_t)a->line;
+    edit->exact = a->exact;
+    if (a->mode.ptr && hfsb_edit_set_mode(edit, a->mode, err) != HFSB_OK)
+        return HFSB_REFUSED;
+    edit->replace_all = edit->replace_all || a->replace_all;
+    return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err) {
-    hfsb_str    path = HFSB_LIT("");
-    hfsb_edit   edit;
-    bool        known;
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st == HFSB_OK)
-        st = hfsbi_read_edit(call, call->arguments, &edit, &known, err);
-    if (st != HFSB_OK || !known) return st;
-    return hfsbi_edit_file(call, path, &edit, 1, err);
+/* ---- edit and multi_edit ---- */
+
+static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_edit_args *a = (const hfsbi_edit_args *)args;
+    hfsb_edit              edit;
+    if (hfsbi_edit_from(a, &edit, err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    return hfsbi_edit_file(call, a->path, &edit, 1, err);
 }
 
-/* One element of `edits`; says which one an error is about. */
-static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
-                                       const hfsb_json_value *object, size_t n,
-                                       hfsb_edit *edit, bool *known,
-                                       hfsb_err *err) {
-    hfsb_err    inner = HFSB_INIT;
-    hfsb_status st;
-    if (hfsb_json_type_of(object) != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "edits[%zu] must be an object, not %s.", n,
-                          hfsb_json_type_name(hfsb_json_type_of(object)));
-    st = hfsbi_check_keys(call, object, HFSBI_EDIT_NAMES, &inner);
-    if (st == HFSB_OK) st = hfsbi_read_edit(call, object, edit, known, &inner);
-    if (st == HFSB_ARG)
-        return hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
+/* One element of `edits`; its errors name the element. */
+static hfsb_status hfsbi_edit_element(hfsb_call             *call,
+                                      const hfsb_json_value *object, size_t n,
+                                      hfsb_edit *edit, hfsb_err *err) {
+    hfsbi_args_how  how = HFSB_INIT;
+    hfsbi_edit_args a;
+    hfsb_err        inner = HFSB_INIT;
+    hfsb_status     st;
+    if (hfsb_json_type_of(object) != HFSB_JSON_OBJECT) {
+        hfsbi_fail(err, HFSB_ARG, 0, "edits[%zu] must be an object, not %s.",
+                   n, hfsb_json_type_name(hfsb_json_type_of(object)));
+        hfsbi_err_key(err, "edits");
+        return HFSB_ARG;
+    }
+    how.strict = call->opts.strict;
+    how.notes = &call->notes;
+    st = hfsbi_args_read(hfsbi_edit_items, object, &how, &a, &inner);
+    if (st == HFSB_OK) return hfsbi_edit_from(&a, edit, err);
+    hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
+    hfsbi_err_key(err, "edits");
     return st;
 }
 
-/* All elements of `edits`; their texts are the document's. */
-static hfsb_status hfsbi_edit_list(hfsb_call *call, hfsb_str path,
-                                   const hfsb_json_value *list,
-                                   hfsb_err              *err) {
-    const hfsb_alloc *alloc = &call->tools->alloc;
-    hfsb_json_iter    it = hfsb_json_begin(list);
-    size_t            n = 0, count = hfsb_json_count(list);
-    bool              known = true;
-    hfsb_status       st = HFSB_OK;
+/* The texts of the edits show the bytes of the arguments. */
+static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
+    const hfsbi_multi_edit_args *a = (const hfsbi_multi_edit_args *)args;
+    const hfsb_alloc            *alloc = &call->tools->alloc;
+    hfsb_json_iter               it = hfsb_json_begin(a->edits);
+    size_t                       n = 0, count = hfsb_json_count(a->edits);
+    hfsb_status                  st = HFSB_OK;
     hfsb_edit *edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
     if (!edits) return HFSB_NOMEM;
-    for (; st == HFSB_OK && known && hfsb_json_next(&it); n++)
-        st = hfsbi_read_nth_edit(call, it.value, n, edits + n, &known, err);
-    if (st == HFSB_OK && known)
-        st = hfsbi_edit_file(call, path, edits, count, err);
+    for (; st == HFSB_OK && hfsb_json_next(&it); n++)
+        st = hfsbi_edit_element(call, it.value, n, edits + n, err);
+    if (st == HFSB_OK) st = hfsbi_edit_file(call, a->path, edits, count, err);
+    else if (st == HFSB_REFUSED) st = hfsbi_result_err(&call->result, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
-    hfsb_str               path = HFSB_LIT("");
-    const hfsb_json_value *list = NULL;
-    hfsb_json_doc          doc = HFSB_INIT;
-    hfsb_status            st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    doc.alloc = call->tools->alloc;
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_parsed(call->arguments, "edits", true,
-                                  HFSB_JSON_ARRAY, &doc, &list, err);
-    if (st == HFSB_OK) st = hfsbi_edit_list(call, path, list, err);
-    hfsb_json_free(&doc);
-    return st;
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
+    static const hfsbi_tool row = {
+        "edit",
+        "Edit a file",
+        "Replace text in a file that you have read. old_str must mean one "
+        "place: give enough lines around it, or replace_all, or line. Copy it "
+        "without the line-number prefix; blanks and indentation may differ "
+        "when the place is clear. mode append_after or prepend_before inserts "
+        "new_str beside old_str. Write new_str in full, never ... for code "
+        "left out.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        true,
+        hfsbi_edit_params,
+        hfsbi_run_edit};
+    return &row;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
+    static const hfsbi_tool row = {
+        "multi_edit",
+        "Edit a file in several places",
+        "Several edits to one file that you have read, all or none. Each is "
+        "found in the file as it was; they must not overlap. Keys as in edit.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        true,
+        hfsbi_multi_edit_params,
+        hfsbi_run_multi_edit};
+    return &row;
 }
 
 /* ---- exists ---- */
 
-HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err) {
-    hfsb_str       path = HFSB_LIT("");
+typedef struct hfsbi_exists_args {
+    hfsb_str path;
+} hfsbi_exists_args;
+
+static const hfsbi_param hfsbi_exists_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_exists_args, path,
+                NULL),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_exists(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
+    hfsb_str       path = ((const hfsbi_exists_args *)args)->path;
     hfsb_file_info info;
-    hfsb_status    st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st != HFSB_OK) return st;
-    st = hfsb_file_stat(call->tools->place, path, &info, err);
+    hfsb_status    st = hfsb_file_stat(call->tools->place, path, &info, err);
     if (st == HFSB_OK) return hfsbi_result_ok(&call->result, "true");
     if (st == HFSB_NOT_FOUND) return hfsbi_result_ok(&call->result, "false");
     return hfsbi_result_err(&call->result, err);
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
+    static const hfsbi_tool row = {
+        "exists",
+        "Whether a path exists",
+        "true or false: is there a file or directory?",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_exists_params,
+        hfsbi_run_exists};
+    return &row;
 }
 
 /* ---- src/tools/patch.c ---- */
@@ -28075,22 +28988,19 @@ static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
     return hfsb_buf_finish(&p->call->result.output, mark);
 }
 
-static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
-    hfsb_json_writer w;
-    hfsb_buf         diff = HFSB_INIT;
-    hfsb_status      st = HFSB_OK, end;
-    size_t           i;
+static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
+    hfsbi_build *fields = &p->call->fields;
+    hfsb_buf     diff = HFSB_INIT;
+    hfsb_status  st;
+    size_t       i;
     diff.alloc = p->call->tools->alloc;
-    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
-        st = hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
-    hfsb_json_writer_init(&w, &p->call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "count", (long long)p->result.count);
-    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&diff));
-    hfsb_json_put_end(&w);
-    end = hfsb_json_writer_finish(&w, NULL);
+    for (i = 0; i < p->result.count; i++)
+        hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
+    st = diff.status;
+    hfsbi_build_int(fields, "count", (long long)p->result.count);
+    hfsbi_build_str(fields, "diff", hfsb_buf_str(&diff));
     hfsb_buf_free(&diff);
-    return st == HFSB_OK ? end : st;
+    return st;
 }
 
 static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
@@ -28130,7 +29040,7 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                       done, p->result.count);
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
     st = hfsbi_patch_say(p);
-    if (st == HFSB_OK) st = hfsbi_patch_extra(p);
+    if (st == HFSB_OK) st = hfsbi_patch_fields(p);
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
@@ -28152,17 +29062,42 @@ static hfsb_status hfsbi_patch_once(hfsb_call *call, hfsb_str text,
     return st;
 }
 
+typedef struct hfsbi_patch_args {
+    hfsb_str patch;
+} hfsbi_patch_args;
+
+static const hfsbi_param hfsbi_patch_params[] = {
+    HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_patch_args,
+                patch, NULL),
+    HFSBI_PARAM_END};
+
 /* Reads again and tries again when another call was quicker, as edit does. */
-HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
-    hfsb_str    text = HFSB_LIT("");
+static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
+                                         hfsb_err *err) {
+    hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
     unsigned    tries = 0;
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "patch", true, &text, err);
-    if (st != HFSB_OK) return st;
+    hfsb_status st;
     while ((st = hfsbi_patch_once(call, text, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
+    static const hfsbi_tool row = {
+        "apply_patch",
+        "Apply a patch",
+        "Change several files that you have read: *** Begin Patch to *** End "
+        "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
+        "File: p (then *** Move to: q if wanted), the latter with hunks of "
+        "lines that begin with a blank, - or +, each after a line @@ that may "
+        "name the enclosing function.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        true,
+        hfsbi_patch_params,
+        hfsbi_run_apply_patch};
+    return &row;
 }
 
 /* ---- src/tools/walk.c ---- */
@@ -28716,37 +29651,13 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
     f->call = call;
 }
 
-static hfsb_status hfsbi_finder_offset(const hfsb_json_value *args,
-                                       hfsbi_finder *f, hfsb_err *err) {
-    long long   n = 0;
-    hfsb_status st = hfsb_json_arg_int(args, "offset", false, &n, err);
-    if (st != HFSB_OK) return st;
-    if (n < 0 || n > HFSBI_FINDER_OFFSET)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "offset must be a number from 0 to %d, not %lld.",
-                          HFSBI_FINDER_OFFSET, n);
-    f->offset = (size_t)n;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
-                                            hfsb_str path, size_t *limit,
-                                            size_t max, hfsb_err *err) {
-    const hfsb_json_value *args = call->arguments;
-    long long              n = 0;
-    hfsb_status            st;
+HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
+                                        hfsb_str path, bool all,
+                                        long long offset, hfsb_err *err) {
     hfsbi_finder_place(call, f, path);
     f->spot.dir = -1;
-    st = hfsb_json_arg_bool(args, "all", false, &f->all, err);
-    if (st == HFSB_OK) st = hfsb_json_arg_int(args, "limit", false, &n, err);
-    if (st == HFSB_OK && n < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "limit must be a number from 1 to %zu (0: %zu), not "
-                          "%lld.",
-                          max, *limit, n);
-    if (st == HFSB_OK) st = hfsbi_finder_offset(args, f, err);
-    if (st != HFSB_OK) return st;
-    if (n) *limit = (unsigned long long)n < max ? (size_t)n : max;
+    f->all = all;
+    f->offset = (size_t)offset;
     return hfsbi_finder_open(f, path, err);
 }
 
@@ -28828,25 +29739,19 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
                                          unsigned long long next_offset) {
-    hfsb_json_writer w;
-    hfsb_status      st = hfsbi_finder_tell_all(call, f);
-    if (st != HFSB_OK) return st;
-    call->result.success = true;
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "count", (long long)count);
-    hfsbi_put_member_bool(&w, "truncated", next_offset || f->late);
+    hfsb_status st = hfsbi_finder_tell_all(call, f);
+    call->result.success = st == HFSB_OK;
+    hfsbi_build_int(&call->fields, "count", (long long)count);
+    hfsbi_build_bool(&call->fields, "truncated", next_offset || f->late);
     if (next_offset)
-        hfsbi_put_member_int(&w, "next_offset", (long long)next_offset);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+        hfsbi_build_int(&call->fields, "next_offset", (long long)next_offset);
+    return st;
 }
 
 /* ---- src/tools/glob.c ---- */
 /* glob.c - glob: files by a pattern, the newest first. */
 enum {
     HFSBI_NAMED_LIMIT = 200,
-    HFSBI_NAMED_MOST = 10000,
     HFSBI_NAMED_HELD = 4096 /* found ones, or four times those wanted */
 };
 
@@ -29131,39 +30036,48 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
     return st;
 }
 
+typedef struct hfsbi_glob_args {
+    hfsb_str  pattern, path;
+    bool      all;
+    long long limit, offset;
+} hfsbi_glob_args;
+
+static const hfsbi_param hfsbi_glob_params[] = {
+    HFSBI_PARAM("pattern", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_glob_args,
+                pattern, NULL),
+    HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_glob_args, path, NULL),
+    HFSBI_FINDER_PARAMS(hfsbi_glob_args, "Leave out nothing", 10000, 200),
+    HFSBI_PARAM_END};
+
 static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
-                                     hfsb_err *err) {
-    hfsb_str    pattern = HFSB_INIT, path = HFSB_INIT;
+                                     const hfsbi_glob_args *a, hfsb_err *err) {
     hfsb_status st;
-    st = hfsb_json_arg_str(call->arguments, "pattern", true, &pattern, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
-    if (st != HFSB_OK) return st;
-    if (hfsbi_named_given(g, pattern) != HFSB_OK)
+    if (hfsbi_named_given(g, a->pattern) != HFSB_OK)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), path, err);
+    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), a->path, err);
     if (st != HFSB_OK) return st;
     st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
                         &g->glob, err);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_begin(call, &g->finder, hfsb_buf_str(&g->path),
+                                a->all, a->offset, err);
     if (st == HFSB_NOMEM) return st;
-    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    st = hfsbi_finder_arguments(call, &g->finder, hfsb_buf_str(&g->path),
-                                &g->limit, HFSBI_NAMED_MOST, err);
-    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_named_run_all(call, g, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
-    hfsbi_named_run g;
-    hfsb_status     st;
+static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_glob_args *a = (const hfsbi_glob_args *)args;
+    hfsbi_named_run        g;
+    hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = HFSBI_NAMED_LIMIT;
+    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_NAMED_LIMIT;
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
-    st = hfsbi_named_begin(call, &g, err);
+    st = hfsbi_named_begin(call, &g, a, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.glob);
     hfsb_buf_free(&g.texts);
@@ -29172,6 +30086,21 @@ HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
     hfsb_buf_free(&g.pattern);
     hfsbi_array_free(&call->tools->alloc, g.hits, g.cap, sizeof *g.hits);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
+    static const hfsbi_tool row = {
+        "glob",
+        "Find files by name",
+        "Find files by a pattern, newest first. A pattern without a slash is "
+        "for names in any folder: *.py; with one it begins at path: "
+        "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_glob_params,
+        hfsbi_run_glob};
+    return &row;
 }
 
 /* ---- src/tools/grep.c ---- */
@@ -29450,15 +30379,13 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
 
 enum {
     HFSBI_GREP_LIMIT = 200,
-    HFSBI_GREP_MOST = 10000,
-    HFSBI_GREP_CONTEXT = 20,
     HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
 };
 
 typedef struct hfsbi_grep {
     hfsbi_finder       finder;
     hfsbi_hits         lines;
-    hfsb_str           pattern, path, files_like;
+    hfsb_str           path;
     hfsb_glob         *include;
     bool               include_names; /* it has no slash */
     size_t             limit;
@@ -29653,70 +30580,50 @@ static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
     return st;
 }
 
-static hfsb_status hfsbi_grep_read_mode(hfsb_call *call, hfsbi_hits *l,
-                                        hfsb_err *err) {
-    static const struct {
-        const char     *name;
-        hfsbi_grep_mode mode;
-    } list[] = {{"content", HFSBI_GREP_CONTENT},
-                {"files", HFSBI_GREP_FILES},
-                {"files_with_matches", HFSBI_GREP_FILES},
-                {"count", HFSBI_GREP_COUNT}};
-    hfsb_str    mode = HFSB_INIT;
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "mode", false, &mode, err);
-    size_t i;
-    if (st != HFSB_OK || !mode.len) return st;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (hfsb_str_equal(mode, hfsb_cstr(list[i].name))) {
-            l->mode = list[i].mode;
-            return HFSB_OK;
-        }
-    hfsbi_fail(err, HFSB_ARG, 0, "mode must be content, files or count, not ");
-    hfsbi_err_quote(err, mode, 40);
-    hfsbi_err_add(err, ".");
-    return HFSB_ARG;
-}
+typedef struct hfsbi_grep_args {
+    hfsb_str  pattern, path, include, mode;
+    bool      literal, ignore_case, all;
+    long long context, limit, offset;
+} hfsbi_grep_args;
 
-static hfsb_status hfsbi_grep_arguments(hfsb_call *call, hfsbi_grep *g,
-                                        hfsb_regex_opts *how, hfsb_err *err) {
-    const hfsb_json_value *args = call->arguments;
-    long long              context = 0;
-    hfsb_status            st;
-    st = hfsb_json_arg_str(args, "pattern", true, &g->pattern, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(args, "path", false, &g->path, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(args, "include", false, &g->files_like, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "literal", false, &how->literal, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "ignore_case", false, &how->ignore_case,
-                                err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(args, "context", false, &context, err);
-    if (st == HFSB_OK && context < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "context must be a number of lines from 0 to %d, "
-                          "not %lld.",
-                          HFSBI_GREP_CONTEXT, context);
-    if (context > HFSBI_GREP_CONTEXT) context = HFSBI_GREP_CONTEXT;
-    g->lines.context = (size_t)context;
-    return st == HFSB_OK ? hfsbi_grep_read_mode(call, &g->lines, err) : st;
+static const hfsbi_param hfsbi_grep_params[] = {
+    HFSBI_PARAM("pattern", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_grep_args,
+                pattern, NULL),
+    HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_grep_args, path,
+                "File or folder"),
+    HFSBI_PARAM("include", HFSBI_ARG_STR, 0, hfsbi_grep_args, include,
+                "Such as *.{c,h}"),
+    HFSBI_PARAM("literal", HFSBI_ARG_BOOL, 0, hfsbi_grep_args, literal,
+                "pattern is plain text"),
+    HFSBI_PARAM("ignore_case", HFSBI_ARG_BOOL, 0, hfsbi_grep_args, ignore_case,
+                NULL),
+    HFSBI_PARAM_RANGE("context", HFSBI_ARG_INT, HFSBI_CLAMPED, hfsbi_grep_args,
+                      context, "Lines around a match", 0, 20, 0,
+                      "a number of lines from 0 to 20"),
+    HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
+                       "content files count|files_with_matches"),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
+    HFSBI_PARAM_END};
+
+static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
+    if (hfsb_str_starts(word, HFSB_LIT("files"))) return HFSBI_GREP_FILES;
+    if (hfsb_str_equal(word, HFSB_LIT("count"))) return HFSBI_GREP_COUNT;
+    return HFSBI_GREP_CONTENT;
 }
 
 /* The pattern, or words that help to write a better one. */
-static hfsb_status
-hfsbi_grep_pattern(hfsbi_grep *g, const hfsb_regex_opts *how, hfsb_err *err) {
+static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
+                                      const hfsb_regex_opts *how,
+                                      hfsb_err              *err) {
     hfsb_status st;
-    if (!g->pattern.len)
+    if (!pattern.len)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "The pattern is empty.");
-    if (hfsb_str_find_byte(g->pattern, '\n') != HFSB_NPOS)
+    if (hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The pattern has a line feed in it, but lines are "
                           "searched one by one: give a part that is on one "
                           "line, and context for the lines around it.");
-    st = hfsb_regex_open(g->pattern, how, &g->lines.regex, err);
+    st = hfsb_regex_open(pattern, how, &g->lines.regex, err);
     if (st == HFSB_ARG && !how->literal)
         hfsbi_err_add(err, " To search for the text as it stands set "
                            "literal=true.");
@@ -29749,33 +30656,37 @@ static bool hfsbi_grep_over(void *user) {
 }
 
 static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
-                                    hfsb_err *err) {
+                                    const hfsbi_grep_args *a, hfsb_err *err) {
     hfsb_regex_opts how = HFSB_INIT;
-    hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
-    if (st != HFSB_OK) return st;
+    hfsb_status     st;
+    how.literal = a->literal;
+    how.ignore_case = a->ignore_case;
     how.alloc = call->tools->alloc;
     how.cancelled = hfsbi_grep_over;
     how.user = g->lines.finder = &g->finder;
-    st = hfsbi_grep_pattern(g, &how, err);
+    g->path = a->path;
+    g->lines.mode = hfsbi_grep_mode_of(a->mode);
+    g->lines.context = (size_t)a->context;
+    st = hfsbi_grep_pattern(g, a->pattern, &how, err);
+    if (st == HFSB_OK) st = hfsbi_grep_include(g, &how.alloc, a->include, err);
     if (st == HFSB_OK)
-        st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);
+        st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, a->offset,
+                                err);
     if (st == HFSB_NOMEM) return st;
-    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    st = hfsbi_finder_arguments(call, &g->finder, g->path, &g->limit,
-                                HFSBI_GREP_MOST, err);
-    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_grep_run(call, g, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
-    hfsbi_grep  g;
-    hfsb_status st;
+static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_grep_args *a = (const hfsbi_grep_args *)args;
+    hfsbi_grep             g;
+    hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = HFSBI_GREP_LIMIT;
+    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GREP_LIMIT;
     g.lines.window.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
-    st = hfsbi_grep_begin(call, &g, err);
+    st = hfsbi_grep_begin(call, &g, a, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.include);
     hfsb_regex_close(g.lines.regex);
@@ -29783,9 +30694,24 @@ HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
+HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
+    static const hfsbi_tool row = {
+        "grep",
+        "Search in files",
+        "Search lines of text files for a POSIX extended regular expression "
+        "(also \\w \\d \\s \\b). Leaves out what glob does, and binary "
+        "files.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_grep_params,
+        hfsbi_run_grep};
+    return &row;
+}
+
 /* ---- src/tools/list.c ---- */
 /* list.c - list: what is in a folder. */
-enum { HFSBI_LIST_LIMIT = 500, HFSBI_LIST_MOST = 10000, HFSBI_LIST_DEPTH = 5 };
+enum { HFSBI_LIST_LIMIT = 500 };
 
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
@@ -29877,292 +30803,87 @@ static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
     return st;
 }
 
+typedef struct hfsbi_list_args {
+    hfsb_str  path;
+    bool      all;
+    long long depth, limit, offset;
+} hfsbi_list_args;
+
+static const hfsbi_param hfsbi_list_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_list_args, path, NULL),
+    HFSBI_PARAM_RANGE("depth", HFSBI_ARG_INT, 0, hfsbi_list_args, depth,
+                      "1 to 5, default 1", 1, 5, 1, "a number from 1 to 5"),
+    HFSBI_FINDER_PARAMS(hfsbi_list_args, "Enter ignored folders", 10000, 500),
+    HFSBI_PARAM_END};
+
 static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
-                                  hfsb_err *err) {
-    hfsb_str    path = HFSB_INIT;
-    long long   depth = 1;
-    hfsb_status st;
-    st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(call->arguments, "depth", false, &depth, err);
-    if (st == HFSB_OK && (depth < 1 || depth > HFSBI_LIST_DEPTH))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "depth must be a number from 1 to %d, not %lld.",
-                          HFSBI_LIST_DEPTH, depth);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_finder_arguments(call, &l->finder, path, &l->limit,
-                                HFSBI_LIST_MOST, err);
-    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+                                  const hfsbi_list_args *a, hfsb_err *err) {
+    hfsb_status st =
+        hfsbi_finder_begin(call, &l->finder, a->path, a->all, a->offset, err);
+    if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     l->finder.sorted = l->finder.shows_ignored = true;
-    l->finder.max_depth = (size_t)depth;
+    l->finder.max_depth = (size_t)a->depth;
     l->finder.visit = hfsbi_list_visit;
     l->finder.user = l;
     st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
-                                            : hfsbi_list_one(l, path);
+                                            : hfsbi_list_one(l, a->path);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_list_end(call, l);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
-    hfsbi_listing l;
-    hfsb_status   st;
+static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_list_args *a = (const hfsbi_list_args *)args;
+    hfsbi_listing          l;
+    hfsb_status            st;
     memset(&l, 0, sizeof l);
-    l.limit = HFSBI_LIST_LIMIT;
+    l.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_LIST_LIMIT;
     l.out = &call->result.output;
     l.finder.spot.dir = -1;
-    st = hfsbi_list_run(call, &l, err);
+    st = hfsbi_list_run(call, &l, a, err);
     hfsbi_finder_close(&l.finder);
     return st;
 }
 
+HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
+    static const hfsbi_tool row = {
+        "list",
+        "List a folder",
+        "Type, size, time of change and name of what is in a folder.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_list_params,
+        hfsbi_run_list};
+    return &row;
+}
+
 /* ---- src/tools/table.c ---- */
-/* table.c - the tools: names, words for a model, schemas, functions. */
-/* The words are for a model and are paid for in every request: short, exact.
-   All definitions together stay under 8,000 bytes in any format (tested). */
+/* table.c - the list of tools, and their definitions for a model.
 
-#define HFSBI_EDIT_KEYS                                                     \
-    HFSBI_PLAIN("old_str", "string")                                        \
-    "," HFSBI_PLAIN("new_str", "string") "," HFSBI_PLAIN(                   \
-        "replace_all",                                                      \
-        "boolean") ","                                                      \
-                   "\"mode\":{\"type\":\"string\",\"enum\":[\"replace\","   \
-                   "\"append_after\",\"prepend_before\"]}," HFSBI_TYPE(     \
-                       "line", "integer",                                   \
-                       "The place at this line") "," HFSBI_TYPE("exact",    \
-                                                                "boolean",  \
-                                                                "Match to " \
-                                                                "the letter")
+   Each tool describes itself in a row (hfsbi_tool) in its own file; the list
+   below is all that another tool needs. Definitions are written from the rows
+   in the shape of the caller's API. Their words are paid for in every request
+   of a model: all definitions together stay under 8,000 bytes in any format
+   (tested). */
+typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
-/* Hosts ask before a call that may write, and some take a missing hint for
-   the worst: each tool says whether it only reads. Left out is what the
-   protocol takes for granted: a tool that does not only read destroys, may
-   reach the whole world, and a repeat is one more. */
-#define HFSBI_READS   "{\"readOnlyHint\":true,\"openWorldHint\":false}"
-#define HFSBI_CHANGES "{\"readOnlyHint\":false,\"openWorldHint\":false}"
-#define HFSBI_REPEATS                                                    \
-    "{\"readOnlyHint\":false,\"idempotentHint\":true,\"openWorldHint\":" \
-    "false}"
-#define HFSBI_RUNS "{\"readOnlyHint\":false}"
+static const hfsbi_tool_row hfsbi_tool_rows[] = {
+    hfsbi_tool_bash,  hfsbi_tool_bash_output, hfsbi_tool_bash_input,
+    hfsbi_tool_kill,  hfsbi_tool_read,        hfsbi_tool_write,
+    hfsbi_tool_edit,  hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
+    hfsbi_tool_glob,  hfsbi_tool_grep,        hfsbi_tool_list,
+    hfsbi_tool_exists};
 
-#define HFSBI_BASH_WORDS                                                     \
-    "; returns stdout, then stderr. For files prefer read, write, edit, "    \
-    "glob, grep, list over cat, echo, sed, find, grep, ls. Each call is a "  \
-    "new shell: cd does not carry over. No terminal. Long output is cut in " \
-    "the middle and saved to a file that the reply names. For servers and "  \
-    "long jobs use background, not &, then bash_output."
-
-static const hfsbi_tool hfsbi_tool_table[] =
-    {
-        {"bash", "Run a command",
-         "Run a command with /bin/sh, which no root "
-         "confines" HFSBI_BASH_WORDS,
-         "Run a command with /bin/sh in the sandbox, a machine of its "
-         "own" HFSBI_BASH_WORDS,
-         HFSBI_OBJECT(
-             "\"command\"",
-             HFSBI_PLAIN("command", "string") "," HFSBI_TYPE("description", "string", "In a few words, for people") "," HFSBI_PLAIN("work_dir", "string") "," HFSBI_TYPE(
-                 "timeout", "number",
-                 "Seconds, default 240, at most "
-                 "1200") "," HFSBI_TYPE("backgrou"
-                                        "nd",
-                                        "boolean",
-                                        "Return "
-                                        "at once "
-                                        "with a "
-                                        "job id") "," HFSBI_PLAIN("stdin",
-                                                                  "string") "," HFSBI_PLAIN("env",
-                                                                                            "object") "," HFSBI_TYPE("merge_stderr",
-                                                                                                                     "boolean",
-                                                                                                                     "Keep the order written")),
-         HFSBI_RUNS,
-         "command description work_dir timeout env stdin background "
-         "merge_stderr "
-         "shell id stream on_disconnect",
-         false, hfsbi_tool_bash},
-
-        {"bash_output", "Output of a job",
-         "Output of a background job since offset, whether it runs, its "
-         "exit "
-         "code. Pass next_offset of the reply as the next offset.",
-         NULL,
-         HFSBI_OBJECT(
-             "\"id\"",
-             HFSBI_PLAIN("id", "string") "," HFSBI_TYPE(
-                 "offset", "integer",
-                 "In bytes, default 0") "," HFSBI_TYPE("wait_ms", "integer",
-                                                       "Wait so long for "
-                                                       "more")),
-         HFSBI_READS, "id offset wait_ms", false, hfsbi_tool_bash_output},
-
-        {"bash_input", "Input for a job",
-         "Send text to the standard input of a background job; include "
-         "the "
-         "newline.",
-         NULL,
-         HFSBI_OBJECT("\"id\"",
-                      HFSBI_PLAIN("id", "string") "," HFSBI_PLAIN(
-                          "text", "string") "," HFSBI_TYPE("eof", "boolean",
-                                                           "Then close it")),
-         HFSBI_RUNS, "id text eof", false, hfsbi_tool_bash_input},
-
-        {"kill", "Kill jobs",
-         "End a job and all processes it started; without id every "
-         "command and "
-         "job that runs.",
-         NULL, HFSBI_OBJECT("", HFSBI_PLAIN("id", "string")), HFSBI_REPEATS,
-         "id", false, hfsbi_tool_kill},
-
-        {"read", "Read a file",
-         "Read lines of a text file, each behind its number and a tab. "
-         "Read a "
-         "file before you change it.",
-         NULL,
-         HFSBI_OBJECT("\"path\"",
-                      HFSBI_PLAIN("path", "string") "," HFSBI_TYPE(
-                          "offset", "integer",
-                          "First line, from 1; negative: from "
-                          "the end") "," HFSBI_TYPE("limit", "integer",
-                                                    "Lines, "
-                                                    "default "
-                                                    "2000; 0: "
-                                                    "all")),
-         HFSBI_READS, "path offset limit image", false, hfsbi_tool_read},
-
-        {"write", "Write a file",
-         "Write a whole file, making its folders. Replaces what is there: "
-         "read an "
-         "existing file first, and prefer edit to change parts. The reply "
-         "warns "
-         "of syntax errors.",
-         NULL,
-         HFSBI_OBJECT(
-             "\"path\",\"content\"",
-             HFSBI_PLAIN("path", "string") "," HFSBI_PLAIN(
-                 "content",
-                 "string") "," HFSBI_TYPE("if_sha256", "string",
-                                          "Refuse if the file has changed "
-                                          "from this")),
-         HFSBI_REPEATS, "path content if_sha256", true, hfsbi_tool_write},
-
-        {"edit", "Edit a file",
-         "Replace text in a file that you have read. old_str must mean "
-         "one "
-         "place: give enough lines around it, or replace_all, or line. "
-         "Copy it "
-         "without the line-number prefix; blanks and indentation may "
-         "differ when "
-         "the place is clear. mode append_after or prepend_before inserts "
-         "new_str "
-         "beside old_str. Write new_str in full, never ... for code left "
-         "out.",
-         NULL,
-         HFSBI_OBJECT("\"path\",\"old_str\",\"new_str\"",
-                      HFSBI_PLAIN("path", "string") "," HFSBI_EDIT_KEYS),
-         HFSBI_CHANGES, "path " HFSBI_EDIT_NAMES, true, hfsbi_tool_edit},
-
-        {"multi_edit", "Edit a file in several places",
-         "Several edits to one file that you have read, all or none. Each "
-         "is "
-         "found in the file as it was; they must not overlap. Keys as in "
-         "edit.",
-         NULL,
-         HFSBI_OBJECT(
-             "\"path\",\"edits\"",
-             HFSBI_PLAIN(
-                 "path",
-                 "string") ","
-                           "\"edits\":{\"type\":\"array\","
-                           "\"items\":" HFSBI_OBJECT(
-                               "\"old_str\",\"new_str\"",
-                               HFSBI_PLAIN("old_str", "string") "," HFSBI_PLAIN("new_str", "string") "," HFSBI_PLAIN(
-                                   "replace_all",
-                                   "boolean") "," HFSBI_PLAIN("mode",
-                                                              "string") "," HFSBI_PLAIN("line",
-                                                                                        "integer") "," HFSBI_PLAIN("exact",
-                                                                                                                   "boolean")) "}"),
-         HFSBI_CHANGES, "path edits", true, hfsbi_tool_multi_edit},
-
-        {"apply_patch", "Apply a patch",
-         "Change several files that you have read: *** Begin Patch to *** "
-         "End "
-         "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
-         "File: p (then *** Move to: q if wanted), the latter with hunks "
-         "of "
-         "lines that begin with a blank, - or +, each after a line @@ "
-         "that may "
-         "name the enclosing function.",
-         NULL, HFSBI_OBJECT("\"patch\"", HFSBI_PLAIN("patch", "string")),
-         HFSBI_CHANGES, "patch", true, hfsbi_tool_apply_patch},
-
-        {"glob", "Find files by name",
-         "Find files by a pattern, newest first. A pattern without a "
-         "slash is for "
-         "names in any folder: *.py; with one it begins at path: "
-         "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
-         NULL,
-         HFSBI_OBJECT(
-             "\"pattern\"",
-             HFSBI_PLAIN("pattern", "string") "," HFSBI_PLAIN(
-                 "path",
-                 "str"
-                 "in"
-                 "g") "," HFSBI_TYPE("all", "boolean",
-                                     "Leave out nothing") "," HFSBI_PLAIN("lim"
-                                                                          "it",
-                                                                          "int"
-                                                                          "ege"
-                                                                          "r") "," HFSBI_PLAIN("offset",
-                                                                                               "integer")),
-         HFSBI_READS, "pattern path all limit offset", false, hfsbi_tool_glob},
-
-        {"grep", "Search in files",
-         "Search lines of text files for a POSIX extended regular "
-         "expression "
-         "(also \\\\w \\\\d \\\\s \\\\b). Leaves out what glob does, and "
-         "binary "
-         "files.",
-         NULL,
-         HFSBI_OBJECT(
-             "\"pattern\"",
-             HFSBI_PLAIN("pattern", "string") "," HFSBI_TYPE(
-                 "path", "string",
-                 "File or folder") "," HFSBI_TYPE("include", "string",
-                                                  "Such as *.{c,h}") "," HFSBI_TYPE("literal",
-                                                                                    "boolean", "pattern is plain text") "," HFSBI_PLAIN("ignore_case", "boolean") "," HFSBI_TYPE("context", "integer", "Lines around a match") ","
-                                                                                                                                                                                                                               "\"mode\":{\"type\":\"string\",\"enum\":[\"content\","
-                                                                                                                                                                                                                               "\"files\",\"count\"]}," HFSBI_PLAIN("all", "boolean") "," HFSBI_PLAIN("limit",
-                                                                                                                                                                                                                                                                                                      "integer") "," HFSBI_PLAIN("offset", "integer")),
-         HFSBI_READS,
-         "pattern path include literal ignore_case context mode all limit "
-         "offset",
-         false, hfsbi_tool_grep},
-
-        {"list", "List a folder",
-         "Type, size, time of change and name of what is in a folder.", NULL,
-         HFSBI_OBJECT(
-             "",
-             HFSBI_PLAIN("path", "string") "," HFSBI_TYPE("depth", "integer", "1 to 5, default 1") "," HFSBI_TYPE(
-                 "all", "boolean",
-                 "Enter ignored folders") "," HFSBI_PLAIN("limit",
-                                                          "integer") "," HFSBI_PLAIN("offset",
-                                                                                     "integer")),
-         HFSBI_READS, "path depth all limit offset", false, hfsbi_tool_list},
-
-        {"exists", "Whether a path exists",
-         "true or false: is there a file or directory?", NULL,
-         HFSBI_OBJECT("\"path\"", HFSBI_PLAIN("path", "string")), HFSBI_READS,
-         "path", false, hfsbi_tool_exists},
-};
-
-enum { HFSBI_TOOL_COUNT = sizeof hfsbi_tool_table / sizeof *hfsbi_tool_table };
+enum { HFSBI_TOOL_COUNT = sizeof hfsbi_tool_rows / sizeof *hfsbi_tool_rows };
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
     size_t i;
     for (i = 0; i < HFSBI_TOOL_COUNT; i++)
-        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_tool_table[i].name)))
-            return &hfsbi_tool_table[i];
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_tool_rows[i]()->name)))
+            return hfsbi_tool_rows[i]();
     return NULL;
 }
 
@@ -30190,36 +30911,69 @@ bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
     return false;
 }
 
-/* All words of the table are JSON as they stand: no quotes, no backslashes
-   (the tests parse what comes out). */
-static void hfsbi_put_tool(const hfsbi_tool *t, bool elsewhere,
-                           hfsb_tools_format format, hfsb_buf *sink) {
-    bool wrapped = format == HFSB_TOOLS_OPENAI;
-    bool mcp = format == HFSB_TOOLS_MCP;
-    if (wrapped) hfsb_buf_printf(sink, "{\"type\":\"function\",\"function\":");
-    hfsb_buf_printf(sink, "{\"name\":\"%s\"", t->name);
-    if (mcp) hfsb_buf_printf(sink, ",\"title\":\"%s\"", t->title);
-    hfsb_buf_printf(sink, ",\"description\":\"%s\",\"%s\":%s",
-                    elsewhere && t->elsewhere ? t->elsewhere : t->description,
-                    hfsbi_formats[format].schema_key, t->schema);
-    if (mcp) hfsb_buf_printf(sink, ",\"annotations\":%s", t->annotations);
-    hfsb_buf_append(sink, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
+/* Hosts ask before a call that may write, and some assume the worst of a tool
+   without hints, so each tool says whether it only reads. Hints that repeat
+   the protocol's defaults are left out. */
+static const char *hfsbi_tool_hints(hfsbi_tool_kind kind) {
+    switch (kind) {
+    case HFSBI_TOOL_READS:
+        return "{\"readOnlyHint\":true,\"openWorldHint\":false}";
+    case HFSBI_TOOL_CHANGES:
+        return "{\"readOnlyHint\":false,\"openWorldHint\":false}";
+    case HFSBI_TOOL_REPEATS:
+        return "{\"readOnlyHint\":false,\"idempotentHint\":true,"
+               "\"openWorldHint\":false}";
+    case HFSBI_TOOL_RUNS: break;
+    }
+    return "{\"readOnlyHint\":false}";
 }
 
-HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
+/* The description with its "{shell}" replaced. */
+static void hfsbi_put_description(const char *text, const char *shell,
+                                  hfsb_buf *out) {
+    const char *at = strstr(text, "{shell}");
+    hfsb_buf    words = HFSB_INIT;
+    words.alloc = out->alloc;
+    if (at && shell) {
+        hfsb_buf_append(&words, hfsb_str_make(text, (size_t)(at - text)));
+        hfsb_buf_append(&words, hfsb_cstr(shell));
+        text = at + strlen("{shell}");
+    }
+    hfsb_buf_append(&words, hfsb_cstr(text));
+    hfsbi_json_put_quoted(out, hfsb_buf_str(&words));
+    if (words.status != HFSB_OK) out->status = words.status;
+    hfsb_buf_free(&words);
+}
+
+static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
+                           hfsb_tools_format format, hfsb_buf *out) {
+    bool wrapped = format == HFSB_TOOLS_OPENAI;
+    bool mcp = format == HFSB_TOOLS_MCP;
+    if (wrapped) hfsb_buf_printf(out, "{\"type\":\"function\",\"function\":");
+    hfsb_buf_printf(out, "{\"name\":\"%s\"", t->name);
+    if (mcp) hfsb_buf_printf(out, ",\"title\":\"%s\"", t->title);
+    hfsb_buf_printf(out, ",\"description\":");
+    hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
+                          shell, out);
+    hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
+    hfsbi_params_schema(t->params, out);
+    if (mcp)
+        hfsb_buf_printf(out, ",\"annotations\":%s", hfsbi_tool_hints(t->kind));
+    hfsb_buf_append(out, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err) {
-    size_t      mark = out->len;
+    size_t      mark = out->len, i;
     hfsb_status st;
-    size_t      i;
     hfsb_buf_append_byte(out, '[');
-    for (i = 0; i < HFSBI_TOOL_COUNT; i++) {
+    for (i = 0; i < HFSBI_TOOL_COUNT + count; i++) {
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(&hfsbi_tool_table[i], elsewhere, format, out);
-    }
-    for (i = 0; i < count; i++) {
-        hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(&more[i], elsewhere, format, out);
+        hfsbi_put_tool(i < HFSBI_TOOL_COUNT ? hfsbi_tool_rows[i]()
+                                            : more[i - HFSBI_TOOL_COUNT],
+                       shell, format, out);
     }
     hfsb_buf_append_byte(out, ']');
     st = hfsb_buf_finish(out, mark);
@@ -30229,7 +30983,8 @@ HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
 
 hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                               hfsb_err *err) {
-    return hfsbi_tools_define(false, NULL, 0, format, out, err);
+    return hfsbi_tools_define(hfsbi_default_shell(), NULL, 0, format, out,
+                              err);
 }
 
 /* ---- src/net/net_private.h ---- */
@@ -33155,7 +33910,8 @@ HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
         size_t mark = hub->topics.len;
         hfsb_buf_append(&hub->topics, topic);
         hfsb_buf_append_byte(&hub->topics, '\n');
-        (void)hfsb_buf_finish(&hub->topics, mark);
+        if (hfsb_buf_finish(&hub->topics, mark) != HFSB_OK)
+            hfsb_buf_truncate(&hub->topics, mark); /* the next one may fit */
     }
     pthread_mutex_unlock(&hub->lock);
     return !told;
@@ -35054,7 +35810,8 @@ HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
             hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
             hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
-        (void)hfsb_buf_finish(&sandbox->seen, mark);
+        if (hfsb_buf_finish(&sandbox->seen, mark) != HFSB_OK)
+            hfsb_buf_truncate(&sandbox->seen, mark); /* the next one may fit */
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);
@@ -35206,7 +35963,7 @@ static hfsb_status hfsbi_remote_may_write(hfsbi_remote *r, hfsb_str path,
     st = hfsbi_remote_exists(r, path, &exists, err);
     *may = st == HFSB_OK && !exists;
     if (st != HFSB_OK || *may) return st;
-    return hfsbi_result_fail(result,
+    return hfsbi_result_fail(result, HFSB_REFUSED,
                              "File %.*s exists but has not been read this "
                              "session. Read it first, or use sandbox_edit for "
                              "targeted changes.",
@@ -35221,7 +35978,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     hfsb_str path = HFSB_LIT("");
     *st = HFSB_OK;
     if (edit && hfsbi_remote_is_idle_edit(arguments)) {
-        *st = hfsbi_result_fail(result, "old_str and new_str are identical.");
+        *st = hfsbi_result_fail(result, HFSB_REFUSED,
+                                "old_str and new_str are identical.");
         return false;
     }
     if (!r->sandbox->o.session) return true;
@@ -35238,7 +35996,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     if (*st != HFSB_OK) return false;
     if (!path.len) return true;
     *st = hfsbi_result_fail(
-        result, "File %.*s has not been read this session. Read it first.",
+        result, HFSB_REFUSED,
+        "File %.*s has not been read this session. Read it first.",
         (int)path.len, path.ptr);
     return false;
 }
@@ -35660,7 +36419,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->trusted = sandbox->ours;
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
-    if (tool->keyed || strcmp(tool->name, "bash") == 0)
+    if (tool->once || strcmp(tool->name, "bash") == 0)
         hfsbi_remote_make_key(r);
 }
 
@@ -35981,26 +36740,21 @@ static hfsb_status hfsbi_remote_string(const hfsb_json_value *root,
 }
 
 /* All keys but the three that every reply has. */
-static hfsb_status hfsbi_remote_extra(const hfsb_json_value *root,
-                                      hfsb_buf              *out) {
-    hfsb_json_iter   it = hfsb_json_begin(root);
-    hfsb_json_writer w;
-    size_t           count = 0;
-    hfsb_status      st;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
-    while (hfsb_json_next(&it)) {
-        if (hfsb_str_equal(it.key, HFSB_LIT("success")) ||
-            hfsb_str_equal(it.key, HFSB_LIT("output")) ||
-            hfsb_str_equal(it.key, HFSB_LIT("error")))
-            continue;
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-        count++;
-    }
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK && !count) hfsb_buf_truncate(out, 0);
+static hfsb_status hfsbi_remote_added(const hfsb_json_value *root,
+                                      hfsb_json_doc         *out) {
+    hfsb_json_iter it = hfsb_json_begin(root);
+    hfsbi_build    fields;
+    hfsb_status    st;
+    hfsbi_build_init(&fields, &out->alloc);
+    hfsbi_build_object(&fields, NULL);
+    while (hfsb_json_next(&it))
+        if (!hfsb_str_equal(it.key, HFSB_LIT("success")) &&
+            !hfsb_str_equal(it.key, HFSB_LIT("output")) &&
+            !hfsb_str_equal(it.key, HFSB_LIT("error")))
+            hfsbi_build_value(&fields, it.key.ptr, it.value);
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, out);
+    if (st == HFSB_OK && !hfsb_json_count(out->root)) hfsb_json_free(out);
     return st;
 }
 
@@ -36049,7 +36803,7 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
             hfsb_json_type_name(hfsb_json_type_of(root)));
     st = hfsbi_remote_string(root, "output", &result->output);
     if (st == HFSB_OK) st = hfsbi_remote_string(root, "error", &result->error);
-    if (st == HFSB_OK) st = hfsbi_remote_extra(root, &result->extra);
+    if (st == HFSB_OK) st = hfsbi_remote_added(root, &result->fields);
     result->success =
         st == HFSB_OK && hfsb_json_bool(success, success == NULL);
     if (st == HFSB_OK && !result->success && !result->error.len)
@@ -36063,31 +36817,21 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
 static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
                                       const hfsb_json_value *arguments,
                                       const hfsb_call_opts  *opts,
-                                      const hfsb_alloc *alloc, hfsb_err *err) {
-    hfsb_json_type type = hfsb_json_type_of(arguments);
-    hfsb_call      call;
-    hfsb_status    st;
+                                      hfsb_err              *err) {
+    hfsbi_args_how how = HFSB_INIT; /* the server notes unknown keys */
     if (!tool) {
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
         hfsbi_err_quote(err, name, 80);
         return HFSB_NOT_FOUND;
     }
-    if (arguments && type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The arguments must be a JSON object, not %s.",
-                          hfsb_json_type_name(type));
     if (opts->key.len >= sizeof((hfsbi_remote *)0)->key ||
         hfsb_str_find_byte(opts->key, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes and "
                           "no NUL.",
                           (int)sizeof((hfsbi_remote *)0)->key - 1);
-    memset(&call, 0, sizeof call);
-    call.opts = *opts;
-    call.notes.alloc = *alloc;
-    st = hfsbi_check_keys(&call, arguments, tool->keys, err);
-    hfsb_buf_free(&call.notes); /* the server notes the same */
-    return st;
+    how.strict = opts->strict;
+    return hfsbi_args_check(tool->params, arguments, &how, err);
 }
 
 static hfsb_status hfsbi_remote_run(hfsbi_remote          *r,
@@ -36116,11 +36860,8 @@ static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsbi_remote      r;
     hfsb_status       st;
     if (!opts) opts = &none;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = sandbox->o.alloc;
-    result->extra.alloc = sandbox->o.alloc;
-    st = hfsbi_remote_check(tool, name, arguments, opts, &sandbox->o.alloc,
-                            &err);
+    hfsbi_result_init(result, &sandbox->o.alloc);
+    st = hfsbi_remote_check(tool, name, arguments, opts, &err);
     if (st == HFSB_OK) {
         hfsbi_remote_init(&r, sandbox, tool, cancel);
         r.opts = *opts;
@@ -36644,12 +37385,12 @@ static hfsb_status hfsbi_piece_read(hfsbi_take_file *f, hfsb_str printed,
 }
 
 static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
-    hfsb_tool_result printed = HFSB_INIT;
+    hfsb_tool_result printed;
     hfsb_buf         piece = HFSB_INIT;
     hfsb_status      st = HFSB_OK;
     size_t           n = 0;
-    piece.alloc = printed.output.alloc = f->copy.sandbox->o.alloc;
-    printed.error.alloc = printed.extra.alloc = piece.alloc;
+    piece.alloc = f->copy.sandbox->o.alloc;
+    hfsbi_result_init(&printed, &piece.alloc);
     f->tag[0] = '\0';
     if (!hfsbi_take_begin(f)) st = f->status;
     do {
@@ -38364,32 +39105,43 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
 
 /* ---- src/remote/plan.c ---- */
 /* plan.c - the plan of a model, and the reminder of what is open in it. */
-/* It changes nothing but what the model itself wrote before: a host need not
-   ask anyone. */
-/* clang-format off */
-static const hfsbi_tool hfsbi_plan_row =
-    {"plan_tool", "Keep a plan",
-     "Write down your plan for work of several steps, and keep it up to date: "
-     "each call replaces the whole plan. Keep one item in_progress, and set "
-     "it to completed as soon as it is done, not before.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"todos\"",
-         "\"todos\":{\"type\":\"array\",\"items\":"
-         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
-                      HFSBI_PLAIN("id", "string") ","
-                      HFSBI_TYPE("content", "string", "What is to be done")
-                      ","
-                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
-                      "\"in_progress\",\"completed\"]}")
-         "}"),
-     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
-     "\"openWorldHint\":false}",
-     "todos", false, NULL};
-/* clang-format on */
+typedef struct hfsbi_todo_args {
+    hfsb_str id, content, status;
+} hfsbi_todo_args;
 
+static const hfsbi_param hfsbi_todo_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args, id,
+                NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args,
+                content, "What is to be done"),
+    HFSBI_PARAM_CHOICE("status", HFSBI_REQUIRED, hfsbi_todo_args, status,
+                       "pending in_progress completed"),
+    HFSBI_PARAM_END};
+
+typedef struct hfsbi_plan_args {
+    const hfsb_json_value *todos;
+} hfsbi_plan_args;
+
+static const hfsbi_param hfsbi_plan_params[] = {
+    HFSBI_PARAM_LIST("todos", HFSBI_REQUIRED, hfsbi_plan_args, todos,
+                     hfsbi_todo_params),
+    HFSBI_PARAM_END};
+
+/* It changes nothing but what the model itself wrote before, so a host need
+   not ask anyone. */
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
-    return &hfsbi_plan_row;
+    static const hfsbi_tool row = {
+        "plan_tool",
+        "Keep a plan",
+        "Write down your plan for work of several steps, and keep it up to "
+        "date: each call replaces the whole plan. Keep one item in_progress, "
+        "and set it to completed as soon as it is done, not before.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_plan_params,
+        NULL};
+    return &row;
 }
 
 static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
@@ -38430,7 +39182,7 @@ static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
 
 /* Writes one item as it is kept, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
-                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsbi_build *list, size_t *counts,
                                    hfsb_err *err) {
     hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
     hfsb_json_type type = hfsb_json_type_of(item);
@@ -38448,29 +39200,12 @@ static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
     if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
     if (st != HFSB_OK) return st;
     counts[state]++;
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "id", id);
-    hfsbi_put_member_str(w, "content", content);
-    hfsbi_put_member_str(w, "status", status);
-    hfsb_json_put_end(w);
+    hfsbi_build_object(list, NULL);
+    hfsbi_build_str(list, "id", id);
+    hfsbi_build_str(list, "content", content);
+    hfsbi_build_str(list, "status", status);
+    hfsbi_build_end(list);
     return HFSB_OK;
-}
-
-/* Checks the items and writes them as an array. */
-static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
-                                    hfsb_buf *out, size_t *counts,
-                                    hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(todos);
-    hfsb_json_writer w;
-    hfsb_err         why = HFSB_INIT;
-    size_t           n = 0;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_array(&w);
-    for (; hfsb_json_next(&it); n++)
-        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
-            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
 }
 
 /* The items as a document of our own, and how many have each status. */
@@ -38479,15 +39214,28 @@ static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
                                    hfsb_err *err) {
     const hfsb_json_value *todos = NULL;
     hfsb_json_doc          sent = HFSB_INIT;
-    hfsb_buf               text = HFSB_INIT;
+    hfsb_json_iter         it;
+    hfsbi_build            list;
+    hfsb_err               why = HFSB_INIT;
+    size_t                 n = 0;
     hfsb_status            st;
-    text.alloc = sent.alloc = out->alloc;
+    sent.alloc = out->alloc;
     st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
                               &todos, err);
-    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
-    hfsb_buf_free(&text);
+    hfsbi_build_init(&list, &out->alloc);
+    hfsbi_build_array(&list, NULL);
+    for (it = hfsb_json_begin(todos); st == HFSB_OK && hfsb_json_next(&it);
+         n++) {
+        st = hfsbi_plan_item(it.value, &list, counts, &why);
+        if (st != HFSB_OK)
+            hfsbi_fail(err, st, 0, "todos[%zu]: %s", n, why.msg);
+    }
+    hfsbi_build_end(&list);
+    if (st == HFSB_OK) {
+        st = hfsbi_build_finish(&list, out);
+        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Plan");
+    }
+    hfsbi_build_free(&list);
     hfsb_json_free(&sent);
     return st;
 }
@@ -38517,21 +39265,20 @@ HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_call   call; /* for what it has to say about the keys */
-    hfsb_status st;
-    memset(&call, 0, sizeof call);
-    memset(result, 0, sizeof *result);
-    call.opts.strict = strict;
-    call.notes.alloc = plan->doc.alloc;
-    result->output.alloc = result->error.alloc = plan->doc.alloc;
-    result->extra.alloc = plan->doc.alloc;
-    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
+    hfsbi_args_how how = HFSB_INIT;
+    hfsb_buf       notes = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    hfsbi_result_init(result, &plan->doc.alloc);
+    notes.alloc = plan->doc.alloc;
+    how.strict = strict;
+    how.notes = &notes;
+    st = hfsbi_args_check(hfsbi_plan_params, arguments, &how, &err);
     if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
     if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
     if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&call.notes);
+    hfsb_buf_free(&notes);
     return st;
 }
 
@@ -38891,9 +39638,9 @@ typedef struct hfsbi_hf_jobs_call {
 static hfsb_str    hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                       const char            *key);
 static hfsb_str    hfsbi_hf_jobs_stage(const hfsb_json_value *job);
-static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                       const hfsb_json_value *job,
-                                       hfsb_err              *err);
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
+                                        const hfsb_json_value *job,
+                                        hfsb_err              *err);
 
 /* ==== session script ==== */
 
@@ -39385,7 +40132,7 @@ static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_extra(c, job, err);
+    hfsb_status         st = hfsbi_hf_jobs_fields(c, job, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
@@ -39432,63 +40179,69 @@ enum {
     HFSBI_HF_JOBS_NAME = 80 /* characters of an operation that is none */
 };
 
-/* clang-format off */
-#define HFSBI_TEXTS(name, words)                                          \
-    "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"   \
-    "\"description\":\"" words "\"}"
+/* The arguments are read by the operation that needs them, so the fields here
+   only describe their types. */
+typedef struct hfsbi_hf_jobs_args {
+    hfsb_str               text;
+    const hfsb_json_value *value;
+} hfsbi_hf_jobs_args;
 
-static const hfsbi_tool hfsbi_hf_jobs_row =
-    {"hf_jobs", "Run jobs on Hugging Face",
-     "Jobs on machines of Hugging Face: run starts one from script or "
-     "command, ps lists them, logs shows what one printed so far, inspect and "
-     "cancel take its job_id. A job costs money by the minute, sees no file "
-     "of the sandbox and loses its own at its end: let it push what it makes "
-     "to the Hub. Before a job on GPU, or one that loads a model or uses "
-     "CUDA, bf16, fp16, quantization, flash attention or torch.compile: "
-     "smoke-test it on a GPU sandbox (sandbox_create, t4-small at least) with "
-     "the same imports, loading path and entry point on tiny data, or say "
-     "why you skip that. Then run one job first, more when its logs are good.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"operation\"",
-         "\"operation\":{\"type\":\"string\",\"enum\":[\"run\",\"ps\","
-         "\"logs\",\"inspect\",\"cancel\"]},"
-         HFSBI_TYPE("script", "string",
-                    "Python for uv run: source text; or a file of the "
-                    "sandbox, which is sent (/app/train.py, ./train.py or "
-                    "bare train.py); or a URL. Never a path of the host "
-                    "(/home, /Users, /fsx)") ","
-         HFSBI_TYPE("command", "string",
-                    "Shell command, in place of script") ","
-         HFSBI_TEXTS("dependencies", "Packages for the script") ","
-         HFSBI_TEXTS("script_args", "Its arguments") ","
-         HFSBI_TYPE("python", "string", "Version, such as 3.12") ","
-         HFSBI_TYPE("image", "string",
-                    "Docker image or page of a Space; default: uv for "
-                    "script, python:3.12 for command") ","
-         HFSBI_TYPE("hardware_flavor", "string",
-                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
-                    "l4x1, a10g-small, a10g-large, a100-large, h200 or "
-                    "another that the Hub has") ","
-         HFSBI_TYPE("timeout", "string",
-                    "Such as 90s, 30m (default) or 2h: set it well above "
-                    "what you expect") ","
-         HFSBI_TYPE("env", "object", "Variables to set, no secrets") ","
-         HFSBI_TEXTS("secrets",
-                     "Names of secrets it gets from the session; default "
-                     "HF_TOKEN") ","
-         HFSBI_PLAIN("job_id", "string") ","
-         HFSBI_TYPE("namespace", "string",
-                    "Organisation to run it for; default: you")),
-     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-     "\"idempotentHint\":false,\"openWorldHint\":true}",
-     "operation script command dependencies script_args python image "
-     "hardware_flavor timeout env secrets job_id namespace",
-     false, NULL};
-/* clang-format on */
+#define HFSBI_HF_JOBS_STR(name, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_STR, 0, hfsbi_hf_jobs_args, text, words)
+#define HFSBI_HF_JOBS_LIST(name, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_LIST, 0, hfsbi_hf_jobs_args, value, words)
+
+static const hfsbi_param hfsbi_hf_jobs_params[] = {
+    HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args, text,
+                       "run ps logs inspect cancel"),
+    HFSBI_HF_JOBS_STR("script",
+                      "Python for uv run: source text; or a file of the "
+                      "sandbox, which is sent (/app/train.py, ./train.py or "
+                      "bare train.py); or a URL. Never a path of the host "
+                      "(/home, /Users, /fsx)"),
+    HFSBI_HF_JOBS_STR("command", "Shell command, in place of script"),
+    HFSBI_HF_JOBS_LIST("dependencies", "Packages for the script"),
+    HFSBI_HF_JOBS_LIST("script_args", "Its arguments"),
+    HFSBI_HF_JOBS_STR("python", "Version, such as 3.12"),
+    HFSBI_HF_JOBS_STR("image",
+                      "Docker image or page of a Space; default: uv for "
+                      "script, python:3.12 for command"),
+    HFSBI_HF_JOBS_STR("hardware_flavor",
+                      "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                      "l4x1, a10g-small, a10g-large, a100-large, h200 or "
+                      "another that the Hub has"),
+    HFSBI_HF_JOBS_STR("timeout",
+                      "Such as 90s, 30m (default) or 2h: set it well above "
+                      "what you expect"),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, value,
+                "Variables to set, no secrets"),
+    HFSBI_HF_JOBS_LIST("secrets",
+                       "Names of secrets it gets from the session; default "
+                       "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("job_id", NULL),
+    HFSBI_HF_JOBS_STR("namespace", "Organisation to run it for; default: you"),
+    HFSBI_PARAM_END};
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
-    return &hfsbi_hf_jobs_row;
+    static const hfsbi_tool row = {
+        "hf_jobs",
+        "Run jobs on Hugging Face",
+        "Jobs on machines of Hugging Face: run starts one from script or "
+        "command, ps lists them, logs shows what one printed so far, inspect "
+        "and cancel take its job_id. A job costs money by the minute, sees no "
+        "file of the sandbox and loses its own at its end: let it push what "
+        "it makes to the Hub. Before a job on GPU, or one that loads a model "
+        "or uses CUDA, bf16, fp16, quantization, flash attention or "
+        "torch.compile: smoke-test it on a GPU sandbox (sandbox_create, "
+        "t4-small at least) with the same imports, loading path and entry "
+        "point on tiny data, or say why you skip that. Then run one job "
+        "first, more when its logs are good.",
+        NULL,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_hf_jobs_params,
+        NULL};
+    return &row;
 }
 
 /* ---- what the Hub tells about a job ---- */
@@ -39515,16 +40268,16 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
            !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
 }
 
-static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                       const hfsb_json_value *job,
-                                       hfsb_err              *err) {
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
+                                        const hfsb_json_value *job,
+                                        hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_buf url = HFSB_INIT;
-    hfsb_status      st;
-    hfsb_json_writer w;
+    hfsb_status st;
+    hfsbi_build fields;
     if (!id.len || !stage.len)
         return hfsbi_fail(err, HFSB_REMOTE, 0,
                           "The Hub took the request, but what it answered "
@@ -39534,13 +40287,14 @@ static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
                          endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
                          id.ptr);
     if (st == HFSB_OK) {
-        hfsb_json_writer_init(&w, &c->result->extra, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_put_member_str(&w, "id", id);
-        hfsbi_put_member_str(&w, "stage", stage);
-        hfsbi_put_member_str(&w, "url", hfsb_buf_str(&url));
-        hfsb_json_put_end(&w);
-        st = hfsb_json_writer_finish(&w, NULL);
+        hfsbi_build_init(&fields, &c->session->alloc);
+        hfsbi_build_object(&fields, NULL);
+        hfsbi_build_str(&fields, "id", id);
+        hfsbi_build_str(&fields, "stage", stage);
+        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
+        hfsbi_build_end(&fields);
+        hfsb_json_free(&c->result->fields);
+        st = hfsbi_build_finish(&fields, &c->result->fields);
     }
     hfsb_buf_free(&url);
     return st;
@@ -39704,7 +40458,7 @@ static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
     st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
                       err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
@@ -39720,7 +40474,7 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
                              &doc, err);
     if (st != HFSB_OK) return st;
     stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    st = hfsbi_hf_jobs_fields(c, doc.root, err);
     if (st == HFSB_OK)
         st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
                              (int)c->id.len, c->id.ptr, (int)stage.len,
@@ -39814,7 +40568,7 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
         st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
                           &doc, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
@@ -39917,38 +40671,25 @@ typedef struct hfsbi_own_tool {
 
 enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
 
-/* clang-format off */
-static const hfsbi_tool hfsbi_create_row =
-    {"sandbox_create", "Make a sandbox with other hardware",
-     "Replace the sandbox by one with other hardware, such as a GPU. A "
-     "sandbox on cpu-basic is there from the start: call this only when the "
-     "work needs more, and choose well: what you get is not replaced again. "
-     "Files of the old one are lost, so do it first. Takes minutes, and costs "
-     "money by the hour; it sleeps when it is not used.",
-     NULL,
-     HFSBI_OBJECT(
-         "",
-         HFSBI_TYPE("hardware", "string",
-                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
-                    "a10g-small, a10g-large, a100-large or another that the "
-                    "Hub has") ","
-         HFSBI_TYPE("trackio_space_id", "string",
-                    "Space with the trackio dashboard, owner/name; set as "
-                    "TRACKIO_SPACE_ID in the sandbox") ","
-         HFSBI_TYPE("trackio_project", "string",
-                    "Set as TRACKIO_PROJECT")),
-     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-     "\"idempotentHint\":false,\"openWorldHint\":true}",
-     "hardware trackio_space_id trackio_project", false, NULL};
-/* clang-format on */
-
 /* ---- sandbox_create ---- */
 
-/* What it is asked for. */
+/* The arguments of sandbox_create. */
 typedef struct hfsbi_wish {
     hfsb_str hardware; /* empty: whatever there is */
     hfsb_str space, project;
 } hfsbi_wish;
+
+static const hfsbi_param hfsbi_wish_params[] = {
+    HFSBI_PARAM("hardware", HFSBI_ARG_STR, 0, hfsbi_wish, hardware,
+                "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                "a10g-small, a10g-large, a100-large or another that the Hub "
+                "has"),
+    HFSBI_PARAM("trackio_space_id", HFSBI_ARG_STR, 0, hfsbi_wish, space,
+                "Space with the trackio dashboard, owner/name; set as "
+                "TRACKIO_SPACE_ID in the sandbox"),
+    HFSBI_PARAM("trackio_project", HFSBI_ARG_STR, 0, hfsbi_wish, project,
+                "Set as TRACKIO_PROJECT"),
+    HFSBI_PARAM_END};
 
 static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
                                    hfsbi_wish *wish, hfsb_err *err) {
@@ -40035,18 +40776,18 @@ static hfsb_status hfsbi_session_tell(hfsb_session     *session,
     const hfsbi_box *box = session->box;
     hfsb_str         id = hfsb_sandbox_id(box->sandbox);
     hfsb_str         hardware = hfsb_buf_str(&box->hardware);
-    hfsb_json_writer w;
+    hfsbi_build      fields;
     hfsb_status      st;
-    hfsb_json_writer_init(&w, &result->extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", id);
-    hfsbi_put_member_str(&w, "url", hfsb_sandbox_page(box->sandbox));
-    hfsbi_put_member_str(&w, "hardware", hardware);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
+    hfsbi_build_init(&fields, &session->alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", id);
+    hfsbi_build_str(&fields, "url", hfsb_sandbox_page(box->sandbox));
+    hfsbi_build_str(&fields, "hardware", hardware);
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, &result->fields);
     if (st != HFSB_OK) return st;
     if (!is_new && hfsbi_wish_differs(wish, hardware))
-        return hfsbi_result_fail(result,
+        return hfsbi_result_fail(result, HFSB_CONFLICT,
                                  "A sandbox is active already: %.*s on %.*s. "
                                  "It was asked for and is not replaced.",
                                  (int)id.len, id.ptr, (int)hardware.len,
@@ -40109,7 +40850,20 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
 /* ---- the tools of the session ---- */
 
 static const hfsbi_tool *hfsbi_create_tool(void) {
-    return &hfsbi_create_row;
+    static const hfsbi_tool row = {
+        "sandbox_create",
+        "Make a sandbox with other hardware",
+        "Replace the sandbox by one with other hardware, such as a GPU. A "
+        "sandbox on cpu-basic is there from the start: call this only when "
+        "the work needs more, and choose well: what you get is not replaced "
+        "again. Files of the old one are lost, so do it first. Takes minutes, "
+        "and costs money by the hour; it sleeps when it is not used.",
+        NULL,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_wish_params,
+        NULL};
+    return &row;
 }
 
 static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
@@ -40155,11 +40909,12 @@ static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
 hfsb_status hfsb_session_define(const hfsb_session *session,
                                 hfsb_tools_format format, hfsb_buf *out,
                                 hfsb_err *err) {
-    hfsbi_tool rows[HFSBI_OWN_TOOLS];
-    size_t     i, n = hfsbi_own_tool_count(session);
-    for (i = 0; i < n; i++) rows[i] = *hfsbi_own_tools[i].row();
-    return hfsbi_tools_define(session->runtime == HFSB_RUNTIME_SANDBOX, rows,
-                              n, format, out, err);
+    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
+    size_t            i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
+                                             : NULL,
+                              rows, n, format, out, err);
 }
 
 /* ---- where the tools work ---- */
@@ -40418,18 +41173,19 @@ static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
                                           const hfsb_call_opts  *opts,
                                           const hfsb_cancel     *cancel,
                                           hfsb_tool_result      *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st;
-    hfsb_call   call; /* for what it has to say about the keys */
-    memset(&call, 0, sizeof call);
-    call.notes.alloc = session->alloc;
-    if (opts) call.opts = *opts;
-    st = hfsbi_check_keys(&call, arguments, tool->row()->keys, &err);
+    hfsbi_args_how how = HFSB_INIT;
+    hfsb_buf       notes = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    notes.alloc = session->alloc;
+    how.strict = opts && opts->strict;
+    how.notes = &notes;
+    st = hfsbi_args_check(tool->row()->params, arguments, &how, &err);
     if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
     if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
     if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&call.notes);
+    hfsb_buf_free(&notes);
     return st;
 }
 
@@ -40495,9 +41251,7 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               hfsb_tool_result      *result) {
     const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
     hfsb_err              err = HFSB_INIT;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = session->alloc;
-    result->extra.alloc = session->alloc;
+    hfsbi_result_init(result, &session->alloc);
     if (own)
         return hfsbi_session_call_own(session, own, arguments, opts, cancel,
                                       result);

@@ -76,22 +76,19 @@ static long long code_in_words(const hfsb_tool_result *result) {
 
 /* How the command ended, as a shell would put it. */
 static int end_of(const hfsb_tool_result *result, bool quiet) {
-    hfsb_json_doc doc = HFSB_INIT;
-    long long     code, number;
-    bool          timed_out;
-    if (result->extra.len)
-        must(hfsb_json_parse(hfsb_buf_str(&result->extra), NULL, &doc, NULL));
-    timed_out = hfsb_json_bool(hfsb_json_get(doc.root, "timed_out"), false);
-    code = hfsb_json_int(hfsb_json_get(doc.root, "exit_code"), -1);
-    number = hfsb_json_int(hfsb_json_get(doc.root, "signal"), 0);
-    if (!hfsb_json_get(doc.root, "exit_code")) {
+    const hfsb_json_value *fields = result->fields.root;
+    long long              code, number;
+    bool                   timed_out;
+    timed_out = hfsb_json_bool(hfsb_json_get(fields, "timed_out"), false);
+    code = hfsb_json_int(hfsb_json_get(fields, "exit_code"), -1);
+    number = hfsb_json_int(hfsb_json_get(fields, "signal"), 0);
+    if (!hfsb_json_get(fields, "exit_code")) {
         code = code_in_words(result);
         if (code < -1) number = -code; /* "Exit code -9" */
         timed_out = result->error.ptr &&
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }
-    if (!quiet) name_survivors(doc.root);
-    hfsb_json_free(&doc);
+    if (!quiet) name_survivors(fields);
     if (!quiet && (timed_out || (code < 0 && number == 0)))
         print_log(NULL, hfsb_buf_str(&result->error));
     if (timed_out) return TIMED_OUT;

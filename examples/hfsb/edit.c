@@ -142,11 +142,11 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
 }
 
 /* count, note, lines and diff, also of an edit that was not made. */
-static void write_added(const hfsb_edit_result *edit, hfsb_buf *out) {
+static void write_added(const hfsb_edit_result *edit,
+                        hfsb_tool_result       *result) {
     hfsb_json_writer w;
     size_t           i;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
+    begin_added(&w, result);
     hfsb_json_put_key(&w, HFSB_LIT("count"));
     hfsb_json_put_uint(&w, edit->count);
     hfsb_json_put_key(&w, HFSB_LIT("note"));
@@ -163,8 +163,7 @@ static void write_added(const hfsb_edit_result *edit, hfsb_buf *out) {
     hfsb_json_put_end(&w);
     hfsb_json_put_key(&w, HFSB_LIT("diff"));
     hfsb_json_put_str(&w, hfsb_buf_str(&edit->diff));
-    hfsb_json_put_end(&w);
-    must(hfsb_json_writer_finish(&w, NULL));
+    end_added(&w);
 }
 
 /* ---- on a sandbox ---- */
@@ -207,15 +206,8 @@ static bool write_arguments(const edit_call *c, hfsb_buf *out) {
 }
 
 static int show_there(const hfsb_tool_result *result, bool json) {
-    hfsb_json_doc doc = HFSB_INIT;
-    int           code;
-    if (result->extra.len)
-        must(hfsb_json_parse(hfsb_buf_str(&result->extra), NULL, &doc, NULL));
-    code = show_result(
-        result, hfsb_json_str(hfsb_json_get(doc.root, "diff"), HFSB_LIT("")),
-        json);
-    hfsb_json_free(&doc);
-    return code;
+    const hfsb_json_value *diff = hfsb_json_get(result->fields.root, "diff");
+    return show_result(result, hfsb_json_str(diff, HFSB_LIT("")), json);
 }
 
 static int edit_there(edit_call *c, bool json) {
@@ -235,7 +227,7 @@ static int edit_there(edit_call *c, bool json) {
             call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
                       hfsb_buf_str(&arguments), NULL, NULL, &result);
         must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
-        if (!result.extra.len) write_added(&none, &result.extra);
+        if (!result.fields.root) write_added(&none, &result);
         code = show_there(&result, json);
     }
     hfsb_tool_result_free(&result);
@@ -260,7 +252,7 @@ static int make_edit(edit_call *c, bool json) {
                              edit.count, edit.count > 1 ? "s" : "",
                              edit.note[0] ? " " : "", edit.note,
                              c->ignored.len ? c->ignored.ptr : ""));
-    write_added(&edit, &result.extra);
+    write_added(&edit, &result);
     code = show_result(&result, hfsb_buf_str(&edit.diff), json);
     hfsb_tool_result_free(&result);
     hfsb_edit_result_free(&edit);

@@ -27,12 +27,8 @@ static bool write_arguments(const char *path, long long offset,
 
 /* A person would take 2000 lines for the whole file. */
 static void tell_of_more(const hfsb_tool_result *result) {
-    hfsb_json_doc doc = HFSB_INIT;
-    long long     next;
-    if (!result->extra.len) return;
-    must(hfsb_json_parse(hfsb_buf_str(&result->extra), NULL, &doc, NULL));
-    next = hfsb_json_int(hfsb_json_get(doc.root, "next_offset"), 0);
-    hfsb_json_free(&doc);
+    long long next = hfsb_json_int(
+        hfsb_json_get(result->fields.root, "next_offset"), 0);
     if (next > 0)
         fprintf(stderr, "hfsb: there is more: --offset %lld\n", next);
 }
@@ -105,16 +101,11 @@ static void report_written(const char *file, const hfsb_file_written *written,
     hfsb_json_writer w;
     must(hfsb_buf_printf(&result->output, "Wrote %llu bytes to %s",
                          written->bytes, file));
-    hfsb_json_writer_init(&w, &result->extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsb_json_put_key(&w, HFSB_LIT("bytes"));
-    hfsb_json_put_uint(&w, written->bytes);
-    hfsb_json_put_key(&w, HFSB_LIT("created"));
-    hfsb_json_put_bool(&w, written->created);
-    hfsb_json_put_key(&w, HFSB_LIT("in_place"));
-    hfsb_json_put_bool(&w, written->in_place);
-    hfsb_json_put_end(&w);
-    must(hfsb_json_writer_finish(&w, NULL));
+    begin_added(&w, result);
+    put_int(&w, "bytes", (long long)written->bytes);
+    put_bool(&w, "created", written->created);
+    put_bool(&w, "in_place", written->in_place);
+    end_added(&w);
 }
 
 /* To a sandbox it goes through the tool, which takes text only. */

@@ -126,7 +126,7 @@ void put_bool(hfsb_json_writer *w, const char *key, bool value) {
 }
 
 void begin_added(hfsb_json_writer *w, hfsb_tool_result *result) {
-    hfsb_json_writer_init(w, &result->extra, NULL);
+    hfsb_json_writer_init_doc(w, &result->fields);
     hfsb_json_put_object(w);
 }
 

@@ -58,10 +58,9 @@ static void describe(const hfsb_patch_change *change, hfsb_buf *out) {
 
 /* The keys of `hfsb edit`; lines is always empty. */
 static void write_added(size_t count, bool fuzzy, hfsb_str diff,
-                        hfsb_buf *out) {
+                        hfsb_tool_result *result) {
     hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
+    begin_added(&w, result);
     hfsb_json_put_key(&w, HFSB_LIT("count"));
     hfsb_json_put_uint(&w, count);
     hfsb_json_put_key(&w, HFSB_LIT("note"));
@@ -73,8 +72,7 @@ static void write_added(size_t count, bool fuzzy, hfsb_str diff,
     hfsb_json_put_end(&w);
     hfsb_json_put_key(&w, HFSB_LIT("diff"));
     hfsb_json_put_str(&w, diff);
-    hfsb_json_put_end(&w);
-    must(hfsb_json_writer_finish(&w, NULL));
+    end_added(&w);
 }
 
 static int apply_patch(const char *file, bool dry_run, bool json) {
@@ -96,7 +94,7 @@ static int apply_patch(const char *file, bool dry_run, bool json) {
         describe(patch.changes + i, &result.output);
         must(hfsb_buf_append(&diff, hfsb_buf_str(&patch.changes[i].diff)));
     }
-    write_added(count, patch.fuzzy, hfsb_buf_str(&diff), &result.extra);
+    write_added(count, patch.fuzzy, hfsb_buf_str(&diff), &result);
     code = show_result(&result, hfsb_buf_str(&diff), json);
     hfsb_tool_result_free(&result);
     hfsb_patch_free(&patch);

@@ -109,12 +109,12 @@ static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
 
 /* The body as it is: bytes that need not be UTF-8. */
 static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
-    hfsb_tool_result result = HFSB_INIT;
+    hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
     hfsb_str         last;
     hfsb_status      st;
     out.alloc = eof.alloc = box->alloc;
-    result.output.alloc = result.error.alloc = result.extra.alloc = box->alloc;
+    hfsbi_result_init(&result, &box->alloc);
     st = hfsb_request_query(request, "eof", &eof, NULL);
     last = hfsb_buf_str(&eof);
     if (st == HFSB_OK || st == HFSB_NOT_FOUND)

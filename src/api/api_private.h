@@ -128,13 +128,12 @@ HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
 /* ---- server_fields.c: what is wrong with the arguments ---- */
 
 /* Appends the "detail" of a 422 as JSON, in the shape of FastAPI's: an item
-   for each key of arguments that does not fit the tool's schema, or one with
-   the sentence when all fit. where: "body" or "query". HFSB_OK; HFSB_NOMEM
-   with *out as it was. */
-HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
-                                         const char            *where,
-                                         const hfsb_json_value *arguments,
-                                         hfsb_str sentence, hfsb_buf *out);
+   for each argument whose form is wrong; when all are right, one with the
+   sentence of the tool, for the argument `key` ("": none). HFSB_OK;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
+                                         const char *key, hfsb_str sentence,
+                                         hfsb_buf *out);
 
 /* ---- server_jobs.c, server_metrics.c, server_files.c: routes ---- */
 

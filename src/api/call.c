@@ -266,8 +266,7 @@ static void hfsbi_api_finish(hfsbi_api_call *x) {
     x->status = hfsbi_api_status(st);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &x->reply, NULL);
     else if (st == HFSB_ARG)
-        st = hfsbi_fields_detail(x->tool, x->where, x->doc.root, error,
-                                 &detail);
+        st = hfsbi_fields_detail(x, result.key, error, &detail);
     else if (st != HFSB_NOMEM) st = HFSB_OK;
     if (st != HFSB_OK) x->status = 503;
     else if (x->status != 200)
@@ -362,6 +361,7 @@ static void hfsbi_api_set_interval(hfsbi_api_call *x) {
 static void hfsbi_api_open(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
+    if (x->id.len) opts.id = hfsb_buf_str(&x->id);
     opts.cancelled = hfsbi_api_cancelled;
     opts.user = x;
     if (x->stream) opts.on_text = hfsbi_stream_text;

@@ -16,6 +16,7 @@ typedef struct hfsbi_fields {
     hfsb_json_writer w;
     hfsb_alloc       alloc;
     size_t           count;
+    bool             has_id; /* the argument id comes from the path */
 } hfsbi_fields;
 
 /* A place in the arguments: a key, or the index of an element. */
@@ -99,11 +100,12 @@ static void hfsbi_fields_wrong_int(hfsbi_fields *f, const hfsbi_loc *loc,
 }
 
 static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
-                               hfsb_str type, const hfsb_json_value *value) {
+                               hfsbi_arg_type         type,
+                               const hfsb_json_value *value) {
     hfsb_json_type is = hfsb_json_type_of(value);
-    if (hfsb_str_equal(type, HFSB_LIT("integer"))) {
-        hfsbi_fields_wrong_int(f, loc, value);
-    } else if (hfsb_str_equal(type, HFSB_LIT("number"))) {
+    switch (type) {
+    case HFSBI_ARG_INT: hfsbi_fields_wrong_int(f, loc, value); break;
+    case HFSBI_ARG_NUMBER:
         if (is == HFSB_JSON_STRING)
             hfsbi_fields_put(f, loc, "float_parsing",
                              "Input should be a valid number, unable to parse "
@@ -112,7 +114,9 @@ static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
         else
             hfsbi_fields_put(f, loc, "float_type",
                              "Input should be a valid number", value);
-    } else if (hfsb_str_equal(type, HFSB_LIT("boolean"))) {
+        break;
+    case HFSBI_ARG_BOOL:
+    case HFSBI_ARG_SWITCH:
         if (is == HFSB_JSON_STRING || is == HFSB_JSON_INT ||
             is == HFSB_JSON_DOUBLE)
             hfsbi_fields_put(f, loc, "bool_parsing",
@@ -122,46 +126,35 @@ static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
         else
             hfsbi_fields_put(f, loc, "bool_type",
                              "Input should be a valid boolean", value);
-    } else if (hfsb_str_equal(type, HFSB_LIT("array"))) {
+        break;
+    case HFSBI_ARG_LIST:
         hfsbi_fields_put(f, loc, "list_type", "Input should be a valid list",
                          value);
-    } else if (hfsb_str_equal(type, HFSB_LIT("object"))) {
+        break;
+    case HFSBI_ARG_OBJECT:
         hfsbi_fields_put(f, loc, "dict_type",
                          "Input should be a valid dictionary", value);
-    } else {
+        break;
+    case HFSBI_ARG_STR:
         hfsbi_fields_put(f, loc, "string_type",
                          "Input should be a valid string", value);
     }
 }
 
-/* Whether the tools take this member for one of that type: they are asked in
-   the way they ask themselves. */
-static bool hfsbi_fields_fits(const hfsbi_fields    *f,
-                              const hfsb_json_value *object, hfsb_str key,
-                              hfsb_str type) {
-    const hfsb_json_value *value = NULL;
-    hfsb_json_doc          doc = HFSB_INIT;
-    hfsb_str               text = HFSB_INIT;
-    long long              i = 0;
-    double                 d = 0;
-    bool                   b = false;
-    hfsb_status            st;
-    doc.alloc = f->alloc;
-    if (hfsb_str_equal(type, HFSB_LIT("integer")))
-        st = hfsb_json_arg_int(object, key.ptr, false, &i, NULL);
-    else if (hfsb_str_equal(type, HFSB_LIT("number")))
-        st = hfsb_json_arg_double(object, key.ptr, false, &d, NULL);
-    else if (hfsb_str_equal(type, HFSB_LIT("boolean")))
-        st = hfsb_json_arg_bool(object, key.ptr, false, &b, NULL);
-    else if (hfsb_str_equal(type, HFSB_LIT("array")))
-        st = hfsb_json_arg_parsed(object, key.ptr, false, HFSB_JSON_ARRAY,
-                                  &doc, &value, NULL);
-    else if (hfsb_str_equal(type, HFSB_LIT("object")))
-        st = hfsb_json_arg_parsed(object, key.ptr, false, HFSB_JSON_OBJECT,
-                                  &doc, &value, NULL);
-    else st = hfsb_json_arg_str(object, key.ptr, false, &text, NULL);
-    hfsb_json_free(&doc);
-    return st == HFSB_OK;
+/* "Input should be 'a', 'b' or 'c'" */
+static void hfsbi_fields_no_choice(hfsbi_fields *f, const hfsbi_loc *loc,
+                                   const hfsbi_param     *p,
+                                   const hfsb_json_value *value) {
+    hfsb_str    rest = hfsb_cstr(p->choices), one;
+    const char *alias = strchr(p->choices, '|'), *before = "";
+    hfsb_err    text = HFSB_INIT;
+    if (alias) rest.len = (size_t)(alias - p->choices);
+    hfsbi_err_add(&text, "Input should be ");
+    while (hfsbi_param_choice(&rest, &one)) {
+        hfsbi_err_add(&text, "%s'%.*s'", before, (int)one.len, one.ptr);
+        before = hfsb_str_find_byte(rest, ' ') == HFSB_NPOS ? " or " : ", ";
+    }
+    hfsbi_fields_put(f, loc, "literal_error", text.msg, value);
 }
 
 /* ---- an object and what is in it ---- */
@@ -173,22 +166,23 @@ static size_t hfsbi_fields_times(const hfsb_json_value *object, hfsb_str key) {
     return n;
 }
 
-static bool hfsbi_fields_required(const hfsb_json_value *schema,
-                                  hfsb_str               key) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "required"));
-    while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsb_json_str(it.value, HFSB_LIT("")), key))
-            return true;
+static bool hfsbi_fields_is_choice(const hfsbi_param     *p,
+                                   const hfsb_json_value *value) {
+    hfsb_str rest = hfsb_cstr(p->choices), one;
+    hfsb_str text = hfsb_json_str(value, HFSB_LIT(""));
+    if (!(p->flags & HFSBI_ONE_OF) || !text.len) return true;
+    while (hfsbi_param_choice(&rest, &one))
+        if (hfsb_str_equal(one, text)) return true;
     return false;
 }
 
 static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
-                               const hfsb_json_value *schema,
+                               const hfsbi_param     *params,
                                const hfsb_json_value *object);
 
-/* Elements of an array that are to be objects; schemas nest no deeper. */
+/* Elements of an array that are to be objects; parameters nest no deeper. */
 static void hfsbi_fields_elements(hfsbi_fields *f, const hfsbi_loc *loc,
-                                  const hfsb_json_value *items,
+                                  const hfsbi_param     *items,
                                   const hfsb_json_value *array) {
     hfsb_json_iter it = hfsb_json_begin(array);
     hfsbi_loc      at = hfsbi_loc_key(loc, hfsb_str_make(NULL, 0));
@@ -196,71 +190,56 @@ static void hfsbi_fields_elements(hfsbi_fields *f, const hfsbi_loc *loc,
     for (; hfsb_json_next(&it) && f->count < HFSBI_FIELDS_MAX; at.index++)
         if (hfsb_json_type_of(it.value) == HFSB_JSON_OBJECT)
             hfsbi_fields_check(f, &at, items, it.value);
-        else hfsbi_fields_wrong(f, &at, HFSB_LIT("object"), it.value);
+        else hfsbi_fields_wrong(f, &at, HFSBI_ARG_OBJECT, it.value);
 }
 
 static void hfsbi_fields_member(hfsbi_fields *f, const hfsbi_loc *loc,
-                                const hfsb_json_value *schema,
-                                const hfsb_json_value *object, hfsb_str key) {
-    const hfsb_json_value *property =
-        hfsb_json_get(hfsb_json_get(schema, "properties"), key.ptr);
-    const hfsb_json_value *value = hfsb_json_get(object, key.ptr);
-    hfsb_str               type =
-        hfsb_json_str(hfsb_json_get(property, "type"), HFSB_LIT("string"));
-    hfsbi_loc at = hfsbi_loc_key(loc, key);
-    bool      needed = hfsbi_fields_required(schema, key);
+                                const hfsbi_param     *p,
+                                const hfsb_json_value *object) {
+    const hfsb_json_value *value = hfsb_json_get(object, p->name);
+    hfsbi_loc              at = hfsbi_loc_key(loc, hfsb_cstr(p->name));
+    bool                   needed = p->flags & HFSBI_REQUIRED;
     if (needed && !value)
         hfsbi_fields_put(f, &at, "missing", "Field required", object);
-    else if (hfsbi_fields_times(object, key) > 1)
+    else if (hfsbi_fields_times(object, hfsb_cstr(p->name)) > 1)
         hfsbi_fields_put(f, &at, "value_error",
                          "Value error, the key is given twice", value);
     else if ((needed && hfsb_json_type_of(value) == HFSB_JSON_NULL) ||
-             !hfsbi_fields_fits(f, object, key, type))
-        hfsbi_fields_wrong(f, &at, type, value);
+             !hfsbi_param_fits(p, object, &f->alloc))
+        hfsbi_fields_wrong(f, &at, p->type, value);
+    else if (!hfsbi_fields_is_choice(p, value))
+        hfsbi_fields_no_choice(f, &at, p, value);
     else if (hfsb_json_type_of(value) == HFSB_JSON_ARRAY)
-        hfsbi_fields_elements(f, &at, hfsb_json_get(property, "items"), value);
+        hfsbi_fields_elements(f, &at, p->items, value);
 }
 
 static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
-                               const hfsb_json_value *schema,
+                               const hfsbi_param     *params,
                                const hfsb_json_value *object) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "properties"));
-    while (hfsb_json_next(&it))
-        hfsbi_fields_member(f, loc, schema, object, it.key);
+    for (; params->name; params++)
+        if (!f->has_id || strcmp(params->name, "id") != 0)
+            hfsbi_fields_member(f, loc, params, object);
 }
 
-/* ---- when all keys of the schema fit ---- */
+/* ---- when every value has the right form ---- */
 
-/* The key that a sentence begins with: `"key": ...` or `key must ...`; empty
-   when it is none of the arguments. */
-static hfsb_str hfsbi_fields_named(hfsb_str               sentence,
-                                   const hfsb_json_value *arguments) {
-    hfsb_json_iter it = hfsb_json_begin(arguments);
-    bool           quoted = hfsb_str_starts(sentence, HFSB_LIT("\""));
-    if (quoted) sentence = hfsb_str_slice(sentence, 1, sentence.len);
-    while (hfsb_json_next(&it))
-        if (it.key.len && hfsb_str_starts(sentence, it.key) &&
-            sentence.len > it.key.len &&
-            strchr(quoted ? "\"" : " :", sentence.ptr[it.key.len]))
-            return it.key;
-    return HFSB_LIT("");
-}
-
+/* One item with the sentence of the tool, for the argument it is about. */
 static void hfsbi_fields_sentence(hfsbi_fields *f, const hfsbi_loc *top,
                                   const hfsb_json_value *arguments,
-                                  hfsb_str               sentence) {
-    hfsb_str  key = hfsbi_fields_named(sentence, arguments);
-    hfsbi_loc at = hfsbi_loc_key(top, key);
+                                  const char *key, hfsb_str sentence) {
+    hfsbi_loc at = hfsbi_loc_key(top, hfsb_cstr(key));
     hfsb_err  text = HFSB_INIT;
+    bool      named = key[0] && hfsb_json_get(arguments, key);
     hfsbi_fail(&text, HFSB_ARG, 0, "Value error, ");
     hfsbi_err_quote(&text, sentence, HFSB_ERR_SIZE / 4);
-    hfsbi_fields_put(f, key.len ? &at : top, "value_error", text.msg,
-                     key.len ? hfsb_json_get(arguments, key.ptr) : arguments);
+    hfsbi_fields_put(f, named ? &at : top, "value_error", text.msg,
+                     named ? hfsb_json_get(arguments, key) : arguments);
 }
 
 static void hfsbi_fields_begin(hfsbi_fields *f, hfsb_buf *out) {
     f->alloc = out->alloc;
     f->count = 0;
+    f->has_id = false;
     hfsb_json_writer_init(&f->w, out, NULL);
     hfsb_json_put_array(&f->w);
 }
@@ -283,23 +262,17 @@ static hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
     return hfsbi_fields_end(&f);
 }
 
-HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_tool      *tool,
-                                         const char            *where,
-                                         const hfsb_json_value *arguments,
-                                         hfsb_str sentence, hfsb_buf *out) {
-    hfsbi_loc     top = hfsbi_loc_key(NULL, hfsb_cstr(where));
-    hfsb_json_doc schema = HFSB_INIT;
-    hfsbi_fields  f;
-    hfsb_status   st;
-    schema.alloc = out->alloc;
-    st = hfsb_json_parse(hfsb_cstr(tool->schema), NULL, &schema, NULL);
-    if (st != HFSB_OK) return HFSB_NOMEM; /* the schema is ours */
+HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
+                                         const char *key, hfsb_str sentence,
+                                         hfsb_buf *out) {
+    hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(x->where));
+    hfsbi_fields f;
     hfsbi_fields_begin(&f, out);
-    hfsbi_fields_check(&f, &top, schema.root, arguments);
-    if (f.count == 0) hfsbi_fields_sentence(&f, &top, arguments, sentence);
-    st = hfsbi_fields_end(&f);
-    hfsb_json_free(&schema);
-    return st;
+    f.has_id = x->id.len > 0;
+    hfsbi_fields_check(&f, &top, x->tool->params, x->doc.root);
+    if (f.count == 0)
+        hfsbi_fields_sentence(&f, &top, x->doc.root, key, sentence);
+    return hfsbi_fields_end(&f);
 }
 
 /* ---- refusals ---- */
@@ -352,8 +325,7 @@ static bool hfsbi_api_repeats(hfsbi_api_call *x, const hfsb_err *err) {
                                  NULL) != HFSB_OK)
         return false;
     detail.alloc = x->box->alloc;
-    if (hfsbi_fields_detail(x->tool, x->where, x->doc.root,
-                            hfsb_cstr(err->msg), &detail) == HFSB_OK)
+    if (hfsbi_fields_detail(x, "", hfsb_cstr(err->msg), &detail) == HFSB_OK)
         hfsbi_api_fail(x, 422, hfsb_buf_str(&detail), hfsb_cstr(err->msg));
     else x->status = 503;
     hfsb_buf_free(&detail);
@@ -375,72 +347,18 @@ static void hfsbi_api_parse(hfsbi_api_call *x) {
     hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
 }
 
-/* ---- keys that are for the server ---- */
-
-static bool hfsbi_api_is_own(const hfsbi_api_call *x, hfsb_str key) {
-    if (x->id.len && hfsb_str_equal(key, HFSB_LIT("id"))) return true;
-    return hfsb_str_equal(key, HFSB_LIT("stream")) ||
-           hfsb_str_equal(key, HFSB_LIT("on_disconnect"));
-}
-
-/* Writes the arguments anew, without those keys and with the id of the path:
-   what a call is remembered by does not depend on how it is answered. */
-static void hfsbi_api_rewrite(hfsbi_api_call *x) {
-    hfsb_json_iter   it = hfsb_json_begin(x->doc.root);
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_json_writer w;
-    text.alloc = x->box->alloc;
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_object(&w);
-    if (x->id.len) hfsbi_put_member_str(&w, "id", hfsb_buf_str(&x->id));
-    while (hfsb_json_next(&it)) {
-        if (hfsbi_api_is_own(x, it.key)) continue;
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-    }
-    hfsb_json_put_end(&w);
-    hfsb_json_free(&x->doc);
-    hfsb_buf_free(&x->body);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK) {
-        x->body = text;
-        hfsbi_api_parse(x);
-        return;
-    }
-    hfsb_buf_free(&text);
-    x->status = 503;
-}
-
-/* `stream` and `on_disconnect` of bash. */
-static void hfsbi_api_own_keys(hfsbi_api_call *x) {
-    const hfsb_json_value *root = x->doc.root;
-    const hfsb_json_value *leave = hfsb_json_get(root, "on_disconnect");
-    hfsb_str               how = hfsb_json_str(leave, HFSB_LIT(""));
-    hfsb_err               err = HFSB_INIT;
-    if (hfsb_json_arg_bool(root, "stream", false, &x->stream, &err) != HFSB_OK)
-        hfsbi_api_refuse(x, HFSB_LIT("stream"), "bool_parsing",
-                         "Input should be a valid boolean, unable to "
-                         "interpret input",
-                         hfsb_json_get(root, "stream"), err.msg);
-    else if (hfsb_json_type_of(leave) == HFSB_JSON_NULL) return;
-    else if (hfsb_str_equal(how, HFSB_LIT("kill")))
+/* How the reply to a command is delivered, which must be known before it
+   begins. Values that cannot be read are reported by the call. */
+static void hfsbi_api_delivery(hfsbi_api_call *x) {
+    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root);
+    double         most = x->box->tools->max_timeout;
+    if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
+    if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
         x->disconnect = HFSBI_DISCONNECT_KILL;
-    else if (hfsb_str_equal(how, HFSB_LIT("continue")))
+    else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
         x->disconnect = HFSBI_DISCONNECT_CONTINUE;
-    else
-        hfsbi_api_refuse(x, HFSB_LIT("on_disconnect"), "literal_error",
-                         "Input should be 'kill' or 'continue'", leave,
-                         "\"on_disconnect\": expected \"kill\" or "
-                         "\"continue\".");
-}
-
-static void hfsbi_api_bash_keys(hfsbi_api_call *x) {
-    double seconds = 0, most = x->box->tools->max_timeout;
-    hfsbi_api_own_keys(x);
-    if (hfsb_json_arg_double(x->doc.root, "timeout", false, &seconds, NULL) !=
-            HFSB_OK ||
-        seconds <= 0)
-        seconds = x->box->tools->timeout;
-    x->timeout = seconds > most ? most : seconds;
+    x->timeout = d.timeout > 0 ? d.timeout : x->box->tools->timeout;
+    if (x->timeout > most) x->timeout = most;
 }
 
 HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x) {
@@ -463,9 +381,5 @@ HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x) {
                          "The body must be a JSON object with the arguments.");
         return;
     }
-    if (bash) hfsbi_api_bash_keys(x);
-    if (!x->status &&
-        (x->id.len || (bash && (hfsb_json_get(x->doc.root, "stream") ||
-                                hfsb_json_get(x->doc.root, "on_disconnect")))))
-        hfsbi_api_rewrite(x);
+    if (bash) hfsbi_api_delivery(x);
 }

@@ -37,6 +37,7 @@ HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
     err->code = code;
     err->pos = pos;
     err->line = err->column = 0;
+    err->key[0] = '\0';
     va_start(ap, format);
     hfsbi_err_print(err, 0, format, ap);
     va_end(ap);
@@ -56,11 +57,15 @@ HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...) {
     va_end(ap);
 }
 
+HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
+    if (err) (void)snprintf(err->key, sizeof err->key, "%s", key);
+}
+
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
     if (err) {
         err->code = HFSB_OK;
         err->pos = err->line = err->column = 0;
-        err->msg[0] = '\0';
+        err->key[0] = err->msg[0] = '\0';
     }
     return HFSB_OK;
 }

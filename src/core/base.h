@@ -77,6 +77,7 @@ HFSB_API const char *hfsb_status_text(hfsb_status code);
 /* Longest message, its NUL included. Long enough for the refusal of an edit,
    which shows the model what the file really holds. */
 #define HFSB_ERR_SIZE 1536
+#define HFSB_ERR_KEY  48 /* longest name of an argument, its NUL included */
 
 /* Why a call failed. Filled by the call, owned by the caller, no freeing. */
 typedef struct hfsb_err {
@@ -84,6 +85,7 @@ typedef struct hfsb_err {
     size_t      line;   /* 1-based line of that offset; 0: not known */
     size_t      column; /* 1-based column in code points; 0: not known */
     hfsb_status code;
+    char        key[HFSB_ERR_KEY];  /* the argument at fault, or "" */
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 

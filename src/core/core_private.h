@@ -78,6 +78,9 @@ HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
 HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
+/* Names the argument that the error in *err (may be NULL) is about. */
+HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key);
+
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
 /* hfsb_buf_printf() for a va_list. */
@@ -152,6 +155,32 @@ HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
 /* Appends text as a JSON string, in quotes. */
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
+
+/* A document that is made value by value (json_build.c). key is NULL for the
+   root and inside arrays. Failures are remembered until finish(). */
+typedef hfsb_json_tree hfsbi_build;
+
+HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
+HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_end(hfsbi_build *b);
+HFSBI_FN void hfsbi_build_null(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value);
+HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
+                              long long value);
+HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key, hfsb_str value);
+/* A number, as it is in another document. */
+HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
+                               const hfsb_json_value *value);
+/* A key, for the value that comes next with key NULL. */
+HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key);
+/* A copy of a value of another document, with all it holds. */
+HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
+                                const hfsb_json_value *value);
+/* Moves the document into *doc, which was all zero. HFSB_OK; HFSB_NOMEM. The
+   builder is empty and may be used again in any case. */
+HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
 
 /* ---- date: the calendar, without libc's time zones ---- */
 

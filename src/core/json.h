@@ -171,20 +171,33 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
    an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
+/* A document that grows. Private, but for the compiler. */
+typedef struct hfsb_json_tree {
+    hfsb_buf nodes; /* struct hfsb_json_value each */
+    hfsb_buf texts; /* of the strings, each ended by NUL */
+    size_t   open;  /* index of the innermost open container, plus 1 */
+} hfsb_json_tree;
+
 typedef struct hfsb_json_writer { /* private, but for the compiler */
-    hfsb_buf     *out;
-    size_t        mark;
-    size_t        depth;
-    const char   *problem;
-    bool          pretty;
-    bool          after_key;
-    bool          has_items;
-    bool          done;
-    unsigned char is_object[HFSB_JSON_WRITER_DEPTH / 8];
+    hfsb_buf      *out;
+    size_t         mark;
+    size_t         depth;
+    const char    *problem;
+    bool           pretty;
+    bool           after_key;
+    bool           has_items;
+    bool           done;
+    unsigned char  is_object[HFSB_JSON_WRITER_DEPTH / 8];
+    hfsb_json_doc *doc; /* NULL: text is written */
+    hfsb_json_tree tree;
 } hfsb_json_writer;
 
 HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
                                     const hfsb_json_write_opts *opts);
+/* The same calls make a document instead of text: *doc, all zero but for
+   alloc, holds it once finish() succeeded. Do not copy the writer. */
+HFSB_API void hfsb_json_writer_init_doc(hfsb_json_writer *w,
+                                        hfsb_json_doc    *doc);
 HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_bool(hfsb_json_writer *w, bool value);
 HFSB_API void hfsb_json_put_int(hfsb_json_writer *w, long long value);

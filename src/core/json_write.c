@@ -251,6 +251,13 @@ void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
     w->pretty = opts && opts->pretty;
 }
 
+void hfsb_json_writer_init_doc(hfsb_json_writer *w, hfsb_json_doc *doc) {
+    memset(w, 0, sizeof *w);
+    w->doc = doc;
+    w->out = &w->tree.nodes;
+    hfsbi_build_init(&w->tree, &doc->alloc);
+}
+
 static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
     w->out->status = HFSB_ARG;
     w->problem = problem;
@@ -263,6 +270,7 @@ static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
 
 /* A comma or a new line before an item, as needed. */
 static void hfsbi_json_separate(hfsb_json_writer *w) {
+    if (w->doc) return;
     if (w->has_items) hfsbi_json_byte(w->out, ',');
     if (w->depth) hfsbi_json_newline(w->out, w->pretty, w->depth);
 }
@@ -282,7 +290,7 @@ static bool hfsbi_json_begin_value(hfsb_json_writer *w) {
 }
 
 static void hfsbi_json_end_value(hfsb_json_writer *w) {
-    hfsbi_json_terminate(w->out);
+    if (!w->doc) hfsbi_json_terminate(w->out);
     w->after_key = false;
     w->has_items = true;
     w->done = w->depth == 0;
@@ -294,43 +302,71 @@ static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
     hfsbi_json_end_value(w);
 }
 
+/* A value without text of its own: a node, where a document is made. */
+static void hfsbi_json_put_node(hfsb_json_writer *w, hfsb_json_type type,
+                                hfsb_json_value node, hfsb_str text) {
+    if (!w->doc) {
+        hfsbi_json_put_raw(w, text);
+        return;
+    }
+    node.tag |= (uint64_t)type;
+    if (!hfsbi_json_begin_value(w)) return;
+    hfsbi_build_node(&w->tree, NULL, &node);
+    hfsbi_json_end_value(w);
+}
+
 void hfsb_json_put_null(hfsb_json_writer *w) {
-    hfsbi_json_put_raw(w, HFSB_LIT("null"));
+    hfsb_json_value node = HFSB_INIT;
+    hfsbi_json_put_node(w, HFSB_JSON_NULL, node, HFSB_LIT("null"));
 }
 
 void hfsb_json_put_bool(hfsb_json_writer *w, bool value) {
-    hfsbi_json_put_raw(w, value ? HFSB_LIT("true") : HFSB_LIT("false"));
+    hfsb_json_value node = HFSB_INIT;
+    node.tag = (uint64_t)value << HFSBI_JSON_COUNT;
+    hfsbi_json_put_node(w, HFSB_JSON_BOOL, node,
+                        value ? HFSB_LIT("true") : HFSB_LIT("false"));
 }
 
 void hfsb_json_put_int(hfsb_json_writer *w, long long value) {
-    char text[32];
-    hfsbi_json_put_raw(
-        w, hfsb_str_make(text, hfsbi_number_write_int(value, text)));
+    hfsb_json_value node = HFSB_INIT;
+    char            text[32];
+    node.as.i = value;
+    hfsbi_json_put_node(
+        w, HFSB_JSON_INT, node,
+        hfsb_str_make(text, hfsbi_number_write_int(value, text)));
 }
 
 void hfsb_json_put_uint(hfsb_json_writer *w, unsigned long long value) {
-    char text[32];
-    hfsbi_json_put_raw(
-        w, hfsb_str_make(text, hfsbi_number_write_uint(value, text)));
+    hfsb_json_value node = HFSB_INIT;
+    char            text[32];
+    node.as.u = value; /* the same bits where it fits an int */
+    hfsbi_json_put_node(
+        w, value >> 63 ? HFSB_JSON_UINT : HFSB_JSON_INT, node,
+        hfsb_str_make(text, hfsbi_number_write_uint(value, text)));
 }
 
 void hfsb_json_put_double(hfsb_json_writer *w, double value) {
-    char   text[32];
-    size_t n = hfsbi_number_write_double(value, text);
-    if (n) hfsbi_json_put_raw(w, hfsb_str_make(text, n));
+    hfsb_json_value node = HFSB_INIT;
+    char            text[32];
+    size_t          n = hfsbi_number_write_double(value, text);
+    node.as.d = value;
+    if (n)
+        hfsbi_json_put_node(w, HFSB_JSON_DOUBLE, node, hfsb_str_make(text, n));
     else if (w->out->status == HFSB_OK)
         hfsbi_json_misuse(w, "NaN or infinity, which JSON does not have");
 }
 
 void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value) {
     if (!hfsbi_json_begin_value(w)) return;
-    hfsbi_json_put_text(w->out, value, false, false);
+    if (w->doc) hfsbi_build_str(&w->tree, NULL, value);
+    else hfsbi_json_put_text(w->out, value, false, false);
     hfsbi_json_end_value(w);
 }
 
 void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
     if (!hfsbi_json_begin_value(w)) return;
-    hfsbi_json_put_tree(w->out, value, w->pretty, w->depth);
+    if (w->doc) hfsbi_build_value(&w->tree, NULL, value);
+    else hfsbi_json_put_tree(w->out, value, w->pretty, w->depth);
     hfsbi_json_end_value(w);
 }
 
@@ -341,11 +377,15 @@ void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
                                           : "a key outside of an object");
         return;
     }
+    w->after_key = true;
+    if (w->doc) {
+        hfsbi_build_key(&w->tree, key);
+        return;
+    }
     hfsbi_json_separate(w);
     hfsbi_json_put_text(w->out, key, false, false);
     hfsbi_json_piece(w->out, ": ", w->pretty ? 2 : 1);
     hfsbi_json_terminate(w->out);
-    w->after_key = true;
 }
 
 static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
@@ -355,8 +395,10 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
         return;
     }
     if (!hfsbi_json_begin_value(w)) return;
-    hfsbi_json_byte(w->out, object ? '{' : '[');
-    hfsbi_json_terminate(w->out);
+    if (w->doc && object) hfsbi_build_object(&w->tree, NULL);
+    else if (w->doc) hfsbi_build_array(&w->tree, NULL);
+    else hfsbi_json_byte(w->out, object ? '{' : '[');
+    if (!w->doc) hfsbi_json_terminate(w->out);
     w->is_object[w->depth / 8] =
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
                                : w->is_object[w->depth / 8] & ~bit);
@@ -381,8 +423,12 @@ void hfsb_json_put_end(hfsb_json_writer *w) {
         return;
     }
     w->depth--;
-    if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
-    hfsbi_json_byte(w->out, object ? '}' : ']');
+    if (w->doc) {
+        hfsbi_build_end(&w->tree);
+    } else {
+        if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
+        hfsbi_json_byte(w->out, object ? '}' : ']');
+    }
     hfsbi_json_end_value(w);
 }
 
@@ -391,7 +437,8 @@ hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
     if (w->out->status == HFSB_OK && !w->done)
         hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
                                       : "no value at all");
-    st = hfsb_buf_finish(w->out, w->mark);
+    st = w->doc ? hfsbi_build_finish(&w->tree, w->doc)
+                : hfsb_buf_finish(w->out, w->mark);
     if (st == HFSB_OK) return hfsbi_ok(err);
     if (w->problem)
         return hfsbi_fail(err, HFSB_ARG, 0, "writing JSON: %s", w->problem);

@@ -434,12 +434,14 @@ static hfsb_status hfsbi_mcp_texts(hfsb_mcp *mcp, const hfsb_mcp_opts *o) {
 /* The tools of this machine, opened once to see whether that can be done. */
 static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
                                    hfsb_err *err) {
-    hfsb_tools_opts o = HFSB_INIT;
-    hfsb_buf        all = HFSB_INIT;
-    hfsb_status     st;
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_buf          all = HFSB_INIT;
+    const hfsbi_tool *plan = hfsbi_plan_tool();
+    hfsb_status       st;
     all.alloc = mcp->alloc;
-    st = hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP, &all,
-                            err);
+    st = hfsbi_tools_define(opts && opts->shell ? opts->shell
+                                                : hfsbi_default_shell(),
+                            &plan, 1, HFSB_TOOLS_MCP, &all, err);
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;

@@ -253,17 +253,6 @@ static void hfsbi_mcp_left_footer(hfsb_buf              *sink,
 
 /* ---- results ---- */
 
-/* The added keys, or an empty document. */
-static hfsb_json_doc hfsbi_mcp_extra(const hfsb_tool_result *result,
-                                     hfsbi_mcp_blocks       *out) {
-    hfsb_json_doc doc = HFSB_INIT;
-    doc.alloc = out->json.alloc;
-    if (result->extra.len && hfsb_json_parse(hfsb_buf_str(&result->extra),
-                                             NULL, &doc, NULL) == HFSB_NOMEM)
-        out->status = HFSB_NOMEM;
-    return doc;
-}
-
 /* The output, as much as may be, and what the model must know besides. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  const hfsb_json_value *extra,
@@ -313,7 +302,6 @@ static void hfsbi_mcp_put_ends(hfsb_buf *sink, hfsb_str text, size_t chars) {
 
 /* As hfsb_tool_result_text() puts it, but not as long. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
-                                  const hfsb_json_value  *extra,
                                   hfsb_buf               *sink) {
     hfsb_str output = hfsb_buf_str(&result->output);
     hfsb_str error =
@@ -323,15 +311,15 @@ static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
     if (output.len) hfsb_buf_append(sink, HFSB_LIT("\n\n"));
     hfsb_buf_append(sink, HFSB_LIT("ERROR: "));
     hfsb_buf_append(sink, error);
-    hfsbi_mcp_left_footer(sink, extra);
+    hfsbi_mcp_left_footer(sink, result->fields.root);
 }
 
 /* True when the result is an image, which is then shown. */
 static bool hfsbi_mcp_show_image(const hfsb_tool_result *result,
-                                 const hfsb_json_value  *extra,
                                  hfsbi_mcp_blocks       *out) {
-    const hfsb_json_value *data = hfsb_json_get(extra, "data");
-    const hfsb_json_value *type = hfsb_json_get(extra, "mime_type");
+    const hfsb_json_value *fields = result->fields.root;
+    const hfsb_json_value *data = hfsb_json_get(fields, "data");
+    const hfsb_json_value *type = hfsb_json_get(fields, "mime_type");
     if (!result->success || hfsb_json_type_of(data) != HFSB_JSON_STRING ||
         hfsb_json_type_of(type) != HFSB_JSON_STRING)
         return false;
@@ -345,31 +333,28 @@ static bool hfsbi_mcp_show_image(const hfsb_tool_result *result,
 
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out) {
-    hfsb_json_doc extra = hfsbi_mcp_extra(result, out);
-    hfsb_buf      text = HFSB_INIT;
-    size_t        mark;
+    hfsb_buf text = HFSB_INIT;
+    size_t   mark;
     text.alloc = out->json.alloc;
     mark = text.len;
     if (!result->success) {
         out->is_error = true;
-        hfsbi_mcp_put_failure(result, extra.root, &text);
-    } else if (!hfsbi_mcp_show_image(result, extra.root, out)) {
-        hfsbi_mcp_put_output(tool, hfsb_buf_str(&result->output), extra.root,
-                             &text);
+        hfsbi_mcp_put_failure(result, &text);
+    } else if (!hfsbi_mcp_show_image(result, out)) {
+        hfsbi_mcp_put_output(tool, hfsb_buf_str(&result->output),
+                             result->fields.root, &text);
     }
     if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
     else if (text.len) hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
-    hfsb_json_free(&extra);
 }
 
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
                                      hfsbi_mcp_blocks       *out) {
-    hfsb_json_doc extra = hfsbi_mcp_extra(so_far, out);
-    hfsb_str      output = hfsb_buf_str(&so_far->output), shown;
-    hfsb_buf      text = HFSB_INIT;
-    size_t        mark;
+    hfsb_str output = hfsb_buf_str(&so_far->output), shown;
+    hfsb_buf text = HFSB_INIT;
+    size_t   mark;
     text.alloc = out->json.alloc;
     mark = text.len;
     if (!so_far->success) output = HFSB_LIT("");
@@ -382,13 +367,12 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     hfsbi_mcp_put_footer(&text, "[poll with bash_output id=");
     hfsb_buf_append(&text, job);
     hfsb_buf_printf(&text, " offset=%llu wait_ms=45000; end it with kill id=",
-                    hfsbi_mcp_next_offset(output, shown, extra.root));
+                    hfsbi_mcp_next_offset(output, shown, so_far->fields.root));
     hfsb_buf_append(&text, job);
     hfsb_buf_append_byte(&text, ']');
     if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
     else hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
-    hfsb_json_free(&extra);
 }
 
 HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {

@@ -532,13 +532,13 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
         return hfsbi_exec_error(l, failure->code, err);
     if (failure->stage == HFSBI_STAGE_SETUP)
         return hfsbi_fail_os(err, failure->code, "Cannot set up the process");
-    if (failure->code == ENOENT)
-        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
-                               "Working directory not found: ", dir, "");
-    if (failure->code == ENOTDIR)
-        return hfsbi_fail_name(err, HFSB_NOT_FOUND,
-                               "Working directory not found: ", dir,
-                               " (not a directory)");
+    if (failure->code == ENOENT || failure->code == ENOTDIR) {
+        hfsbi_fail_name(err, HFSB_NOT_FOUND,
+                        "Working directory not found: ", dir,
+                        failure->code == ENOTDIR ? " (not a directory)" : "");
+        hfsbi_err_key(err, "work_dir");
+        return HFSB_NOT_FOUND;
+    }
     return hfsbi_fail_name_os(err, failure->code,
                               "Cannot enter the working directory ", dir);
 }

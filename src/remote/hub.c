@@ -323,7 +323,8 @@ HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
         size_t mark = hub->topics.len;
         hfsb_buf_append(&hub->topics, topic);
         hfsb_buf_append_byte(&hub->topics, '\n');
-        (void)hfsb_buf_finish(&hub->topics, mark);
+        if (hfsb_buf_finish(&hub->topics, mark) != HFSB_OK)
+            hfsb_buf_truncate(&hub->topics, mark); /* the next one may fit */
     }
     pthread_mutex_unlock(&hub->lock);
     return !told;

@@ -13,9 +13,9 @@ typedef struct hfsbi_hf_jobs_call {
 static hfsb_str    hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                       const char            *key);
 static hfsb_str    hfsbi_hf_jobs_stage(const hfsb_json_value *job);
-static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                       const hfsb_json_value *job,
-                                       hfsb_err              *err);
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
+                                        const hfsb_json_value *job,
+                                        hfsb_err              *err);
 
 /* ==== session script ==== */
 
@@ -507,7 +507,7 @@ static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_extra(c, job, err);
+    hfsb_status         st = hfsbi_hf_jobs_fields(c, job, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
@@ -554,63 +554,69 @@ enum {
     HFSBI_HF_JOBS_NAME = 80 /* characters of an operation that is none */
 };
 
-/* clang-format off */
-#define HFSBI_TEXTS(name, words)                                          \
-    "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"   \
-    "\"description\":\"" words "\"}"
+/* The arguments are read by the operation that needs them, so the fields here
+   only describe their types. */
+typedef struct hfsbi_hf_jobs_args {
+    hfsb_str               text;
+    const hfsb_json_value *value;
+} hfsbi_hf_jobs_args;
 
-static const hfsbi_tool hfsbi_hf_jobs_row =
-    {"hf_jobs", "Run jobs on Hugging Face",
-     "Jobs on machines of Hugging Face: run starts one from script or "
-     "command, ps lists them, logs shows what one printed so far, inspect and "
-     "cancel take its job_id. A job costs money by the minute, sees no file "
-     "of the sandbox and loses its own at its end: let it push what it makes "
-     "to the Hub. Before a job on GPU, or one that loads a model or uses "
-     "CUDA, bf16, fp16, quantization, flash attention or torch.compile: "
-     "smoke-test it on a GPU sandbox (sandbox_create, t4-small at least) with "
-     "the same imports, loading path and entry point on tiny data, or say "
-     "why you skip that. Then run one job first, more when its logs are good.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"operation\"",
-         "\"operation\":{\"type\":\"string\",\"enum\":[\"run\",\"ps\","
-         "\"logs\",\"inspect\",\"cancel\"]},"
-         HFSBI_TYPE("script", "string",
-                    "Python for uv run: source text; or a file of the "
-                    "sandbox, which is sent (/app/train.py, ./train.py or "
-                    "bare train.py); or a URL. Never a path of the host "
-                    "(/home, /Users, /fsx)") ","
-         HFSBI_TYPE("command", "string",
-                    "Shell command, in place of script") ","
-         HFSBI_TEXTS("dependencies", "Packages for the script") ","
-         HFSBI_TEXTS("script_args", "Its arguments") ","
-         HFSBI_TYPE("python", "string", "Version, such as 3.12") ","
-         HFSBI_TYPE("image", "string",
-                    "Docker image or page of a Space; default: uv for "
-                    "script, python:3.12 for command") ","
-         HFSBI_TYPE("hardware_flavor", "string",
-                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
-                    "l4x1, a10g-small, a10g-large, a100-large, h200 or "
-                    "another that the Hub has") ","
-         HFSBI_TYPE("timeout", "string",
-                    "Such as 90s, 30m (default) or 2h: set it well above "
-                    "what you expect") ","
-         HFSBI_TYPE("env", "object", "Variables to set, no secrets") ","
-         HFSBI_TEXTS("secrets",
-                     "Names of secrets it gets from the session; default "
-                     "HF_TOKEN") ","
-         HFSBI_PLAIN("job_id", "string") ","
-         HFSBI_TYPE("namespace", "string",
-                    "Organisation to run it for; default: you")),
-     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-     "\"idempotentHint\":false,\"openWorldHint\":true}",
-     "operation script command dependencies script_args python image "
-     "hardware_flavor timeout env secrets job_id namespace",
-     false, NULL};
-/* clang-format on */
+#define HFSBI_HF_JOBS_STR(name, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_STR, 0, hfsbi_hf_jobs_args, text, words)
+#define HFSBI_HF_JOBS_LIST(name, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_LIST, 0, hfsbi_hf_jobs_args, value, words)
+
+static const hfsbi_param hfsbi_hf_jobs_params[] = {
+    HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args, text,
+                       "run ps logs inspect cancel"),
+    HFSBI_HF_JOBS_STR("script",
+                      "Python for uv run: source text; or a file of the "
+                      "sandbox, which is sent (/app/train.py, ./train.py or "
+                      "bare train.py); or a URL. Never a path of the host "
+                      "(/home, /Users, /fsx)"),
+    HFSBI_HF_JOBS_STR("command", "Shell command, in place of script"),
+    HFSBI_HF_JOBS_LIST("dependencies", "Packages for the script"),
+    HFSBI_HF_JOBS_LIST("script_args", "Its arguments"),
+    HFSBI_HF_JOBS_STR("python", "Version, such as 3.12"),
+    HFSBI_HF_JOBS_STR("image",
+                      "Docker image or page of a Space; default: uv for "
+                      "script, python:3.12 for command"),
+    HFSBI_HF_JOBS_STR("hardware_flavor",
+                      "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                      "l4x1, a10g-small, a10g-large, a100-large, h200 or "
+                      "another that the Hub has"),
+    HFSBI_HF_JOBS_STR("timeout",
+                      "Such as 90s, 30m (default) or 2h: set it well above "
+                      "what you expect"),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, value,
+                "Variables to set, no secrets"),
+    HFSBI_HF_JOBS_LIST("secrets",
+                       "Names of secrets it gets from the session; default "
+                       "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("job_id", NULL),
+    HFSBI_HF_JOBS_STR("namespace", "Organisation to run it for; default: you"),
+    HFSBI_PARAM_END};
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
-    return &hfsbi_hf_jobs_row;
+    static const hfsbi_tool row = {
+        "hf_jobs",
+        "Run jobs on Hugging Face",
+        "Jobs on machines of Hugging Face: run starts one from script or "
+        "command, ps lists them, logs shows what one printed so far, inspect "
+        "and cancel take its job_id. A job costs money by the minute, sees no "
+        "file of the sandbox and loses its own at its end: let it push what "
+        "it makes to the Hub. Before a job on GPU, or one that loads a model "
+        "or uses CUDA, bf16, fp16, quantization, flash attention or "
+        "torch.compile: smoke-test it on a GPU sandbox (sandbox_create, "
+        "t4-small at least) with the same imports, loading path and entry "
+        "point on tiny data, or say why you skip that. Then run one job "
+        "first, more when its logs are good.",
+        NULL,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_hf_jobs_params,
+        NULL};
+    return &row;
 }
 
 /* ---- what the Hub tells about a job ---- */
@@ -637,16 +643,16 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
            !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
 }
 
-static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
-                                       const hfsb_json_value *job,
-                                       hfsb_err              *err) {
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
+                                        const hfsb_json_value *job,
+                                        hfsb_err              *err) {
     hfsb_str id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_buf url = HFSB_INIT;
-    hfsb_status      st;
-    hfsb_json_writer w;
+    hfsb_status st;
+    hfsbi_build fields;
     if (!id.len || !stage.len)
         return hfsbi_fail(err, HFSB_REMOTE, 0,
                           "The Hub took the request, but what it answered "
@@ -656,13 +662,14 @@ static hfsb_status hfsbi_hf_jobs_extra(hfsbi_hf_jobs_call    *c,
                          endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
                          id.ptr);
     if (st == HFSB_OK) {
-        hfsb_json_writer_init(&w, &c->result->extra, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_put_member_str(&w, "id", id);
-        hfsbi_put_member_str(&w, "stage", stage);
-        hfsbi_put_member_str(&w, "url", hfsb_buf_str(&url));
-        hfsb_json_put_end(&w);
-        st = hfsb_json_writer_finish(&w, NULL);
+        hfsbi_build_init(&fields, &c->session->alloc);
+        hfsbi_build_object(&fields, NULL);
+        hfsbi_build_str(&fields, "id", id);
+        hfsbi_build_str(&fields, "stage", stage);
+        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
+        hfsbi_build_end(&fields);
+        hfsb_json_free(&c->result->fields);
+        st = hfsbi_build_finish(&fields, &c->result->fields);
     }
     hfsb_buf_free(&url);
     return st;
@@ -826,7 +833,7 @@ static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
     st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
                       err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
@@ -842,7 +849,7 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
                              &doc, err);
     if (st != HFSB_OK) return st;
     stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    st = hfsbi_hf_jobs_fields(c, doc.root, err);
     if (st == HFSB_OK)
         st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
                              (int)c->id.len, c->id.ptr, (int)stage.len,
@@ -936,7 +943,7 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
         st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
                           &doc, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_extra(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
     if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);

@@ -1,32 +1,43 @@
 /* plan.c - the plan of a model, and the reminder of what is open in it. */
 #include "remote_private.h"
 
-/* It changes nothing but what the model itself wrote before: a host need not
-   ask anyone. */
-/* clang-format off */
-static const hfsbi_tool hfsbi_plan_row =
-    {"plan_tool", "Keep a plan",
-     "Write down your plan for work of several steps, and keep it up to date: "
-     "each call replaces the whole plan. Keep one item in_progress, and set "
-     "it to completed as soon as it is done, not before.",
-     NULL,
-     HFSBI_OBJECT(
-         "\"todos\"",
-         "\"todos\":{\"type\":\"array\",\"items\":"
-         HFSBI_OBJECT("\"id\",\"content\",\"status\"",
-                      HFSBI_PLAIN("id", "string") ","
-                      HFSBI_TYPE("content", "string", "What is to be done")
-                      ","
-                      "\"status\":{\"type\":\"string\",\"enum\":[\"pending\","
-                      "\"in_progress\",\"completed\"]}")
-         "}"),
-     "{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
-     "\"openWorldHint\":false}",
-     "todos", false, NULL};
-/* clang-format on */
+typedef struct hfsbi_todo_args {
+    hfsb_str id, content, status;
+} hfsbi_todo_args;
 
+static const hfsbi_param hfsbi_todo_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args, id,
+                NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args,
+                content, "What is to be done"),
+    HFSBI_PARAM_CHOICE("status", HFSBI_REQUIRED, hfsbi_todo_args, status,
+                       "pending in_progress completed"),
+    HFSBI_PARAM_END};
+
+typedef struct hfsbi_plan_args {
+    const hfsb_json_value *todos;
+} hfsbi_plan_args;
+
+static const hfsbi_param hfsbi_plan_params[] = {
+    HFSBI_PARAM_LIST("todos", HFSBI_REQUIRED, hfsbi_plan_args, todos,
+                     hfsbi_todo_params),
+    HFSBI_PARAM_END};
+
+/* It changes nothing but what the model itself wrote before, so a host need
+   not ask anyone. */
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
-    return &hfsbi_plan_row;
+    static const hfsbi_tool row = {
+        "plan_tool",
+        "Keep a plan",
+        "Write down your plan for work of several steps, and keep it up to "
+        "date: each call replaces the whole plan. Keep one item in_progress, "
+        "and set it to completed as soon as it is done, not before.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_plan_params,
+        NULL};
+    return &row;
 }
 
 static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
@@ -67,7 +78,7 @@ static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
 
 /* Writes one item as it is kept, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
-                                   hfsb_json_writer *w, size_t *counts,
+                                   hfsbi_build *list, size_t *counts,
                                    hfsb_err *err) {
     hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
     hfsb_json_type type = hfsb_json_type_of(item);
@@ -85,29 +96,12 @@ static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
     if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
     if (st != HFSB_OK) return st;
     counts[state]++;
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "id", id);
-    hfsbi_put_member_str(w, "content", content);
-    hfsbi_put_member_str(w, "status", status);
-    hfsb_json_put_end(w);
+    hfsbi_build_object(list, NULL);
+    hfsbi_build_str(list, "id", id);
+    hfsbi_build_str(list, "content", content);
+    hfsbi_build_str(list, "status", status);
+    hfsbi_build_end(list);
     return HFSB_OK;
-}
-
-/* Checks the items and writes them as an array. */
-static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
-                                    hfsb_buf *out, size_t *counts,
-                                    hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(todos);
-    hfsb_json_writer w;
-    hfsb_err         why = HFSB_INIT;
-    size_t           n = 0;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_array(&w);
-    for (; hfsb_json_next(&it); n++)
-        if (hfsbi_plan_item(it.value, &w, counts, &why) != HFSB_OK)
-            return hfsbi_fail(err, HFSB_ARG, 0, "todos[%zu]: %s", n, why.msg);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
 }
 
 /* The items as a document of our own, and how many have each status. */
@@ -116,15 +110,28 @@ static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
                                    hfsb_err *err) {
     const hfsb_json_value *todos = NULL;
     hfsb_json_doc          sent = HFSB_INIT;
-    hfsb_buf               text = HFSB_INIT;
+    hfsb_json_iter         it;
+    hfsbi_build            list;
+    hfsb_err               why = HFSB_INIT;
+    size_t                 n = 0;
     hfsb_status            st;
-    text.alloc = sent.alloc = out->alloc;
+    sent.alloc = out->alloc;
     st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
                               &todos, err);
-    if (st == HFSB_OK) st = hfsbi_plan_items(todos, &text, counts, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, err);
-    hfsb_buf_free(&text);
+    hfsbi_build_init(&list, &out->alloc);
+    hfsbi_build_array(&list, NULL);
+    for (it = hfsb_json_begin(todos); st == HFSB_OK && hfsb_json_next(&it);
+         n++) {
+        st = hfsbi_plan_item(it.value, &list, counts, &why);
+        if (st != HFSB_OK)
+            hfsbi_fail(err, st, 0, "todos[%zu]: %s", n, why.msg);
+    }
+    hfsbi_build_end(&list);
+    if (st == HFSB_OK) {
+        st = hfsbi_build_finish(&list, out);
+        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Plan");
+    }
+    hfsbi_build_free(&list);
     hfsb_json_free(&sent);
     return st;
 }
@@ -154,21 +161,20 @@ HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_call   call; /* for what it has to say about the keys */
-    hfsb_status st;
-    memset(&call, 0, sizeof call);
-    memset(result, 0, sizeof *result);
-    call.opts.strict = strict;
-    call.notes.alloc = plan->doc.alloc;
-    result->output.alloc = result->error.alloc = plan->doc.alloc;
-    result->extra.alloc = plan->doc.alloc;
-    st = hfsbi_check_keys(&call, arguments, hfsbi_plan_row.keys, &err);
+    hfsbi_args_how how = HFSB_INIT;
+    hfsb_buf       notes = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    hfsbi_result_init(result, &plan->doc.alloc);
+    notes.alloc = plan->doc.alloc;
+    how.strict = strict;
+    how.notes = &notes;
+    st = hfsbi_args_check(hfsbi_plan_params, arguments, &how, &err);
     if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
     if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
     if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&call.notes);
+    hfsb_buf_free(&notes);
     return st;
 }
 

@@ -403,7 +403,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->trusted = sandbox->ours;
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
-    if (tool->keyed || strcmp(tool->name, "bash") == 0)
+    if (tool->once || strcmp(tool->name, "bash") == 0)
         hfsbi_remote_make_key(r);
 }
 
@@ -724,26 +724,21 @@ static hfsb_status hfsbi_remote_string(const hfsb_json_value *root,
 }
 
 /* All keys but the three that every reply has. */
-static hfsb_status hfsbi_remote_extra(const hfsb_json_value *root,
-                                      hfsb_buf              *out) {
-    hfsb_json_iter   it = hfsb_json_begin(root);
-    hfsb_json_writer w;
-    size_t           count = 0;
-    hfsb_status      st;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
-    while (hfsb_json_next(&it)) {
-        if (hfsb_str_equal(it.key, HFSB_LIT("success")) ||
-            hfsb_str_equal(it.key, HFSB_LIT("output")) ||
-            hfsb_str_equal(it.key, HFSB_LIT("error")))
-            continue;
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-        count++;
-    }
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK && !count) hfsb_buf_truncate(out, 0);
+static hfsb_status hfsbi_remote_added(const hfsb_json_value *root,
+                                      hfsb_json_doc         *out) {
+    hfsb_json_iter it = hfsb_json_begin(root);
+    hfsbi_build    fields;
+    hfsb_status    st;
+    hfsbi_build_init(&fields, &out->alloc);
+    hfsbi_build_object(&fields, NULL);
+    while (hfsb_json_next(&it))
+        if (!hfsb_str_equal(it.key, HFSB_LIT("success")) &&
+            !hfsb_str_equal(it.key, HFSB_LIT("output")) &&
+            !hfsb_str_equal(it.key, HFSB_LIT("error")))
+            hfsbi_build_value(&fields, it.key.ptr, it.value);
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, out);
+    if (st == HFSB_OK && !hfsb_json_count(out->root)) hfsb_json_free(out);
     return st;
 }
 
@@ -792,7 +787,7 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
             hfsb_json_type_name(hfsb_json_type_of(root)));
     st = hfsbi_remote_string(root, "output", &result->output);
     if (st == HFSB_OK) st = hfsbi_remote_string(root, "error", &result->error);
-    if (st == HFSB_OK) st = hfsbi_remote_extra(root, &result->extra);
+    if (st == HFSB_OK) st = hfsbi_remote_added(root, &result->fields);
     result->success =
         st == HFSB_OK && hfsb_json_bool(success, success == NULL);
     if (st == HFSB_OK && !result->success && !result->error.len)
@@ -806,31 +801,21 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
 static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
                                       const hfsb_json_value *arguments,
                                       const hfsb_call_opts  *opts,
-                                      const hfsb_alloc *alloc, hfsb_err *err) {
-    hfsb_json_type type = hfsb_json_type_of(arguments);
-    hfsb_call      call;
-    hfsb_status    st;
+                                      hfsb_err              *err) {
+    hfsbi_args_how how = HFSB_INIT; /* the server notes unknown keys */
     if (!tool) {
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
         hfsbi_err_quote(err, name, 80);
         return HFSB_NOT_FOUND;
     }
-    if (arguments && type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The arguments must be a JSON object, not %s.",
-                          hfsb_json_type_name(type));
     if (opts->key.len >= sizeof((hfsbi_remote *)0)->key ||
         hfsb_str_find_byte(opts->key, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes and "
                           "no NUL.",
                           (int)sizeof((hfsbi_remote *)0)->key - 1);
-    memset(&call, 0, sizeof call);
-    call.opts = *opts;
-    call.notes.alloc = *alloc;
-    st = hfsbi_check_keys(&call, arguments, tool->keys, err);
-    hfsb_buf_free(&call.notes); /* the server notes the same */
-    return st;
+    how.strict = opts->strict;
+    return hfsbi_args_check(tool->params, arguments, &how, err);
 }
 
 static hfsb_status hfsbi_remote_run(hfsbi_remote          *r,
@@ -859,11 +844,8 @@ static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsbi_remote      r;
     hfsb_status       st;
     if (!opts) opts = &none;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = sandbox->o.alloc;
-    result->extra.alloc = sandbox->o.alloc;
-    st = hfsbi_remote_check(tool, name, arguments, opts, &sandbox->o.alloc,
-                            &err);
+    hfsbi_result_init(result, &sandbox->o.alloc);
+    st = hfsbi_remote_check(tool, name, arguments, opts, &err);
     if (st == HFSB_OK) {
         hfsbi_remote_init(&r, sandbox, tool, cancel);
         r.opts = *opts;

@@ -485,12 +485,12 @@ static hfsb_status hfsbi_piece_read(hfsbi_take_file *f, hfsb_str printed,
 }
 
 static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
-    hfsb_tool_result printed = HFSB_INIT;
+    hfsb_tool_result printed;
     hfsb_buf         piece = HFSB_INIT;
     hfsb_status      st = HFSB_OK;
     size_t           n = 0;
-    piece.alloc = printed.output.alloc = f->copy.sandbox->o.alloc;
-    printed.error.alloc = printed.extra.alloc = piece.alloc;
+    piece.alloc = f->copy.sandbox->o.alloc;
+    hfsbi_result_init(&printed, &piece.alloc);
     f->tag[0] = '\0';
     if (!hfsbi_take_begin(f)) st = f->status;
     do {

@@ -36,7 +36,8 @@ HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
             hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
             hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
-        (void)hfsb_buf_finish(&sandbox->seen, mark);
+        if (hfsb_buf_finish(&sandbox->seen, mark) != HFSB_OK)
+            hfsb_buf_truncate(&sandbox->seen, mark); /* the next one may fit */
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);
@@ -188,7 +189,7 @@ static hfsb_status hfsbi_remote_may_write(hfsbi_remote *r, hfsb_str path,
     st = hfsbi_remote_exists(r, path, &exists, err);
     *may = st == HFSB_OK && !exists;
     if (st != HFSB_OK || *may) return st;
-    return hfsbi_result_fail(result,
+    return hfsbi_result_fail(result, HFSB_REFUSED,
                              "File %.*s exists but has not been read this "
                              "session. Read it first, or use sandbox_edit for "
                              "targeted changes.",
@@ -203,7 +204,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     hfsb_str path = HFSB_LIT("");
     *st = HFSB_OK;
     if (edit && hfsbi_remote_is_idle_edit(arguments)) {
-        *st = hfsbi_result_fail(result, "old_str and new_str are identical.");
+        *st = hfsbi_result_fail(result, HFSB_REFUSED,
+                                "old_str and new_str are identical.");
         return false;
     }
     if (!r->sandbox->o.session) return true;
@@ -220,7 +222,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     if (*st != HFSB_OK) return false;
     if (!path.len) return true;
     *st = hfsbi_result_fail(
-        result, "File %.*s has not been read this session. Read it first.",
+        result, HFSB_REFUSED,
+        "File %.*s has not been read this session. Read it first.",
         (int)path.len, path.ptr);
     return false;
 }

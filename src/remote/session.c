@@ -25,38 +25,25 @@ typedef struct hfsbi_own_tool {
 
 enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
 
-/* clang-format off */
-static const hfsbi_tool hfsbi_create_row =
-    {"sandbox_create", "Make a sandbox with other hardware",
-     "Replace the sandbox by one with other hardware, such as a GPU. A "
-     "sandbox on cpu-basic is there from the start: call this only when the "
-     "work needs more, and choose well: what you get is not replaced again. "
-     "Files of the old one are lost, so do it first. Takes minutes, and costs "
-     "money by the hour; it sleeps when it is not used.",
-     NULL,
-     HFSBI_OBJECT(
-         "",
-         HFSBI_TYPE("hardware", "string",
-                    "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
-                    "a10g-small, a10g-large, a100-large or another that the "
-                    "Hub has") ","
-         HFSBI_TYPE("trackio_space_id", "string",
-                    "Space with the trackio dashboard, owner/name; set as "
-                    "TRACKIO_SPACE_ID in the sandbox") ","
-         HFSBI_TYPE("trackio_project", "string",
-                    "Set as TRACKIO_PROJECT")),
-     "{\"readOnlyHint\":false,\"destructiveHint\":true,"
-     "\"idempotentHint\":false,\"openWorldHint\":true}",
-     "hardware trackio_space_id trackio_project", false, NULL};
-/* clang-format on */
-
 /* ---- sandbox_create ---- */
 
-/* What it is asked for. */
+/* The arguments of sandbox_create. */
 typedef struct hfsbi_wish {
     hfsb_str hardware; /* empty: whatever there is */
     hfsb_str space, project;
 } hfsbi_wish;
+
+static const hfsbi_param hfsbi_wish_params[] = {
+    HFSBI_PARAM("hardware", HFSBI_ARG_STR, 0, hfsbi_wish, hardware,
+                "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
+                "a10g-small, a10g-large, a100-large or another that the Hub "
+                "has"),
+    HFSBI_PARAM("trackio_space_id", HFSBI_ARG_STR, 0, hfsbi_wish, space,
+                "Space with the trackio dashboard, owner/name; set as "
+                "TRACKIO_SPACE_ID in the sandbox"),
+    HFSBI_PARAM("trackio_project", HFSBI_ARG_STR, 0, hfsbi_wish, project,
+                "Set as TRACKIO_PROJECT"),
+    HFSBI_PARAM_END};
 
 static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
                                    hfsbi_wish *wish, hfsb_err *err) {
@@ -143,18 +130,18 @@ static hfsb_status hfsbi_session_tell(hfsb_session     *session,
     const hfsbi_box *box = session->box;
     hfsb_str         id = hfsb_sandbox_id(box->sandbox);
     hfsb_str         hardware = hfsb_buf_str(&box->hardware);
-    hfsb_json_writer w;
+    hfsbi_build      fields;
     hfsb_status      st;
-    hfsb_json_writer_init(&w, &result->extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", id);
-    hfsbi_put_member_str(&w, "url", hfsb_sandbox_page(box->sandbox));
-    hfsbi_put_member_str(&w, "hardware", hardware);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
+    hfsbi_build_init(&fields, &session->alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", id);
+    hfsbi_build_str(&fields, "url", hfsb_sandbox_page(box->sandbox));
+    hfsbi_build_str(&fields, "hardware", hardware);
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, &result->fields);
     if (st != HFSB_OK) return st;
     if (!is_new && hfsbi_wish_differs(wish, hardware))
-        return hfsbi_result_fail(result,
+        return hfsbi_result_fail(result, HFSB_CONFLICT,
                                  "A sandbox is active already: %.*s on %.*s. "
                                  "It was asked for and is not replaced.",
                                  (int)id.len, id.ptr, (int)hardware.len,
@@ -217,7 +204,20 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
 /* ---- the tools of the session ---- */
 
 static const hfsbi_tool *hfsbi_create_tool(void) {
-    return &hfsbi_create_row;
+    static const hfsbi_tool row = {
+        "sandbox_create",
+        "Make a sandbox with other hardware",
+        "Replace the sandbox by one with other hardware, such as a GPU. A "
+        "sandbox on cpu-basic is there from the start: call this only when "
+        "the work needs more, and choose well: what you get is not replaced "
+        "again. Files of the old one are lost, so do it first. Takes minutes, "
+        "and costs money by the hour; it sleeps when it is not used.",
+        NULL,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_wish_params,
+        NULL};
+    return &row;
 }
 
 static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
@@ -263,11 +263,12 @@ static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
 hfsb_status hfsb_session_define(const hfsb_session *session,
                                 hfsb_tools_format format, hfsb_buf *out,
                                 hfsb_err *err) {
-    hfsbi_tool rows[HFSBI_OWN_TOOLS];
-    size_t     i, n = hfsbi_own_tool_count(session);
-    for (i = 0; i < n; i++) rows[i] = *hfsbi_own_tools[i].row();
-    return hfsbi_tools_define(session->runtime == HFSB_RUNTIME_SANDBOX, rows,
-                              n, format, out, err);
+    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
+    size_t            i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
+                                             : NULL,
+                              rows, n, format, out, err);
 }
 
 /* ---- where the tools work ---- */
@@ -526,18 +527,19 @@ static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
                                           const hfsb_call_opts  *opts,
                                           const hfsb_cancel     *cancel,
                                           hfsb_tool_result      *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st;
-    hfsb_call   call; /* for what it has to say about the keys */
-    memset(&call, 0, sizeof call);
-    call.notes.alloc = session->alloc;
-    if (opts) call.opts = *opts;
-    st = hfsbi_check_keys(&call, arguments, tool->row()->keys, &err);
+    hfsbi_args_how how = HFSB_INIT;
+    hfsb_buf       notes = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    notes.alloc = session->alloc;
+    how.strict = opts && opts->strict;
+    how.notes = &notes;
+    st = hfsbi_args_check(tool->row()->params, arguments, &how, &err);
     if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
     if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&call.notes));
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
     if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&call.notes);
+    hfsb_buf_free(&notes);
     return st;
 }
 
@@ -603,9 +605,7 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               hfsb_tool_result      *result) {
     const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
     hfsb_err              err = HFSB_INIT;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = session->alloc;
-    result->extra.alloc = session->alloc;
+    hfsbi_result_init(result, &session->alloc);
     if (own)
         return hfsbi_session_call_own(session, own, arguments, opts, cancel,
                                       result);

@@ -1,13 +1,47 @@
 /* bash.c - run a command; look at it, write to it, end it. */
 #include "tools_private.h"
-#include "../core/core_private.h"
 
 enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
 };
 
-/* ---- the arguments of bash ---- */
+/* ---- bash: parameters ---- */
+
+typedef struct hfsbi_bash_args {
+    hfsb_str               command, description, work_dir, shell, input, id;
+    hfsb_str               on_disconnect;
+    const hfsb_json_value *env;
+    double                 timeout;
+    bool                   background, merge_stderr, stream;
+} hfsbi_bash_args;
+
+static const hfsbi_param hfsbi_bash_params[] = {
+    HFSBI_PARAM("command", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_bash_args,
+                command, NULL),
+    HFSBI_PARAM("description", HFSBI_ARG_STR, 0, hfsbi_bash_args, description,
+                "In a few words, for people"),
+    HFSBI_PARAM("work_dir", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_bash_args,
+                work_dir, NULL),
+    HFSBI_PARAM_RANGE("timeout", HFSBI_ARG_NUMBER, 0, hfsbi_bash_args, timeout,
+                      "Seconds, default 240, at most 1200", 0, 0, 0,
+                      "a number of seconds from 0 on (0: the default)"),
+    HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
+                "Return at once with a job id"),
+    HFSBI_PARAM("stdin", HFSBI_ARG_STR, 0, hfsbi_bash_args, input, NULL),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_bash_args, env, NULL),
+    HFSBI_PARAM("merge_stderr", HFSBI_ARG_BOOL, 0, hfsbi_bash_args,
+                merge_stderr, "Keep the order written"),
+    HFSBI_PARAM("shell", HFSBI_ARG_STR, HFSBI_UNLISTED | HFSBI_NO_NUL,
+                hfsbi_bash_args, shell, NULL),
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_bash_args, id,
+                NULL),
+    HFSBI_PARAM("stream", HFSBI_ARG_BOOL, HFSBI_UNLISTED | HFSBI_DELIVERY,
+                hfsbi_bash_args, stream, NULL),
+    HFSBI_PARAM_CHOICE("on_disconnect",
+                       HFSBI_UNLISTED | HFSBI_DELIVERY | HFSBI_ONE_OF,
+                       hfsbi_bash_args, on_disconnect, "kill continue"),
+    HFSBI_PARAM_END};
 
 /* Seconds as a person writes them: 120, 0.3. */
 static void hfsbi_put_seconds(double seconds, char out[32]) {
@@ -16,38 +50,27 @@ static void hfsbi_put_seconds(double seconds, char out[32]) {
     out[n] = '\0';
 }
 
-/* timeout: 0 and null are the default; in the background there is none unless
-   it was asked for. */
-static hfsb_status hfsbi_read_timeout(hfsb_call *call, hfsbi_job_spec *spec,
-                                      hfsb_err *err) {
+/* Without a timeout of its own a command has the default, in the background
+   none. */
+static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
+                               hfsbi_job_spec *spec) {
     hfsb_tools *tools = call->tools;
-    double      seconds = 0;
     char        text[32];
-    hfsb_status st =
-        hfsb_json_arg_double(call->arguments, "timeout", false, &seconds, err);
-    if (st != HFSB_OK) return st;
-    hfsbi_put_seconds(seconds, text);
-    if (seconds < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "timeout must be a number of seconds from 0 on (0: "
-                          "the default), not %s.",
-                          text);
-    spec->timeout = seconds;
-    if (seconds <= 0) spec->timeout = spec->background ? 0 : tools->timeout;
-    if (spec->timeout <= tools->max_timeout) return HFSB_OK;
+    spec->timeout = a->timeout;
+    if (a->timeout <= 0) spec->timeout = a->background ? 0 : tools->timeout;
+    if (spec->timeout <= tools->max_timeout) return;
     spec->timeout = tools->max_timeout;
     hfsbi_put_seconds(tools->max_timeout, text);
-    return hfsb_buf_printf(&call->notes,
-                           "\n(timeout is over the maximum; %s s used)", text);
+    hfsb_buf_printf(&call->notes, "\n(timeout is over the maximum; %s s used)",
+                    text);
 }
 
 /* One variable of `env` as "NAME=value", or "NAME" to unset it. */
-static hfsb_status hfsbi_read_variable(hfsb_str               name,
+static hfsb_status hfsbi_spec_variable(hfsb_str               name,
                                        const hfsb_json_value *value,
                                        hfsb_buf *out, hfsb_err *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
-    hfsb_status    st;
     if (name.len == 0 || hfsb_str_find_byte(name, '=') != HFSB_NPOS ||
         hfsb_str_find_byte(name, '\0') != HFSB_NPOS) {
         hfsbi_fail(err, HFSB_ARG, 0, "env: a variable cannot be called \"");
@@ -63,159 +86,106 @@ static hfsb_status hfsbi_read_variable(hfsb_str               name,
                           type == HFSB_JSON_STRING
                               ? "one with NUL"
                               : hfsb_json_type_name(type));
-    st = hfsb_buf_append(out, name);
-    if (st == HFSB_OK && type != HFSB_JSON_NULL)
-        st = hfsb_buf_append_byte(out, '=');
-    if (st == HFSB_OK && type == HFSB_JSON_STRING)
-        st = hfsb_buf_append(out, text);
-    else if (st == HFSB_OK && type != HFSB_JSON_NULL)
-        st = hfsb_json_write(value, NULL, out, err);
-    return st == HFSB_OK ? hfsb_buf_append_byte(out, '\0') : st;
-}
-
-static hfsb_status hfsbi_read_env(hfsb_call *call, hfsb_buf *out,
-                                  hfsb_err *err) {
-    const hfsb_json_value *object = NULL;
-    hfsb_json_doc          doc = HFSB_INIT;
-    hfsb_json_iter         it;
-    hfsb_status            st;
-    doc.alloc = call->tools->alloc;
-    st = hfsb_json_arg_parsed(call->arguments, "env", false, HFSB_JSON_OBJECT,
-                              &doc, &object, err);
-    it = hfsb_json_begin(object);
-    while (st == HFSB_OK && hfsb_json_next(&it))
-        st = hfsbi_read_variable(it.key, it.value, out, err);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* Copies an optional text argument. */
-static hfsb_status hfsbi_read_text(hfsb_call *call, const char *key,
-                                   bool required, hfsb_buf *out,
-                                   hfsb_err *err) {
-    hfsb_str    text = HFSB_LIT("");
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, key, required, &text, err);
-    return st == HFSB_OK ? hfsb_buf_append(out, text) : st;
+    hfsb_buf_append(out, name);
+    if (type != HFSB_JSON_NULL) hfsb_buf_append_byte(out, '=');
+    if (type == HFSB_JSON_STRING) hfsb_buf_append(out, text);
+    else if (type != HFSB_JSON_NULL)
+        (void)hfsb_json_write(value, NULL, out, NULL);
+    hfsb_buf_append_byte(out, '\0');
+    return HFSB_OK;
 }
 
 /* Where the command runs; relative to the work directory. */
-static hfsb_status hfsbi_read_work_dir(hfsb_call *call, hfsbi_job_spec *spec,
-                                       hfsb_err *err) {
-    hfsb_str    base = hfsb_place_work_dir(call->tools->place), given;
-    hfsb_status st =
-        hfsbi_read_text(call, "work_dir", false, &spec->work_dir_given, err);
-    if (st != HFSB_OK) return st;
-    given = hfsb_buf_str(&spec->work_dir_given);
-    if (hfsb_str_find_byte(given, '\0') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "work_dir must be a path without NUL.");
+static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
+                                hfsbi_job_spec *spec) {
+    hfsb_str base = hfsb_place_work_dir(tools->place);
+    hfsb_buf_append(&spec->work_dir_given, given);
     if (base.len && (given.len == 0 || given.ptr[0] != '/'))
-        st = hfsb_buf_append(&spec->work_dir, base);
-    if (st == HFSB_OK && spec->work_dir.len && given.len)
-        st = hfsb_buf_append_byte(&spec->work_dir, '/');
-    return st == HFSB_OK ? hfsb_buf_append(&spec->work_dir, given) : st;
+        hfsb_buf_append(&spec->work_dir, base);
+    if (spec->work_dir.len && given.len)
+        hfsb_buf_append_byte(&spec->work_dir, '/');
+    hfsb_buf_append(&spec->work_dir, given);
 }
 
-static hfsb_status hfsbi_read_spec(hfsb_call *call, hfsbi_job_spec *spec,
-                                   hfsb_err *err) {
-    const hfsb_json_value *args = call->arguments;
-    hfsb_status            st =
-        hfsbi_read_text(call, "command", true, &spec->command, err);
-    if (st == HFSB_OK)
-        st = hfsbi_read_text(call, "description", false, &spec->description,
-                             err);
-    if (st == HFSB_OK) st = hfsbi_read_work_dir(call, spec, err);
-    if (st == HFSB_OK)
-        st = hfsbi_read_text(call, "shell", false, &spec->shell, err);
-    if (st == HFSB_OK &&
-        hfsb_str_find_byte(hfsb_buf_str(&spec->shell), '\0') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "shell must be a path without NUL.");
-    if (st == HFSB_OK && spec->shell.len == 0)
-        st = hfsb_buf_append(&spec->shell, hfsb_buf_str(&call->tools->shell));
-    if (st == HFSB_OK)
-        st = hfsbi_read_text(call, "stdin", false, &spec->input, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "background", false, &spec->background,
-                                err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "merge_stderr", false,
-                                &spec->merge_stderr, err);
-    if (st == HFSB_OK) st = hfsbi_read_timeout(call, spec, err);
-    if (st == HFSB_OK) st = hfsbi_read_env(call, &spec->env, err);
-    spec->has_input =
-        hfsb_json_type_of(hfsb_json_get(args, "stdin")) == HFSB_JSON_STRING;
-    if (spec->background) spec->merge_stderr = true;
-    return st;
-}
-
-/* The id the caller chose, or none. */
-static hfsb_status hfsbi_read_id(hfsb_call *call, hfsb_str *id,
-                                 hfsb_err *err) {
-    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", false, id, err);
-    if (st != HFSB_OK) return st;
-    if (id->len < HFSBI_JOB_ID && hfsb_str_find_byte(*id, '\0') == HFSB_NPOS)
-        return HFSB_OK;
-    return hfsbi_fail(err, HFSB_ARG, 0,
-                      "id must have at most %d bytes and no NUL.",
-                      HFSBI_JOB_ID - 1);
+static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
+                                   hfsbi_job_spec *spec, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(a->env);
+    hfsb_status    st = HFSB_OK;
+    if (a->id.len >= HFSBI_JOB_ID ||
+        hfsb_str_find_byte(a->id, '\0') != HFSB_NPOS) {
+        hfsbi_fail(err, HFSB_ARG, 0,
+                   "id must have at most %d bytes and no NUL.",
+                   HFSBI_JOB_ID - 1);
+        hfsbi_err_key(err, "id");
+        return HFSB_ARG;
+    }
+    hfsb_buf_append(&spec->command, a->command);
+    hfsb_buf_append(&spec->description, a->description);
+    hfsb_buf_append(&spec->input, a->input);
+    hfsb_buf_append(&spec->shell, a->shell.len
+                                      ? a->shell
+                                      : hfsb_buf_str(&call->tools->shell));
+    hfsbi_spec_work_dir(call->tools, a->work_dir, spec);
+    hfsbi_spec_timeout(call, a, spec);
+    spec->has_input = a->input.ptr != NULL;
+    spec->background = a->background;
+    spec->merge_stderr = a->merge_stderr || a->background;
+    while (st == HFSB_OK && hfsb_json_next(&it))
+        st = hfsbi_spec_variable(it.key, it.value, &spec->env, err);
+    if (st == HFSB_ARG) hfsbi_err_key(err, "env");
+    return st == HFSB_OK ? hfsbi_job_spec_status(spec) : st;
 }
 
 /* ---- the reply of bash ---- */
 
-static void hfsbi_put_left(hfsb_json_writer *w, const hfsbi_job *job) {
+static void hfsbi_put_left(hfsbi_build *fields, const hfsbi_job *job) {
     size_t i;
-    hfsb_json_put_key(w, HFSB_LIT("left_running"));
-    hfsb_json_put_array(w);
+    hfsbi_build_array(fields, "left_running");
     for (i = 0; i < job->left_count; i++) {
-        hfsb_json_put_object(w);
-        hfsbi_put_member_int(w, "pid", job->left[i].pid);
-        hfsbi_put_member_str(w, "command", hfsb_cstr(job->left[i].command));
-        hfsb_json_put_end(w);
+        hfsbi_build_object(fields, NULL);
+        hfsbi_build_int(fields, "pid", job->left[i].pid);
+        hfsbi_build_str(fields, "command", hfsb_cstr(job->left[i].command));
+        hfsbi_build_end(fields);
     }
-    hfsb_json_put_end(w);
+    hfsbi_build_end(fields);
 }
 
-HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job) {
-    hfsb_json_put_key(w, HFSB_LIT("exit_code"));
+HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->end.end == HFSB_PROC_EXITED)
-        hfsb_json_put_int(w, job->end.exit_code);
-    else hfsb_json_put_null(w);
-    hfsb_json_put_key(w, HFSB_LIT("signal"));
+        hfsbi_build_int(fields, "exit_code", job->end.exit_code);
+    else hfsbi_build_null(fields, "exit_code");
     if (job->end.end == HFSB_PROC_SIGNALED)
-        hfsb_json_put_int(w, job->end.signal);
-    else hfsb_json_put_null(w);
-    hfsbi_put_member_bool(w, "timed_out", job->end.timed_out);
-    if (job->killed) hfsbi_put_member_bool(w, "killed", true);
+        hfsbi_build_int(fields, "signal", job->end.signal);
+    else hfsbi_build_null(fields, "signal");
+    hfsbi_build_bool(fields, "timed_out", job->end.timed_out);
+    if (job->killed) hfsbi_build_bool(fields, "killed", true);
 }
 
-static hfsb_status hfsbi_bash_extra(hfsbi_job *job) {
+static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     const hfsbi_record *c = &job->record;
-    hfsb_json_writer    w;
-    hfsb_json_writer_init(&w, &job->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_int(&w, "pid", job->pid);
-    hfsbi_put_ending(&w, job);
-    hfsbi_put_member_int(&w, "duration_ms", job->ended - job->created);
-    hfsbi_put_member_bool(&w, "truncated", hfsbi_record_truncated(c));
-    hfsbi_put_member_int(&w, "total_chars", (long long)hfsbi_record_chars(c));
-    hfsb_json_put_key(&w, HFSB_LIT("spill_path"));
-    if (c->path.len) hfsb_json_put_str(&w, hfsb_buf_str(&c->path));
-    else hfsb_json_put_null(&w);
-    hfsbi_put_left(&w, job);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+    hfsbi_build         fields;
+    hfsbi_build_init(&fields, &job->result.fields.alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&fields, "pid", job->pid);
+    hfsbi_put_ending(&fields, job);
+    hfsbi_build_int(&fields, "duration_ms", job->ended - job->created);
+    hfsbi_build_bool(&fields, "truncated", hfsbi_record_truncated(c));
+    hfsbi_build_int(&fields, "total_chars", (long long)hfsbi_record_chars(c));
+    if (c->path.len)
+        hfsbi_build_str(&fields, "spill_path", hfsb_buf_str(&c->path));
+    else hfsbi_build_null(&fields, "spill_path");
+    hfsbi_put_left(&fields, job);
+    hfsbi_build_end(&fields);
+    return hfsbi_build_finish(&fields, &job->result.fields);
 }
 
 /* How it ended, as the error of a reply; "" when it went well. */
 static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf *out = &job->result.error;
     char      seconds[32];
-    if (err && err->code == HFSB_NOT_FOUND && job->spec.work_dir_given.len &&
-        hfsb_str_starts(hfsb_cstr(err->msg),
-                        HFSB_LIT("Working directory not found")))
+    if (err && strcmp(err->key, "work_dir") == 0 &&
+        job->spec.work_dir_given.len)
         return hfsb_buf_printf(
             out, "Working directory not found: %s%s",
             job->spec.work_dir_given.ptr,
@@ -259,33 +229,27 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
                              "\n(some of the output was lost: out of memory)");
     if (st == HFSB_OK) st = hfsbi_bash_error(job, err);
     job->result.success = st == HFSB_OK && job->result.error.len == 0;
-    return st == HFSB_OK ? hfsbi_bash_extra(job) : st;
+    if (err) job->result.code = err->code;
+    return st == HFSB_OK ? hfsbi_bash_fields(job) : st;
 }
 
 /* ---- bash ---- */
 
 static hfsb_status hfsbi_bash_started(hfsb_call *call) {
-    hfsb_json_writer w;
-    hfsbi_job       *job = call->job;
-    hfsb_status      st;
+    hfsbi_job *job = call->job;
     if (job->state == HFSBI_JOB_DONE && !job->pid) { /* it never ran */
         call->wait = HFSBI_WAIT_JOB;
         return HFSB_OK;
     }
-    st = hfsbi_result_ok(&call->result,
-                         "%s in the background as job %s. See its output with "
-                         "bash_output, end it with kill.",
-                         job->pid ? "Started"
-                                  : "Waits for other commands to end, then "
-                                    "runs",
-                         job->id);
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_int(&w, "pid", job->pid);
-    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
-    hfsb_json_put_end(&w);
-    return st == HFSB_OK ? hfsb_json_writer_finish(&w, NULL) : st;
+    hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&call->fields, "pid", job->pid);
+    hfsbi_build_bool(&call->fields, "running", job->state != HFSBI_JOB_DONE);
+    return hfsbi_result_ok(
+        &call->result,
+        "%s in the background as job %s. See its output with bash_output, end "
+        "it with kill.",
+        job->pid ? "Started" : "Waits for other commands to end, then runs",
+        job->id);
 }
 
 /* A command with this id has been seen before. */
@@ -337,17 +301,17 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools    *tools = call->tools;
-    hfsbi_job_spec spec;
-    hfsb_str       id = HFSB_LIT("");
-    hfsb_status    st;
+static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_bash_args *a = (const hfsbi_bash_args *)args;
+    hfsb_tools            *tools = call->tools;
+    hfsbi_job_spec         spec;
+    hfsb_status            st;
     hfsbi_job_spec_init(&spec, &tools->alloc);
-    st = hfsbi_read_spec(call, &spec, err);
-    if (st == HFSB_OK) st = hfsbi_read_id(call, &id, err);
+    st = hfsbi_spec_fill(call, a, &spec, err);
     if (st == HFSB_OK) {
         pthread_mutex_lock(&tools->lock);
-        st = hfsbi_bash_run(call, &spec, id, err);
+        st = hfsbi_bash_run(call, &spec, a->id, err);
         pthread_mutex_unlock(&tools->lock);
         hfsb_tools_wake(tools);
     }
@@ -355,31 +319,56 @@ HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err) {
     return st;
 }
 
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments) {
+    hfsbi_delivery  d = HFSB_INIT;
+    hfsbi_args_how  how = HFSB_INIT;
+    hfsb_json_doc   parsed = HFSB_INIT;
+    hfsbi_bash_args a;
+    memset(&a, 0, sizeof a);
+    how.parsed = &parsed;
+    /* what cannot be read is reported by the call */
+    (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
+    d.stream = a.stream;
+    d.timeout = a.timeout;
+    d.on_disconnect = a.on_disconnect;
+    hfsb_json_free(&parsed);
+    return d;
+}
+
+#define HFSBI_BASH_WORDS                                                     \
+    "; returns stdout, then stderr. For files prefer read, write, edit, "    \
+    "glob, grep, list over cat, echo, sed, find, grep, ls. Each call is a "  \
+    "new shell: cd does not carry over. No terminal. Long output is cut in " \
+    "the middle and saved to a file that the reply names. For servers and "  \
+    "long jobs use background, not &, then bash_output."
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
+    static const hfsbi_tool row = {
+        "bash",
+        "Run a command",
+        "Run a command with {shell}, which no root confines" HFSBI_BASH_WORDS,
+        "Run a command with bash or sh in the sandbox, a machine of its "
+        "own" HFSBI_BASH_WORDS,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_bash_params,
+        hfsbi_run_bash};
+    return &row;
+}
+
 /* ---- the others ---- */
 
 static hfsb_status hfsbi_no_such_job(hfsb_tool_result *result, hfsb_str id,
                                      hfsb_err *err) {
-    hfsbi_fail(err, HFSB_OK, 0, "No such job: ");
+    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
     hfsbi_err_quote(err, id, 80);
-    return hfsbi_result_fail(result, "%s", err->msg);
-}
-
-/* The job that `id` names, or a failed result. Under the lock. */
-static hfsb_status hfsbi_job_of(hfsb_call *call, hfsbi_job **job,
-                                hfsb_err *err) {
-    hfsb_str    id = HFSB_LIT("");
-    hfsb_status st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
-    *job = NULL;
-    if (st != HFSB_OK) return st;
-    *job = hfsbi_job_find(call->tools, id);
-    return *job ? HFSB_OK : hfsbi_no_such_job(&call->result, id, err);
+    return hfsbi_result_err(result, err);
 }
 
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job         *job = call->job;
     hfsb_tool_result  *r = &call->result;
     unsigned long long next, gone_from, gone_to, from = call->offset;
-    hfsb_json_writer   w;
     hfsb_status        st =
         hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
                           &r->output, &next, &gone_from, &gone_to);
@@ -388,28 +377,20 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     if (from > next) from = next;
     r->success = true;
     job->shown = job->record.bytes;
-    hfsb_json_writer_init(&w, &r->extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_int(&w, "offset", (long long)from);
-    hfsbi_put_member_int(&w, "next_offset", (long long)next);
-    hfsbi_put_member_bool(&w, "running", job->state != HFSBI_JOB_DONE);
-    hfsbi_put_ending(&w, job);
-    if (gone_from != gone_to) {
-        hfsb_json_put_key(&w, HFSB_LIT("dropped"));
-        hfsb_json_put_array(&w);
-        hfsb_json_put_uint(&w, gone_from);
-        hfsb_json_put_uint(&w, gone_to);
-        hfsb_json_put_end(&w);
-    }
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK && gone_from != gone_to)
-        st = hfsb_buf_printf(&call->notes,
-                             "\n(bytes %llu to %llu of the output are no "
-                             "longer held)",
-                             gone_from, gone_to);
-    return st;
+    hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&call->fields, "offset", (long long)from);
+    hfsbi_build_int(&call->fields, "next_offset", (long long)next);
+    hfsbi_build_bool(&call->fields, "running", job->state != HFSBI_JOB_DONE);
+    hfsbi_put_ending(&call->fields, job);
+    if (gone_from == gone_to) return HFSB_OK;
+    hfsbi_build_array(&call->fields, "dropped");
+    hfsbi_build_int(&call->fields, NULL, (long long)gone_from);
+    hfsbi_build_int(&call->fields, NULL, (long long)gone_to);
+    hfsbi_build_end(&call->fields);
+    return hfsb_buf_printf(&call->notes,
+                           "\n(bytes %llu to %llu of the output are no "
+                           "longer held)",
+                           gone_from, gone_to);
 }
 
 /* A line that is not finished, was not shown and stands still is a prompt; one
@@ -432,34 +413,57 @@ HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     return at < call->until && hfsbi_output_prompts(call) ? at : call->until;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools *tools = call->tools;
-    long long   offset = 0, wait_ms = 0;
-    hfsb_status st =
-        hfsb_json_arg_int(call->arguments, "offset", false, &offset, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(call->arguments, "wait_ms", false, &wait_ms,
-                               err);
-    if (st != HFSB_OK) return st;
-    if (offset < 0 || wait_ms < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0, "%s must be 0 or more.",
-                          offset < 0 ? "offset" : "wait_ms");
-    if (wait_ms > (long long)(tools->max_timeout * 1000.0))
-        wait_ms = (long long)(tools->max_timeout * 1000.0);
+typedef struct hfsbi_output_args {
+    hfsb_str  id;
+    long long offset, wait_ms;
+} hfsbi_output_args;
+
+static const hfsbi_param hfsbi_output_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_output_args, id,
+                NULL),
+    HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, hfsbi_output_args, offset,
+                      "In bytes, default 0", 0, LLONG_MAX, 0, "0 or more"),
+    HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, 0, hfsbi_output_args, wait_ms,
+                      "Wait so long for more", 0, LLONG_MAX, 0, "0 or more"),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
+                                         hfsb_err *err) {
+    const hfsbi_output_args *a = (const hfsbi_output_args *)args;
+    hfsb_tools              *tools = call->tools;
+    long long                most = (long long)(tools->max_timeout * 1000.0);
+    hfsb_status              st = HFSB_OK;
     pthread_mutex_lock(&tools->lock);
     hfsbi_tools_touch(tools); /* what is in the pipes counts as printed */
-    st = hfsbi_job_of(call, &call->job, err);
+    call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
         memcpy(call->job_id, call->job->id, sizeof call->job_id);
-        call->offset = (unsigned long long)offset;
-        call->until = hfsb_clock_ms() + wait_ms;
+        call->offset = (unsigned long long)a->offset;
+        call->until =
+            hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
         call->wait = HFSBI_WAIT_OUTPUT;
         call->next_waiting = tools->waiting;
         tools->waiting = call;
+    } else {
+        st = hfsbi_no_such_job(&call->result, a->id, err);
     }
     pthread_mutex_unlock(&tools->lock);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
+    static const hfsbi_tool row = {
+        "bash_output",
+        "Output of a job",
+        "Output of a background job since offset, whether it runs, its exit "
+        "code. Pass next_offset of the reply as the next offset.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_output_params,
+        hfsbi_run_bash_output};
+    return &row;
 }
 
 HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
@@ -473,7 +477,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     if (!job) {
         st = hfsbi_no_such_job(result, id, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
-        st = hfsbi_result_fail(result, "Job %s %s.", job->id,
+        st = hfsbi_result_fail(result, HFSB_REFUSED, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
                                    ? "has ended"
                                    : "waits for other commands to end");
@@ -490,23 +494,44 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err) {
-    hfsb_str    text = HFSB_INIT, id = HFSB_LIT("");
-    bool        eof = false;
-    hfsb_status st =
-        hfsb_json_arg_bool(call->arguments, "eof", false, &eof, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "text", false, &text, err);
-    if (st == HFSB_OK && !text.ptr && !eof)
-        st = hfsbi_fail(err, HFSB_ARG, 0,
-                        "Give \"text\" (a string), \"eof\" (true), or "
-                        "both.");
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "id", true, &id, err);
-    return st == HFSB_OK
-               ? hfsbi_job_input(call->tools, id, text, eof, &call->result)
-               : st;
+typedef struct hfsbi_input_args {
+    hfsb_str id, text;
+    bool     eof;
+} hfsbi_input_args;
+
+static const hfsbi_param hfsbi_input_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_input_args, id,
+                NULL),
+    HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_input_args, text, NULL),
+    HFSBI_PARAM("eof", HFSBI_ARG_BOOL, 0, hfsbi_input_args, eof,
+                "Then close it"),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
+    const hfsbi_input_args *a = (const hfsbi_input_args *)args;
+    if (!a->text.ptr && !a->eof)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Give \"text\" (a string), \"eof\" (true), or "
+                          "both.");
+    return hfsbi_job_input(call->tools, a->id, a->text, a->eof, &call->result);
 }
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
+    static const hfsbi_tool row = {
+        "bash_input",
+        "Input for a job",
+        "Send text to the standard input of a background job; include the "
+        "newline.",
+        NULL,
+        HFSBI_TOOL_RUNS,
+        false,
+        hfsbi_input_params,
+        hfsbi_run_bash_input};
+    return &row;
+}
+
+/* ---- kill ---- */
 
 /* Under the lock: asks one job, or all, to end; call->killed are those. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
@@ -552,16 +577,39 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     return hfsb_buf_finish(&call->result.output, mark);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err) {
+typedef struct hfsbi_kill_args {
+    hfsb_str id;
+} hfsbi_kill_args;
+
+static const hfsbi_param hfsbi_kill_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_kill_args, id, NULL),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    hfsb_str    id = ((const hfsbi_kill_args *)args)->id;
     hfsb_tools *tools = call->tools;
-    bool all = hfsb_json_type_of(hfsb_json_get(call->arguments, "id")) ==
-               HFSB_JSON_NULL;
     hfsbi_job  *only = NULL;
-    hfsb_status st = HFSB_OK;
+    hfsb_status st;
     pthread_mutex_lock(&tools->lock);
-    if (!all) st = hfsbi_job_of(call, &only, err);
-    if (st == HFSB_OK && (all || only)) st = hfsbi_kill_begin(call, only);
+    if (id.ptr) only = hfsbi_job_find(tools, id);
+    st = id.ptr && !only ? hfsbi_no_such_job(&call->result, id, err)
+                         : hfsbi_kill_begin(call, only);
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
+    static const hfsbi_tool row = {
+        "kill",
+        "Kill jobs",
+        "End a job and all processes it started; without id every command "
+        "and job that runs.",
+        NULL,
+        HFSBI_TOOL_REPEATS,
+        false,
+        hfsbi_kill_params,
+        hfsbi_run_kill};
+    return &row;
 }

@@ -5,40 +5,42 @@ enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
     HFSBI_ONCE_COUNT = 256,         /* so many of them, */
     HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
-    HFSBI_KEY_MAX = 255,  /* its length */
-    HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */
+    HFSBI_KEY_MAX = 255 /* its length */
 };
 
 /* ---- results ---- */
 
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc) {
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = *alloc;
+    result->fields.alloc = *alloc;
+}
+
 void hfsb_tool_result_free(hfsb_tool_result *result) {
     hfsb_buf_free(&result->output);
     hfsb_buf_free(&result->error);
-    hfsb_buf_free(&result->extra);
+    hfsb_json_free(&result->fields);
     result->success = false;
+    result->code = HFSB_OK;
+    result->key[0] = '\0';
 }
 
 hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
                                    hfsb_buf *out, hfsb_err *err) {
-    size_t           mark = out->len;
-    hfsb_str         extra = hfsb_buf_str(&result->extra);
+    hfsb_json_iter   it = hfsb_json_begin(result->fields.root);
     hfsb_json_writer w;
-    hfsb_status      st;
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_bool(&w, "success", result->success);
     hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
     hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    while (hfsb_json_next(&it)) {
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
     hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, err);
-    if (st != HFSB_OK || extra.len <= 2) return st;
-    /* both are objects that we wrote: {...} and {...} become one */
-    hfsb_buf_truncate(out, out->len - 1);
-    hfsb_buf_append_byte(out, ',');
-    hfsb_buf_append(out, hfsb_str_slice(extra, 1, extra.len));
-    st = hfsb_buf_finish(out, mark);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Writing a result");
+    return hfsb_json_writer_finish(&w, err);
 }
 
 hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
@@ -67,10 +69,12 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
 }
 
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char       *format, ...) {
+                                       hfsb_status code, const char *format,
+                                       ...) {
     va_list     ap;
     hfsb_status st;
     result->success = false;
+    result->code = code;
     va_start(ap, format);
     st = hfsbi_buf_vprintf(&result->error, format, ap);
     va_end(ap);
@@ -80,7 +84,8 @@ HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err) {
     if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
-    return hfsbi_result_fail(result, "%s", err->msg);
+    memcpy(result->key, err->key, sizeof result->key);
+    return hfsbi_result_fail(result, err->code, "%s", err->msg);
 }
 
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
@@ -107,6 +112,8 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err) {
     result->success = false;
+    result->code = st;
+    if (err) memcpy(result->key, err->key, sizeof result->key);
     if (result->error.len == 0 &&
         hfsb_buf_append(
             &result->error,
@@ -117,90 +124,43 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
 
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
                                      const hfsb_tool_result *from) {
-    hfsb_status st;
+    hfsbi_build fields;
     to->success = from->success;
-    st = hfsb_buf_append(&to->output, hfsb_buf_str(&from->output));
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&to->error, hfsb_buf_str(&from->error));
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&to->extra, hfsb_buf_str(&from->extra));
-    return st;
+    to->code = from->code;
+    memcpy(to->key, from->key, sizeof to->key);
+    hfsb_buf_append(&to->output, hfsb_buf_str(&from->output));
+    hfsb_buf_append(&to->error, hfsb_buf_str(&from->error));
+    if (to->output.status != HFSB_OK || to->error.status != HFSB_OK)
+        return HFSB_NOMEM;
+    if (!from->fields.root) return HFSB_OK;
+    hfsbi_build_init(&fields, &to->fields.alloc);
+    hfsbi_build_value(&fields, NULL, from->fields.root);
+    return hfsbi_build_finish(&fields, &to->fields);
 }
 
-/* ---- the keys of a call ---- */
+/* ---- what makes two calls the same ---- */
 
-/* True when key is one of the words of list. */
-static bool hfsbi_is_word(const char *list, hfsb_str key) {
-    hfsb_str rest = hfsb_cstr(list);
-    while (rest.len) {
-        size_t at = hfsb_str_find_byte(rest, ' ');
-        if (at == HFSB_NPOS) at = rest.len;
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, at), key)) return true;
-        rest = hfsb_str_slice(rest, at + 1, rest.len);
+/* sha256 of a tool's name and arguments, without those that only say how the
+   reply is delivered: a repeat may ask for it in another way. */
+static hfsb_status hfsbi_call_digest(hfsb_call             *call,
+                                     const hfsb_json_value *arguments) {
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_sha256    sha;
+    hfsb_status    st;
+    text.alloc = call->tools->alloc;
+    hfsb_buf_append(&text, hfsb_cstr(call->tool->name));
+    hfsb_buf_append(&text, call->opts.id);
+    while (hfsb_json_next(&it)) {
+        const hfsbi_param *p = hfsbi_param_find(call->tool->params, it.key);
+        if (p && p->flags & HFSBI_DELIVERY) continue;
+        hfsbi_json_put_quoted(&text, it.key);
+        (void)hfsb_json_write(it.value, NULL, &text, NULL);
     }
-    return false;
-}
-
-/* A key that came before in the same object. */
-static bool hfsbi_is_repeated(const hfsb_json_value *object,
-                              const hfsb_json_iter  *it) {
-    hfsb_json_iter before = hfsb_json_begin(object);
-    while (hfsb_json_next(&before) && before.value != it->value)
-        if (hfsb_str_equal(before.key, it->key)) return true;
-    return false;
-}
-
-HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
-                                      const hfsb_json_value *object,
-                                      const char *known, hfsb_err *err) {
-    hfsb_json_iter it = hfsb_json_begin(object);
-    hfsb_json_type type = hfsb_json_type_of(object);
-    hfsb_status    st = HFSB_OK;
-    hfsb_err       name;
-    size_t         ignored = 0;
-    if (object && type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The arguments must be a JSON object, not %s.",
-                          hfsb_json_type_name(type));
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        bool unknown = !hfsbi_is_word(known, it.key);
-        if (unknown && !call->opts.strict && ++ignored > HFSBI_KEYS_NAMED)
-            continue;
-        if (!unknown && !hfsbi_is_repeated(object, &it)) continue;
-        hfsbi_fail(&name, HFSB_OK, 0, "%s", "");
-        hfsbi_err_quote(&name, it.key, 80);
-        if (unknown && !call->opts.strict)
-            st = hfsb_buf_printf(&call->notes, "\n(unknown key ignored: %s)",
-                                 name.msg);
-        else if (unknown)
-            st =
-                hfsbi_fail(err, HFSB_ARG, 0, "Unknown key: %s. Known are: %s.",
-                           name.msg, known);
-        else
-            st = hfsbi_fail(err, HFSB_ARG, 0,
-                            "The key %s is given twice: expected it once.",
-                            name.msg);
-    }
-    if (st == HFSB_OK && ignored > HFSBI_KEYS_NAMED)
-        st = hfsb_buf_printf(&call->notes, "\n(and %zu more)",
-                             ignored - HFSBI_KEYS_NAMED);
-    return st;
-}
-
-/* sha256 of a tool's name and arguments. */
-static hfsb_status hfsbi_call_digest(hfsb_str               name,
-                                     const hfsb_json_value *arguments,
-                                     const hfsb_alloc      *alloc,
-                                     unsigned char         *digest) {
-    hfsb_buf    text = HFSB_INIT;
-    hfsb_sha256 sha;
-    hfsb_status st;
-    text.alloc = *alloc;
-    st = hfsb_json_write(arguments, NULL, &text, NULL);
+    st = text.status;
     hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, name);
     hfsb_sha256_write(&sha, hfsb_buf_str(&text));
-    hfsb_sha256_finish(&sha, digest);
+    hfsb_sha256_finish(&sha, call->digest);
     hfsb_buf_free(&text);
     return st;
 }
@@ -236,7 +196,7 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
         }
         n++;
         bytes += once->key.len + once->result.output.len +
-                 once->result.error.len + once->result.extra.len;
+                 once->result.error.len + once->result.fields.size;
         if (bytes > HFSBI_ONCE_BYTES && !once->running && !once->users) {
             hfsb_tool_result_free(&once->result);
             once->dropped = true;
@@ -251,8 +211,8 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
         (hfsbi_once *)hfsbi_array(&tools->alloc, 1, sizeof *once);
     if (!once) return NULL;
     memset(once, 0, sizeof *once);
-    once->key.alloc = once->result.output.alloc = tools->alloc;
-    once->result.error.alloc = once->result.extra.alloc = tools->alloc;
+    once->key.alloc = tools->alloc;
+    hfsbi_result_init(&once->result, &tools->alloc);
     if (hfsb_buf_append(&once->key, key) != HFSB_OK) {
         hfsbi_once_free(tools, once);
         return NULL;
@@ -314,38 +274,77 @@ static void hfsbi_once_leave(hfsb_call *call) {
 
 /* ---- a call ---- */
 
-/* Runs the tool, unless another call with the same key did or does. */
-static hfsb_status hfsbi_call_run(hfsb_call *call, const hfsbi_tool *tool,
-                                  hfsb_err *err) {
-    hfsb_status st = hfsbi_check_keys(call, call->arguments, tool->keys, err);
-    if (st != HFSB_OK) return st;
+/* Whether another call with the same id or key did or does the same: then
+   this one waits for its result. */
+static hfsb_status hfsbi_call_repeats(hfsb_call             *call,
+                                      const hfsb_json_value *arguments,
+                                      hfsb_err              *err) {
+    hfsb_status st = HFSB_OK;
     if (call->opts.key.len > HFSBI_KEY_MAX)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes.",
                           HFSBI_KEY_MAX);
-    if (call->opts.key.len || hfsb_json_get(call->arguments, "id"))
-        st = hfsbi_call_digest(hfsb_cstr(tool->name), call->arguments,
-                               &call->tools->alloc, call->digest);
-    if (st != HFSB_OK) return st;
-    if (call->opts.key.len && tool->keyed) {
-        pthread_mutex_lock(&call->tools->lock);
-        st = hfsbi_once_enter(call, err);
-        pthread_mutex_unlock(&call->tools->lock);
-        if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
+    if (call->opts.key.len || hfsb_json_get(arguments, "id"))
+        st = hfsbi_call_digest(call, arguments);
+    if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
+    pthread_mutex_lock(&call->tools->lock);
+    st = hfsbi_once_enter(call, err);
+    pthread_mutex_unlock(&call->tools->lock);
+    return st;
+}
+
+/* Checks the keys, looks for the first call of a repeat, reads the values,
+   runs the tool: in this order, so that a key that was used for another call
+   is refused whatever else is wrong. */
+static hfsb_status hfsbi_call_run(hfsb_call             *call,
+                                  const hfsb_json_value *arguments,
+                                  hfsb_err              *err) {
+    const hfsbi_param *params = call->tool->params;
+    hfsb_json_doc      parsed = HFSB_INIT;
+    hfsbi_args_how     how = HFSB_INIT;
+    hfsb_status        st;
+    parsed.alloc = call->tools->alloc;
+    how.strict = call->opts.strict;
+    how.notes = &call->notes;
+    how.id = call->opts.id;
+    how.parsed = &parsed;
+    st = hfsbi_args_check(params, arguments, &how, err);
+    if (st == HFSB_OK) st = hfsbi_call_repeats(call, arguments, err);
+    if (st == HFSB_OK && call->wait == HFSBI_WAIT_NOTHING) {
+        st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
+        if (st == HFSB_OK) st = call->tool->fn(call, &call->args, err);
     }
-    return tool->fn(call, err);
+    hfsb_json_free(&parsed);
+    return st;
 }
 
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
     return call->opts.cancelled && call->opts.cancelled(call->opts.user);
 }
 
-/* Notes go behind the output, the status into the result. */
+/* The fields that the tool collected become those of the result. */
+static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
+    hfsb_status st;
+    hfsbi_build_end(&call->fields);
+    st = hfsbi_build_finish(&call->fields, &call->result.fields);
+    if (st == HFSB_OK && hfsb_json_count(call->result.fields.root) == 0)
+        hfsb_json_free(&call->result.fields);
+    return st;
+}
+
+/* Notes go after the output, or into a field where the output must be exactly
+   what was asked for; the status goes into the result. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
+    hfsb_str notes = hfsb_buf_str(&call->notes);
     call->wait = HFSBI_WAIT_NOTHING;
-    if (st == HFSB_OK && call->notes.len)
-        st = hfsb_buf_append(&call->result.output, hfsb_buf_str(&call->notes));
+    if (st == HFSB_OK && notes.len && call->notes_apart)
+        hfsbi_build_str(&call->fields, "notes",
+                        hfsb_str_slice(notes, 1, notes.len));
+    else if (st == HFSB_OK && notes.len)
+        st = hfsb_buf_append(&call->result.output, notes);
+    if (st == HFSB_OK && !call->result.fields.root)
+        st = hfsbi_call_take_fields(call);
     call->status = st;
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
 }
@@ -356,15 +355,16 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-static void hfsbi_call_begin(hfsb_call *call, hfsb_str name) {
-    const hfsbi_tool *tool = hfsbi_tool_find(name);
-    hfsb_err          err = HFSB_INIT;
-    hfsb_status       st = tool ? hfsbi_call_run(call, tool, &err)
-                                : hfsbi_tool_unknown(name, &err);
+static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
+                             const hfsb_json_value *arguments) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    call->tool = hfsbi_tool_find(name);
+    st = call->tool ? hfsbi_call_run(call, arguments, &err)
+                    : hfsbi_tool_unknown(name, &err);
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
     if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
-    call->arguments = NULL;
 }
 
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
@@ -375,11 +375,12 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
     if (!call) return HFSB_NOMEM;
     memset(call, 0, sizeof *call);
     call->tools = tools;
-    call->notes.alloc = call->result.output.alloc = tools->alloc;
-    call->result.error.alloc = call->result.extra.alloc = tools->alloc;
+    call->notes.alloc = tools->alloc;
+    hfsbi_result_init(&call->result, &tools->alloc);
+    hfsbi_build_init(&call->fields, &tools->alloc);
+    hfsbi_build_object(&call->fields, NULL);
     if (opts) call->opts = *opts;
-    call->arguments = arguments;
-    hfsbi_call_begin(call, name);
+    hfsbi_call_begin(call, name, arguments);
     return HFSB_OK;
 }
 
@@ -469,6 +470,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
                      sizeof(hfsbi_job *));
     hfsb_buf_free(&call->notes);
+    hfsbi_build_free(&call->fields);
     hfsb_tool_result_free(&call->result);
     hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
 }
@@ -500,9 +502,8 @@ HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
     hfsb_json_parse_opts how = HFSB_INIT;
     hfsb_err             err = HFSB_INIT;
     hfsb_status          st;
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = *alloc;
-    result->extra.alloc = doc->alloc = *alloc;
+    hfsbi_result_init(result, alloc);
+    doc->alloc = *alloc;
     how.unique_keys = true;
     st = hfsb_json_parse(text, &how, doc, &err);
     if (st == HFSB_OK) return st;

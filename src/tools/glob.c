@@ -3,7 +3,6 @@
 
 enum {
     HFSBI_NAMED_LIMIT = 200,
-    HFSBI_NAMED_MOST = 10000,
     HFSBI_NAMED_HELD = 4096 /* found ones, or four times those wanted */
 };
 
@@ -288,39 +287,48 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
     return st;
 }
 
+typedef struct hfsbi_glob_args {
+    hfsb_str  pattern, path;
+    bool      all;
+    long long limit, offset;
+} hfsbi_glob_args;
+
+static const hfsbi_param hfsbi_glob_params[] = {
+    HFSBI_PARAM("pattern", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_glob_args,
+                pattern, NULL),
+    HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_glob_args, path, NULL),
+    HFSBI_FINDER_PARAMS(hfsbi_glob_args, "Leave out nothing", 10000, 200),
+    HFSBI_PARAM_END};
+
 static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
-                                     hfsb_err *err) {
-    hfsb_str    pattern = HFSB_INIT, path = HFSB_INIT;
+                                     const hfsbi_glob_args *a, hfsb_err *err) {
     hfsb_status st;
-    st = hfsb_json_arg_str(call->arguments, "pattern", true, &pattern, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
-    if (st != HFSB_OK) return st;
-    if (hfsbi_named_given(g, pattern) != HFSB_OK)
+    if (hfsbi_named_given(g, a->pattern) != HFSB_OK)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), path, err);
+    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), a->path, err);
     if (st != HFSB_OK) return st;
     st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
                         &g->glob, err);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_begin(call, &g->finder, hfsb_buf_str(&g->path),
+                                a->all, a->offset, err);
     if (st == HFSB_NOMEM) return st;
-    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    st = hfsbi_finder_arguments(call, &g->finder, hfsb_buf_str(&g->path),
-                                &g->limit, HFSBI_NAMED_MOST, err);
-    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_named_run_all(call, g, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
-    hfsbi_named_run g;
-    hfsb_status     st;
+static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_glob_args *a = (const hfsbi_glob_args *)args;
+    hfsbi_named_run        g;
+    hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = HFSBI_NAMED_LIMIT;
+    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_NAMED_LIMIT;
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
-    st = hfsbi_named_begin(call, &g, err);
+    st = hfsbi_named_begin(call, &g, a, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.glob);
     hfsb_buf_free(&g.texts);
@@ -329,4 +337,19 @@ HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err) {
     hfsb_buf_free(&g.pattern);
     hfsbi_array_free(&call->tools->alloc, g.hits, g.cap, sizeof *g.hits);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
+    static const hfsbi_tool row = {
+        "glob",
+        "Find files by name",
+        "Find files by a pattern, newest first. A pattern without a slash is "
+        "for names in any folder: *.py; with one it begins at path: "
+        "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_glob_params,
+        hfsbi_run_glob};
+    return &row;
 }

@@ -275,15 +275,13 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
 
 enum {
     HFSBI_GREP_LIMIT = 200,
-    HFSBI_GREP_MOST = 10000,
-    HFSBI_GREP_CONTEXT = 20,
     HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
 };
 
 typedef struct hfsbi_grep {
     hfsbi_finder       finder;
     hfsbi_hits         lines;
-    hfsb_str           pattern, path, files_like;
+    hfsb_str           path;
     hfsb_glob         *include;
     bool               include_names; /* it has no slash */
     size_t             limit;
@@ -478,70 +476,50 @@ static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
     return st;
 }
 
-static hfsb_status hfsbi_grep_read_mode(hfsb_call *call, hfsbi_hits *l,
-                                        hfsb_err *err) {
-    static const struct {
-        const char     *name;
-        hfsbi_grep_mode mode;
-    } list[] = {{"content", HFSBI_GREP_CONTENT},
-                {"files", HFSBI_GREP_FILES},
-                {"files_with_matches", HFSBI_GREP_FILES},
-                {"count", HFSBI_GREP_COUNT}};
-    hfsb_str    mode = HFSB_INIT;
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "mode", false, &mode, err);
-    size_t i;
-    if (st != HFSB_OK || !mode.len) return st;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (hfsb_str_equal(mode, hfsb_cstr(list[i].name))) {
-            l->mode = list[i].mode;
-            return HFSB_OK;
-        }
-    hfsbi_fail(err, HFSB_ARG, 0, "mode must be content, files or count, not ");
-    hfsbi_err_quote(err, mode, 40);
-    hfsbi_err_add(err, ".");
-    return HFSB_ARG;
-}
+typedef struct hfsbi_grep_args {
+    hfsb_str  pattern, path, include, mode;
+    bool      literal, ignore_case, all;
+    long long context, limit, offset;
+} hfsbi_grep_args;
 
-static hfsb_status hfsbi_grep_arguments(hfsb_call *call, hfsbi_grep *g,
-                                        hfsb_regex_opts *how, hfsb_err *err) {
-    const hfsb_json_value *args = call->arguments;
-    long long              context = 0;
-    hfsb_status            st;
-    st = hfsb_json_arg_str(args, "pattern", true, &g->pattern, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(args, "path", false, &g->path, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(args, "include", false, &g->files_like, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "literal", false, &how->literal, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(args, "ignore_case", false, &how->ignore_case,
-                                err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(args, "context", false, &context, err);
-    if (st == HFSB_OK && context < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "context must be a number of lines from 0 to %d, "
-                          "not %lld.",
-                          HFSBI_GREP_CONTEXT, context);
-    if (context > HFSBI_GREP_CONTEXT) context = HFSBI_GREP_CONTEXT;
-    g->lines.context = (size_t)context;
-    return st == HFSB_OK ? hfsbi_grep_read_mode(call, &g->lines, err) : st;
+static const hfsbi_param hfsbi_grep_params[] = {
+    HFSBI_PARAM("pattern", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_grep_args,
+                pattern, NULL),
+    HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_grep_args, path,
+                "File or folder"),
+    HFSBI_PARAM("include", HFSBI_ARG_STR, 0, hfsbi_grep_args, include,
+                "Such as *.{c,h}"),
+    HFSBI_PARAM("literal", HFSBI_ARG_BOOL, 0, hfsbi_grep_args, literal,
+                "pattern is plain text"),
+    HFSBI_PARAM("ignore_case", HFSBI_ARG_BOOL, 0, hfsbi_grep_args, ignore_case,
+                NULL),
+    HFSBI_PARAM_RANGE("context", HFSBI_ARG_INT, HFSBI_CLAMPED, hfsbi_grep_args,
+                      context, "Lines around a match", 0, 20, 0,
+                      "a number of lines from 0 to 20"),
+    HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
+                       "content files count|files_with_matches"),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
+    HFSBI_PARAM_END};
+
+static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
+    if (hfsb_str_starts(word, HFSB_LIT("files"))) return HFSBI_GREP_FILES;
+    if (hfsb_str_equal(word, HFSB_LIT("count"))) return HFSBI_GREP_COUNT;
+    return HFSBI_GREP_CONTENT;
 }
 
 /* The pattern, or words that help to write a better one. */
-static hfsb_status
-hfsbi_grep_pattern(hfsbi_grep *g, const hfsb_regex_opts *how, hfsb_err *err) {
+static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
+                                      const hfsb_regex_opts *how,
+                                      hfsb_err              *err) {
     hfsb_status st;
-    if (!g->pattern.len)
+    if (!pattern.len)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "The pattern is empty.");
-    if (hfsb_str_find_byte(g->pattern, '\n') != HFSB_NPOS)
+    if (hfsb_str_find_byte(pattern, '\n') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The pattern has a line feed in it, but lines are "
                           "searched one by one: give a part that is on one "
                           "line, and context for the lines around it.");
-    st = hfsb_regex_open(g->pattern, how, &g->lines.regex, err);
+    st = hfsb_regex_open(pattern, how, &g->lines.regex, err);
     if (st == HFSB_ARG && !how->literal)
         hfsbi_err_add(err, " To search for the text as it stands set "
                            "literal=true.");
@@ -574,36 +552,55 @@ static bool hfsbi_grep_over(void *user) {
 }
 
 static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
-                                    hfsb_err *err) {
+                                    const hfsbi_grep_args *a, hfsb_err *err) {
     hfsb_regex_opts how = HFSB_INIT;
-    hfsb_status     st = hfsbi_grep_arguments(call, g, &how, err);
-    if (st != HFSB_OK) return st;
+    hfsb_status     st;
+    how.literal = a->literal;
+    how.ignore_case = a->ignore_case;
     how.alloc = call->tools->alloc;
     how.cancelled = hfsbi_grep_over;
     how.user = g->lines.finder = &g->finder;
-    st = hfsbi_grep_pattern(g, &how, err);
+    g->path = a->path;
+    g->lines.mode = hfsbi_grep_mode_of(a->mode);
+    g->lines.context = (size_t)a->context;
+    st = hfsbi_grep_pattern(g, a->pattern, &how, err);
+    if (st == HFSB_OK) st = hfsbi_grep_include(g, &how.alloc, a->include, err);
     if (st == HFSB_OK)
-        st = hfsbi_grep_include(g, &how.alloc, g->files_like, err);
+        st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, a->offset,
+                                err);
     if (st == HFSB_NOMEM) return st;
-    if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    st = hfsbi_finder_arguments(call, &g->finder, g->path, &g->limit,
-                                HFSBI_GREP_MOST, err);
-    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_grep_run(call, g, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err) {
-    hfsbi_grep  g;
-    hfsb_status st;
+static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_grep_args *a = (const hfsbi_grep_args *)args;
+    hfsbi_grep             g;
+    hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = HFSBI_GREP_LIMIT;
+    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GREP_LIMIT;
     g.lines.window.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
-    st = hfsbi_grep_begin(call, &g, err);
+    st = hfsbi_grep_begin(call, &g, a, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.include);
     hfsb_regex_close(g.lines.regex);
     hfsb_buf_free(&g.lines.window);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
+    static const hfsbi_tool row = {
+        "grep",
+        "Search in files",
+        "Search lines of text files for a POSIX extended regular expression "
+        "(also \\w \\d \\s \\b). Leaves out what glob does, and binary "
+        "files.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_grep_params,
+        hfsbi_run_grep};
+    return &row;
 }

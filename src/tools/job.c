@@ -22,6 +22,21 @@ HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
     spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
 }
 
+HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
+    const hfsb_buf *all[7];
+    size_t          i;
+    all[0] = &spec->command;
+    all[1] = &spec->description;
+    all[2] = &spec->work_dir;
+    all[3] = &spec->work_dir_given;
+    all[4] = &spec->shell;
+    all[5] = &spec->input;
+    all[6] = &spec->env;
+    for (i = 0; i < 7; i++)
+        if (all[i]->status != HFSB_OK) return all[i]->status;
+    return HFSB_OK;
+}
+
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
     hfsb_buf_free(&spec->command);
     hfsb_buf_free(&spec->description);
@@ -295,8 +310,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->chosen = id.len || opts->key.len;
     job->record.on_text = opts->on_text;
     job->record.user = opts->user;
-    job->result.output.alloc = job->result.error.alloc = tools->alloc;
-    job->result.extra.alloc = tools->alloc;
+    hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_name(tools, job, id);
@@ -524,52 +538,54 @@ static const char *hfsbi_job_state_name(hfsbi_job_state state) {
     return "done";
 }
 
-static void hfsbi_put_job(hfsb_json_writer *w, const hfsbi_job *job,
-                          long long now) {
-    hfsb_str command = hfsb_buf_str(&job->spec.command);
-    size_t   shown = hfsb_utf8_offset(command, HFSBI_JOB_COMMAND);
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "id", hfsb_cstr(job->id));
-    hfsbi_put_member_str(w, "state",
-                         hfsb_cstr(hfsbi_job_state_name(job->state)));
-    hfsbi_put_member_str(w, "description",
-                         hfsb_buf_str(&job->spec.description));
-    hfsbi_put_member_str(w, "command", hfsb_str_slice(command, 0, shown));
-    hfsbi_put_member_bool(w, "command_cut", shown < command.len);
-    hfsbi_put_member_int(w, "pid", job->pid);
-    hfsbi_put_member_bool(w, "background", job->spec.background);
-    hfsbi_put_member_int(w, "age_ms", now - job->created);
-    hfsbi_put_member_int(w, "duration_ms",
-                         (job->state == HFSBI_JOB_DONE ? job->ended : now) -
-                             job->created);
-    hfsbi_put_ending(w, job);
-    hfsbi_put_member_int(w, "output_bytes", (long long)job->record.total);
-    hfsb_json_put_end(w);
+static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
+                            long long now) {
+    hfsb_str  command = hfsb_buf_str(&job->spec.command);
+    size_t    shown = hfsb_utf8_offset(command, HFSBI_JOB_COMMAND);
+    long long end = job->state == HFSBI_JOB_DONE ? job->ended : now;
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "id", hfsb_cstr(job->id));
+    hfsbi_build_str(b, "state", hfsb_cstr(hfsbi_job_state_name(job->state)));
+    hfsbi_build_str(b, "description", hfsb_buf_str(&job->spec.description));
+    hfsbi_build_str(b, "command", hfsb_str_slice(command, 0, shown));
+    hfsbi_build_bool(b, "command_cut", shown < command.len);
+    hfsbi_build_int(b, "pid", job->pid);
+    hfsbi_build_bool(b, "background", job->spec.background);
+    hfsbi_build_int(b, "age_ms", now - job->created);
+    hfsbi_build_int(b, "duration_ms", end - job->created);
+    hfsbi_put_ending(b, job);
+    hfsbi_build_int(b, "output_bytes", (long long)job->record.total);
+    hfsbi_build_end(b);
 }
 
 hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
                             hfsb_err *err) {
     long long        now = hfsb_clock_ms();
     const hfsbi_job *job;
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsbi_build      list;
+    hfsb_status      st;
+    hfsbi_build_init(&list, &out->alloc);
     pthread_mutex_lock(&tools->lock);
     job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
+    if (id.len && job) {
+        hfsbi_build_job(&list, job, now);
+    } else if (!id.len) {
+        hfsbi_build_array(&list, NULL);
+        for (; job; job = job->next) hfsbi_build_job(&list, job, now);
+        hfsbi_build_end(&list);
+    }
+    pthread_mutex_unlock(&tools->lock);
     if (id.len && !job) {
-        pthread_mutex_unlock(&tools->lock);
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
         hfsbi_err_quote(err, id, 80);
         return HFSB_NOT_FOUND;
     }
-    if (id.len) {
-        hfsbi_put_job(&w, job, now);
-    } else {
-        hfsb_json_put_array(&w);
-        for (; job; job = job->next) hfsbi_put_job(&w, job, now);
-        hfsb_json_put_end(&w);
-    }
-    pthread_mutex_unlock(&tools->lock);
-    return hfsb_json_writer_finish(&w, err);
+    st = hfsbi_build_finish(&list, &doc);
+    st = st == HFSB_OK ? hfsb_json_write(doc.root, NULL, out, err)
+                       : hfsbi_fail_status(err, st, "Jobs");
+    hfsb_json_free(&doc);
+    return st;
 }
 
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {

@@ -1,7 +1,7 @@
 /* list.c - list: what is in a folder. */
 #include "tools_private.h"
 
-enum { HFSBI_LIST_LIMIT = 500, HFSBI_LIST_MOST = 10000, HFSBI_LIST_DEPTH = 5 };
+enum { HFSBI_LIST_LIMIT = 500 };
 
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
@@ -93,42 +93,59 @@ static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
     return st;
 }
 
+typedef struct hfsbi_list_args {
+    hfsb_str  path;
+    bool      all;
+    long long depth, limit, offset;
+} hfsbi_list_args;
+
+static const hfsbi_param hfsbi_list_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_list_args, path, NULL),
+    HFSBI_PARAM_RANGE("depth", HFSBI_ARG_INT, 0, hfsbi_list_args, depth,
+                      "1 to 5, default 1", 1, 5, 1, "a number from 1 to 5"),
+    HFSBI_FINDER_PARAMS(hfsbi_list_args, "Enter ignored folders", 10000, 500),
+    HFSBI_PARAM_END};
+
 static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
-                                  hfsb_err *err) {
-    hfsb_str    path = HFSB_INIT;
-    long long   depth = 1;
-    hfsb_status st;
-    st = hfsb_json_arg_str(call->arguments, "path", false, &path, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(call->arguments, "depth", false, &depth, err);
-    if (st == HFSB_OK && (depth < 1 || depth > HFSBI_LIST_DEPTH))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "depth must be a number from 1 to %d, not %lld.",
-                          HFSBI_LIST_DEPTH, depth);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_finder_arguments(call, &l->finder, path, &l->limit,
-                                HFSBI_LIST_MOST, err);
-    if (st == HFSB_ARG || st == HFSB_NOMEM) return st;
+                                  const hfsbi_list_args *a, hfsb_err *err) {
+    hfsb_status st =
+        hfsbi_finder_begin(call, &l->finder, a->path, a->all, a->offset, err);
+    if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     l->finder.sorted = l->finder.shows_ignored = true;
-    l->finder.max_depth = (size_t)depth;
+    l->finder.max_depth = (size_t)a->depth;
     l->finder.visit = hfsbi_list_visit;
     l->finder.user = l;
     st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
-                                            : hfsbi_list_one(l, path);
+                                            : hfsbi_list_one(l, a->path);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_list_end(call, l);
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err) {
-    hfsbi_listing l;
-    hfsb_status   st;
+static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_list_args *a = (const hfsbi_list_args *)args;
+    hfsbi_listing          l;
+    hfsb_status            st;
     memset(&l, 0, sizeof l);
-    l.limit = HFSBI_LIST_LIMIT;
+    l.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_LIST_LIMIT;
     l.out = &call->result.output;
     l.finder.spot.dir = -1;
-    st = hfsbi_list_run(call, &l, err);
+    st = hfsbi_list_run(call, &l, a, err);
     hfsbi_finder_close(&l.finder);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
+    static const hfsbi_tool row = {
+        "list",
+        "List a folder",
+        "Type, size, time of change and name of what is in a folder.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_list_params,
+        hfsbi_run_list};
+    return &row;
 }

@@ -1,6 +1,5 @@
 /* patch.c - apply_patch: many files at once. */
 #include "tools_private.h"
-#include "../os/os_private.h"
 
 /* A file that the patch looked at, as it was then. */
 typedef struct hfsbi_patch_seen {
@@ -175,22 +174,19 @@ static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
     return hfsb_buf_finish(&p->call->result.output, mark);
 }
 
-static hfsb_status hfsbi_patch_extra(hfsbi_patch_call *p) {
-    hfsb_json_writer w;
-    hfsb_buf         diff = HFSB_INIT;
-    hfsb_status      st = HFSB_OK, end;
-    size_t           i;
+static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
+    hfsbi_build *fields = &p->call->fields;
+    hfsb_buf     diff = HFSB_INIT;
+    hfsb_status  st;
+    size_t       i;
     diff.alloc = p->call->tools->alloc;
-    for (i = 0; st == HFSB_OK && i < p->result.count; i++)
-        st = hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
-    hfsb_json_writer_init(&w, &p->call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "count", (long long)p->result.count);
-    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&diff));
-    hfsb_json_put_end(&w);
-    end = hfsb_json_writer_finish(&w, NULL);
+    for (i = 0; i < p->result.count; i++)
+        hfsb_buf_append(&diff, hfsb_buf_str(&p->result.changes[i].diff));
+    st = diff.status;
+    hfsbi_build_int(fields, "count", (long long)p->result.count);
+    hfsbi_build_str(fields, "diff", hfsb_buf_str(&diff));
     hfsb_buf_free(&diff);
-    return st == HFSB_OK ? end : st;
+    return st;
 }
 
 static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
@@ -230,7 +226,7 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                       done, p->result.count);
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
     st = hfsbi_patch_say(p);
-    if (st == HFSB_OK) st = hfsbi_patch_extra(p);
+    if (st == HFSB_OK) st = hfsbi_patch_fields(p);
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
@@ -252,15 +248,40 @@ static hfsb_status hfsbi_patch_once(hfsb_call *call, hfsb_str text,
     return st;
 }
 
+typedef struct hfsbi_patch_args {
+    hfsb_str patch;
+} hfsbi_patch_args;
+
+static const hfsbi_param hfsbi_patch_params[] = {
+    HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_patch_args,
+                patch, NULL),
+    HFSBI_PARAM_END};
+
 /* Reads again and tries again when another call was quicker, as edit does. */
-HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err) {
-    hfsb_str    text = HFSB_LIT("");
+static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
+                                         hfsb_err *err) {
+    hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
     unsigned    tries = 0;
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "patch", true, &text, err);
-    if (st != HFSB_OK) return st;
+    hfsb_status st;
     while ((st = hfsbi_patch_once(call, text, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
+    static const hfsbi_tool row = {
+        "apply_patch",
+        "Apply a patch",
+        "Change several files that you have read: *** Begin Patch to *** End "
+        "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
+        "File: p (then *** Move to: q if wanted), the latter with hunks of "
+        "lines that begin with a blank, - or +, each after a line @@ that may "
+        "name the enclosing function.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        true,
+        hfsbi_patch_params,
+        hfsbi_run_apply_patch};
+    return &row;
 }

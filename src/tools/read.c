@@ -146,8 +146,10 @@ typedef struct hfsbi_line_reader {
     bool               open; /* some of it was read */
     bool               ends_in_cr;
     hfsb_buf          *out;
-    bool               any;  /* line was put out */
-    bool               full; /* no more output fits; `line` is the next */
+    bool               whole; /* lines are never cut */
+    bool               cut;   /* some line was */
+    bool               any;   /* line was put out */
+    bool               full;  /* no more output fits; `line` is the next */
     bool               at_end, bad_utf8, binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
@@ -169,6 +171,12 @@ static size_t hfsbi_count_chars(hfsb_str text) {
     return n;
 }
 
+/* Shortens *text to n bytes; *more counts the characters that are left out. */
+static void hfsbi_line_shorten(hfsb_str *text, size_t n, size_t *more) {
+    *more += hfsb_utf8_count(hfsb_str_slice(*text, n, text->len));
+    *text = hfsb_str_slice(*text, 0, n);
+}
+
 /* One line goes out, or its beginning when `more` characters follow. */
 static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                                   size_t more) {
@@ -176,17 +184,20 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     size_t n, need;
     bool   valid;
     char   head[24];
-    if (text.len > HFSBI_READ_CHARS || more) {
-        size_t cut = hfsb_utf8_offset(text, HFSBI_READ_CHARS);
-        more += hfsb_utf8_count(hfsb_str_slice(text, cut, text.len));
-        text = hfsb_str_slice(text, 0, cut);
-    }
+    if (!r->whole && (text.len > HFSBI_READ_CHARS || more))
+        hfsbi_line_shorten(&text, hfsb_utf8_offset(text, HFSBI_READ_CHARS),
+                           &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
-    if (need > HFSBI_READ_OUTPUT) {
+    if (need > HFSBI_READ_OUTPUT && r->any) {
         r->full = true;
         return HFSB_OK;
     }
+    if (need > HFSBI_READ_OUTPUT) /* longer than a reply: show its start */
+        hfsbi_line_shorten(
+            &text, hfsbi_utf8_floor(text, (HFSBI_READ_OUTPUT - 64) / 3),
+            &more);
+    if (more) r->cut = true;
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
@@ -205,7 +216,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
 
 /* A part of the current line; the next part follows. */
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
-    size_t room = (size_t)HFSBI_READ_CHARS * 4 + 4;
+    size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
+                           : (size_t)HFSBI_READ_CHARS * 4 + 4;
     r->open = true;
     if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
     r->size += part.len;
@@ -422,10 +434,8 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
 static hfsb_status hfsbi_image_large(hfsb_call               *call,
                                      const hfsbi_line_reader *r,
                                      const hfsbi_image       *image) {
-    hfsb_tool_result *result = &call->result;
-    hfsb_buf_truncate(&result->extra, 0);
     return hfsbi_result_fail(
-        result,
+        &call->result, HFSB_LIMIT,
         "%.*s is too large to be shown (%s, %lux%lu, %llu bytes; the limit is "
         "%d a side and %d bytes). Make a smaller copy with a command, such as "
         "ImageMagick's convert "
@@ -452,31 +462,34 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
     return st;
 }
 
-/* The file is open and holds a picture. Its data stands in the added keys as
-   it is: base64 needs no escapes. */
+/* The file is open and holds a picture. */
 static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
                                     const hfsbi_image *image, hfsb_err *err) {
-    hfsb_buf   *extra = &call->result.extra;
+    hfsb_buf    data = HFSB_INIT;
     char        hex[HFSB_SHA256_HEX];
     hfsb_status st;
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
         return hfsbi_image_large(call, r, image);
     hfsb_sha256_init(&r->sha);
-    st = hfsb_buf_printf(extra, "{\"mime_type\":\"%s\",\"data\":\"",
-                         image->mime);
-    if (st == HFSB_OK) st = hfsbi_image_data(r, extra, err);
-    if (st != HFSB_OK) {
-        hfsb_buf_truncate(extra, 0);
-        return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
+    data.alloc = call->tools->alloc;
+    st = hfsbi_image_data(r, &data, err);
+    if (st == HFSB_OK && r->bytes > HFSBI_IMAGE_MAX) {
+        st = hfsbi_image_large(call, r, image);
+    } else if (st == HFSB_OK) {
+        hfsbi_sha256_finish_hex(&r->sha, hex);
+        hfsbi_build_str(&call->fields, "mime_type", hfsb_cstr(image->mime));
+        hfsbi_build_str(&call->fields, "data", hfsb_buf_str(&data));
+        hfsbi_build_int(&call->fields, "size", (long long)r->bytes);
+        hfsbi_build_str(&call->fields, "sha256", hfsb_cstr(hex));
+        st = hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
+                             image->mime, image->width, image->height,
+                             r->bytes);
+    } else if (st != HFSB_NOMEM) {
+        st = hfsbi_result_err(&call->result, err);
     }
-    if (r->bytes > HFSBI_IMAGE_MAX) return hfsbi_image_large(call, r, image);
-    hfsbi_sha256_finish_hex(&r->sha, hex);
-    st = hfsb_buf_printf(extra, "\",\"size\":%llu,\"sha256\":\"%s\"}",
-                         r->bytes, hex);
-    if (st != HFSB_OK) return st;
-    return hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
-                           image->mime, image->width, image->height, r->bytes);
+    hfsb_buf_free(&data);
+    return st;
 }
 
 /* What the file is when pictures are wanted; the place in it stays. */
@@ -493,25 +506,24 @@ static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
 
 /* ---- the tool ---- */
 
-static hfsb_status hfsbi_read_range(hfsb_call *call, long long *offset,
-                                    long long *limit, hfsb_err *err) {
-    const hfsb_json_value *given = hfsb_json_get(call->arguments, "limit");
-    hfsb_status            st;
-    *offset = 1;
-    *limit = given && hfsb_json_type_of(given) == HFSB_JSON_NULL
-                 ? 0
-                 : HFSBI_READ_LINES;
-    st = hfsb_json_arg_int(call->arguments, "offset", false, offset, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(call->arguments, "limit", false, limit, err);
-    if (st == HFSB_OK && *limit < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "limit must be a number of lines from 0 on (0: all "
-                          "of them), not %lld.",
-                          *limit);
-    if (*offset == 0) *offset = 1;
-    return st;
-}
+typedef struct hfsbi_read_args {
+    hfsb_str  path;
+    long long offset, limit;
+    int       image;
+} hfsbi_read_args;
+
+static const hfsbi_param hfsbi_read_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_read_args, path,
+                NULL),
+    HFSBI_PARAM("offset", HFSBI_ARG_INT, 0, hfsbi_read_args, offset,
+                "First line, from 1; negative: from the end"),
+    HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_NULL_IS_0, hfsbi_read_args,
+                      limit, "Lines, default 2000; 0: all", 0, LLONG_MAX,
+                      HFSBI_READ_LINES,
+                      "a number of lines from 0 on (0: all of them)"),
+    HFSBI_PARAM("image", HFSBI_ARG_SWITCH, HFSBI_UNLISTED, hfsbi_read_args,
+                image, NULL),
+    HFSBI_PARAM_END};
 
 /* sha256 of a file that was read to its end; "" when it cannot be had. */
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
@@ -523,38 +535,33 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
         hex[0] = '\0';
 }
 
-static hfsb_status hfsbi_read_extra(hfsb_call *call, hfsbi_line_reader *r) {
-    hfsb_json_writer   w;
+static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
     bool               more = r->full || !r->at_end || r->last < lines;
     hfsbi_read_sha256(r, hex);
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "size",
-                         (long long)(r->at_end ? r->bytes : r->info.size));
-    if (r->at_end) hfsbi_put_member_int(&w, "total_lines", (long long)lines);
-    if (hex[0]) hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
-    hfsbi_put_member_bool(&w, "truncated", r->full);
+    hfsbi_build_int(fields, "size",
+                    (long long)(r->at_end ? r->bytes : r->info.size));
+    if (r->at_end) hfsbi_build_int(fields, "total_lines", (long long)lines);
+    if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+    hfsbi_build_bool(fields, "truncated", r->full || r->cut);
     if (more)
-        hfsbi_put_member_int(&w, "next_offset",
-                             (long long)(r->full ? r->line : r->last + 1));
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+        hfsbi_build_int(fields, "next_offset",
+                        (long long)(r->full ? r->line : r->last + 1));
 }
 
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
-    hfsb_status st;
+    hfsb_status st = HFSB_OK;
     if (r->binary)
         return hfsbi_result_fail(
-            &call->result,
+            &call->result, HFSB_REFUSED,
             "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
             "its bytes use a command such as xxd, od -c or base64.",
             (int)r->path.len, r->path.ptr,
             r->info.size > r->bytes ? r->info.size : r->bytes);
     call->result.success = true;
-    st = hfsbi_read_extra(call, r);
-    if (st == HFSB_OK && r->bad_utf8)
+    hfsbi_read_fields(&call->fields, r);
+    if (r->bad_utf8)
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
@@ -608,30 +615,46 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools       *tools = call->tools;
-    hfsbi_image       image = HFSB_INIT;
-    bool              images = call->opts.images;
-    hfsbi_line_reader r;
-    long long         offset, limit;
-    hfsb_status       st;
+static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_read_args *a = (const hfsbi_read_args *)args;
+    hfsb_tools            *tools = call->tools;
+    hfsbi_image            image = HFSB_INIT;
+    hfsbi_line_reader      r;
+    hfsb_status            st;
     memset(&r, 0, sizeof r);
     r.text.alloc = tools->alloc;
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
-    st = hfsb_json_arg_str(call->arguments, "path", true, &r.path, err);
-    if (st == HFSB_OK) st = hfsbi_read_range(call, &offset, &limit, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(call->arguments, "image", false, &images, err);
-    if (st != HFSB_OK) return st;
+    r.path = a->path;
+    /* Who asks for more lines than a model reads wants the content as it is:
+       whole lines, and nothing else in the output. */
+    r.whole = a->limit == 0 || a->limit > HFSBI_READ_LINES;
+    call->notes_apart = r.whole;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    if (images) image = hfsbi_read_look(&r);
+    if (a->image < 0 ? call->opts.images : a->image == 1)
+        image = hfsbi_read_look(&r);
     st = image.mime ? hfsbi_read_image(call, &r, &image, err)
-                    : hfsbi_read_lines(call, &r, offset, limit, err);
+                    : hfsbi_read_lines(call, &r, a->offset ? a->offset : 1,
+                                       a->limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
     if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
     return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
+    static const hfsbi_tool row = {
+        "read",
+        "Read a file",
+        "Read lines of a text file, each behind its number and a tab. Read a "
+        "file before you change it.",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_read_params,
+        hfsbi_run_read};
+    return &row;
 }

@@ -3,6 +3,14 @@
 
 /* ---- open and close ---- */
 
+HFSBI_FN const char *hfsbi_default_shell(void) {
+    static const char *const list[] = {"/bin/bash", "/usr/bin/bash"};
+    size_t                   i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (access(list[i], X_OK) == 0) return list[i];
+    return "/bin/sh";
+}
+
 /* Seconds, at most thirty years: more does not fit the clock. */
 static double hfsbi_or_seconds(double value, double fallback) {
     return value > 1e9 ? 1e9 : value > 0 ? value : fallback;
@@ -68,8 +76,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
-    st = hfsb_buf_append(&tools->shell,
-                         hfsb_cstr(o->shell ? o->shell : "/bin/sh"));
+    st = hfsb_buf_append(
+        &tools->shell, hfsb_cstr(o->shell ? o->shell : hfsbi_default_shell()));
     if (st == HFSB_OK) st = hfsbi_tools_copy_env(tools, o);
     if (st == HFSB_OK &&
         !hfsbi_spills_init(&tools->spills, o->spill_dir, o->max_spills,

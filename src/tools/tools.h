@@ -39,7 +39,8 @@ typedef struct hfsb_tools_opts {
                                (NULL: that of this process as it is now) */
     const char *const *hide_env; /* names of variables commands do not get,
                                     besides SANDBOX_API_TOKEN */
-    const char        *shell;    /* (NULL: "/bin/sh") */
+    const char        *shell;    /* (NULL: bash where there is one, in /bin
+                                    or /usr/bin, else /bin/sh) */
     double             timeout;  /* seconds, when a call gives none (0: 240; in
                                the background there is none then) */
     double             max_timeout; /* (0: 1200) */
@@ -79,12 +80,16 @@ HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */
 
-/* What a tool answers. */
+/* The result of a tool. */
 typedef struct hfsb_tool_result {
-    bool     success;
-    hfsb_buf output;
-    hfsb_buf error; /* never empty when success is false */
-    hfsb_buf extra; /* the added keys as the text of a JSON object */
+    bool          success;
+    hfsb_status   code; /* why it failed; HFSB_OK for success, and for a
+                             command that ran and failed */
+    char          key[HFSB_ERR_KEY]; /* the argument at fault, or "" */
+    hfsb_buf      output;
+    hfsb_buf      error;  /* never empty when success is false */
+    hfsb_json_doc fields; /* fields.root: an object with the added keys, such
+                             as exit_code; NULL when there are none */
 } hfsb_tool_result;
 
 HFSB_API void hfsb_tool_result_free(hfsb_tool_result *result);
@@ -110,6 +115,8 @@ typedef struct hfsb_call_opts {
                         waits for its result or gets it again (empty: none).
                         For bash, write, edit, multi_edit and apply_patch; up
                         to 255 bytes. bash's `id` does the same */
+    hfsb_str id;     /* replaces the argument `id`, for callers that have it
+                        from elsewhere (ptr NULL: as given) */
     bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
                         mime_type and data (base64), not as an error */
     hfsb_tools_text_fn on_text; /* of bash */

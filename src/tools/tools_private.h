@@ -273,6 +273,8 @@ struct hfsb_tools {
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+/* The first failure of an append to one of its texts, or HFSB_OK. */
+HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 
 /* The name of "NAME=value", or all of "NAME". */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
@@ -345,49 +347,220 @@ typedef enum hfsbi_wait {
     HFSBI_WAIT_ONCE     /* for the first call with this key */
 } hfsbi_wait;
 
+/* ---- arguments (args.c) ---- */
+
+typedef enum hfsbi_arg_type {
+    HFSBI_ARG_STR,    /* hfsb_str; ptr is NULL when it was not given */
+    HFSBI_ARG_INT,    /* long long */
+    HFSBI_ARG_NUMBER, /* double */
+    HFSBI_ARG_BOOL,   /* bool */
+    HFSBI_ARG_SWITCH, /* int: 1, 0, or -1 when it was not given */
+    HFSBI_ARG_OBJECT, /* const hfsb_json_value *, NULL when not given */
+    HFSBI_ARG_LIST    /* the same, an array */
+} hfsbi_arg_type;
+
+enum {
+    HFSBI_REQUIRED = 1,
+    HFSBI_UNLISTED = 2,  /* accepted, but left out of schemas */
+    HFSBI_CLAMPED = 4,   /* above max it is taken as max */
+    HFSBI_NULL_IS_0 = 8, /* null is 0, not the default */
+    HFSBI_NO_NUL = 16,   /* a path: it has no NUL byte */
+    HFSBI_ONE_OF = 32,   /* another text than `choices` is an error */
+    HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
+    HFSBI_DELIVERY = 64  /* how the reply is delivered: no part of what makes
+                            two calls the same */
+};
+
+/* One parameter of a tool. From a list of these come the JSON Schema, the
+   check of keys, the reading into a struct, defaults and limits, the details
+   of a 422 and what a client sends. */
+typedef struct hfsbi_param {
+    const char    *name; /* NULL ends a list */
+    hfsbi_arg_type type;
+    unsigned       flags;
+    size_t         field; /* offset in the tool's struct of arguments */
+    const char    *words; /* description in the schema (NULL: none) */
+    const char    *must;  /* "a number of lines from 0 to 20": says what min
+                             and max allow (NULL: no limits) */
+    long long      min, max, preset;
+    const char    *choices;          /* blanks between; aliases after a "|" */
+    const struct hfsbi_param *items; /* of each object in a list (NULL: its
+                                        items are strings) */
+} hfsbi_param;
+
+/* Rows of a list of parameters: plain, with limits, with choices. */
+#define HFSBI_PARAM(name, type, flags, args, field, words)                    \
+    {                                                                         \
+        name, type, flags, offsetof(args, field), words, NULL, 0, 0, 0, NULL, \
+            NULL                                                              \
+    }
+#define HFSBI_PARAM_RANGE(name, type, flags, args, field, words, min, max, \
+                          preset, must)                                    \
+    {                                                                      \
+        name, type, flags, offsetof(args, field), words, must, min, max,   \
+            preset, NULL, NULL                                             \
+    }
+#define HFSBI_PARAM_CHOICE(name, flags, args, field, choices)                \
+    {                                                                        \
+        name, HFSBI_ARG_STR, flags, offsetof(args, field), NULL, NULL, 0, 0, \
+            0, choices, NULL                                                 \
+    }
+#define HFSBI_PARAM_LIST(name, flags, args, field, items)                     \
+    {                                                                         \
+        name, HFSBI_ARG_LIST, flags, offsetof(args, field), NULL, NULL, 0, 0, \
+            0, NULL, items                                                    \
+    }
+#define HFSBI_PARAM_END \
+    { NULL, HFSBI_ARG_STR, 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL }
+
+/* How arguments are read. */
+typedef struct hfsbi_args_how {
+    bool           strict; /* an unknown key is an error, not a note */
+    hfsb_buf      *notes;  /* where such notes go */
+    hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
+    hfsb_json_doc *parsed; /* an object or array sent as a string of JSON is
+                              parsed into it; the caller frees it */
+} hfsbi_args_how;
+
+/* Reads object (NULL: an empty one) into the struct *out, whose layout params
+   describe. Texts show the document's bytes. HFSB_OK; HFSB_ARG with the
+   message, and err->key; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_args_read(const hfsbi_param     *params,
+                                     const hfsb_json_value *object,
+                                     const hfsbi_args_how *how, void *out,
+                                     hfsb_err *err);
+
+/* The two parts of that. check: object must be one, each of its keys be known
+   and come once; fill reads the values. */
+HFSBI_FN hfsb_status hfsbi_args_check(const hfsbi_param     *params,
+                                      const hfsb_json_value *object,
+                                      const hfsbi_args_how  *how,
+                                      hfsb_err              *err);
+
+HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
+                                     const hfsb_json_value *object,
+                                     const hfsbi_args_how *how, void *out,
+                                     hfsb_err *err);
+
+/* The parameter of that name, or NULL. */
+HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
+                                             hfsb_str           name);
+
+/* True when the member of object that p names is absent or can be read. */
+HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
+                               const hfsb_json_value *object,
+                               const hfsb_alloc      *alloc);
+
+/* The word for its type in a schema: "string", "integer" ... */
+HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p);
+
+/* Takes the next of its choices off *rest, aliases last; false at the end. */
+HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice);
+
+/* Appends the JSON Schema of an object with these parameters. */
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out);
+
+/* ---- a call ---- */
+
+/* Room for the arguments of any tool, as its parameters describe them. */
+typedef union hfsbi_args {
+    long long   align_int;
+    double      align_double;
+    const void *align_pointer;
+    char        bytes[256];
+} hfsbi_args;
+
 struct hfsb_call {
-    hfsb_tools            *tools;
-    const hfsb_json_value *arguments; /* only during open */
-    hfsb_call_opts         opts;
-    hfsb_buf               notes; /* lines for the end of the output */
-    hfsb_tool_result       result;
-    hfsb_status            status;
-    hfsbi_wait             wait;
-    hfsb_call             *next_waiting;
-    hfsbi_job             *job;    /* of bash, bash_output */
-    hfsbi_job            **killed; /* of kill */
-    size_t                 killed_count, killed_cap;
-    unsigned long long     offset; /* of bash_output */
-    long long              until;
-    bool                   streams;         /* its on_text is the job's */
-    bool                   taken;           /* the result was moved out */
+    hfsb_tools              *tools;
+    const struct hfsbi_tool *tool;
+    hfsbi_args               args; /* valid during open */
+    hfsb_call_opts           opts;
+    hfsb_buf                 notes;       /* lines for the end of the output */
+    bool                     notes_apart; /* they go into a field instead */
+    hfsbi_build              fields;      /* of the result, the root is open */
+    hfsb_tool_result         result;
+    hfsb_status              status;
+    hfsbi_wait               wait;
+    hfsb_call               *next_waiting;
+    hfsbi_job               *job;    /* of bash, bash_output */
+    hfsbi_job              **killed; /* of kill */
+    size_t                   killed_count, killed_cap;
+    unsigned long long       offset; /* of bash_output */
+    long long                until;
+    bool                     streams;       /* its on_text is the job's */
+    bool                     taken;         /* the result was moved out */
     unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
                                                there is an id or a key */
-    hfsbi_once   *once;                     /* that is waited for, or filled */
+    hfsbi_once   *once;                     /* waited for, or to be filled */
     char          job_id[HFSBI_JOB_ID];
 };
 
-/* A tool: fills call->result, or leaves it waiting. What it returns but
-   HFSB_OK is the status of the call, with the sentence in *err. */
-typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, hfsb_err *err);
+/* Runs a tool with arguments that were read into its struct: fills
+   call->result and call->fields, or leaves the call waiting. Returns HFSB_OK,
+   or the status of the call with the message in *err. */
+typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
+                                     hfsb_err *err);
 
-HFSBI_FN hfsb_status hfsbi_tool_bash(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_bash_output(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_bash_input(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_kill(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_read(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_apply_patch(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err);
+/* What a tool does, as MCP's annotations say it. */
+typedef enum hfsbi_tool_kind {
+    HFSBI_TOOL_READS,   /* changes nothing */
+    HFSBI_TOOL_CHANGES, /* changes files */
+    HFSBI_TOOL_REPEATS, /* ... and doing it twice is doing it once */
+    HFSBI_TOOL_RUNS     /* may do anything */
+} hfsbi_tool_kind;
+
+/* A tool: one row with all that is known of it. */
+typedef struct hfsbi_tool {
+    const char        *name, *title;
+    const char        *description; /* "{shell}" becomes the shell in use */
+    const char        *remote; /* ... on another machine (NULL: the same) */
+    hfsbi_tool_kind    kind;
+    bool               once; /* an idempotency key makes it run once */
+    const hfsbi_param *params;
+    hfsbi_tool_fn      fn;
+} hfsbi_tool;
+
+/* The rows, each in the file of its tool. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
+
+/* The tool of that name, or NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Appends the definitions of all tools, on this machine (with that shell) or,
+   shell NULL, on another one, and of those in `more`, as a JSON array. */
+HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        const hfsbi_tool *const *more,
+                                        size_t count, hfsb_tools_format format,
+                                        hfsb_buf *out, hfsb_err *err);
 
 /* Writes the reply to bash into job->result; err is why it did not start, or
    NULL. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
-/* The keys that tell how a command ended. */
-HFSBI_FN void hfsbi_put_ending(hfsb_json_writer *w, const hfsbi_job *job);
+/* What bash was asked about the delivery of its reply, as far as it can be
+   read: for a server, which needs it before the call begins. */
+typedef struct hfsbi_delivery {
+    bool     stream;
+    double   timeout;       /* seconds; 0: not given */
+    hfsb_str on_disconnect; /* "kill", "continue" or "" */
+} hfsbi_delivery;
+
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments);
+
+/* The fields that report how a command ended. */
+HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
 
 /* Gives bytes to the standard input of a job, then its end with eof; fills
    *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
@@ -413,56 +586,25 @@ HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
 /* hfsb_tools_close() without grace: what runs is killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 
+/* The shell of commands where no option names one: bash where there is one,
+   because models write bash for a tool of that name, else /bin/sh. */
+HFSBI_FN const char *hfsbi_default_shell(void);
+
 /* Does what can be done without waiting, whoever drives. Under the lock. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
-
-/* object must be one, or absent; each of its keys must be one of `known`
-   (blanks between) and come once; one that is not known becomes a note, or
-   with opts.strict an error. Of call only opts and notes are looked at. */
-HFSBI_FN hfsb_status hfsbi_check_keys(hfsb_call             *call,
-                                      const hfsb_json_value *object,
-                                      const char *known, hfsb_err *err);
 
 /* The call of another tool than bash that had this key, or NULL. Under the
    lock. */
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 
-/* The keys of one edit. */
-#define HFSBI_EDIT_NAMES "old_str new_str mode replace_all line exact"
-
 /* The caller wants no more of it. In the thread that runs it. */
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
-/* One row of the table of tools. */
-typedef struct hfsbi_tool {
-    const char   *name, *title, *description;
-    const char   *elsewhere;   /* description of the same tool on another
-                                  machine (NULL: as it is) */
-    const char   *schema;      /* JSON text */
-    const char   *annotations; /* of MCP, JSON text */
-    const char   *keys;        /* all that are known, blanks between */
-    bool          keyed;       /* a key makes it run once */
-    hfsbi_tool_fn fn;
-} hfsbi_tool;
-
-/* The tool of that name, or NULL. */
-HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
-
-/* Words of schemas and hints; all is JSON as it stands. */
-#define HFSBI_OBJECT(required, properties)             \
-    "{\"type\":\"object\",\"properties\":{" properties \
-    "},\"required\":[" required "],\"additionalProperties\":false}"
-#define HFSBI_TYPE(name, type, words) \
-    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" words "\"}"
-#define HFSBI_PLAIN(name, type) "\"" name "\":{\"type\":\"" type "\"}"
-
-/* Appends the definitions of all tools, on this machine or another, and of
-   those in `more`, as a JSON array. */
-HFSBI_FN hfsb_status hfsbi_tools_define(bool elsewhere, const hfsbi_tool *more,
-                                        size_t count, hfsb_tools_format format,
-                                        hfsb_buf *out, hfsb_err *err);
-
 /* ---- results ---- */
+
+/* Makes *result all zero, with alloc for its memory. */
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc);
 
 /* The result of a call that went well, or failed: the sentence, with no lock
    needed. Both give HFSB_OK, or HFSB_NOMEM. */
@@ -470,8 +612,8 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       const char       *format, ...)
-    HFSBI_PRINTF(2, 3);
+                                       hfsb_status code, const char *format,
+                                       ...) HFSBI_PRINTF(3, 4);
 /* A failure with the message of *err; HFSB_NOMEM goes through. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err);
@@ -524,10 +666,9 @@ enum {
     HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
     HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
     HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,        /* folders that could not be read, by name */
-    HFSBI_FINDER_MS = 30000,      /* a search is cut off then */
-    HFSBI_FINDER_CHARS = 40000,   /* bytes of output */
-    HFSBI_FINDER_OFFSET = 1000000 /* results that may be left out */
+    HFSBI_FINDER_TOLD = 3,     /* folders that could not be read, by name */
+    HFSBI_FINDER_MS = 30000,   /* a search is cut off then */
+    HFSBI_FINDER_CHARS = 40000 /* bytes of output */
 };
 
 typedef enum hfsbi_entry_type {
@@ -616,17 +757,22 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
 /* ---- the tools ---- */
 
-HFSBI_FN hfsb_status hfsbi_tool_glob(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_grep(hfsb_call *call, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_tool_list(hfsb_call *call, hfsb_err *err);
-
 /* ---- search_show.c ---- */
 
-/* `path`, `all`, `limit` and `offset` of a call; limit is *limit when it is
-   not given, and at most max. Opens f. HFSB_OK; else as a tool's function. */
-HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
-                                            hfsb_str path, size_t *limit,
-                                            size_t max, hfsb_err *err);
+/* Makes *f ready to walk from path on. HFSB_OK; or the error of opening it. */
+HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
+                                        hfsb_str path, bool all,
+                                        long long offset, hfsb_err *err);
+
+/* The parameters that glob, grep and list share, for a struct of arguments
+   with the members all, limit and offset. limit 0 is the default. */
+#define HFSBI_FINDER_PARAMS(args, words, most, few)                           \
+    HFSBI_PARAM("all", HFSBI_ARG_BOOL, 0, args, all, words),                  \
+        HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_CLAMPED, args, limit, \
+                          NULL, 0, most, 0,                                   \
+                          "a number from 1 to " #most " (0: " #few ")"),      \
+        HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
+                          1000000, 0, "a number from 0 to 1000000")
 
 /* A path or a name on one line: control characters and bytes that are not
    UTF-8 as \n, \t, \x1B. */

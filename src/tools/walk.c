@@ -550,37 +550,13 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
     f->call = call;
 }
 
-static hfsb_status hfsbi_finder_offset(const hfsb_json_value *args,
-                                       hfsbi_finder *f, hfsb_err *err) {
-    long long   n = 0;
-    hfsb_status st = hfsb_json_arg_int(args, "offset", false, &n, err);
-    if (st != HFSB_OK) return st;
-    if (n < 0 || n > HFSBI_FINDER_OFFSET)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "offset must be a number from 0 to %d, not %lld.",
-                          HFSBI_FINDER_OFFSET, n);
-    f->offset = (size_t)n;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_arguments(hfsb_call *call, hfsbi_finder *f,
-                                            hfsb_str path, size_t *limit,
-                                            size_t max, hfsb_err *err) {
-    const hfsb_json_value *args = call->arguments;
-    long long              n = 0;
-    hfsb_status            st;
+HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
+                                        hfsb_str path, bool all,
+                                        long long offset, hfsb_err *err) {
     hfsbi_finder_place(call, f, path);
     f->spot.dir = -1;
-    st = hfsb_json_arg_bool(args, "all", false, &f->all, err);
-    if (st == HFSB_OK) st = hfsb_json_arg_int(args, "limit", false, &n, err);
-    if (st == HFSB_OK && n < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "limit must be a number from 1 to %zu (0: %zu), not "
-                          "%lld.",
-                          max, *limit, n);
-    if (st == HFSB_OK) st = hfsbi_finder_offset(args, f, err);
-    if (st != HFSB_OK) return st;
-    if (n) *limit = (unsigned long long)n < max ? (size_t)n : max;
+    f->all = all;
+    f->offset = (size_t)offset;
     return hfsbi_finder_open(f, path, err);
 }
 
@@ -662,16 +638,11 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
                                          unsigned long long next_offset) {
-    hfsb_json_writer w;
-    hfsb_status      st = hfsbi_finder_tell_all(call, f);
-    if (st != HFSB_OK) return st;
-    call->result.success = true;
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "count", (long long)count);
-    hfsbi_put_member_bool(&w, "truncated", next_offset || f->late);
+    hfsb_status st = hfsbi_finder_tell_all(call, f);
+    call->result.success = st == HFSB_OK;
+    hfsbi_build_int(&call->fields, "count", (long long)count);
+    hfsbi_build_bool(&call->fields, "truncated", next_offset || f->late);
     if (next_offset)
-        hfsbi_put_member_int(&w, "next_offset", (long long)next_offset);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+        hfsbi_build_int(&call->fields, "next_offset", (long long)next_offset);
+    return st;
 }

@@ -22,15 +22,14 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
         return true; /* new, or an error that says more than this one */
     }
     *st = edit ? hfsbi_result_fail(
-                     &call->result,
+                     &call->result, HFSB_REFUSED,
                      "File %.*s has not been read this session. Read it "
                      "first.",
                      (int)path.len, path.ptr)
                : hfsbi_result_fail(
-                     &call->result,
+                     &call->result, HFSB_REFUSED,
                      "File %.*s exists but has not been read this session. "
-                     "Read it first, or use sandbox_edit for targeted "
-                     "changes.",
+                     "Read it first, or use edit for targeted changes.",
                      (int)path.len, path.ptr);
     return false;
 }
@@ -61,74 +60,75 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
 
 /* ---- write ---- */
 
-static hfsb_status hfsbi_write_extra(hfsb_call               *call,
-                                     const hfsb_file_written *written) {
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "bytes", (long long)written->bytes);
-    hfsbi_put_member_bool(&w, "created", written->created);
-    hfsbi_put_member_bool(&w, "in_place", written->in_place);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+typedef struct hfsbi_write_args {
+    hfsb_str path, content, if_sha256;
+} hfsbi_write_args;
+
+static const hfsbi_param hfsbi_write_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args, path,
+                NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args,
+                content, NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, 0, hfsbi_write_args, if_sha256,
+                "Refuse if the file has changed from this"),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
+                                   hfsb_err *err) {
+    const hfsbi_write_args *a = (const hfsbi_write_args *)args;
+    hfsb_tools             *tools = call->tools;
+    hfsb_file_write_opts    opts = HFSB_INIT;
+    hfsb_file_written       written;
+    hfsb_status             st;
+    if (!hfsbi_may_change(call, a->path, false, &st)) return st;
+    opts.if_sha256 = a->if_sha256;
+    if (hfsb_file_write(tools->place, a->path, a->content, &opts, &written,
+                        err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    hfsbi_seen_add(tools, a->path);
+    hfsbi_build_int(&call->fields, "bytes", (long long)written.bytes);
+    hfsbi_build_bool(&call->fields, "created", written.created);
+    hfsbi_build_bool(&call->fields, "in_place", written.in_place);
+    st = hfsbi_result_ok(&call->result, "Wrote %llu bytes to %.*s",
+                         written.bytes, (int)a->path.len, a->path.ptr);
+    return st == HFSB_OK ? hfsbi_add_warnings(call, a->path, a->content) : st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_write(hfsb_call *call, hfsb_err *err) {
-    hfsb_tools          *tools = call->tools;
-    hfsb_str             path = HFSB_LIT(""), content = HFSB_LIT("");
-    hfsb_file_write_opts opts = HFSB_INIT;
-    hfsb_file_written    written;
-    hfsb_status          st;
-    st = hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st == HFSB_OK)
-        st =
-            hfsb_json_arg_str(call->arguments, "content", true, &content, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(call->arguments, "if_sha256", false,
-                               &opts.if_sha256, err);
-    if (st != HFSB_OK || !hfsbi_may_change(call, path, false, &st)) return st;
-    if (hfsb_file_write(tools->place, path, content, &opts, &written, err) !=
-        HFSB_OK)
-        return hfsbi_result_err(&call->result, err);
-    hfsbi_seen_add(tools, path);
-    st = hfsbi_result_ok(&call->result, "Wrote %llu bytes to %.*s",
-                         written.bytes, (int)path.len, path.ptr);
-    if (st == HFSB_OK) st = hfsbi_write_extra(call, &written);
-    return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
+HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
+    static const hfsbi_tool row = {
+        "write",
+        "Write a file",
+        "Write a whole file, making its folders. Replaces what is there: read "
+        "an existing file first, and prefer edit to change parts. The reply "
+        "warns of syntax errors.",
+        NULL,
+        HFSBI_TOOL_REPEATS,
+        true,
+        hfsbi_write_params,
+        hfsbi_run_write};
+    return &row;
 }
 
 /* ---- edit ---- */
 
 enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` has them all */
 
-static void hfsbi_put_edit_lines(hfsb_json_writer       *w,
-                                 const hfsb_edit_result *r) {
+static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
+                              const hfsb_file_written *written) {
     size_t i;
-    hfsb_json_put_key(w, HFSB_LIT("lines"));
-    hfsb_json_put_array(w);
+    hfsbi_build_int(fields, "count", (long long)r->count);
+    if (r->note[0]) hfsbi_build_str(fields, "note", hfsb_cstr(r->note));
+    else hfsbi_build_null(fields, "note");
+    hfsbi_build_array(fields, "lines");
     for (i = 0; r->spans && i < r->count && i < HFSBI_EDIT_LINES; i++) {
-        hfsb_json_put_array(w);
-        hfsb_json_put_uint(w, r->spans[i].first_line);
-        hfsb_json_put_uint(w, r->spans[i].last_line);
-        hfsb_json_put_end(w);
+        hfsbi_build_array(fields, NULL);
+        hfsbi_build_int(fields, NULL, (long long)r->spans[i].first_line);
+        hfsbi_build_int(fields, NULL, (long long)r->spans[i].last_line);
+        hfsbi_build_end(fields);
     }
-    hfsb_json_put_end(w);
-}
-
-static hfsb_status hfsbi_edit_extra(hfsb_call *call, const hfsb_edit_result *r,
-                                    const hfsb_file_written *written) {
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, &call->result.extra, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "count", (long long)r->count);
-    hfsb_json_put_key(&w, HFSB_LIT("note"));
-    if (r->note[0]) hfsb_json_put_str(&w, hfsb_cstr(r->note));
-    else hfsb_json_put_null(&w);
-    hfsbi_put_edit_lines(&w, r);
-    hfsbi_put_member_str(&w, "diff", hfsb_buf_str(&r->diff));
-    hfsbi_put_member_bool(&w, "in_place", written->in_place);
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+    hfsbi_build_end(fields);
+    hfsbi_build_str(fields, "diff", hfsb_buf_str(&r->diff));
+    hfsbi_build_bool(fields, "in_place", written->in_place);
 }
 
 /* The edits were found good: the file is written and the result. HFSB_STALE
@@ -146,11 +146,11 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          err);
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    hfsbi_edit_fields(&call->fields, r, &written);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
                          r->note);
-    if (st == HFSB_OK) st = hfsbi_edit_extra(call, r, &written);
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
@@ -194,98 +194,179 @@ static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
-/* The keys of one edit. A mode that does not exist is an answer of the tool,
-   as in the reference, not a fault in the form: *known is then false. */
-static hfsb_status hfsbi_read_edit(hfsb_call             *call,
-                                   const hfsb_json_value *object,
-                                   hfsb_edit *edit, bool *known,
+/* ---- edit and multi_edit: parameters ---- */
+
+/* One edit as it was asked for; `path` is edit's own. */
+typedef struct hfsbi_edit_args {
+    hfsb_str  path, old_str, new_str, mode;
+    bool      replace_all, exact;
+    long long line;
+} hfsbi_edit_args;
+
+#define HFSBI_EDIT_PARAMS                                                  \
+    HFSBI_PARAM("old_str", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, \
+                old_str, NULL),                                            \
+        HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED,              \
+                    hfsbi_edit_args, new_str, NULL),                       \
+        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, 0, hfsbi_edit_args,     \
+                    replace_all, NULL),                                    \
+        HFSBI_PARAM_CHOICE("mode", 0, hfsbi_edit_args, mode,               \
+                           "replace append_after prepend_before"),         \
+        HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line, \
+                          "The place at this line", 0, LLONG_MAX, 0,       \
+                          "a line number from 1 on"),                      \
+        HFSBI_PARAM("exact", HFSBI_ARG_BOOL, 0, hfsbi_edit_args, exact,    \
+                    "Match to the letter"),                                \
+        HFSBI_PARAM_END
+
+static const hfsbi_param hfsbi_edit_items[] = {HFSBI_EDIT_PARAMS};
+
+static const hfsbi_param hfsbi_edit_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, path,
+                NULL),
+    HFSBI_EDIT_PARAMS};
+
+typedef struct hfsbi_multi_edit_args {
+    hfsb_str               path;
+    const hfsb_json_value *edits;
+} hfsbi_multi_edit_args;
+
+static const hfsbi_param hfsbi_multi_edit_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_multi_edit_args,
+                path, NULL),
+    HFSBI_PARAM_LIST("edits", HFSBI_REQUIRED | HFSBI_BRIEF,
+                     hfsbi_multi_edit_args, edits, hfsbi_edit_items),
+    HFSBI_PARAM_END};
+
+/* HFSB_REFUSED for a mode that does not exist: a result of the tool, as in the
+   reference, not an error in the form of the call. */
+static hfsb_status hfsbi_edit_from(const hfsbi_edit_args *a, hfsb_edit *edit,
                                    hfsb_err *err) {
-    hfsb_str    mode = HFSB_LIT("replace");
-    hfsb_edit   scratch = HFSB_INIT;
-    hfsb_status st = hfsb_json_arg_str(object, "mode", false, &mode, err);
-    *known = true;
     memset(edit, 0, sizeof *edit);
-    if (st != HFSB_OK) return st;
-    if (hfsb_edit_set_mode(&scratch, mode, err) == HFSB_OK)
-        return hfsb_edit_from_json(object, edit, err);
-    *known = false;
-    return hfsbi_result_err(&call->result, err);
+    edit->old_str = a->old_str;
+    edit->new_str = a->new_str;
+    edit->line = (size_t)a->line;
+    edit->exact = a->exact;
+    if (a->mode.ptr && hfsb_edit_set_mode(edit, a->mode, err) != HFSB_OK)
+        return HFSB_REFUSED;
+    edit->replace_all = edit->replace_all || a->replace_all;
+    return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_edit(hfsb_call *call, hfsb_err *err) {
-    hfsb_str    path = HFSB_LIT("");
-    hfsb_edit   edit;
-    bool        known;
-    hfsb_status st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st == HFSB_OK)
-        st = hfsbi_read_edit(call, call->arguments, &edit, &known, err);
-    if (st != HFSB_OK || !known) return st;
-    return hfsbi_edit_file(call, path, &edit, 1, err);
+/* ---- edit and multi_edit ---- */
+
+static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    const hfsbi_edit_args *a = (const hfsbi_edit_args *)args;
+    hfsb_edit              edit;
+    if (hfsbi_edit_from(a, &edit, err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
+    return hfsbi_edit_file(call, a->path, &edit, 1, err);
 }
 
-/* One element of `edits`; says which one an error is about. */
-static hfsb_status hfsbi_read_nth_edit(hfsb_call             *call,
-                                       const hfsb_json_value *object, size_t n,
-                                       hfsb_edit *edit, bool *known,
-                                       hfsb_err *err) {
-    hfsb_err    inner = HFSB_INIT;
-    hfsb_status st;
-    if (hfsb_json_type_of(object) != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "edits[%zu] must be an object, not %s.", n,
-                          hfsb_json_type_name(hfsb_json_type_of(object)));
-    st = hfsbi_check_keys(call, object, HFSBI_EDIT_NAMES, &inner);
-    if (st == HFSB_OK) st = hfsbi_read_edit(call, object, edit, known, &inner);
-    if (st == HFSB_ARG)
-        return hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
+/* One element of `edits`; its errors name the element. */
+static hfsb_status hfsbi_edit_element(hfsb_call             *call,
+                                      const hfsb_json_value *object, size_t n,
+                                      hfsb_edit *edit, hfsb_err *err) {
+    hfsbi_args_how  how = HFSB_INIT;
+    hfsbi_edit_args a;
+    hfsb_err        inner = HFSB_INIT;
+    hfsb_status     st;
+    if (hfsb_json_type_of(object) != HFSB_JSON_OBJECT) {
+        hfsbi_fail(err, HFSB_ARG, 0, "edits[%zu] must be an object, not %s.",
+                   n, hfsb_json_type_name(hfsb_json_type_of(object)));
+        hfsbi_err_key(err, "edits");
+        return HFSB_ARG;
+    }
+    how.strict = call->opts.strict;
+    how.notes = &call->notes;
+    st = hfsbi_args_read(hfsbi_edit_items, object, &how, &a, &inner);
+    if (st == HFSB_OK) return hfsbi_edit_from(&a, edit, err);
+    hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
+    hfsbi_err_key(err, "edits");
     return st;
 }
 
-/* All elements of `edits`; their texts are the document's. */
-static hfsb_status hfsbi_edit_list(hfsb_call *call, hfsb_str path,
-                                   const hfsb_json_value *list,
-                                   hfsb_err              *err) {
-    const hfsb_alloc *alloc = &call->tools->alloc;
-    hfsb_json_iter    it = hfsb_json_begin(list);
-    size_t            n = 0, count = hfsb_json_count(list);
-    bool              known = true;
-    hfsb_status       st = HFSB_OK;
+/* The texts of the edits show the bytes of the arguments. */
+static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
+    const hfsbi_multi_edit_args *a = (const hfsbi_multi_edit_args *)args;
+    const hfsb_alloc            *alloc = &call->tools->alloc;
+    hfsb_json_iter               it = hfsb_json_begin(a->edits);
+    size_t                       n = 0, count = hfsb_json_count(a->edits);
+    hfsb_status                  st = HFSB_OK;
     hfsb_edit *edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
     if (!edits) return HFSB_NOMEM;
-    for (; st == HFSB_OK && known && hfsb_json_next(&it); n++)
-        st = hfsbi_read_nth_edit(call, it.value, n, edits + n, &known, err);
-    if (st == HFSB_OK && known)
-        st = hfsbi_edit_file(call, path, edits, count, err);
+    for (; st == HFSB_OK && hfsb_json_next(&it); n++)
+        st = hfsbi_edit_element(call, it.value, n, edits + n, err);
+    if (st == HFSB_OK) st = hfsbi_edit_file(call, a->path, edits, count, err);
+    else if (st == HFSB_REFUSED) st = hfsbi_result_err(&call->result, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_tool_multi_edit(hfsb_call *call, hfsb_err *err) {
-    hfsb_str               path = HFSB_LIT("");
-    const hfsb_json_value *list = NULL;
-    hfsb_json_doc          doc = HFSB_INIT;
-    hfsb_status            st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    doc.alloc = call->tools->alloc;
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_parsed(call->arguments, "edits", true,
-                                  HFSB_JSON_ARRAY, &doc, &list, err);
-    if (st == HFSB_OK) st = hfsbi_edit_list(call, path, list, err);
-    hfsb_json_free(&doc);
-    return st;
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
+    static const hfsbi_tool row = {
+        "edit",
+        "Edit a file",
+        "Replace text in a file that you have read. old_str must mean one "
+        "place: give enough lines around it, or replace_all, or line. Copy it "
+        "without the line-number prefix; blanks and indentation may differ "
+        "when the place is clear. mode append_after or prepend_before inserts "
+        "new_str beside old_str. Write new_str in full, never ... for code "
+        "left out.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        true,
+        hfsbi_edit_params,
+        hfsbi_run_edit};
+    return &row;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
+    static const hfsbi_tool row = {
+        "multi_edit",
+        "Edit a file in several places",
+        "Several edits to one file that you have read, all or none. Each is "
+        "found in the file as it was; they must not overlap. Keys as in edit.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        true,
+        hfsbi_multi_edit_params,
+        hfsbi_run_multi_edit};
+    return &row;
 }
 
 /* ---- exists ---- */
 
-HFSBI_FN hfsb_status hfsbi_tool_exists(hfsb_call *call, hfsb_err *err) {
-    hfsb_str       path = HFSB_LIT("");
+typedef struct hfsbi_exists_args {
+    hfsb_str path;
+} hfsbi_exists_args;
+
+static const hfsbi_param hfsbi_exists_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_exists_args, path,
+                NULL),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_exists(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
+    hfsb_str       path = ((const hfsbi_exists_args *)args)->path;
     hfsb_file_info info;
-    hfsb_status    st =
-        hfsb_json_arg_str(call->arguments, "path", true, &path, err);
-    if (st != HFSB_OK) return st;
-    st = hfsb_file_stat(call->tools->place, path, &info, err);
+    hfsb_status    st = hfsb_file_stat(call->tools->place, path, &info, err);
     if (st == HFSB_OK) return hfsbi_result_ok(&call->result, "true");
     if (st == HFSB_NOT_FOUND) return hfsbi_result_ok(&call->result, "false");
     return hfsbi_result_err(&call->result, err);
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
+    static const hfsbi_tool row = {
+        "exists",
+        "Whether a path exists",
+        "true or false: is there a file or directory?",
+        NULL,
+        HFSBI_TOOL_READS,
+        false,
+        hfsbi_exists_params,
+        hfsbi_run_exists};
+    return &row;
 }

@@ -14,19 +14,6 @@ done
 # what stands behind a wrapper starts faster
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
     { echo "skipped: no python3"; exit 77; }
-if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
-    [ ! -x build/fake_hub ]; then
-    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
-fi
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-. tests/checks/lib.sh
-for f in hfsb hfsb-server; do
-    [ -x build/$f ] || { echo "build/$f is missing: run make"; exit 1; }
-done
-# what stands behind a wrapper starts faster
-python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
-    { echo "skipped: no python3"; exit 77; }
 # shellcheck disable=SC2086
 if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
     [ ! -x build/fake_hub ]; then

@@ -17,16 +17,6 @@ if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
     [ ! -x build/fake_hub ]; then
     ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
 fi
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-. tests/checks/lib.sh
-[ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
-python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
-    { echo "skipped: no python3"; exit 77; }
-if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
-    [ ! -x build/fake_hub ]; then
-    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
-fi
 hfsb=$PWD/build/hfsb fake=$PWD/build/fake_hub
 top=$(mktemp -d) || exit 1
 pids='' checks=0 failed=0
@@ -383,15 +373,16 @@ if truncate -s 200G huge.txt 2>/dev/null; then
     left 'a search'
 fi
 rm -f huge.txt
-# ... or a file that was written is looked at by a python3 that is slow
-mkdir slow
-cat > slow/python3 << EOF
+# ... or a file that was written is checked by a python3 that is slow; one in
+# the working directory would not be run
+slow=$(mktemp -d) || exit 1
+cat > "$slow/python3" << EOF
 #!/bin/sh
 trap '' TERM
 sleep 1008.$mark
 EOF
-chmod +x slow/python3
-path=$PATH PATH=$top/slow:$PATH
+chmod +x "$slow/python3"
+path=$PATH PATH=$slow:$PATH
 begin
 say "$(call 1 write '{"path":"n.py","content":"import os\n"}')"
 there 1

@@ -293,6 +293,52 @@ static void json_respects_the_buffers_ceiling(void) {
     hfsb_json_free(&doc);
 }
 
+/* ---- into a document ---- */
+
+static void a_writer_makes_a_document_as_well(void) {
+    hfsb_json_writer w;
+    doc_t            doc = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_json_writer_init_doc(&w, &doc);
+    write_sample(&w);
+    T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
+    T_CHECK(hfsb_json_write(doc.root, NULL, &out, NULL) == HFSB_OK);
+    T_CHECK(hfsb_str_equal(text_of(&out), hfsb_cstr(compact)));
+    T_CHECK(hfsb_json_int(hfsb_json_at(hfsb_json_get(doc.root, "a"), 1), 0) ==
+            -2);
+    T_CHECK(hfsb_json_uint(hfsb_json_at(hfsb_json_get(doc.root, "a"), 2), 0) ==
+            18446744073709551615ull);
+    hfsb_json_free(&doc);
+    hfsb_json_writer_init_doc(&w, &doc);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_int(&w, 1); /* no key */
+    hfsb_json_put_end(&w);
+    T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_ARG && !doc.root);
+    hfsb_json_writer_init_doc(&w, &doc);
+    hfsb_json_put_str(&w, HFSB_LIT("a\xFF" "b"));
+    T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
+    T_STR(hfsb_json_str(doc.root, HFSB_LIT("")), "a\xEF\xBF\xBD" "b");
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&out);
+}
+
+static void document_without_memory(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_json_writer w;
+    doc_t            doc = HFSB_INIT;
+    hfsb_status      st;
+    doc.alloc = alloc;
+    hfsb_json_writer_init_doc(&w, &doc);
+    write_sample(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    T_CHECK(st == HFSB_OK ? doc.root != NULL
+                          : st == HFSB_NOMEM && !doc.root && heap->fail_at);
+    hfsb_json_free(&doc);
+}
+
+static void a_document_is_made_or_not_at_all(void) {
+    t_each_allocation_fails(document_without_memory);
+}
+
 int main(void) {
     T_RUN(json_writes_compact_and_pretty);
     T_RUN(json_indents_a_tree_inside);
@@ -301,5 +347,7 @@ int main(void) {
     T_RUN(json_writer_repairs_utf8);
     T_RUN(json_writes_what_reads_back);
     T_RUN(json_respects_the_buffers_ceiling);
+    T_RUN(a_writer_makes_a_document_as_well);
+    T_RUN(a_document_is_made_or_not_at_all);
     return T_END();
 }

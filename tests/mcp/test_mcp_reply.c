@@ -403,8 +403,9 @@ static void every_host_accepts_our_tools(void) {
     hfsbi_mcp_choice choice = HFSB_INIT;
     hfsb_json_doc    doc = HFSB_INIT;
     hfsb_json_iter   it;
-    T_CHECK(hfsbi_tools_define(false, hfsbi_plan_tool(), 1, HFSB_TOOLS_MCP,
-                               &all, NULL) == HFSB_OK);
+    const hfsbi_tool *plan = hfsbi_plan_tool();
+    T_CHECK(hfsbi_tools_define("/bin/sh", &plan, 1, HFSB_TOOLS_MCP, &all,
+                               NULL) == HFSB_OK);
     T_CHECK(hfsbi_mcp_choose(hfsb_buf_str(&all), &choice, &list, NULL) ==
             HFSB_OK);
     T_CHECK(list.len < 8000);

@@ -14,7 +14,9 @@ static hfsb_tool_result made(bool success, const char *output,
     r.success = success;
     T_CHECK(hfsb_buf_append(&r.output, hfsb_cstr(output)) == HFSB_OK);
     T_CHECK(hfsb_buf_append(&r.error, hfsb_cstr(error)) == HFSB_OK);
-    T_CHECK(hfsb_buf_append(&r.extra, hfsb_cstr(extra)) == HFSB_OK);
+    if (*extra)
+        T_CHECK(hfsb_json_parse(hfsb_cstr(extra), NULL, &r.fields, NULL) ==
+                HFSB_OK);
     return r;
 }
 
@@ -67,7 +69,6 @@ static void results_become_text(void) {
         {"bash", false, "", "Exit code 1", "{}", "ERROR: Exit code 1"},
         {"bash", false, "a\n", "Exit code 1", "{}",
          "a\n\n\nERROR: Exit code 1"},
-        {"bash", true, "x", "", "no JSON", "x"},
         {"bash", true, "x", "",
          "{\"left_running\":[{\"pid\":12,\"command\":\"sleep 60\"},"
          "{\"pid\":13,\"command\":\"a \\u00e9\"}]}",
@@ -239,15 +240,18 @@ static void failures_are_cut_in_the_middle(void) {
    note. offset is where the log begins, -1: not told. */
 static void check_offset(size_t lines, const char *rest, long long offset,
                          unsigned long long next, const char *foot) {
-    hfsb_tool_result r = made(true, "", "", "{");
+    hfsb_tool_result r = made(true, "", "", "");
     hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
     t_repeat(&r.output, "123456789\n", lines);
     t_repeat(&r.output, rest, 1);
-    if (offset >= 0)
-        T_CHECK(hfsb_buf_printf(&r.extra, "\"offset\":%lld,", offset) ==
-                HFSB_OK);
-    T_CHECK(hfsb_buf_printf(&r.extra, "\"next_offset\":%llu,\"running\":true}",
-                            next) == HFSB_OK);
+    hfsb_json_writer_init_doc(&w, &r.fields);
+    hfsb_json_put_object(&w);
+    if (offset >= 0) hfsbi_put_member_int(&w, "offset", offset);
+    hfsbi_put_member_int(&w, "next_offset", (long long)next);
+    hfsbi_put_member_bool(&w, "running", true);
+    hfsb_json_put_end(&w);
+    T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
     show("bash_output", &r, &text);
     T_CHECK(hfsb_str_equal(footer(&text), hfsb_cstr(foot)));
     if (!hfsb_str_equal(footer(&text), hfsb_cstr(foot)))

@@ -152,6 +152,7 @@ static const struct {
 static void run_sends_what_was_asked_for(void) {
     hfsb_hub_pair wandb = HFSB_INIT;
     tt_reply      r = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
     size_t        i;
     begin(NULL, NULL);
     wandb.key = HFSB_LIT("WANDB");
@@ -172,8 +173,12 @@ static void run_sends_what_was_asked_for(void) {
                  i + 1);
         T_CHECK(tt_says(&r.res.output, want));
         T_CHECK(!tt_says(&r.res.output, FH_TOKEN));
-        T_CHECK(!tt_says(&r.res.extra, FH_TOKEN));
+        hfsb_buf_truncate(&text, 0);
+        T_CHECK(hfsb_json_write(r.res.fields.root, NULL, &text, NULL) ==
+                HFSB_OK);
+        T_CHECK(!tt_says(&text, FH_TOKEN));
     }
+    hfsb_buf_free(&text);
     T_CHECK(tt_text(&r, "id").len == 24);
     T_STR(hfsb_buf_str(&r.res.output).ptr ? r.res.output : r.res.error,
           "Job 68a5b3c00000000000000023 was started on cpu-basic "

@@ -194,12 +194,11 @@ typedef struct tt_reply {
     bool             sane; /* what holds for every reply */
     hfsb_status      st;
     hfsb_tool_result res;
-    hfsb_json_doc    extra; /* the added keys */
+    hfsb_json_doc    extra; /* shows the added keys of res */
 } tt_reply;
 
 HFSBI_UNUSED static void tt_drop(tt_reply *r) {
     hfsb_tool_result_free(&r->res);
-    hfsb_json_free(&r->extra);
     memset(r, 0, sizeof *r);
 }
 
@@ -230,15 +229,33 @@ static bool tt_written_well(const tt_reply *r) {
 
 static bool tt_is_sane(tt_reply *r) {
     const hfsb_tool_result *res = &r->res;
-    if (res->extra.len &&
-        (hfsb_json_parse(hfsb_buf_str(&res->extra), NULL, &r->extra, NULL) !=
-             HFSB_OK ||
-         hfsb_json_type_of(r->extra.root) != HFSB_JSON_OBJECT))
+    r->extra.root = res->fields.root;
+    if (r->extra.root && hfsb_json_type_of(r->extra.root) != HFSB_JSON_OBJECT)
         return false;
     if (!res->success && !res->error.len) return false;
     if (res->success && res->error.len) return false;
     if (r->st != HFSB_OK && res->success) return false;
     return tt_written_well(r);
+}
+
+/* The added keys as JSON text are exactly these; "": there are none. */
+HFSBI_UNUSED static bool tt_added_is(const tt_reply *r, const char *want) {
+    hfsb_buf text = HFSB_INIT;
+    bool     is;
+    if (r->res.fields.root)
+        (void)hfsb_json_write(r->res.fields.root, NULL, &text, NULL);
+    is = hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want));
+    hfsb_buf_free(&text);
+    return is;
+}
+
+HFSBI_UNUSED static bool tt_same_added(const tt_reply *a, const tt_reply *b) {
+    hfsb_buf text = HFSB_INIT;
+    bool     same;
+    (void)hfsb_json_write(b->res.fields.root, NULL, &text, NULL);
+    same = tt_added_is(a, text.ptr);
+    hfsb_buf_free(&text);
+    return same;
 }
 
 /* Looks at a result that was taken; may run in any thread. */

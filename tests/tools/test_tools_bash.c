@@ -21,7 +21,7 @@ static const end_case end_cases[] = {
     {"kill -SEGV $$", "", "Exit code -11", NULL, 0, 0},
     {"kill -KILL $$", "", "Exit code -9", NULL, 0, 0},
     {"kill -TERM 0; sleep @", "", "Exit code -15", NULL, 0, 8000},
-    {"sh -c 'kill -TERM $$' 2>/dev/null; echo $?", "143\n", NULL, NULL, 0, 0},
+    {"{ sh -c 'kill -TERM $$'; } 2>/dev/null; echo $?", "143\n", NULL, NULL, 0, 0},
     {"nosuchcommand_x 2>/dev/null", "", "Exit code 127", NULL, 0, 0},
     {"if then", NULL, "Exit code 2", NULL, 0, 0},
     {"echo o; exit 3", "o\n", "Exit code 3", NULL, 0, 0},
@@ -93,8 +93,8 @@ static void commands_end_as_they_should(void) {
                 tt_int(&r, "duration_ms") <= took + 1);
         T_CHECK(tt_running(tt_nap()) == 0);
         if (failed != t_failed)
-            printf("  %s: %lld ms, %.*s\n", c->command, took,
-                   (int)r.res.extra.len, r.res.extra.ptr);
+            printf("  %s: %lld ms, exit code %lld\n", c->command, took,
+                   tt_int(&r, "exit_code"));
     }
     tt_drop(&r);
     hfsb_buf_free(&command);
@@ -324,6 +324,22 @@ static void commands_run_where_they_are_told(void) {
     tt_drop(&r);
 }
 
+/* Models write bash for a tool of that name. */
+static void commands_run_in_bash_where_there_is_one(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    list = HFSB_INIT;
+    bool        bash = access("/bin/bash", X_OK) == 0;
+    tt_call(&r, tools, "bash", "command=s", "echo \"[$BASH_VERSION]\"");
+    T_CHECK(r.res.success && (r.res.output.len > 4) == bash);
+    T_CHECK(hfsb_tools_define(HFSB_TOOLS_FLAT, &list, NULL) == HFSB_OK);
+    T_CHECK(tt_says(&list, bash ? "Run a command with /bin/bash,"
+                                : "Run a command with /"));
+    hfsb_buf_free(&list);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void another_shell_may_be_asked_for(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -417,6 +433,7 @@ int main(void) {
     TT_RUN(variables_that_cannot_be_are_refused);
     TT_RUN(the_environment_can_be_given);
     TT_RUN(commands_run_where_they_are_told);
+    TT_RUN(commands_run_in_bash_where_there_is_one);
     TT_RUN(another_shell_may_be_asked_for);
     TT_RUN(long_commands_run);
     TT_RUN(input_is_fed_whatever_the_command_does);

@@ -338,7 +338,7 @@ static void the_diff_is_bounded(void) {
             "wide", "b", "B", "true");
     TT_OK(&r, "Edited wide (200000 replacements)");
     T_CHECK(tt_int(&r, "count") == 200000);
-    T_CHECK(r.res.extra.len < 1 << 20);
+    T_CHECK(r.res.fields.size < 1 << 20);
     hfsb_buf_free(&text);
     tt_drop(&r);
     hfsb_tools_close(tools);

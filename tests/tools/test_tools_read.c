@@ -160,6 +160,55 @@ static void long_lines_are_cut_and_say_so(void) {
 }
 
 /* 8 MiB a reply; then it says where to go on. */
+/* Existing clients fetch whole scripts with a limit of 100000 lines, or of
+   all: nothing is cut, and nothing else is in the output. */
+static void a_large_limit_gives_whole_lines_and_nothing_else(void) {
+    static const char *const limits[] = {"2001", "100000", "0", "null"};
+    hfsb_tools              *tools = tt_open(NULL);
+    tt_reply                 r = HFSB_INIT;
+    hfsb_buf                 text = HFSB_INIT;
+    size_t                   i;
+    tt_fill(&text, "0123456789", 1000);
+    tt_fill(&text, "\xFF", 1);
+    tt_put("long", hfsb_buf_str(&text));
+    for (i = 0; i < TT_COUNT(limits); i++) {
+        tt_call(&r, tools, "read", "path=s limit=j color=s", "long", limits[i],
+                "red");
+        T_CHECK(r.sane && r.res.success);
+        T_CHECK(r.res.output.len == 2 + 10000 + 3); /* the number; U+FFFD */
+        T_CHECK(!tt_flag(&r, "truncated"));
+        T_CHECK(tt_text(&r, "notes").len > 0);
+        T_CHECK(hfsb_str_find(tt_text(&r, "notes"),
+                              HFSB_LIT("(unknown key ignored: color)")) == 0);
+        T_CHECK(hfsb_str_find(tt_text(&r, "notes"), HFSB_LIT("not UTF-8")) !=
+                HFSB_NPOS);
+    }
+    tt_call(&r, tools, "read", "path=s limit=j", "long", "2000");
+    T_CHECK(tt_flag(&r, "truncated") && r.res.output.len < 4200);
+    T_CHECK(tt_text(&r, "notes").len == 0);
+    T_CHECK(tt_says(&r.res.output, "more characters in this line"));
+    hfsb_buf_free(&text);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* A line longer than a reply is cut where the reply is full. */
+static void a_line_longer_than_a_reply_is_cut(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    text = HFSB_INIT;
+    tt_fill(&text, "0123456789abcdef", (9 << 20) / 16);
+    tt_fill(&text, "\nend\n", 1);
+    tt_put("vast", hfsb_buf_str(&text));
+    tt_call(&r, tools, "read", "path=s limit=j", "vast", "0");
+    T_CHECK(r.sane && r.res.success && tt_flag(&r, "truncated"));
+    T_CHECK(r.res.output.len > 2 << 20 && r.res.output.len < 9 << 20);
+    unlink("vast");
+    hfsb_buf_free(&text);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void big_reads_go_on_at_next_offset(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -212,7 +261,7 @@ static void a_big_file_read_to_its_end_is_known(void) {
     T_CHECK(tt_int(&r, "total_lines") == 5);
     hfsb_file_sha256(NULL, HFSB_LIT("wide"), hex, NULL);
     T_CHECK(hfsb_str_equal(tt_text(&r, "sha256"), hfsb_cstr(hex)));
-    T_CHECK(!tt_flag(&r, "truncated"));
+    T_CHECK(tt_flag(&r, "truncated")); /* its lines were cut */
     unlink("wide");
     hfsb_buf_free(&text);
     tt_drop(&r);
@@ -563,7 +612,7 @@ static void a_picture_that_is_too_large_is_refused_with_advice(void) {
     tt_fill(&all, "y", 1);
     tt_put("large", hfsb_buf_str(&all));
     tt_call(&r, tools, "read", "path=s image=j", "large", "true");
-    T_CHECK(r.st == HFSB_OK && !r.res.success && r.res.extra.len == 0);
+    T_CHECK(r.st == HFSB_OK && !r.res.success && !r.res.fields.root);
     T_CHECK(tt_says(&r.res.error, "3932161 bytes"));
     T_CHECK(tt_says(&r.res.error, "smaller copy"));
     hfsb_buf_free(&all);
@@ -629,6 +678,8 @@ int main(void) {
     TT_RUN(reads_are_as_the_reference_gives_them);
     TT_RUN(two_thousand_lines_by_default);
     TT_RUN(long_lines_are_cut_and_say_so);
+    TT_RUN(a_large_limit_gives_whole_lines_and_nothing_else);
+    TT_RUN(a_line_longer_than_a_reply_is_cut);
     TT_RUN(big_reads_go_on_at_next_offset);
     TT_RUN(a_big_file_read_to_its_end_is_known);
     TT_RUN(what_cannot_be_read_is_said);

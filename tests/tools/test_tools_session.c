@@ -24,7 +24,7 @@ static void files_are_read_before_they_are_changed(void) {
     tt_call(&r, tools, "write", "path=s content=s", "s", "y\n");
     T_STR(r.res.error,
           "File s exists but has not been read this session. Read it first, "
-          "or use sandbox_edit for targeted changes.");
+          "or use edit for targeted changes.");
     tt_call(&r, tools, "apply_patch", "patch=s",
             "*** Begin Patch\n*** Update File: s\n@@\n-x\n+y\n*** End "
             "Patch\n");
