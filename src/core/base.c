@@ -210,7 +210,7 @@ HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
                                    unsigned long long *out) {
     unsigned long long value = 0;
     size_t             n = 0;
-    for (; n < s.len && s.ptr[n] >= '0' && s.ptr[n] <= '9'; n++) {
+    for (; n < s.len && hfsbi_is_digit(s.ptr[n]); n++) {
         unsigned digit = (unsigned)(s.ptr[n] - '0');
         if (value > max / 10 || digit > max - value * 10) return 0;
         value = value * 10 + digit;
@@ -220,7 +220,7 @@ HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
 }
 
 HFSBI_FN int hfsbi_hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
+    if (hfsbi_is_digit(c)) return c - '0';
     c = hfsbi_lower(c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }

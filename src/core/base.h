@@ -90,9 +90,8 @@ typedef struct hfsb_err {
     size_t      line;   /* 1-based line of that offset; 0: unknown */
     size_t      column; /* 1-based column in code points; 0: unknown */
     hfsb_status code;
-    char        key[HFSB_KEY_SIZE]; /* the argument or field that is wrong, cut
-                                       to fit; "" when it is none in
-                                       particular */
+    char        key[HFSB_KEY_SIZE]; /* name of the argument or field that the
+                                       error is about, cut to fit; or "" */
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 

@@ -124,6 +124,15 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
 
 /* ---- base.c: views ---- */
 
+/* ASCII only, whatever the locale. */
+HFSBI_UNUSED static inline bool hfsbi_is_digit(char c) {
+    return (unsigned)c - '0' < 10u;
+}
+
+HFSBI_UNUSED static inline bool hfsbi_is_alpha(char c) {
+    return ((unsigned)c | 0x20u) - 'a' < 26u;
+}
+
 /* c, an ASCII capital in lower case. */
 HFSBI_FN char hfsbi_lower(char c);
 
