@@ -47,7 +47,7 @@ sources_of() { # the sources of a room; its private header comes before them
     edit) echo diff.c fold.c match.c rewrite.c explain.c edit.c \
         patch_parse.c patch.c ;;
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
-    http) echo head.c parse.c write.c url.c sse.c ;;
+    http) echo url.c head.c parse.c write.c sse.c ;;
     os) echo os.c loop.c file.c file_write.c tree.c spawn.c proc.c ;;
     tools) echo args.c record.c check.c job.c tools.c call.c bash.c read.c write.c \
         patch.c walk.c glob.c grep.c list.c table.c ;;

@@ -166,7 +166,7 @@ HFSB_API hfsb_str hfsb_str_make(const char *ptr, size_t len);
    gives the empty view. */
 HFSB_API hfsb_str hfsb_str_slice(hfsb_str s, size_t from, size_t to);
 
-/* True when both hold the same bytes. */
+/* True when both views hold the same bytes. */
 HFSB_API bool hfsb_str_equal(hfsb_str a, hfsb_str b);
 
 /* True when s starts, or ends, with the bytes of part. */
@@ -182,32 +182,36 @@ HFSB_API size_t hfsb_str_find(hfsb_str s, hfsb_str needle);
 /* Offset of the first byte c in s, or HFSB_NPOS. */
 HFSB_API size_t hfsb_str_find_byte(hfsb_str s, char c);
 
-/* How often byte c occurs in s. */
+/* Number of bytes c in s. */
 HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
 
-#define HFSB_STATUS_LIST(X)                       \
-    X(OK, "ok")                                   \
-    X(NOMEM, "out of memory")                     \
-    X(LIMIT, "size limit exceeded")               \
-    X(ARG, "invalid argument")                    \
-    X(SYNTAX, "malformed input")                  \
-    X(NOT_FOUND, "not found")                     \
-    X(AMBIGUOUS, "ambiguous")                     \
-    X(REFUSED, "refused")                         \
-    X(IO, "file cannot be used")                  \
-    X(DENIED, "not permitted")                    \
-    X(FULL, "no space left")                      \
-    X(BUSY, "no resources at the moment")         \
-    X(CONNECT, "no connection")                   \
-    X(LOST, "the connection was lost")            \
-    X(TIMEOUT, "timed out")                       \
-    X(CANCELLED, "cancelled")                     \
-    X(AUTH, "token missing or not accepted")      \
-    X(PAYMENT, "payment required")                \
-    X(CONFLICT, "in conflict with what is there") \
-    X(STALE, "changed by someone else meanwhile") \
-    X(RATE, "too many requests")                  \
-    X(REMOTE, "the other side failed")
+#define HFSB_STATUS_LIST(X)                      \
+    X(OK, "ok")                                  \
+    X(NOMEM, "out of memory")                    \
+    X(LIMIT, "size limit exceeded")              \
+    X(ARG, "invalid argument")                   \
+    X(SYNTAX, "malformed input")                 \
+    X(NOT_FOUND, "not found")                    \
+    X(AMBIGUOUS, "ambiguous")                    \
+    X(REFUSED, "refused")                        \
+    X(IO, "input/output error")                  \
+    X(DENIED, "permission denied")               \
+    X(FULL, "no space left")                     \
+    X(BUSY, "resource temporarily unavailable")  \
+    X(CONNECT, "cannot connect")                 \
+    X(LOST, "connection lost")                   \
+    X(TIMEOUT, "timed out")                      \
+    X(CANCELLED, "cancelled")                    \
+    X(AUTH, "token missing or rejected")         \
+    X(PAYMENT, "payment required")               \
+    X(CONFLICT, "conflicts with existing state") \
+    X(STALE, "modified concurrently")            \
+    X(RATE, "too many requests")                 \
+    X(REMOTE, "remote error")                    \
+    X(OUTSIDE, "path is outside the root")       \
+    X(EXISTS, "already exists")                  \
+    X(NOT_REGULAR, "not a regular file")         \
+    X(IS_DIR, "is a directory")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,
@@ -219,18 +223,20 @@ typedef enum hfsb_status {
 /* Static description of a status code. Never NULL. */
 HFSB_API const char *hfsb_status_text(hfsb_status code);
 
-/* Longest message, its NUL included. Long enough for the refusal of an edit,
-   which shows the model what the file really holds. */
+/* Size of the longest message and the longest key, with the NUL. A message
+   can hold the refusal of an edit, which quotes the file to the model. */
 #define HFSB_ERR_SIZE 1536
-#define HFSB_ERR_KEY  48 /* longest name of an argument, its NUL included */
+#define HFSB_KEY_SIZE 48
 
-/* Why a call failed. Filled by the call, owned by the caller, no freeing. */
+/* Why a call failed. Filled by the call, owned by the caller, no freeing.
+   Programs tell errors apart by code and key; msg is for people. */
 typedef struct hfsb_err {
-    size_t      pos;    /* byte offset into the input the error is about */
-    size_t      line;   /* 1-based line of that offset; 0: not known */
-    size_t      column; /* 1-based column in code points; 0: not known */
+    size_t      pos;    /* byte offset of the error in the input */
+    size_t      line;   /* 1-based line of that offset; 0: unknown */
+    size_t      column; /* 1-based column in code points; 0: unknown */
     hfsb_status code;
-    char        key[HFSB_ERR_KEY];  /* the argument at fault, or "" */
+    char        key[HFSB_KEY_SIZE]; /* name of the argument or field that the
+                                       error is about, cut to fit; or "" */
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
@@ -243,8 +249,8 @@ typedef struct hfsb_alloc {
 } hfsb_alloc;
 
 /* Growable bytes. All-zero is a valid empty buffer on the default allocator.
-   Once anything was appended ptr[len] is '\0'. Functions that write their
-   result into a buffer also take their working memory from its allocator. */
+   After the first append ptr[len] is '\0'. Functions that write their result
+   into a buffer also take their working memory from its allocator. */
 typedef struct hfsb_buf {
     char       *ptr;
     size_t      len;
@@ -254,73 +260,72 @@ typedef struct hfsb_buf {
     hfsb_status status; /* the first failure; HFSB_OK: none so far */
 } hfsb_buf;
 
-/* The bytes held, as a view that is good until the buffer changes. */
+/* The bytes held, as a view that is valid until the buffer changes. */
 HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
 
-/* Make room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
-   *b as it was. */
+/* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
+   *b unchanged: the failure is not remembered in b->status. */
 HFSB_API hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) HFSBI_CHECKED;
 
 /* Append. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A failure leaves the bytes
-   as they were and is remembered in b->status: from then on every append does
+   unchanged and is remembered in b->status: from then on every append does
    nothing and returns it, until the buffer is truncated or freed. So a series
-   of appends needs one check, at its end. append may be given a view into
-   *b. */
+   of appends needs one check, at its end. s may be a view into *b. */
 HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s);
 HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c);
 HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
 /* Ends a series of appends that began when b->len was mark. HFSB_OK; or the
-   failure that b->status remembers, with *b cut back to mark bytes. */
+   failure in b->status, with *b cut back to mark bytes. The failure stays in
+   b->status. */
 HFSB_API hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) HFSBI_CHECKED;
 
-/* Cut back to len bytes (no effect when shorter already) and forget a failure.
-   Keeps the memory. */
+/* Cuts back to len bytes (no effect when already shorter) and clears a
+   failure. Keeps the memory. */
 HFSB_API void hfsb_buf_truncate(hfsb_buf *b, size_t len);
 
-/* Give the memory back. *b is empty and may be used again. */
+/* Frees the memory. *b is empty and may be used again. */
 HFSB_API void hfsb_buf_free(hfsb_buf *b);
 
 /* ---- src/core/utf8.h ---- */
 /* ==== UTF8: step, validate, count, repair =============================== */
 
-/* Decodes the character at byte pos of s (pos < s.len) into *code and gives
-   its length, 1 to 4. An ill-formed part gives *code = 0xFFFD and the length
-   of the maximal ill-formed part, 1 to 3, as the Unicode standard recommends
-   for replacement ("substitution of maximal subparts"); *valid (may be NULL)
-   tells the two apart. */
+/* Decodes the character at byte pos of s (pos < s.len) into *code and returns
+   its length, 1 to 4. For an ill-formed sequence *code is 0xFFFD and the
+   length that of its maximal subpart, 1 to 3, as the Unicode standard
+   recommends for replacement; *valid (may be NULL) is then false. */
 HFSB_API size_t hfsb_utf8_step(hfsb_str s, size_t pos, unsigned long *code,
                                bool *valid);
 
 /* Writes the character (a Unicode scalar value; anything else is written as
-   U+FFFD) into out and gives its length, 1 to 4. */
+   U+FFFD) to out and returns its length, 1 to 4. */
 HFSB_API size_t hfsb_utf8_encode(unsigned long code, char out[4]);
 
-/* Offset of the first byte of s that is not part of well-formed UTF-8, or
-   s.len when all of it is. */
+/* Offset of the first byte of s that is not part of well-formed UTF-8; s.len
+   when all of s is valid. */
 HFSB_API size_t hfsb_utf8_validate(hfsb_str s);
 
-/* Number of characters in s; a maximal ill-formed part counts as one. */
+/* Number of characters in s; a maximal ill-formed subpart counts as one. */
 HFSB_API size_t hfsb_utf8_count(hfsb_str s);
 
-/* Byte offset behind the first `count` characters of s; s.len when there are
+/* Byte offset after the first `count` characters of s; s.len when there are
    fewer. */
 HFSB_API size_t hfsb_utf8_offset(hfsb_str s, size_t count);
 
-/* Appends s to *out with each maximal ill-formed part replaced by U+FFFD.
+/* Appends s to *out with each maximal ill-formed subpart replaced by U+FFFD.
    HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) HFSBI_CHECKED;
 
-/* Repair of a text that arrives in pieces: the result does not depend on how
-   it was cut. All-zero is the start. */
+/* Repairs a text that arrives in pieces; the result does not depend on how it
+   was cut. All-zero is the initial state. */
 typedef struct hfsb_utf8_stream {
-    unsigned char part[4]; /* private: a character that is not complete yet */
+    unsigned char part[4]; /* private: an incomplete character */
     unsigned char len;
 } hfsb_utf8_stream;
 
-/* Appends the repaired piece; up to three bytes wait for the next call. At
-   the end of the text call it with `last` true: what waits is then replaced.
+/* Appends the repaired piece; up to three bytes are held back for the next
+   call. `last` ends the text: bytes held back are then replaced by U+FFFD.
    HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *stream and *out as they were. */
 HFSB_API hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream,
                                             hfsb_str piece, bool last,
@@ -332,8 +337,8 @@ HFSB_API hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream,
 typedef enum hfsb_json_type {
     HFSB_JSON_NULL,
     HFSB_JSON_BOOL,
-    HFSB_JSON_INT,    /* an integer that fits 64 bits with sign */
-    HFSB_JSON_UINT,   /* an integer above that, which fits 64 bits without */
+    HFSB_JSON_INT,    /* an integer that fits a signed 64-bit type */
+    HFSB_JSON_UINT,   /* a larger one that fits an unsigned 64-bit type */
     HFSB_JSON_DOUBLE, /* any other number, correctly rounded */
     HFSB_JSON_STRING,
     HFSB_JSON_ARRAY,
@@ -341,7 +346,7 @@ typedef enum hfsb_json_type {
 } hfsb_json_type;
 
 /* A value of a parsed document; lives as long as the document. Every function
-   that takes one also takes NULL, which stands for "absent". */
+   that takes one also takes NULL, which means "absent". */
 typedef struct hfsb_json_value hfsb_json_value;
 
 /* A parsed document: all of it is in one block of memory. */
@@ -354,42 +359,43 @@ typedef struct hfsb_json_doc {
 
 typedef struct hfsb_json_parse_opts {
     size_t max_depth;   /* nesting of arrays and objects (0: 512) */
-    size_t max_bytes;   /* longest text taken (0: 1 GiB) */
-    bool   unique_keys; /* a key given twice is an error (default: the last
-                             one wins) */
+    size_t max_bytes;   /* longest text accepted (0: 1 GiB) */
+    bool   unique_keys; /* a repeated key is an error (default: the last one
+                           wins) */
 } hfsb_json_parse_opts;
 
 /* Parses text, which must hold exactly one JSON value of RFC 8259 with blanks
    around it, into *doc. Lone surrogates, bytes that are not UTF-8, a byte
-   order mark and numbers beyond a double's range are errors. `text` is not
-   needed after the call.
+   order mark and numbers beyond the range of a double are errors. `text` is
+   not needed after the call.
 
-   HFSB_OK; HFSB_SYNTAX (err->pos, line and column say where); HFSB_LIMIT for
-   depth or size; HFSB_NOMEM. On failure doc->root is NULL and there is
-   nothing to free. A document that is used again must be freed first. */
+   HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth
+   or size; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
+   free. Free a document before using it again. */
 HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err);
 
-/* The same, with the strings decoded where they stand: text is overwritten
-   and must live as long as *doc. Saves the memory of a copy. A failed call
-   leaves text as it was. */
+/* The same, with the strings decoded in place: text is overwritten and must
+   live as long as *doc. Saves the memory of a copy. A failed call leaves text
+   unchanged. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
                                               hfsb_json_doc              *doc,
                                               hfsb_err                   *err);
 
-/* Gives the memory back. *doc may be used again. */
+/* Frees the memory. *doc may be used again. */
 HFSB_API void hfsb_json_free(hfsb_json_doc *doc);
 
-/* ---- what a value is, without conversion; absent is HFSB_JSON_NULL ---- */
+/* ---- type and content, without conversion ---- */
 
+/* HFSB_JSON_NULL when absent. */
 HFSB_API hfsb_json_type hfsb_json_type_of(const hfsb_json_value *value);
 /* "null", "boolean", "integer", "number", "string", "array", "object" */
 HFSB_API const char *hfsb_json_type_name(hfsb_json_type type);
 
-/* The value when it has that type (int: also UINT when it fits and the other
-   way round; double: any number), else the fallback. */
+/* The value if it has that type, else the fallback. An integer that fits is
+   accepted as int or uint, and any number as double. */
 HFSB_API bool      hfsb_json_bool(const hfsb_json_value *value, bool fallback);
 HFSB_API long long hfsb_json_int(const hfsb_json_value *value,
                                  long long              fallback);
@@ -397,8 +403,8 @@ HFSB_API unsigned long long hfsb_json_uint(const hfsb_json_value *value,
                                            unsigned long long     fallback);
 HFSB_API double             hfsb_json_double(const hfsb_json_value *value,
                                              double                 fallback);
-/* The decoded text: valid UTF-8, may hold NUL, always followed by a NUL that
-   is not counted. Lives as long as the document. */
+/* The decoded text: valid UTF-8, may contain NUL, followed by a NUL that is
+   not counted. Lives as long as the document. */
 HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
                                 hfsb_str               fallback);
 
@@ -407,8 +413,8 @@ HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
 /* Number of elements or members (duplicates count); 0 for anything else. */
 HFSB_API size_t hfsb_json_count(const hfsb_json_value *value);
 
-/* Element i of an array, or NULL. Walks from the start: use the iterator to
-   visit all. */
+/* Element `index` of an array, or NULL. Walks from the start: use the iterator
+   to visit all. */
 HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
                                              size_t                 index);
 
@@ -430,15 +436,16 @@ typedef struct hfsb_json_iter {
 HFSB_API hfsb_json_iter hfsb_json_begin(const hfsb_json_value *value);
 HFSB_API bool           hfsb_json_next(hfsb_json_iter *it);
 
-/* ---- arguments of a tool: lenient where the meaning is plain ---- */
+/* ---- arguments of a tool: lenient where the meaning is clear ---- */
 
 /* Reads member `key` of object into *out. A number or a boolean sent as a
-   string ("120", "true") and an integral float (120.0) are taken as what was
-   meant. Absent or null: *out is left as it was, so set the default first;
-   when `required`, that is an error.
+   string ("120", "true") and an integral float (120.0) are accepted. When the
+   member is absent or null *out is unchanged, so set the default first; when
+   `required`, that is an error.
 
-   HFSB_OK; HFSB_ARG with a message that names the key, what was expected and
-   what came, and *out as it was. A string shows the document's bytes. */
+   HFSB_OK; HFSB_ARG with the key in err->key, a message with what was expected
+   and what was found, and *out unchanged. A string is a view of the
+   document's bytes. */
 HFSB_API hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object,
                                         const char *key, bool required,
                                         bool *out, hfsb_err *err);
@@ -451,15 +458,15 @@ HFSB_API hfsb_status hfsb_json_arg_double(const hfsb_json_value *object,
 HFSB_API hfsb_status hfsb_json_arg_str(const hfsb_json_value *object,
                                        const char *key, bool required,
                                        hfsb_str *out, hfsb_err *err);
-/* An array or object as it is. */
+/* An array or object, without conversion. */
 HFSB_API hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
                                          const char *key, bool required,
                                          hfsb_json_type          type,
                                          const hfsb_json_value **out,
                                          hfsb_err               *err);
-/* The same, and a string that holds JSON of that type ("[1, 2]") is taken as
-   what was meant: it is parsed into *doc, all zero but for alloc before, which
-   the caller frees once *out is not needed any more. Also HFSB_NOMEM. */
+/* The same; a string that contains JSON of that type ("[1, 2]") is accepted
+   too. It is parsed into *doc (all-zero except alloc), which the caller frees
+   after its last use of *out. Also HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
                                           const char *key, bool required,
                                           hfsb_json_type          type,
@@ -470,11 +477,11 @@ HFSB_API hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
 /* ---- writing ---- */
 
 typedef struct hfsb_json_write_opts {
-    bool pretty; /* two blanks a level, a space after the colon */
+    bool pretty; /* two spaces per level, a space after the colon */
 } hfsb_json_write_opts;
 
-/* Appends value as JSON text, as deep as it is. HFSB_OK; HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. Absent is written as null. */
+/* Appends value as JSON text, at any depth; absent is written as null.
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                                      const hfsb_json_write_opts *opts,
                                      hfsb_buf *out, hfsb_err *err);
@@ -487,31 +494,29 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
        hfsb_json_put_bool(&w, true);
        hfsb_json_put_end(&w);
        status = hfsb_json_writer_finish(&w, &err);
-   It cannot produce invalid JSON: a call that does not fit (a value where a
-   key belongs, an end too many, a second root, NaN or infinity, more than 512
-   levels opened) makes every later call do nothing and finish() fail. Each
-   maximal part that is not UTF-8 is written as U+FFFD; quote, backslash and
-   control characters are escaped, all else is written as it is. A double gets
-   the fewest digits that read back as the same double, and always a point or
-   an exponent: 1.0, 0.1, 1e-7, 1e21. */
+   It cannot produce invalid JSON: a misplaced call (a value where a key
+   belongs, an end too many, a second root, NaN or infinity, more than 512
+   levels) makes every later call do nothing and finish() fail. Each maximal
+   ill-formed part of UTF-8 is written as U+FFFD; quote, backslash and control
+   characters are escaped, all other characters are written unchanged. A double
+   gets the fewest digits that read back as the same double, and always a point
+   or an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
-/* A document that grows. Private, but for the compiler. */
-typedef struct hfsb_json_tree {
-    hfsb_buf nodes; /* struct hfsb_json_value each */
-    hfsb_buf texts; /* of the strings, each ended by NUL */
-    size_t   open;  /* index of the innermost open container, plus 1 */
+/* A document that grows. */
+typedef struct hfsb_json_tree { /* private */
+    hfsb_buf nodes;             /* struct hfsb_json_value each */
+    hfsb_buf texts;             /* of the strings, each ended by NUL */
+    size_t   open; /* index of the innermost open container, plus 1 */
 } hfsb_json_tree;
 
-typedef struct hfsb_json_writer { /* private, but for the compiler */
+typedef struct hfsb_json_writer { /* private */
     hfsb_buf      *out;
     size_t         mark;
     size_t         depth;
     const char    *problem;
     bool           pretty;
-    bool           after_key;
-    bool           has_items;
-    bool           done;
+    unsigned char  state;
     unsigned char  is_object[HFSB_JSON_WRITER_DEPTH / 8];
     hfsb_json_doc *doc; /* NULL: text is written */
     hfsb_json_tree tree;
@@ -547,28 +552,27 @@ HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
 
 /* ---- lines ---- */
 
-/* Takes the next line off *rest: *line is its text, *ending "\n", "\r\n" or,
-   on the last line of a text that does not end in one, "". Lines end at LF
-   or CRLF only. False when *rest is empty. Both views show the same bytes as
-   *rest did. ending may be NULL. */
+/* Removes the next line from *rest: *line is its text, *ending (may be NULL)
+   "\n", "\r\n", or "" on a last line without one. Lines end at LF or CRLF
+   only. False when *rest is empty. Both are views of the bytes of *rest. */
 HFSB_API bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending);
 
-/* 1-based number of the line that holds byte offset pos (pos <= text.len). */
+/* 1-based number of the line at byte offset pos (pos <= text.len). */
 HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
 
 /* ---- cleaning of command output ---- */
 
-/* Bytes of a command's output in, text for a model out, piece by piece:
-   - bytes that are not UTF-8 become U+FFFD (one for each maximal part);
-   - escape sequences of ECMA-48 vanish: CSI, OSC, DCS, APC, PM and SOS ended
-     by BEL or ST, two-character escapes, charset selection; a string sequence
-     that is not ended stops at the line's end;
+/* Turns the output of a command into text for a model, piece by piece:
+   - ill-formed UTF-8 becomes U+FFFD (one for each maximal subpart);
+   - escape sequences of ECMA-48 are removed: CSI, OSC, DCS, APC, PM and SOS
+     ended by BEL or ST, two-character escapes, charset selection; a string
+     sequence without an end stops at the end of the line;
    - CRLF becomes LF; a line rewritten with carriage returns, backspaces or
-     "erase in line" is shown as a terminal would leave it. An erase at the
-     line's end counts only if the line is rewritten after it.
+     "erase in line" is shown as a terminal would leave it. An erase at the end
+     of the line counts only if the line is rewritten after it.
    The result does not depend on how the input was cut. Memory is bounded: of
-   a line longer than 16,384 characters the beginning is let go and can not be
-   rewritten any more.
+   a line longer than 16,384 characters the beginning is written early and can
+   no longer be rewritten.
 
    8-bit control characters (U+0080 to U+009F) are kept: in UTF-8 output they
    are far more often damaged text than escapes. */
@@ -578,27 +582,26 @@ typedef struct hfsb_text_filter hfsb_text_filter;
 HFSB_API hfsb_text_filter *hfsb_text_filter_open(const hfsb_alloc *alloc);
 HFSB_API void              hfsb_text_filter_close(hfsb_text_filter *filter);
 
-/* Appends to *out what has become final. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT:
-   then neither *out nor the filter has changed, and the call can be made
-   again. */
+/* Appends the finished lines to *out. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with
+   *out and the filter unchanged, so that the call can be repeated. */
 HFSB_API hfsb_status hfsb_text_filter_write(hfsb_text_filter *filter,
                                             hfsb_str piece, hfsb_buf *out)
     HFSBI_CHECKED;
 
-/* The end of the input: appends the unfinished last line. HFSB_OK, and the
-   filter is as new; HFSB_NOMEM or HFSB_LIMIT as above. */
+/* Ends the input: appends the unfinished last line and resets the filter.
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT as above. */
 HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
                                              hfsb_buf *out) HFSBI_CHECKED;
 
-/* Appends the unfinished last line as it looks now, less a character that is
-   not complete, and leaves the filter alone. */
+/* Appends the unfinished last line as it looks now, without an incomplete
+   character; the filter is unchanged. */
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
 /* ---- head and tail ---- */
 
 typedef struct hfsb_text_limit {
-    size_t chars; /* longest text shown whole, in characters (0: 25,000) */
+    size_t chars; /* longest text shown in full, in characters (0: 25,000) */
     size_t head;  /* of these, kept from the start (0: a quarter) */
 } hfsb_text_limit;
 
@@ -606,8 +609,8 @@ typedef struct hfsb_text_limit {
    head, a marker and its tail:
        HEAD\n\n... (1,000 of 26,000 chars omitted, showing first 6,250 +
        last 18,750) ...\nTAIL                  (one line, no break)
-   spill_path (may be empty) adds the line that says where all of it is.
-   *truncated (may be NULL) tells whether anything was left out.
+   spill_path (may be empty) adds a line with the path of the full text.
+   *truncated (may be NULL): whether anything was omitted.
    HFSB_OK; HFSB_ARG when head is above chars; HFSB_NOMEM or HFSB_LIMIT. On
    failure *out is as it was. */
 HFSB_API hfsb_status hfsb_text_truncate(hfsb_str               text,
@@ -616,8 +619,8 @@ HFSB_API hfsb_status hfsb_text_truncate(hfsb_str               text,
                                         bool *truncated, hfsb_err *err);
 
 /* The same for a text that arrives in pieces, in memory bounded by the limit
-   (four bytes a character). The pieces must be UTF-8 and may be cut anywhere;
-   of other bytes no more is kept, but what is shown is not specified. */
+   (four bytes per character). The pieces must be UTF-8 and may be cut anywhere;
+   for other bytes the bound holds, but the result is unspecified. */
 typedef struct hfsb_text_window hfsb_text_window;
 
 /* A new window; NULL without memory, or when head is above chars. Both may be
@@ -626,7 +629,7 @@ HFSB_API hfsb_text_window *hfsb_text_window_open(const hfsb_text_limit *limit,
                                                  const hfsb_alloc      *alloc);
 HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
 
-/* Takes a piece. HFSB_OK, or HFSB_NOMEM with the window as it was. */
+/* Adds a piece. HFSB_OK, or HFSB_NOMEM with the window unchanged. */
 HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
                                             hfsb_str piece) HFSBI_CHECKED;
 
@@ -634,32 +637,32 @@ HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
 HFSB_API size_t hfsb_text_window_total(const hfsb_text_window *window);
 HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 
-/* Appends what hfsb_text_truncate() would give for all of it so far. HFSB_OK;
+/* Appends what hfsb_text_truncate() would write for the text so far. HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                            hfsb_str spill_path, hfsb_buf *out)
     HFSBI_CHECKED;
 
 /* ---- src/core/hash.h ---- */
-/* ==== HASH: sha256, base64, the FNV that lines are hashed with ========== */
+/* ==== HASH: SHA-256, base64, FNV-1a ===================================== */
 
 #define HFSB_SHA256_SIZE 32
 #define HFSB_SHA256_HEX  65 /* with the NUL */
 
-typedef struct hfsb_sha256 { /* private, but for the compiler */
+typedef struct hfsb_sha256 { /* private */
     unsigned int       state[8];
     unsigned char      block[64];
     unsigned long long total;
-    bool               asked, fast; /* the processor's own instructions */
+    bool               asked, fast; /* whether the CPU has SHA instructions */
 } hfsb_sha256;
 
-/* sha256 of bytes that arrive in pieces. */
+/* SHA-256 of bytes that arrive in pieces. After finish(), init() again. */
 HFSB_API void hfsb_sha256_init(hfsb_sha256 *sha);
 HFSB_API void hfsb_sha256_write(hfsb_sha256 *sha, hfsb_str piece);
 HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
                                  unsigned char digest[HFSB_SHA256_SIZE]);
 
-/* sha256 of s in lower-case hexadecimal, NUL-terminated. */
+/* SHA-256 of s in lower-case hexadecimal, NUL-terminated. */
 HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
 
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
@@ -674,21 +677,21 @@ HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
 HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
                                         hfsb_err *err);
 
-/* 64-bit FNV-1a. Not for secrets: collisions can be made. add() goes on from
-   the hash of what came before, which starts as HFSB_FNV_START. */
+/* 64-bit FNV-1a. Not for security: collisions can be made. add() continues
+   from the hash of the preceding bytes, initially HFSB_FNV_START. */
 #define HFSB_FNV_START 0xCBF29CE484222325ull
 HFSB_API unsigned long long hfsb_fnv(hfsb_str s);
 HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);
 
 /* ---- src/core/path.h ---- */
-/* ==== PATH: what a string is; paths, Space ids and host names =========== */
+/* ==== PATH: kinds of scripts, paths, Space ids and host names =========== */
 
-/* What a job's "script" is:
+/* The kind of a job's "script":
    - url: starts with http:// or https://, in upper or lower case;
    - path: no white space around it (as Python strips it), no CR, LF or NUL,
      and starts with "/", "./" or "../", or ends in ".py" and has no white
      space inside;
-   - inline: has a line break, or looks like a line of Python;
+   - inline: contains a line break, or looks like a line of Python;
    - command: anything else. */
 typedef enum hfsb_script_kind {
     HFSB_SCRIPT_PATH,   /* a file of the sandbox: read it, send its text */
@@ -702,11 +705,11 @@ HFSB_API hfsb_script_kind hfsb_script_classify(hfsb_str script);
 /* "path", "url", "inline" or "command". */
 HFSB_API const char *hfsb_script_kind_name(hfsb_script_kind kind);
 
-/* Appends path to *out without "." components, doubled slashes and a slash at
-   the end, and with "a/.." taken out; ".." at the start of a relative path
-   stays, of an absolute one vanishes; nothing left is ".". Strings only: no
-   symlink is looked at, so use it for display and comparison, never to
-   decide what a path may reach. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT. */
+/* Appends path without "." components, doubled slashes and a trailing slash,
+   and with "a/.." removed. A leading ".." is kept in a relative path, dropped
+   in an absolute one; an empty result becomes ".". Symlinks are ignored, so
+   use it for display and comparison, never to decide what a path may reach.
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -714,22 +717,23 @@ HFSB_API hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out)
 HFSB_API hfsb_status hfsb_path_join(hfsb_str base, hfsb_str path,
                                     hfsb_buf *out) HFSBI_CHECKED;
 
-/* The part behind the last slash; its suffix from the last dot on (".py"), or
-   empty when there is none (leading dots start no suffix). Both show path's
-   own bytes. */
+/* The part after the last slash; and its suffix from the last dot on (".py"),
+   empty when there is none (leading dots start no suffix). Both are views of
+   path. */
 HFSB_API hfsb_str hfsb_path_base(hfsb_str path);
 HFSB_API hfsb_str hfsb_path_suffix(hfsb_str path);
 
 /* Checks "owner/name" of a Space: owner 2 to 42 of [A-Za-z0-9-], no "--", no
    "-" at either end; name 1 to 96 of [A-Za-z0-9._-], no "--" or "..", not
    starting or ending with "-" or "."; not ending in ".git". HFSB_OK, or
-   HFSB_ARG with a message that says what is wrong. */
+   HFSB_ARG with what is wrong. */
 HFSB_API hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err);
 
-/* Appends the host name the Hub gives a Space: lower case, each run of other
-   characters than [a-z0-9] one "-", then ".hf.space". The Hub's own answer
-   ("subdomain") is the authority. HFSB_OK; HFSB_ARG when the id is not valid
-   or its label is over 63 characters; HFSB_NOMEM or HFSB_LIMIT. */
+/* Appends the host name that the Hub gives to a Space: lower case, each run of
+   characters outside [a-z0-9] replaced by one "-", then ".hf.space". The
+   Hub's reply ("subdomain") is the authority. HFSB_OK; HFSB_ARG when the id is
+   invalid or its label exceeds 63 characters; HFSB_NOMEM or HFSB_LIMIT. On
+   failure *out is as it was. */
 HFSB_API hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err);
 
@@ -982,13 +986,13 @@ HFSB_API bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder);
 /* ---- src/http/http.h ---- */
 /* ==== HTTP: messages of HTTP/1.1, read strictly, written safely ========= */
 
-/* Reads what RFC 9112 allows in exactly one way and refuses the rest: only
-   CRLF ends a line, one Content-Length or one "chunked" frames a body, sizes
-   are digits that fit. Pure: bytes in, events out, no allocation.
-   Of replies it takes some more, since their servers are what they are: a
-   head whose lines end in LF alone, folded values (the view shows the fold),
-   an equal Content-Length again, "chunked" beside a Content-Length (which
-   then counts for nothing, and the connection is not kept). */
+/* Accepts only what RFC 9112 allows to be read in exactly one way: CRLF ends a
+   line, one Content-Length or one "chunked" frames a body, sizes are digits
+   that fit. Pure: bytes in, events out, no allocation.
+   Replies may deviate, as real servers do: lines of the head that end in LF
+   alone, folded values (the view includes the fold), the same Content-Length
+   more than once, "chunked" together with a Content-Length (which is then
+   ignored, and the connection is not kept). */
 
 typedef struct hfsb_http_field {
     hfsb_str name, value; /* value without the blanks around it */
@@ -1001,18 +1005,18 @@ typedef enum hfsb_http_body {
     HFSB_HTTP_UNTIL_CLOSE /* of a reply */
 } hfsb_http_body;
 
-/* The head of a message. Its views show the bytes given to the parser, the
-   fields are in the array given to it. */
+/* The head of a message. It consists of views of the bytes given to the
+   parser, and of fields in the array given to it. */
 typedef struct hfsb_http_head {
     hfsb_str method, target; /* of a request */
     hfsb_str host;   /* of a request: the authority of an absolute target,
-                          else the Host field; "" when there is none (1.0) */
-    hfsb_str path;   /* of a request: of the target, not decoded, begins
-                          with "/"; "*" of OPTIONS * */
-    hfsb_str query;  /* of a request: behind the "?", not decoded */
+                        else the Host field; "" without either (HTTP/1.0) */
+    hfsb_str path;   /* of a request: path of the target, not decoded, starts
+                        with "/"; "*" for OPTIONS * */
+    hfsb_str query;  /* of a request: after the "?", not decoded */
     hfsb_str reason; /* of a reply */
     int      status; /* of a reply */
-    int      minor;  /* 0 or 1: of HTTP/1.minor */
+    int      minor;  /* 0 or 1: the x of HTTP/1.x */
     bool     keep_alive;
     bool     expect_continue; /* the peer waits for 100 before its body */
     hfsb_http_body     body;
@@ -1021,119 +1025,123 @@ typedef struct hfsb_http_head {
     size_t             field_count;
 } hfsb_http_head;
 
+/* Limits, their defaults, and the status of a message that exceeds them. */
 typedef struct hfsb_http_limits {
     size_t max_head;   /* bytes of a head (0: 16 KiB): 431 */
     size_t max_target; /* bytes of a target (0: 8 KiB): 414 */
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
-    size_t
-        max_chunk_line; /* bytes of a chunk's size and extensions (0: 256) */
+    /* bytes of the size and the extensions of a chunk (0: 256): 400 */
+    size_t max_chunk_line;
 } hfsb_http_limits;
 
-/* Where a parser stands; small, since each connection has one. Private. */
+/* The state of a parser; small, since each connection has one. Private. */
 typedef struct hfsb_http_parser {
     const hfsb_http_limits *limits;
-    unsigned long long      left;  /* of the body, or of its chunk */
-    unsigned long long      waste; /* bytes of chunk lines, less the data */
-    size_t                  seen;  /* of the head, looked at already */
+    unsigned long long      left;  /* bytes left of the body or chunk */
+    unsigned long long      waste; /* bytes of chunk lines beyond the data */
+    size_t                  seen;  /* bytes of the head already searched */
     size_t                  trailers;
     unsigned char           state;
     unsigned char           kind;
-    short                   status; /* once it is bad */
+    short                   status; /* once it was refused */
 } hfsb_http_parser;
 
 typedef enum hfsb_http_event {
-    HFSB_HTTP_MORE, /* nothing more to tell before more bytes come */
+    HFSB_HTTP_MORE, /* more bytes are needed */
     HFSB_HTTP_HEAD, /* a head is complete */
     HFSB_HTTP_BODY, /* a piece of the body */
     HFSB_HTTP_END,  /* the message is over; the next may follow */
-    HFSB_HTTP_BAD   /* refused: hfsb_http_parser_status() says with what */
+    HFSB_HTTP_BAD   /* refused, with hfsb_http_parser_status() */
 } hfsb_http_event;
 
-/* For requests. limits (NULL: the defaults) must stay until the last call. */
+/* Prepares for requests. limits (NULL: the defaults) must outlive the
+   parser. */
 HFSB_API void hfsb_http_parser_init(hfsb_http_parser       *parser,
                                     const hfsb_http_limits *limits);
 
-/* For replies: call begin for each, with the method of its request, since
-   that decides about its body. */
+/* Prepares for replies. Call begin before each, with the method of its
+   request, which decides whether it has a body. */
 HFSB_API void hfsb_http_parser_init_reply(hfsb_http_parser       *parser,
                                           const hfsb_http_limits *limits);
 HFSB_API void hfsb_http_parser_begin_reply(hfsb_http_parser *parser,
                                            hfsb_str          method);
 
-/* What comes next in `in`, which begins where the last call stopped: *used
-   bytes of it are done with after this one. A head must come as a whole: while
-   it is not complete *used is 0 and the next call gets the same bytes and more
-   (what was looked at is not looked at again). The same goes for the line
-   before a chunk and for each trailer, which are short. fields has room for `room`
-   items; head is filled by HFSB_HTTP_HEAD, piece by HFSB_HTTP_BODY. Each
-   message is HEAD, any number of BODY, END; interim replies (1xx) are HEAD,
-   END. err (may be NULL) is filled with HFSB_HTTP_BAD, which is for good. */
+/* Returns the next event in `in`, which starts where the last call stopped;
+   *used bytes of it are done with. A head must be given as a whole: while it
+   is incomplete *used is 0, and the next call gets the same bytes and more
+   (nothing is searched twice). The same holds for the line before a chunk and
+   for each trailer, which are short. fields has room for `room` items; head is
+   filled by HFSB_HTTP_HEAD, piece by HFSB_HTTP_BODY. Each message is HEAD, any
+   number of BODY, END; an interim reply (1xx) is HEAD, END. err (may be NULL)
+   is filled by HFSB_HTTP_BAD, which is final. */
 HFSB_API hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                         hfsb_http_field *fields, size_t room,
                                         hfsb_http_head *head, hfsb_str *piece,
                                         size_t *used, hfsb_err *err);
 
-/* The bytes are at their end: true when that is fine (between messages, or
-   for a body that ends so); false when something is missing. */
+/* True when the connection may end here: between messages, or in a body that
+   lasts until the end. False: the message is incomplete. */
 HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
 
-/* True between messages: nothing of the next one has been looked at. */
+/* True between messages, before any byte of the next one was searched. */
 HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
 
-/* The status to answer HFSB_HTTP_BAD with: 400, 414, 431, 501 (also for a
-   method that is none of GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE)
-   or 505. */
+/* The status of the reply to HFSB_HTTP_BAD: 400, 414, 431, 501 (also for a
+   method other than GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE) or
+   505. */
 HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
 
-/* ---- looking into a head ---- */
+/* ---- finding fields; names are compared without regard to case ---- */
 
-/* Both without regard to the case of ASCII letters. */
+/* True when a and b differ at most in the case of ASCII letters. */
 HFSB_API bool hfsb_http_same(hfsb_str a, hfsb_str b);
 
-/* Value of the first field of that name; ptr NULL when there is none. */
+/* Value of the first field of that name; ptr is NULL without one. */
 HFSB_API hfsb_str hfsb_http_field_find(const hfsb_http_head *head,
                                        const char           *name);
-/* How many there are of that name. */
+/* Number of fields of that name. */
 HFSB_API size_t hfsb_http_field_count(const hfsb_http_head *head,
                                       const char           *name);
-/* True when one of the comma-separated items of all fields of that name is
-   `item`, parameters behind ";" left aside. */
+/* True when `item` is one of the comma-separated items of all fields of that
+   name, ignoring parameters after ";". */
 HFSB_API bool hfsb_http_field_lists(const hfsb_http_head *head,
                                     const char *name, const char *item);
 
 /* ---- targets ---- */
 
-/* Appends s with each %XX decoded, once ('+' stays one). HFSB_SYNTAX when a
-   "%" is not followed by two hexadecimal digits, or stands for a NUL. */
+/* Appends s with each %XX decoded once ('+' is kept). HFSB_OK; HFSB_SYNTAX when
+   a "%" is not followed by two hexadecimal digits, or for %00; HFSB_NOMEM or
+   HFSB_LIMIT. On failure the bytes of *out are as they were. */
 HFSB_API hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out,
                                       hfsb_err *err);
-/* Appends s with everything but letters, digits and -._~ as %XX; "/" stays
-   with keep_slash. */
+/* Appends s with everything but letters, digits and -._~ as %XX; keep_slash
+   keeps "/" too. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT. */
 HFSB_API hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash,
                                       hfsb_buf *out);
 /* Appends the decoded value of the first `key` in a query (a=b&c=d; '+' is a
-   blank). HFSB_NOT_FOUND when it has none; HFSB_SYNTAX; HFSB_NOMEM. */
+   blank). HFSB_OK; HFSB_NOT_FOUND without that key; otherwise as decode. */
 HFSB_API hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
                                           hfsb_buf *out, hfsb_err *err);
 
 /* ---- writing ---- */
 
-/* Seconds since 1970 as a Date field has them: "Sun, 06 Nov 1994 08:49:37
-   GMT". Times before 1970 and beyond the year 9999 become the nearest. */
+/* Seconds since 1970 in the format of the Date field: "Sun, 06 Nov 1994
+   08:49:37 GMT". Times outside 1970..9999 become the nearest inside. */
 #define HFSB_HTTP_DATE 30 /* with the NUL */
 HFSB_API void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]);
 
-/* "Not Found" for 404; "" when the code is not known. */
+/* "Not Found" for 404; "" for an unknown code. */
 HFSB_API const char *hfsb_http_reason(int status);
 
-/* The first line of a message. HFSB_ARG for a method that is no token, a
-   target with blanks or control bytes, a status not in 100 to 999. */
+/* The put functions append one part of a message, all of it or nothing, and
+   fail as hfsb_buf_append() does.
+   The first line. HFSB_ARG for a method that is not a token, a target with
+   blanks or control bytes, a status outside 100 to 999. */
 HFSB_API hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
                                            hfsb_str target);
 HFSB_API hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status);
-/* A field. HFSB_ARG, and nothing is written, when the name is no token or the
-   value holds CR, LF, NUL or another control byte: no one can smuggle a line
-   into a head. */
+/* A field. HFSB_ARG when the name is not a token or the value contains CR, LF,
+   NUL or another control byte: a value cannot smuggle a line into a head. */
 HFSB_API hfsb_status hfsb_http_put_field(hfsb_buf *out, hfsb_str name,
                                          hfsb_str value);
 /* The empty line. */
@@ -1141,19 +1149,21 @@ HFSB_API hfsb_status hfsb_http_put_head_end(hfsb_buf *out);
 /* A chunk; an empty one ends the body. */
 HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 
-/* ---- server-sent events, as they arrive ---- */
+/* ---- server-sent events ---- */
 
-/* Splits a text/event-stream into events. All-zero but for alloc is ready. */
-typedef struct hfsb_sse { /* private, but for the compiler */
+/* Splits a text/event-stream into events. All-zero is ready to use; set max
+   and line.alloc if wanted. */
+typedef struct hfsb_sse { /* private otherwise */
     hfsb_buf line, event, data;
     bool     after_cr, has_data, started;
     size_t   max; /* bytes of one event (0: 1 MiB) */
 } hfsb_sse;
 
-/* Calls fn for each event that `piece` completes: its name ("" when it has
-   none) and its data, lines joined by LF. fn's false ends it: HFSB_CANCELLED.
-   HFSB_LIMIT for an event beyond max; HFSB_NOMEM. Comments, ids and retry are
-   left out. */
+/* Calls fn for each event that `piece` completes, with its name ("" by default)
+   and its data, lines joined by LF. Comments, ids and retry are ignored.
+   HFSB_OK; HFSB_CANCELLED when fn returned false; HFSB_LIMIT for an event
+   beyond max; HFSB_NOMEM. After a failure the stream cannot be continued:
+   free it. */
 HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
                                    bool (*fn)(void *user, hfsb_str event,
                                               hfsb_str data),
@@ -1161,31 +1171,32 @@ HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
 HFSB_API void        hfsb_sse_free(hfsb_sse *sse);
 
 /* ---- src/http/url.h ---- */
-/* ==== URL: addresses of http and https ================================== */
+/* ==== URL: parse and resolve URLs of http and https ===================== */
 
 /* The parts of a URL; views of the text it was parsed from. */
 typedef struct hfsb_url {
-    hfsb_str scheme; /* "http" or "https", in whatever case it came */
-    hfsb_str user;   /* in front of "@", not decoded; "" when there is none */
-    hfsb_str host;   /* without the brackets of an IPv6 address */
-    hfsb_str authority; /* host and port as they came, brackets and all,
-                          without user: what a Host field says */
+    hfsb_str scheme;    /* "http" or "https", in whatever case it came */
+    hfsb_str user;      /* before "@", not decoded; "" without one */
+    hfsb_str host;      /* without the brackets of an IPv6 address */
+    hfsb_str authority; /* host and port as given, with brackets, without
+                           user: the value of a Host field */
     hfsb_str target; /* path and query, from the first "/" or "?" on, without
-                          the fragment; may be "" (then "/" is meant) or begin
-                          with "?" (then "/" comes first) */
-    unsigned port;   /* 80 or 443 when none is given */
+                        the fragment; may be "" (meaning "/") or start with
+                        "?" (meaning "/?") */
+    unsigned port;   /* 80 or 443 by default */
     bool     secure; /* https */
 } hfsb_url;
 
-/* HFSB_OK, or HFSB_ARG with a message that says what is wrong: another scheme,
-   no host, a host or port that is none, blanks or control bytes anywhere,
-   bytes above ASCII. *url shows bytes of text. */
+/* HFSB_OK with views of text in *url; HFSB_ARG for another scheme, a missing or
+   invalid host or port, and blanks, control bytes or bytes beyond ASCII
+   anywhere. */
 HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
                                     hfsb_err *err);
 
-/* Appends what `reference` (a Location) means at `base`, as RFC 3986 section
-   5.2 has it, dot segments removed, without a fragment. HFSB_ARG when either
-   cannot be; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* Appends `reference` (a Location) resolved against `base` by RFC 3986 section
+   5.2, with dot segments removed and without a fragment. HFSB_OK; HFSB_ARG
+   when either is invalid; HFSB_NOMEM or HFSB_LIMIT. On failure the bytes of
+   *out are as they were. */
 HFSB_API hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference,
                                       hfsb_buf *out, hfsb_err *err);
 
@@ -1649,7 +1660,7 @@ typedef struct hfsb_tool_result {
     bool          success;
     hfsb_status   code; /* why it failed; HFSB_OK for success, and for a
                              command that ran and failed */
-    char          key[HFSB_ERR_KEY]; /* the argument at fault, or "" */
+    char          key[HFSB_KEY_SIZE]; /* the argument at fault, or "" */
     hfsb_buf      output;
     hfsb_buf      error;  /* never empty when success is false */
     hfsb_json_doc fields; /* fields.root: an object with the added keys, such
@@ -2538,12 +2549,15 @@ HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
 #define HFSB_IMPLEMENTATION_DONE
 
 /* ---- src/core/core_private.h ---- */
-/* Shared by the .c files, never part of the public header. Functions that
-   cross module borders are HFSBI_FN: static once joined, extern when the
-   modules are compiled one by one (the tests do both). */
+/* core_private.h - what the files of core offer to each other and to the other
+   rooms. Never part of the public header.
 
-/* What the modules that touch the OS need must be asked for before the first
-   header of libc (which defines _FEATURES_H, in glibc and musl). */
+   A function used by several files is HFSBI_FN: static in the joined headers,
+   extern when the files are compiled one by one (the tests do both). The
+   sections below are in the order of the files. */
+
+/* Feature macros must be set before the first libc header, which defines
+   _FEATURES_H in glibc and musl. */
 #ifndef HFSB_PURE
 #if defined(__linux__) && !defined(_GNU_SOURCE)
 #ifdef _FEATURES_H
@@ -2593,161 +2607,121 @@ HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
 #define HFSBI_FN HFSBI_UNUSED static
 #endif
 
-/* ---- base: errors ---- */
+/* ---- base.c: errors ---- */
 
-/* Fill *err (may be NULL) and return code, so that callers can write
-   `return hfsbi_fail(err, ...)`. line and column become 0. */
+/* Fills *err (may be NULL) and returns code, so that a caller can write
+   `return hfsbi_fail(err, ...)`. line and column become 0, key "". A message
+   that does not fit is cut between characters. */
 HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
                                 const char *format, ...) HFSBI_PRINTF(4, 5);
 
-/* fail() for a status that speaks for itself (no memory, a limit). */
+/* hfsbi_fail() about the argument or field `key`, which err->key names; pos
+   is 0. */
+HFSBI_FN hfsb_status hfsbi_fail_key(hfsb_err *err, hfsb_status code,
+                                    const char *key, const char *format, ...)
+    HFSBI_PRINTF(4, 5);
+
+/* hfsbi_fail() with the text of the status as the message: "what: out of
+   memory." */
 HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
                                        const char *what);
 
-/* Append to the message of *err (may be NULL); what does not fit is cut at
-   a character's border. */
+/* Appends to the message of *err (may be NULL), cut as by hfsbi_fail(). */
 HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...)
     HFSBI_PRINTF(2, 3);
+
+/* Appends to the message of *err (may be NULL) up to max characters of text,
+   as valid UTF-8 on one line; "..." follows when text is longer. */
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
 
 /* Names the argument that the error in *err (may be NULL) is about. */
 HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key);
 
+/* Clears *err (may be NULL) and returns HFSB_OK. */
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err);
 
-/* hfsb_buf_printf() for a va_list. */
-HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
-                                       va_list ap);
+/* ---- base.c: memory ---- */
 
-/* ---- base: views ---- */
+/* a + b or a * b into *out; false, and *out unchanged, on overflow. */
+HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
+HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 
-/* ASCII letters in lower case, everything else as it is. */
+/* realloc, and free when new_size is 0, through the hook. */
+HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
+                             size_t old_size, size_t new_size);
+
+/* Room for count items of size bytes, not cleared; NULL without memory or
+   when the product overflows. A count of 0 is taken as 1. free() takes the
+   same count and size, and ptr may be NULL. */
+HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count, size_t size);
+HFSBI_FN void  hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
+                                size_t count, size_t size);
+
+/* Grows an array of *cap items to hold at least need. Returns the new array
+   and updates *cap; NULL, with the old array unchanged, without memory. */
+HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
+                                size_t *cap, size_t need, size_t size);
+
+/* qsort() without memory and without a quadratic case (heap sort). Not
+   stable: compare must order any two items whose order matters. */
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b));
+
+/* ---- base.c: views ---- */
+
+/* ASCII only, whatever the locale. */
+HFSBI_UNUSED static inline bool hfsbi_is_digit(char c) {
+    return (unsigned)c - '0' < 10u;
+}
+
+HFSBI_UNUSED static inline bool hfsbi_is_alpha(char c) {
+    return ((unsigned)c | 0x20u) - 'a' < 26u;
+}
+
+/* c, an ASCII capital in lower case. */
 HFSBI_FN char hfsbi_lower(char c);
 
 /* s without the spaces, tabs and CRs at its end, or at both ends. */
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 
-/* Equal but for the case of ASCII letters. */
+/* True when a and b differ at most in the case of ASCII letters. */
 HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b);
 
-/* Takes the next item of a list with the separator sep off *rest; false at
-   its end. An empty list has no item, "a,,b" has an empty one. */
+/* Removes the next item from the list *rest, whose items are separated by
+   sep; false at its end. An empty list has no item, "a,,b" an empty one. */
 HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item);
 
-/* True when item is one of the list. */
+/* True when item is in the list. */
 HFSBI_FN bool hfsbi_list_has(hfsb_str list, char sep, hfsb_str item);
 
-/* The decimal digits at the start of s into *out: how many there are, 0 when
-   there is none or the number exceeds max (*out is then untouched). */
+/* Reads the decimal number at the start of s into *out. Returns its digits;
+   0, and *out unchanged, when there are none or the number exceeds max. */
 HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
                                    unsigned long long *out);
 
-/* ---- base: memory ---- */
+/* The value of a hexadecimal digit, or -1. */
+HFSBI_FN int hfsbi_hex_digit(char c);
 
-/* realloc, and free when new_size is 0, through the hook. */
-HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
-                             size_t old_size, size_t new_size);
+/* ---- base.c: buffers ---- */
 
-/* room for count items of size bytes, not cleared; NULL when there is no
-   memory or the product does not fit. count 0 counts as 1. */
-HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count, size_t size);
-HFSBI_FN void  hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
-                                size_t count, size_t size);
+/* hfsb_buf_printf() for a va_list. */
+HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
+                                       va_list ap);
 
-/* Grow an array of *cap items to hold at least need: the new array, or NULL
-   with the old one untouched. */
-HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
-                                size_t *cap, size_t need, size_t size);
+/* ---- utf8.c ---- */
 
-/* a + b or a * b into *out; false, and *out untouched, when it overflows. */
-HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out);
-HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
-
-/* qsort() that needs no memory and has no bad case; compare must tell any two
-   items apart where their order matters. */
-HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
-                         int (*compare)(const void *a, const void *b));
-
-/* ---- utf8 ---- */
-
-/* Appends to the message of *err (may be NULL) up to max characters of text,
-   in valid UTF-8 and on one line; "..." tells when that is not all. */
-HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max);
-
-/* The border of a character at or before byte n of valid UTF-8 (floor), or at
-   or after it (ceil): where a text may be cut. */
+/* Where valid UTF-8 may be cut: the character boundary at or before byte n
+   (floor), or at or after it (ceil); s.len when n is past the end. */
 HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n);
 HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n);
 
-/* How many bytes from p on are ASCII, of n. */
+/* Number of ASCII bytes at the start of the n bytes at p. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
-/* ---- json ---- */
+/* ---- number.c ---- */
 
-/* Appends text as a JSON string, in quotes. */
-HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
-
-/* A document that is made value by value (json_build.c). key is NULL for the
-   root and inside arrays. Failures are remembered until finish(). */
-typedef hfsb_json_tree hfsbi_build;
-
-HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
-HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
-HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
-HFSBI_FN void hfsbi_build_end(hfsbi_build *b);
-HFSBI_FN void hfsbi_build_null(hfsbi_build *b, const char *key);
-HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value);
-HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
-                              long long value);
-HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key, hfsb_str value);
-/* A number, as it is in another document. */
-HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
-                               const hfsb_json_value *value);
-/* A key, for the value that comes next with key NULL. */
-HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key);
-/* A copy of a value of another document, with all it holds. */
-HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
-                                const hfsb_json_value *value);
-/* Moves the document into *doc, which was all zero. HFSB_OK; HFSB_NOMEM. The
-   builder is empty and may be used again in any case. */
-HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
-
-/* ---- date: the calendar, without libc's time zones ---- */
-
-typedef struct hfsbi_date {
-    unsigned year, month, day, hour, minute, second;
-    unsigned weekday; /* 0: Thursday */
-} hfsbi_date;
-
-/* UTC, of seconds since 1970 and up to the year 9999. */
-HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
-
-/* ---- path ---- */
-
-/* True when there is white space in s, as Python sees it. */
-HFSBI_FN bool hfsbi_has_space(hfsb_str s);
-
-/* ---- hash ---- */
-
-/* hfsb_sha256_finish() in hexadecimal. */
-HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
-                                      char         hex[HFSB_SHA256_HEX]);
-
-/* ---- text ---- */
-
-/* Appends what hfsb_text_truncate() would give for the text of a followed by
-   that of b, two windows of the same limit. saved, when it is not 0, says how
-   many bytes of it the file at spill_path holds. HFSB_OK; HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
-HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
-                                             const hfsb_text_window *b,
-                                             hfsb_str spill_path, size_t saved,
-                                             hfsb_buf *out);
-
-/* Private: numbers from text and back, exactly. number.c, number_write.c. */
-
-/* Number of zero bits below the lowest one; x is not 0. */
+/* Number of zero bits below the lowest one bit; x is not 0. */
 HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 #if defined(__GNUC__) || defined(__clang__)
     return (unsigned)__builtin_ctzll(x);
@@ -2758,7 +2732,7 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 #endif
 }
 
-/* Eight bytes, the first one lowest, on every machine. */
+/* Eight bytes as a little-endian number, on every machine. */
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
     const unsigned char *b = (const unsigned char *)at;
     return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
@@ -2767,7 +2741,7 @@ HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
 }
 
 typedef enum hfsbi_number_type {
-    HFSBI_NUMBER_BAD,   /* not the grammar of JSON */
+    HFSBI_NUMBER_BAD,   /* not a number by the grammar of JSON */
     HFSBI_NUMBER_RANGE, /* larger than any double */
     HFSBI_NUMBER_INT,
     HFSBI_NUMBER_UINT,  /* above the largest INT */
@@ -2776,7 +2750,7 @@ typedef enum hfsbi_number_type {
 
 typedef struct hfsbi_number {
     hfsbi_number_type type;
-    const char       *expected; /* BAD: what should have stood there */
+    const char       *expected; /* BAD: what the grammar expects there */
     union {
         int64_t  i;
         uint64_t u;
@@ -2784,29 +2758,28 @@ typedef struct hfsbi_number {
     } as;
 } hfsbi_number;
 
-/* Reads the JSON number at p, as long as it goes, and gives the place behind
-   it; BAD: the place of the fault. A byte that cannot be part of a number
-   must follow it; beside that one nothing from `end` on is looked at. */
+/* Reads the longest JSON number at p. Returns its end, or for BAD the place of
+   the fault. A byte that cannot continue a number must follow it: that byte
+   is read, no other from `end` on. */
 HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
                                         hfsbi_number *out);
 
-/* Write value into out and give the length: at most 20, 20 and 25 bytes, no
-   NUL. A double gets the fewest digits that read back as the same double,
-   and always a point or an exponent; 0 bytes for NaN and infinities. */
+/* Write value to out without a NUL and return the length: at most 20, 20 and
+   25 bytes. A double gets the fewest digits that read back as the same double,
+   and always a point or an exponent; NaN and infinities give 0 bytes. */
 HFSBI_FN size_t hfsbi_number_write_int(int64_t value, char *out);
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out);
 HFSBI_FN size_t hfsbi_number_write_double(double value, char *out);
 
-/* Private to the json_*.c files: the tree, the parser and the look at a
-   string, block by block. */
+/* ---- json_*.c: the tree ---- */
 
-/* A document is its values in the order of the text, an object's members as
-   key, value, key, value ... Containers know how many nodes they span:
+/* A document is an array of nodes in the order of the text; the members of an
+   object are key, value, key, value ...
 
        tag:  0..2 type   3 plain   4 escaped   8..63 count, length or truth
-       as:   the number, the string's bytes, or the nodes spanned (1 for a
-             container without content); while a container is being read the
-             way back to the one around it                                  */
+       as:   the number, the string's bytes, or the span of a container: its
+             own node and all nodes in it. While a container is being parsed,
+             the distance to the enclosing container.                       */
 struct hfsb_json_value {
     uint64_t tag;
     union {
@@ -2823,16 +2796,23 @@ struct hfsb_json_value {
 #define HFSBI_JSON_ESCAPED 16u /* string: in place and not yet decoded */
 #define HFSBI_JSON_COUNT   8   /* tag >> COUNT: count, length, truth */
 
-/* The node behind value and all it holds. */
+/* The node after value and everything in it. */
 HFSBI_UNUSED static const hfsb_json_value *
 hfsbi_json_after(const hfsb_json_value *value) {
     unsigned type = (unsigned)value->tag & HFSBI_JSON_TYPE;
     return value + (type >= HFSB_JSON_ARRAY ? value->as.span : 1);
 }
 
-/* A block of a string is looked at in one go. The mask has HFSBI_JSON_LANE
-   bits for each byte that is a quote, a backslash or a control character, or,
-   when `high`, above 0x7F. */
+/* White space between tokens. */
+HFSBI_UNUSED static inline bool hfsbi_json_is_blank(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* ---- json_*.c: scanning strings, a block at a time ---- */
+
+/* hfsbi_json_mask() compares a block of HFSBI_JSON_BLOCK bytes at once. Its
+   result has HFSBI_JSON_LANE bits for each byte that is a quote, a backslash
+   or a control character, or, when `high`, above 0x7F. */
 #if defined(HFSBI_SSE2)
 #define HFSBI_JSON_BLOCK 16
 #define HFSBI_JSON_LANE  1
@@ -2851,7 +2831,7 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
     __m128i     x = _mm_loadu_si128((const __m128i *)from);
     __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
                                    _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-    /* with a sign, bytes above 0x7F are below 32 too */
+    /* signed, bytes above 0x7F are below 32 too */
     hit = _mm_or_si128(
         hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
                   : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
@@ -2865,7 +2845,7 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
     return vget_lane_u64(
         vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(hit), 4)), 0);
 #else
-    /* No carry crosses a byte, so each byte's answer is exact. */
+    /* No carry crosses a byte, so the result for each byte is exact. */
     const uint64_t ones = 0x0101010101010101u, low7 = 0x7F * ones;
     uint64_t       x = hfsbi_load64(at);
     uint64_t       quote = ((x ^ '"' * ones) & low7) + low7;
@@ -2882,17 +2862,17 @@ HFSBI_UNUSED static inline size_t hfsbi_json_first(uint64_t mask) {
     return hfsbi_ctz64(mask) / HFSBI_JSON_LANE;
 }
 
-/* A byte that stands for itself in a string; above 0x7F only if not `high`. */
+/* True for a byte that a string holds without an escape; above 0x7F only when
+   not `high`. */
 HFSBI_UNUSED static inline bool hfsbi_json_is_plain(char c, bool high) {
     unsigned char u = (unsigned char)c;
     return u >= 0x20 && u != '"' && u != '\\' && (u < 0x80 || !high);
 }
 
-/* The place of the first byte from `at` on that is not plain, or `end`; all
-   before it are copied to out. Whole blocks are stored, up to as many bytes as
-   there are before `end`: what is too much the caller overwrites. 64 bytes are
-   looked at in one go where there are so many: that costs less than a wrong
-   guess about where a line ends. */
+/* Copies plain bytes from `at` to out and returns the first byte that is not
+   plain, or `end`. Stores whole blocks, up to end - at bytes: the caller
+   overwrites the excess. 64 bytes at a time where there are as many, which
+   costs less than mispredicting where a line ends. */
 HFSBI_UNUSED static inline const char *
 hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
     uint64_t mask;
@@ -2919,88 +2899,92 @@ hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
     return at;
 }
 
-/* Private: sha1, by which git names what it holds. Good for nothing else:
-   collisions can be made. */
+/* ---- json_write.c ---- */
 
+/* Appends text as a JSON string, in quotes. A failure is in out->status. */
+HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
+
+/* ---- json_build.c ---- */
+
+/* A document that is made value by value. key is NULL for the root and inside
+   arrays. Failures are remembered until finish(). */
+typedef hfsb_json_tree hfsbi_build;
+
+HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
+HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_end(hfsbi_build *b);
+HFSBI_FN void hfsbi_build_null(hfsbi_build *b, const char *key);
+HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value);
+HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
+                              long long value);
+HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key, hfsb_str value);
+/* A number, boolean or null, as it is in another document. */
+HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
+                               const hfsb_json_value *value);
+/* A key, for the value that comes next with key NULL. */
+HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key);
+/* A copy of a value of another document, with all it holds. */
+HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
+                                const hfsb_json_value *value);
+/* Moves the document into *doc, which was all zero. HFSB_OK; HFSB_NOMEM. The
+   builder is empty and may be used again in any case. */
+HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
+
+/* ---- text.c ---- */
+
+/* Appends what hfsb_text_truncate() would write for the text of a followed by
+   the text of b, two windows of the same limit. When saved is not 0, the
+   file at spill_path holds only that many bytes of it. HFSB_OK; HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. */
+HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
+                                             const hfsb_text_window *b,
+                                             hfsb_str spill_path, size_t saved,
+                                             hfsb_buf *out);
+
+/* ---- hash.c ---- */
+
+/* hfsb_sha256_finish() in hexadecimal. */
+HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
+                                      char         hex[HFSB_SHA256_HEX]);
+
+/* SHA-1 of a followed by b, in lower-case hexadecimal: git's object names.
+   Not for security, since collisions can be made. */
 #define HFSBI_SHA1_HEX 41 /* with the NUL */
-
-/* sha1 of a followed by b, in lower-case hexadecimal. */
 HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
 
-/* The name git gives to a file with that content. */
+/* The name that git gives to a file with that content. */
 HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]);
 
+/* ---- date.c ---- */
+
+typedef struct hfsbi_date {
+    unsigned year, month, day, hour, minute, second;
+    unsigned weekday; /* 0: Thursday */
+} hfsbi_date;
+
+/* The UTC date of seconds since 1970, clamped to 1970..9999. */
+HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
+
+/* ---- path.c ---- */
+
+/* True when s contains white space as Python defines it. */
+HFSBI_FN bool hfsbi_has_space(hfsb_str s);
+
 /* ---- src/core/base.c ---- */
-/* base.c - views, buffers, errors, memory. */
-/* ---- errors ---- */
+/* base.c - memory, views, search, errors and buffers.
 
-const char *hfsb_status_text(hfsb_status code) {
-    static const char *const text[] = {
-#define HFSBI_X(name, str) str,
-        HFSB_STATUS_LIST(HFSBI_X)
-#undef HFSBI_X
-    };
-    size_t i = (size_t)code;
-    return i < (size_t)HFSB_STATUS_COUNT ? text[i] : "unknown status";
-}
+   Everything else in the library stands on these few things. A view never
+   owns its bytes. Memory comes from the caller's hook, and every size is
+   checked before it is added or multiplied. An error is the caller's struct:
+   a failing function fills it and returns the same code.
 
-/* Cut msg, of which len bytes were wanted, so that it does not end inside a
-   character. */
-static void hfsbi_err_trim(hfsb_err *err, size_t len) {
-    size_t n = sizeof err->msg - 1;
-    if (len <= n) return;
-    while (n > 0 && ((unsigned char)err->msg[n - 1] & 0xC0u) == 0x80u) n--;
-    if (n > 0 && (unsigned char)err->msg[n - 1] >= 0xC0u) n--;
-    err->msg[n] = '\0';
-}
+   A buffer has one sticky failure:
 
-static void hfsbi_err_print(hfsb_err *err, size_t at, const char *format,
-                            va_list ap) {
-    int n = vsnprintf(err->msg + at, sizeof err->msg - at, format, ap);
-    if (n < 0) err->msg[at] = '\0';
-    else hfsbi_err_trim(err, at + (size_t)n);
-}
+       OK --append fails--> failed --truncate, free--> OK
 
-HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
-                                const char *format, ...) {
-    va_list ap;
-    if (!err) return code;
-    err->code = code;
-    err->pos = pos;
-    err->line = err->column = 0;
-    err->key[0] = '\0';
-    va_start(ap, format);
-    hfsbi_err_print(err, 0, format, ap);
-    va_end(ap);
-    return code;
-}
-
-HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
-                                       const char *what) {
-    return hfsbi_fail(err, code, 0, "%s: %s.", what, hfsb_status_text(code));
-}
-
-HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...) {
-    va_list ap;
-    if (!err) return;
-    va_start(ap, format);
-    hfsbi_err_print(err, strlen(err->msg), format, ap);
-    va_end(ap);
-}
-
-HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
-    if (err) (void)snprintf(err->key, sizeof err->key, "%s", key);
-}
-
-HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
-    if (err) {
-        err->code = HFSB_OK;
-        err->pos = err->line = err->column = 0;
-        err->key[0] = err->msg[0] = '\0';
-    }
-    return HFSB_OK;
-}
-
+   A failed buffer ignores appends, so a series of them needs one check. */
 /* ---- memory ---- */
 
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out) {
@@ -3047,17 +3031,58 @@ HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
     return grown;
 }
 
+static void hfsbi_sort_swap(char *a, char *b, size_t size) {
+    char block[64];
+    while (size) {
+        size_t n = size < sizeof block ? size : sizeof block;
+        memcpy(block, a, n);
+        memcpy(a, b, n);
+        memcpy(b, block, n);
+        a += n;
+        b += n;
+        size -= n;
+    }
+}
+
+/* Moves the item at `at` down until no child of it is larger. */
+static void hfsbi_sort_sift(char *items, size_t at, size_t count, size_t size,
+                            int (*compare)(const void *a, const void *b)) {
+    size_t child;
+    while ((child = 2 * at + 1) < count) {
+        char *next = items + child * size;
+        if (child + 1 < count && compare(next, next + size) < 0) {
+            child++;
+            next += size;
+        }
+        if (compare(items + at * size, next) >= 0) return;
+        hfsbi_sort_swap(items + at * size, next, size);
+        at = child;
+    }
+}
+
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b)) {
+    char  *first = (char *)items;
+    size_t i;
+    for (i = count / 2; i-- > 0;)
+        hfsbi_sort_sift(first, i, count, size, compare);
+    for (i = count; i-- > 1;) {
+        hfsbi_sort_swap(first, first + i * size, size);
+        hfsbi_sort_sift(first, 0, i, size, compare);
+    }
+}
+
 /* ---- views ---- */
+
+hfsb_str hfsb_cstr(const char *text) {
+    return hfsb_str_make(text ? text : "", text ? strlen(text) : 0);
+}
 
 hfsb_str hfsb_str_make(const char *ptr, size_t len) {
     hfsb_str s;
     s.ptr = ptr;
     s.len = len;
     return s;
-}
-
-hfsb_str hfsb_cstr(const char *text) {
-    return hfsb_str_make(text ? text : "", text ? strlen(text) : 0);
 }
 
 hfsb_str hfsb_str_slice(hfsb_str s, size_t from, size_t to) {
@@ -3089,7 +3114,7 @@ size_t hfsb_str_find_byte(hfsb_str s, char c) {
 size_t hfsb_str_count_byte(hfsb_str s, char c) {
     size_t n = 0, i = 0;
 #ifdef HFSBI_SSE2
-    /* Lanes count down from zero; 255 rounds fit a byte. */
+    /* Each lane counts its matches; after 255 rounds a byte is full. */
     const __m128i want = _mm_set1_epi8(c), zero = _mm_setzero_si128();
     while (s.len - i >= 16) {
         size_t  rounds = (s.len - i) / 16, k;
@@ -3114,19 +3139,19 @@ HFSBI_FN char hfsbi_lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool hfsbi_is_trimmed(char c) {
+static bool hfsbi_is_trim_char(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s) {
-    while (s.len && hfsbi_is_trimmed(s.ptr[s.len - 1])) s.len--;
+    while (s.len && hfsbi_is_trim_char(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
     size_t i = 0;
     s = hfsbi_trim_end(s);
-    while (i < s.len && hfsbi_is_trimmed(s.ptr[i])) i++;
+    while (i < s.len && hfsbi_is_trim_char(s.ptr[i])) i++;
     return hfsb_str_slice(s, i, s.len);
 }
 
@@ -3158,13 +3183,301 @@ HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
                                    unsigned long long *out) {
     unsigned long long value = 0;
     size_t             n = 0;
-    for (; n < s.len && s.ptr[n] >= '0' && s.ptr[n] <= '9'; n++) {
+    for (; n < s.len && hfsbi_is_digit(s.ptr[n]); n++) {
         unsigned digit = (unsigned)(s.ptr[n] - '0');
         if (value > max / 10 || digit > max - value * 10) return 0;
         value = value * 10 + digit;
     }
     if (n) *out = value;
     return n;
+}
+
+HFSBI_FN int hfsbi_hex_digit(char c) {
+    if (hfsbi_is_digit(c)) return c - '0';
+    c = hfsbi_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* ---- search, by two-way ---- */
+
+/* The start of the largest suffix of n in byte order (or in reverse order),
+   and the period of that suffix. */
+static size_t hfsbi_max_suffix(const unsigned char *n, size_t len,
+                               bool reverse, size_t *period) {
+    size_t start = (size_t)-1, j = 0, k = 1, p = 1;
+    while (j + k < len) {
+        unsigned char a = n[j + k], b = n[start + k];
+        if (a == b) {
+            if (k == p) {
+                j += p;
+                k = 1;
+            } else {
+                k++;
+            }
+        } else if (reverse ? a > b : a < b) {
+            j += k;
+            k = 1;
+            p = j - start;
+        } else {
+            start = j++;
+            k = p = 1;
+        }
+    }
+    *period = p;
+    return start + 1;
+}
+
+/* Compares the right part of the needle (from `cut` on) forwards, then the
+   left part backwards. A mismatch on the right skips past it, one on the left
+   skips a period; `memory` bytes of a periodic needle are known to match. */
+static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
+    const unsigned char *h = (const unsigned char *)hay.ptr;
+    const unsigned char *n = (const unsigned char *)needle.ptr;
+    size_t               len = needle.len, period, other, pos = 0, memory = 0;
+    size_t               cut = hfsbi_max_suffix(n, len, false, &period);
+    size_t               cut2 = hfsbi_max_suffix(n, len, true, &other);
+    bool                 periodic;
+
+    if (cut2 > cut) {
+        cut = cut2;
+        period = other;
+    }
+    periodic = cut + period <= len && !memcmp(n, n + period, cut);
+    if (!periodic) period = (cut > len - cut ? cut : len - cut) + 1;
+
+    while (pos <= hay.len - len) {
+        size_t i = cut > memory ? cut : memory;
+        while (i < len && n[i] == h[pos + i]) i++;
+        if (i < len) {
+            pos += i - cut + 1;
+            memory = 0;
+            continue;
+        }
+        for (i = cut; i > memory && n[i - 1] == h[pos + i - 1];) i--;
+        if (i <= memory) return pos;
+        pos += period;
+        memory = periodic ? len - period : 0;
+    }
+    return HFSB_NPOS;
+}
+
+/* ---- search, by two rare bytes ---- */
+
+/* hfsb_str_find() first looks for two bytes of the needle that are rare in
+   text, 64 starts at a time, and compares only where both match. A budget
+   bounds the comparisons. When an input exhausts it, the two-way algorithm of
+   Crochemore and Perrin takes over: linear on every input, without memory. */
+
+/* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
+   and capitals distinguish similar lines better than punctuation. */
+static int hfsbi_commonness(unsigned char c) {
+    if (c == ' ' || c == '\n' || c == '\t') return 4;
+    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' || c == 'o' ||
+        c == 'r' || c == 's')
+        return 3;
+    if (c >= 'a' && c <= 'z') return 2;
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
+                                                                         : 1;
+}
+
+/* Offsets of two rare bytes, different if possible, among the first 256 of the
+   needle. */
+static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
+    size_t end = needle.len < 256 ? needle.len : 256, i;
+    int    best = 9;
+    *first = 0;
+    for (i = 0; i < end; i++) {
+        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
+        if (rank < best) {
+            best = rank;
+            *first = i;
+        }
+    }
+    *second = *first;
+    best = 9;
+    for (i = 0; i < end; i++) {
+        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
+        /* of equally rare ones the last, which is far from the first */
+        if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
+            best = rank;
+            *second = i;
+        }
+    }
+}
+
+/* The next start from i on where byte a of the needle, c, matches; s.len when
+   there is none up to `last`. */
+static size_t hfsbi_find_start(hfsb_str s, size_t i, size_t last, size_t a,
+                               char c) {
+    const void *p = memchr(s.ptr + i + a, (unsigned char)c, last - i + 1);
+    return p ? (size_t)((const char *)p - s.ptr) - a : s.len;
+}
+
+/* True when the needle is at `at`. Adds the bytes compared to *spent. */
+static bool hfsbi_find_compare(hfsb_str s, size_t at, hfsb_str needle,
+                               size_t *spent) {
+    size_t head = needle.len < 16 ? needle.len : 16;
+    *spent += head;
+    if (memcmp(s.ptr + at, needle.ptr, head) != 0) return false;
+    *spent += needle.len - head;
+    return !memcmp(s.ptr + at + head, needle.ptr + head, needle.len - head);
+}
+
+/* True when comparisons have cost more than a few passes over the text seen so
+   far: from there on two-way is cheaper. */
+static bool hfsbi_find_overspent(size_t spent, size_t seen) {
+    return spent / 4 > seen + 4096;
+}
+
+#ifdef HFSBI_SSE2
+static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
+    const void *at = p;
+    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), c);
+}
+
+/* Tests 64 starts at a time for both bytes of the pair. Returns the offset of
+   the needle (*found true), or the first start that was not tested. */
+static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
+                               bool *found) {
+    const __m128i x = _mm_set1_epi8(needle.ptr[a]);
+    const __m128i y = _mm_set1_epi8(needle.ptr[b]);
+    size_t        last = s.len - needle.len, i = 0, spent = 0, k;
+    for (*found = false; i + 63 <= last; i += 64) {
+        const char *pa = s.ptr + i + a, *pb = s.ptr + i + b;
+        __m128i     hit[4], any;
+        for (k = 0; k < 4; k++)
+            hit[k] = _mm_and_si128(hfsbi_equal_bytes(pa + 16 * k, x),
+                                   hfsbi_equal_bytes(pb + 16 * k, y));
+        any = _mm_or_si128(_mm_or_si128(hit[0], hit[1]),
+                           _mm_or_si128(hit[2], hit[3]));
+        if (!_mm_movemask_epi8(any)) continue;
+        for (k = 0; k < 4; k++) {
+            unsigned mask = (unsigned)_mm_movemask_epi8(hit[k]);
+            for (; mask; mask &= mask - 1) {
+                size_t at = i + 16 * k + (size_t)__builtin_ctz(mask);
+                *found = hfsbi_find_compare(s, at, needle, &spent);
+                if (*found) return at;
+            }
+        }
+        if (hfsbi_find_overspent(spent, i)) return i + 64;
+    }
+    return i;
+}
+#endif
+
+size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
+    size_t a, b, last, i = 0, spent = 0;
+    if (needle.len > s.len) return HFSB_NPOS;
+    if (needle.len == 0) return 0;
+    if (needle.len == 1) return hfsb_str_find_byte(s, needle.ptr[0]);
+    hfsbi_rare_pair(needle, &a, &b);
+    last = s.len - needle.len;
+#ifdef HFSBI_SSE2
+    {
+        bool found;
+        i = hfsbi_find_pairs(s, needle, a, b, &found);
+        if (found) return i;
+        if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
+    }
+#endif
+    for (; i <= last && !hfsbi_find_overspent(spent, i); i++) {
+        i = hfsbi_find_start(s, i, last, a, needle.ptr[a]);
+        if (i > last) return HFSB_NPOS;
+        if (hfsbi_find_compare(s, i, needle, &spent)) return i;
+    }
+    if (i > last) return HFSB_NPOS;
+    a = hfsbi_find_two_way(hfsb_str_slice(s, i, s.len), needle);
+    return a == HFSB_NPOS ? HFSB_NPOS : a + i;
+}
+
+/* ---- errors ---- */
+
+const char *hfsb_status_text(hfsb_status code) {
+    static const char *const text[] = {
+#define HFSBI_X(name, str) str,
+        HFSB_STATUS_LIST(HFSBI_X)
+#undef HFSBI_X
+    };
+    size_t i = (size_t)code;
+    return i < (size_t)HFSB_STATUS_COUNT ? text[i] : "unknown status";
+}
+
+/* Prints to the end of the message. A message that is cut loses its last
+   character unless that is ASCII: whether it is whole cannot be seen. */
+static void hfsbi_err_print(hfsb_err *err, const char *format, va_list ap) {
+    size_t len = strlen(err->msg), end = sizeof err->msg - 1, last;
+    int    n = vsnprintf(err->msg + len, end + 1 - len, format, ap);
+    if (n < 0) err->msg[len] = '\0';
+    if (n < 0 || (size_t)n <= end - len) return;
+    last = hfsbi_utf8_floor(hfsb_str_make(err->msg, end), end - 1);
+    if ((unsigned char)err->msg[last] >= 0x80) err->msg[last] = '\0';
+}
+
+static void hfsbi_err_set(hfsb_err *err, hfsb_status code, size_t pos) {
+    err->code = code;
+    err->pos = pos;
+    err->line = err->column = 0;
+    err->key[0] = err->msg[0] = '\0';
+}
+
+HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
+                                const char *format, ...) {
+    va_list ap;
+    if (!err) return code;
+    hfsbi_err_set(err, code, pos);
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_key(hfsb_err *err, hfsb_status code,
+                                    const char *key, const char *format, ...) {
+    va_list ap;
+    size_t  n;
+    if (!err) return code;
+    hfsbi_err_set(err, code, 0);
+    n = hfsbi_utf8_floor(hfsb_cstr(key), sizeof err->key - 1);
+    memcpy(err->key, key, n);
+    err->key[n] = '\0';
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
+                                       const char *what) {
+    return hfsbi_fail(err, code, 0, "%s: %s.", what, hfsb_status_text(code));
+}
+
+HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...) {
+    va_list ap;
+    if (!err) return;
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+}
+
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
+    size_t pos = 0, shown = 0;
+    while (pos < text.len && shown++ < max) {
+        unsigned long code;
+        char          bytes[4];
+        pos += hfsb_utf8_step(text, pos, &code, NULL);
+        if (code < ' ' || code == 0x7F) code = ' ';
+        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
+    }
+    if (pos < text.len) hfsbi_err_add(err, "...");
+}
+
+HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
+    if (err) (void)snprintf(err->key, sizeof err->key, "%s", key);
+}
+
+HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
+    if (err) hfsbi_err_set(err, HFSB_OK, 0);
+    return HFSB_OK;
 }
 
 /* ---- buffers ---- */
@@ -3190,7 +3503,7 @@ hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) {
     return HFSB_OK;
 }
 
-/* Room for n more bytes in a series of appends: its failure is remembered. */
+/* hfsb_buf_reserve() that remembers its failure. */
 static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
     if (b->status == HFSB_OK) b->status = hfsb_buf_reserve(b, n);
     return b->status == HFSB_OK;
@@ -3255,249 +3568,21 @@ void hfsb_buf_free(hfsb_buf *b) {
     b->status = HFSB_OK;
 }
 
-/* ---- order ---- */
-
-static void hfsbi_sort_swap(char *a, char *b, size_t size) {
-    char block[64];
-    while (size) {
-        size_t n = size < sizeof block ? size : sizeof block;
-        memcpy(block, a, n);
-        memcpy(a, b, n);
-        memcpy(b, block, n);
-        a += n;
-        b += n;
-        size -= n;
-    }
-}
-
-static void hfsbi_sort_sift(char *items, size_t at, size_t count, size_t size,
-                            int (*compare)(const void *a, const void *b)) {
-    size_t child;
-    while ((child = 2 * at + 1) < count) {
-        char *next = items + child * size;
-        if (child + 1 < count && compare(next, next + size) < 0) {
-            child++;
-            next += size;
-        }
-        if (compare(items + at * size, next) >= 0) return;
-        hfsbi_sort_swap(items + at * size, next, size);
-        at = child;
-    }
-}
-
-/* Heap sort. */
-HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
-                         int (*compare)(const void *a, const void *b)) {
-    char  *first = (char *)items;
-    size_t i;
-    for (i = count / 2; i-- > 0;)
-        hfsbi_sort_sift(first, i, count, size, compare);
-    for (i = count; i-- > 1;) {
-        hfsbi_sort_swap(first, first + i * size, size);
-        hfsbi_sort_sift(first, 0, i, size, compare);
-    }
-}
-
-/* ==== find ==== */
-
-/* substring search in linear time.
-
-   Two bytes of the needle that are rare in text are looked for, sixteen places
-   at a time, and what passes is compared. A budget watches those comparisons:
-   when an input makes them expensive, the two-way algorithm of Crochemore and
-   Perrin takes over, which is linear on everything and needs no memory. */
-
-/* ---- two-way ---- */
-
-/* Start of the maximal suffix of n by the byte order (or its reverse), and the
-   period of that suffix. */
-static size_t hfsbi_max_suffix(const unsigned char *n, size_t len,
-                               bool reverse, size_t *period) {
-    size_t start = (size_t)-1, j = 0, k = 1, p = 1;
-    while (j + k < len) {
-        unsigned char a = n[j + k], b = n[start + k];
-        if (a == b) {
-            if (k == p) {
-                j += p;
-                k = 1;
-            } else {
-                k++;
-            }
-        } else if (reverse ? a > b : a < b) {
-            j += k;
-            k = 1;
-            p = j - start;
-        } else {
-            start = j++;
-            k = p = 1;
-        }
-    }
-    *period = p;
-    return start + 1;
-}
-
-static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
-    const unsigned char *h = (const unsigned char *)hay.ptr;
-    const unsigned char *n = (const unsigned char *)needle.ptr;
-    size_t               len = needle.len, period, other, pos = 0, memory = 0;
-    size_t               cut = hfsbi_max_suffix(n, len, false, &period);
-    size_t               cut2 = hfsbi_max_suffix(n, len, true, &other);
-    bool                 periodic;
-
-    if (cut2 > cut) {
-        cut = cut2;
-        period = other;
-    }
-    periodic = cut + period <= len && !memcmp(n, n + period, cut);
-    if (!periodic) period = (cut > len - cut ? cut : len - cut) + 1;
-
-    while (pos <= hay.len - len) {
-        size_t i = cut > memory ? cut : memory;
-        while (i < len && n[i] == h[pos + i]) i++;
-        if (i < len) {
-            pos += i - cut + 1;
-            memory = 0;
-            continue;
-        }
-        for (i = cut; i > memory && n[i - 1] == h[pos + i - 1];) i--;
-        if (i <= memory) return pos;
-        pos += period;
-        memory = periodic ? len - period : 0;
-    }
-    return HFSB_NPOS;
-}
-
-/* ---- the fast path ---- */
-
-/* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
-   and capitals tell similar lines apart better than punctuation does. */
-static int hfsbi_commonness(unsigned char c) {
-    if (c == ' ' || c == '\n' || c == '\t') return 4;
-    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' || c == 'o' ||
-        c == 'r' || c == 's')
-        return 3;
-    if (c >= 'a' && c <= 'z') return 2;
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
-                                                                         : 1;
-}
-
-/* Offsets of two rare, if possible different, bytes of the needle. Only its
-   first 256 bytes are looked at. */
-static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
-    size_t end = needle.len < 256 ? needle.len : 256, i;
-    int    best = 9;
-    *first = 0;
-    for (i = 0; i < end; i++) {
-        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        if (rank < best) {
-            best = rank;
-            *first = i;
-        }
-    }
-    *second = *first;
-    best = 9;
-    for (i = 0; i < end; i++) {
-        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        /* the last of several: far from the first */
-        if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
-            best = rank;
-            *second = i;
-        }
-    }
-}
-
-/* Next place, from i on, where byte a of the needle stands; s.len when there
-   is none up to `last`. */
-static size_t hfsbi_next_place(hfsb_str s, size_t i, size_t last, size_t a,
-                               char c) {
-    const void *p = memchr(s.ptr + i + a, (unsigned char)c, last - i + 1);
-    return p ? (size_t)((const char *)p - s.ptr) - a : s.len;
-}
-
-/* True when the needle stands at place `at`. Adds to *spent what it cost. */
-static bool hfsbi_stands_at(hfsb_str s, size_t at, hfsb_str needle,
-                            size_t *spent) {
-    size_t head = needle.len < 16 ? needle.len : 16;
-    *spent += head;
-    if (memcmp(s.ptr + at, needle.ptr, head) != 0) return false;
-    *spent += needle.len - head;
-    return !memcmp(s.ptr + at + head, needle.ptr + head, needle.len - head);
-}
-
-/* Paid for comparisons, at most what a few passes over the text so far would
-   cost: then the careful algorithm is the cheaper one. */
-static bool hfsbi_overspent(size_t spent, size_t seen) {
-    return spent / 4 > seen + 4096;
-}
-
-#ifdef HFSBI_SSE2
-static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
-    const void *at = p;
-    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), c);
-}
-
-/* Looks at 64 places at a time, where both bytes of the pair stand. Gives the
-   needle's place, or the first place that was not looked at (*found false). */
-static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
-                               bool *found) {
-    const __m128i x = _mm_set1_epi8(needle.ptr[a]);
-    const __m128i y = _mm_set1_epi8(needle.ptr[b]);
-    size_t        last = s.len - needle.len, i = 0, spent = 0, k;
-    for (*found = false; i + 63 <= last; i += 64) {
-        const char *pa = s.ptr + i + a, *pb = s.ptr + i + b;
-        __m128i     hit[4], any;
-        for (k = 0; k < 4; k++)
-            hit[k] = _mm_and_si128(hfsbi_equal_bytes(pa + 16 * k, x),
-                                   hfsbi_equal_bytes(pb + 16 * k, y));
-        any = _mm_or_si128(_mm_or_si128(hit[0], hit[1]),
-                           _mm_or_si128(hit[2], hit[3]));
-        if (!_mm_movemask_epi8(any)) continue;
-        for (k = 0; k < 4; k++) {
-            unsigned mask = (unsigned)_mm_movemask_epi8(hit[k]);
-            for (; mask; mask &= mask - 1) {
-                size_t at = i + 16 * k + (size_t)__builtin_ctz(mask);
-                *found = hfsbi_stands_at(s, at, needle, &spent);
-                if (*found) return at;
-            }
-        }
-        if (hfsbi_overspent(spent, i)) return i + 64;
-    }
-    return i;
-}
-#endif
-
-size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
-    size_t a, b, last, i = 0, spent = 0;
-    if (needle.len > s.len) return HFSB_NPOS;
-    if (needle.len == 0) return 0;
-    if (needle.len == 1) return hfsb_str_find_byte(s, needle.ptr[0]);
-    hfsbi_rare_pair(needle, &a, &b);
-    last = s.len - needle.len;
-#ifdef HFSBI_SSE2
-    {
-        bool found;
-        i = hfsbi_find_pairs(s, needle, a, b, &found);
-        if (found) return i;
-        if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
-    }
-#endif
-    for (; i <= last && !hfsbi_overspent(spent, i); i++) {
-        i = hfsbi_next_place(s, i, last, a, needle.ptr[a]);
-        if (i > last) return HFSB_NPOS;
-        if (hfsbi_stands_at(s, i, needle, &spent)) return i;
-    }
-    if (i > last) return HFSB_NPOS;
-    a = hfsbi_find_two_way(hfsb_str_slice(s, i, s.len), needle);
-    return a == HFSB_NPOS ? HFSB_NPOS : a + i;
-}
-
 /* ---- src/core/utf8.c ---- */
-/* utf8.c - decoding, checking and repair of UTF-8. */
+/* utf8.c - decoding, validating and repairing UTF-8.
+
+   hfsb_utf8_step() is the only decoder; everything else loops over it, with
+   runs of ASCII skipped 16 bytes at a time. An ill-formed sequence is cut into
+   maximal subparts as the Unicode standard recommends, and each becomes one
+   U+FFFD, so that all readers of a text agree on its length.
+
+   A stream holds back the start of a character until the next piece decides
+   it; the output does not depend on how the input was cut. */
 #define HFSBI_UTF8_BAD HFSB_LIT("\xEF\xBF\xBD") /* U+FFFD */
 
 /* Length of the character that lead byte c (above 0x7F) starts, and the range
-   its second byte must lie in: Table 3-7 of the Unicode standard. 1 when no
-   character starts with c. */
+   of its second byte: Table 3-7 of the Unicode standard. 1 when no character
+   starts with c. */
 static size_t hfsbi_utf8_lead(unsigned char c, unsigned char *low,
                               unsigned char *high) {
     *low = 0x80;
@@ -3553,7 +3638,6 @@ size_t hfsb_utf8_encode(unsigned long code, char out[4]) {
     return n;
 }
 
-/* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n) {
     size_t i = 0;
 #ifdef HFSBI_SSE2
@@ -3624,14 +3708,14 @@ size_t hfsb_utf8_offset(hfsb_str s, size_t count) {
     return i;
 }
 
-static void hfsbi_utf8_put(hfsb_buf *sink, hfsb_str s) {
+static void hfsbi_utf8_put(hfsb_buf *out, hfsb_str s) {
     while (s.len > 0) {
         size_t        n = hfsb_utf8_validate(s);
         unsigned long code;
-        hfsb_buf_append(sink, hfsb_str_slice(s, 0, n));
+        hfsb_buf_append(out, hfsb_str_slice(s, 0, n));
         if (n == s.len) return;
         n += hfsb_utf8_step(s, n, &code, NULL);
-        hfsb_buf_append(sink, HFSBI_UTF8_BAD);
+        hfsb_buf_append(out, HFSBI_UTF8_BAD);
         s = hfsb_str_slice(s, n, s.len);
     }
 }
@@ -3655,25 +3739,25 @@ HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n) {
 
 /* ---- in pieces ---- */
 
-/* How many bytes at the end of s, 0 to 3, are the start of a character that
-   the next piece may complete. */
+/* Number of bytes at the end of s, 0 to 3, that start a character which the
+   next piece may complete. */
 static size_t hfsbi_utf8_open(hfsb_str s) {
     size_t n;
     for (n = 1; n <= 3 && n <= s.len; n++) {
         unsigned char c = (unsigned char)s.ptr[s.len - n], low, high;
         unsigned long code;
         if (c < 0x80) return 0;
-        if (c < 0xC0) continue; /* perhaps inside: look further back */
+        if (c < 0xC0) continue; /* a continuation byte: look further back */
         if (hfsbi_utf8_lead(c, &low, &high) <= n) return 0;
         return hfsb_utf8_step(s, s.len - n, &code, NULL) == n ? n : 0;
     }
     return 0;
 }
 
-/* Gives bytes of piece to the character that waits, until it is decided.
-   Returns how many were taken. */
+/* Adds bytes of piece to the pending character until it is complete or
+   ill-formed. Returns the number of bytes used. */
 static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
-                                  hfsb_buf *sink) {
+                                  hfsb_buf *out) {
     size_t i = 0;
     while (st->len > 0 && i < piece.len) {
         const void   *part = st->part;
@@ -3682,15 +3766,14 @@ static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
         bool          valid;
         st->part[st->len] = (unsigned char)piece.ptr[i];
         if (hfsb_utf8_step(s, 0, &code, &valid) == st->len) {
-            hfsb_buf_append(sink,
-                            HFSBI_UTF8_BAD); /* and byte i starts afresh */
+            hfsb_buf_append(out, HFSBI_UTF8_BAD);
             st->len = 0;
-            return i;
+            return i; /* byte i starts another character */
         }
         i++;
         st->len++;
         if (!valid) continue;
-        hfsb_buf_append(sink, s);
+        hfsb_buf_append(out, s);
         st->len = 0;
     }
     return i;
@@ -3718,28 +3801,18 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     return out->status;
 }
 
-/* ---- messages ---- */
-
-HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
-    size_t pos = 0, shown = 0;
-    while (pos < text.len && shown++ < max) {
-        unsigned long code;
-        char          bytes[4];
-        size_t        n = hfsb_utf8_step(text, pos, &code, NULL);
-        if (code < ' ' || code == 0x7F) code = ' ';
-        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
-        pos += n;
-    }
-    if (pos < text.len) hfsbi_err_add(err, "...");
-}
-
 /* ---- src/core/number.c ---- */
-/* number.c - numbers from text, exactly.
+/* number.c - numbers from and to text, exactly, without locale or libc.
 
-   Clinger's fast path, then the method of Eisel and Lemire (the product with
-   a 128-bit power of ten, taken as an interval), then, when the interval holds
-   a border between two doubles, integers of any length. No floating point
-   arithmetic beside the fast path, no locale, no libc. */
+   Reading a double tries three methods, each slower and rarer than the one
+   before: Clinger's fast path (one exact multiplication or division); Eisel
+   and Lemire (the product with a 128-bit power of ten, as an interval); and,
+   when that interval contains the border between two doubles, a comparison of
+   big integers.
+
+   Writing uses Giulietti's Schubfach: the shortest digits that read back as
+   the same double and, of those, the nearest. Both share one table of powers
+   of ten; only the fast path uses floating point. */
 /* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
    set, rounded down (exact for 0 to 55), times 2^(log2(10^q) - 127). */
 typedef struct hfsbi_pow10 {
@@ -3784,8 +3857,8 @@ static double hfsbi_double_of_bits(uint64_t bits) {
 
 /* ---- powers of ten ---- */
 
-/* Put together from 10^(28 i), 10^b and a correction of 0 to 2 that makes it
-   exact: 0.8 kB instead of 11. */
+/* 10^q is computed from 10^(28 i), 10^b and a correction of 0 to 2 that makes
+   it exact: 0.8 kB of tables instead of 11. */
 #define HFSBI_POW10_MIN (-364)
 
 static const uint64_t hfsbi_pow10_coarse[] = {
@@ -3829,7 +3902,7 @@ static const uint64_t hfsbi_pow10_fine[] = {
     0xCECB8F27F4200F3Au,
 };
 
-/* Two bits for each q from HFSBI_POW10_MIN on. */
+/* The corrections: two bits for each q from HFSBI_POW10_MIN on. */
 static const uint32_t hfsbi_pow10_missing[] = {
     0x00045410u, 0x10440514u, 0x10000000u, 0x50500010u, 0x14000454u,
     0x45405000u, 0x45555445u, 0x00000400u, 0x00000000u, 0x10050000u,
@@ -3866,7 +3939,7 @@ static hfsbi_pow10 hfsbi_pow10_of(int q) {
     return p;
 }
 
-/* ---- integers of any length, for the cases that need them ---- */
+/* ---- big integers ---- */
 
 /* 780 digits or 5^1123 with a factor of 54 bits need 2,720 bits. */
 #define HFSBI_BIG_LIMBS 96
@@ -3920,26 +3993,23 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
 
 #define HFSBI_DOUBLE_INF ((uint64_t)0x7FF << 52)
 
-static bool hfsbi_is_digit(char c) {
-    return (unsigned)c - '0' < 10u;
-}
-
-/* What the grammar found; the digits' value wraps when there are many. */
+/* A number split by the grammar. */
 typedef struct hfsbi_number_parts {
     const char *first; /* the first digit */
-    const char *last;  /* behind the last digit in front of the exponent */
-    uint64_t    value;
-    int64_t     fraction; /* digits behind the point */
+    const char *last;  /* after the last digit before the exponent */
+    uint64_t    value; /* of the digits; wraps when there are more than 19 */
+    int64_t     fraction; /* digits after the point */
     int64_t     exponent;
     bool        negative;
     bool        integer;
 } hfsbi_number_parts;
 
-/* Digits beyond this many cannot matter but by being there: the border
-   between two doubles has at most 768. */
+/* Of the digits beyond this many only matters whether one is not 0: the border
+   between two doubles has at most 768 digits. */
 #define HFSBI_DIGITS_MAX 779
 
-/* The digits as an integer; gives the power of ten that belongs to it. */
+/* Reads the digits as an integer; returns the power of ten to multiply it
+   with. */
 static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
     int64_t     exponent = n->exponent - n->fraction;
     const char *p;
@@ -3957,12 +4027,12 @@ static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
         }
     }
     if (!more) return exponent;
-    hfsbi_big_mul_add(x, 10, 1); /* a little above, that is all that counts */
+    hfsbi_big_mul_add(x, 10, 1); /* stands for all the dropped digits */
     return exponent - 1;
 }
 
-/* The double nearest to the number, which is known to lie between the double
-   of bits `low` and the next. */
+/* The bits of the double nearest to the number, which lies between the double
+   of bits `low` and the next one. */
 static uint64_t hfsbi_double_exact(const hfsbi_number_parts *n, uint64_t low) {
     hfsbi_big digits, border;
     int64_t   exponent;
@@ -3983,8 +4053,8 @@ static uint64_t hfsbi_double_exact(const hfsbi_number_parts *n, uint64_t low) {
     return low + (order > 0 || (order == 0 && (low & 1)));
 }
 
-/* Rounds x * 2^(e2 - 63), x with its top bit set, to a double's bits;
-   `sticky` says that the true value is a little larger. */
+/* Rounds x * 2^(e2 - 63), x with its top bit set, to the bits of a double;
+   `sticky`: the true value is slightly larger. */
 static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     int      biased = e2 + 1023, shift = 11;
     uint64_t m, rest, half;
@@ -3998,13 +4068,13 @@ static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     half = (uint64_t)1 << (shift - 1);
     rest = x & (half | (half - 1));
     m += rest > half || (rest == half && (sticky || (m & 1)));
-    /* m brings its hidden bit along, which counts as one exponent. */
+    /* m includes the hidden bit, which adds one to the exponent */
     return ((uint64_t)(biased - 1) << 52) + m;
 }
 
-/* The bits of the double nearest to the number, of which the first digits are
-   mantissa * 10^q. When digits were left out (`cut`) the mantissa has 19
-   digits and stands for anything up to the next one. */
+/* The bits of the double nearest to the number, whose first digits are
+   mantissa * 10^q. When digits were dropped (`cut`) the mantissa has 19 digits
+   and the number is anything up to mantissa + 1. */
 static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
                                      uint64_t mantissa, int64_t q, bool cut) {
     uint64_t    x2, x1, x0, carry, low, reach;
@@ -4025,10 +4095,10 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
         x0 <<= 1;
         e2--;
     }
-    if (q >= 0 && q <= 55 && !cut) /* 5^55 fits: all of this is exact */
+    if (q >= 0 && q <= 55 && !cut) /* 5^55 fits: this is exact */
         return hfsbi_double_round(x2, (x1 | x0) != 0, e2);
-    /* The true value is above x, by less than 2 * 2^64, or when digits were
-       left out by less than one mantissa step. */
+    /* The true value is above x by less than 2 * 2^64, or, when digits were
+       dropped, by less than one step of the mantissa. */
     low = hfsbi_double_round(x2, true, e2);
     if (!cut && x1 < (uint64_t)-4) return low;
     reach = cut ? ((uint64_t)2 << zeros) + 1 : 1;
@@ -4038,7 +4108,7 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
     return hfsbi_double_exact(n, low);
 }
 
-/* x87 rounds twice: there the fast path would not be exact. */
+/* x87 rounds twice, so the fast path would not be exact there. */
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0
 static bool hfsbi_double_fast(uint64_t mantissa, int64_t q, double *out) {
     static const double powers[] = {
@@ -4072,8 +4142,7 @@ static uint64_t hfsbi_eight_digits(uint64_t x) {
     return (x & 0x0000FFFF0000FFFFu) * ((uint64_t)10000 << 32 | 1) >> 32;
 }
 
-/* The digits of a fraction, which are often many: eight at a time, and what
-   is left without asking how many there are. */
+/* Reads the digits of a fraction, often many, eight at a time. */
 static const char *hfsbi_read_fraction(const char *p, const char *end,
                                        uint64_t *value) {
     static const uint32_t powers[] = {1,     10,     100,     1000,
@@ -4081,8 +4150,8 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
     const uint64_t        high = 0xF0F0F0F0F0F0F0F0u;
     while (end - p >= 8) {
         uint64_t x = hfsbi_load64(p);
-        /* '0' to '9': the upper half is 3, also when 6 is added. A carry can
-           only spoil bytes behind one that is no digit. */
+        /* '0' to '9' have an upper half of 3, also after adding 6. A carry
+           only affects bytes after the first that is not a digit. */
         uint64_t other =
             ((x & high) | ((x + 0x0606060606060606u) & high) >> 4) ^
             0x3333333333333333u;
@@ -4090,7 +4159,7 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
         if (other) {
             n = hfsbi_ctz64(other) / 8;
             if (!n) return p;
-            x = hfsbi_eight_digits(x << (64 - 8 * n)); /* zeros in front */
+            x = hfsbi_eight_digits(x << (64 - 8 * n)); /* leading zeros */
             *value = *value * powers[n] + x;
             return p + n;
         }
@@ -4100,8 +4169,8 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
     return hfsbi_read_digits(p, value);
 }
 
-/* p is behind the 'e'. Exponents beyond any meaning stay at a value that no
-   number of digits a text can hold brings back. */
+/* Reads an exponent, after its 'e'; NULL without a digit. Saturates at a value
+   that no text has enough digits to compensate. */
 static const char *hfsbi_read_exponent(const char *p, int64_t *out) {
     bool    negative = *p == '-';
     int64_t e = 0;
@@ -4120,7 +4189,7 @@ static void hfsbi_number_set_double(hfsbi_number *out, uint64_t bits,
     out->as.d = hfsbi_double_of_bits(bits | (uint64_t)negative << 63);
 }
 
-/* More than 19 digits: keep the 19 that count. */
+/* A number of more than 19 digits: keeps the first 19 that are significant. */
 static void hfsbi_number_long(const hfsbi_number_parts *n, hfsbi_number *out) {
     const char *p = n->first;
     int64_t     exponent = n->exponent - n->fraction, left = 0;
@@ -4149,6 +4218,7 @@ static void hfsbi_number_long(const hfsbi_number_parts *n, hfsbi_number *out) {
         n->negative);
 }
 
+/* The value of a number that matched the grammar. */
 static void hfsbi_number_value(const hfsbi_number_parts *n,
                                hfsbi_number             *out) {
     int64_t q = n->exponent - n->fraction;
@@ -4216,12 +4286,7 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
     return p;
 }
 
-/* ==== number write ==== */
-
-/* numbers to text.
-
-   Giulietti's Schubfach: the shortest digits that read back as the same double
-   and, of those, the nearest. Integers only, no locale, no libc. */
+/* ---- writing ---- */
 
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =
@@ -4259,7 +4324,8 @@ static uint64_t hfsbi_bits_of_double(double value) {
     return bits;
 }
 
-/* The upper 64 bits of g * c, the last one set when anything was cut off. */
+/* The upper 64 bits of g * c, with the lowest bit set when any lower bit
+   was. */
 static uint64_t hfsbi_round_to_odd(hfsbi_pow10 g, uint64_t c) {
     uint64_t low, mid, carry = hfsbi_mul64(g.lo, c, &low);
     uint64_t high = hfsbi_mul64(g.hi, c, &mid);
@@ -4269,8 +4335,8 @@ static uint64_t hfsbi_round_to_odd(hfsbi_pow10 g, uint64_t c) {
 }
 
 /* Schubfach: the shortest decimal in the rounding interval of c * 2^q, the
-   nearest when there are several; the digits, and *k their power of ten.
-   `irregular`: c is a power of two, so the interval is shorter below. */
+   nearest of several. Returns its digits, and in *k their power of ten.
+   `irregular`: c is a power of two, so the interval is shorter below it. */
 static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
     int         e, h, open = (int)(c & 1);
     hfsbi_pow10 g;
@@ -4283,7 +4349,7 @@ static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
               4096);
     h = q + hfsbi_log2_pow10(-e) + 1;
     g = hfsbi_pow10_of(-e);
-    if (-e < 0 || -e > 55) g.hi += ++g.lo == 0; /* here rounded up */
+    if (-e < 0 || -e > 55) g.hi += ++g.lo == 0; /* round up */
     lower = hfsbi_round_to_odd(g, (4 * c - 2 + irregular) << h);
     value = hfsbi_round_to_odd(g, (4 * c) << h);
     upper = hfsbi_round_to_odd(g, (4 * c + 2) << h);
@@ -4302,8 +4368,8 @@ static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
     return s + (value > 4 * s + 2 || (value == 4 * s + 2 && (s & 1)));
 }
 
-/* The digits of a finite positive double without zeros at the end, and the
-   power of ten *k of the last. */
+/* The digits of a finite positive double without trailing zeros, and in *k the
+   power of ten of the last. */
 static uint64_t hfsbi_double_digits(uint64_t bits, int *k) {
     uint64_t c = bits & (((uint64_t)1 << 52) - 1);
     int      biased = (int)(bits >> 52);
@@ -4323,7 +4389,8 @@ static char *hfsbi_put_zeros(char *out, int n) {
     return out + n;
 }
 
-/* d.ddde-7 and d.ddde21, as JavaScript has it but without the plus. */
+/* Turns len digits into d.ddde-7 or d.ddde21: as JavaScript, but without
+   the plus. */
 static char *hfsbi_put_scientific(char *out, int len, int exponent) {
     if (len > 1) {
         memmove(out + 2, out + 1, (size_t)len - 1);
@@ -4335,7 +4402,7 @@ static char *hfsbi_put_scientific(char *out, int len, int exponent) {
     return out + hfsbi_number_write_int(exponent, out);
 }
 
-/* `point` digits stand before the decimal point. */
+/* Inserts the decimal point after `point` of the len digits. */
 static char *hfsbi_put_plain(char *out, int len, int point) {
     if (point <= 0) {
         memmove(out + 2 - point, out, (size_t)len);
@@ -4375,62 +4442,79 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
 /* ---- src/core/json_parse.c ---- */
 /* json_parse.c - JSON text to a tree in one block.
 
-   The text is read once, without recursion. A text that begins and ends with
+   The document is one block of memory: the decoded strings, then the nodes,
+   which grow while the text is read. (Parsed in place, the strings stay in the
+   caller's text and are decoded there once all of it is known to be valid.)
+
+       block:  strings, each with its NUL | node node node ...
+               0                          room
+
+   The text is read once, without recursion. A text that starts and ends with
    a bracket, as nearly all do, needs no test for its end: every scan outside
    a string stops at a bracket at the latest, so only a closing bracket can be
    the last byte. Any other text (a lone number or word, or one that must fail
-   because its end is missing) is read from a copy with a NUL behind it. */
-/* What was wrong; json_error.c has the words. */
+   because its end is missing) is read from a copy with a NUL after it. */
+/* Faults and their messages. Those above SURROGATE are about one byte, which
+   the message goes on to show. */
+#define HFSBI_JSON_FAULT_LIST(X)                                           \
+    X(NO_VALUE, "expected a value")                                        \
+    X(NO_ITEM, "expected a value after ','")                               \
+    X(NO_WORD, "expected 'true', 'false' or 'null'")                       \
+    X(NO_KEY, "expected a key in double quotes or '}'")                    \
+    X(NO_NEXT_KEY, "expected a key in double quotes after ','")            \
+    X(NO_COLON, "expected ':' after a key")                                \
+    X(NO_ARRAY_END, "expected ',' or ']' after an element")                \
+    X(NO_OBJECT_END, "expected ',' or '}' after a member")                 \
+    X(NO_TEXT_END, "expected the end of the text after the value")         \
+    X(NO_STRING_END, "expected '\"' to end a string")                      \
+    X(CONTROL, "expected no control character inside a string")            \
+    X(NO_ESCAPE, "expected one of \"\\/bfnrtu after a backslash")          \
+    X(NO_HEX, "expected four hex digits after \\u")                        \
+    X(NO_UTF8, "expected UTF-8")                                           \
+    X(NO_NUMBER, "") /* hfsbi_number.expected */                           \
+    X(SURROGATE,                                                           \
+      "expected both halves of a surrogate pair, found one: the sender "   \
+      "probably cut a string in the middle of a character")                \
+    X(RANGE, "expected a number up to about 1.8e308, found a larger one: " \
+             "send it as a string")                                        \
+    X(DEPTH, "") /* names the limit */                                     \
+    X(TWICE, "expected each key once in an object, found \"")              \
+    X(NOMEM, "")
+
 typedef enum hfsbi_json_fault {
-    HFSBI_JSON_OK,
-    HFSBI_JSON_NO_VALUE,
-    HFSBI_JSON_NO_ITEM, /* a value after a comma */
-    HFSBI_JSON_NO_WORD,
-    HFSBI_JSON_NO_KEY,
-    HFSBI_JSON_NO_NEXT_KEY, /* a key after a comma */
-    HFSBI_JSON_NO_COLON,
-    HFSBI_JSON_NO_ARRAY_END,
-    HFSBI_JSON_NO_OBJECT_END,
-    HFSBI_JSON_NO_TEXT_END,
-    HFSBI_JSON_NO_STRING_END,
-    HFSBI_JSON_CONTROL,
-    HFSBI_JSON_NO_ESCAPE,
-    HFSBI_JSON_NO_HEX,
-    HFSBI_JSON_SURROGATE,
-    HFSBI_JSON_NO_UTF8,
-    HFSBI_JSON_NO_NUMBER,
-    HFSBI_JSON_RANGE,
-    HFSBI_JSON_DEPTH,
-    HFSBI_JSON_TWICE,
-    HFSBI_JSON_NOMEM
+#define HFSBI_X(name, text) HFSBI_JSON_##name,
+    HFSBI_JSON_FAULT_LIST(HFSBI_X)
+#undef HFSBI_X
 } hfsbi_json_fault;
 
 typedef struct hfsbi_json_parser {
     const char      *text;
-    const char      *end;   /* behind the last byte that is no blank */
+    const char      *end;   /* after the last byte that is not a blank */
     char            *out;   /* where the next string is decoded to; NULL when
-                               strings stay where they are */
-    hfsb_json_value *nodes; /* in the document's block, behind the strings */
+                               strings stay in the text */
+    hfsb_json_value *nodes; /* in the document's block, after the strings */
     size_t           used;
     size_t           cap;
-    size_t           room; /* bytes of the block in front of the nodes */
+    size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
     hfsb_json_doc   *doc;
-    bool             escaped; /* a string in place is still to be decoded */
+    bool             escaped; /* a string in place has yet to be decoded */
     hfsbi_json_fault fault;
     const char      *at;       /* where the fault is */
-    const char      *expected; /* NO_NUMBER: what should have been there */
+    const char      *expected; /* NO_NUMBER: what the grammar expects */
 } hfsbi_json_parser;
 
+/* Records the fault and returns NULL. */
 static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                   hfsbi_json_fault fault);
+                                   hfsbi_json_fault fault) {
+    p->at = at;
+    p->fault = fault;
+    return NULL;
+}
 
-/* ==== json string ==== */
+/* ---- strings: checked, decoded and copied in one pass ---- */
 
-/* the strings of a JSON text: checked, decoded and copied in
-   one pass. */
-
-/* What a letter behind a backslash stands for; 0: nothing, or \u. */
+/* The character that a letter after a backslash means; 0: none, or \u. */
 static const unsigned char hfsbi_json_escapes[256] = {
     0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
     0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
@@ -4440,7 +4524,8 @@ static const unsigned char hfsbi_json_escapes[256] = {
     0,    0, 0, 0, 0, 0, 0, '\\', 0,    0, 0, 0, 0,    '\b', 0,   0, 0,
     '\f', 0, 0, 0, 0, 0, 0, 0,    '\n', 0, 0, 0, '\r', 0,    '\t'};
 
-/* The values of '0' to 'f'; 99: no hex digit. */
+/* The values of '0' to 'f'; 99: not a hex digit. A table, since \u escapes
+   come in long runs and a branch per digit would be mispredicted. */
 static const unsigned char hfsbi_json_hex_values[] = {
     0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10, 11,
     12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
@@ -4451,7 +4536,7 @@ static unsigned hfsbi_json_hex_digit(char c) {
     return i < sizeof hfsbi_json_hex_values ? hfsbi_json_hex_values[i] : 99;
 }
 
-/* The value of four hex digits, or -1 with *bad the first that is none. */
+/* The value of four hex digits; -1, with *bad the first invalid one. */
 static inline long hfsbi_json_hex(const char *at, const char *end,
                                   const char **bad) {
     if (end - at >= 4) {
@@ -4466,8 +4551,8 @@ static inline long hfsbi_json_hex(const char *at, const char *end,
     return -1;
 }
 
-/* Decodes the escape whose backslash is at `at` into out (room for 4) and its
-   length *n; gives the place behind it, or NULL. */
+/* Decodes the escape at `at` into the 4 bytes at out, *n of them used.
+   Returns the end of the escape, or NULL. */
 static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
                                      char *out, size_t *n) {
     const char *bad = at + 1;
@@ -4495,10 +4580,10 @@ static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
     return at + 6;
 }
 
-/* Length of the well-formed character at `at`, whose first byte is above
-   0x7F; 0 when there is none. The four bytes are compared in one go: the lead
-   and continuation marks, then the bits that must not be all zero (overlong)
-   or too large (surrogates, beyond U+10FFFF). */
+/* Length of the character at `at`, whose first byte is above 0x7F; 0 when it
+   is ill-formed. Tests four bytes at once: the lead and continuation marks,
+   then the bits that must not be all zero (overlong) or too large
+   (surrogates, beyond U+10FFFF). */
 static inline size_t hfsbi_json_character(const char *at, const char *end) {
     const unsigned char *b = (const unsigned char *)at;
     unsigned long        code;
@@ -4522,8 +4607,9 @@ static inline size_t hfsbi_json_character(const char *at, const char *end) {
     return bits && bits < 0x04100000u ? 4 : 0;
 }
 
-/* Why the byte at `at`, not part of a plain run, ends the string badly. */
-static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
+/* Fails at a byte that cannot be in a string. */
+static const char *hfsbi_json_bad_string(hfsbi_json_parser *p,
+                                         const char        *at) {
     if (at >= p->end)
         return hfsbi_json_fail(p, p->end, HFSBI_JSON_NO_STRING_END);
     if ((unsigned char)*at < 0x20)
@@ -4531,8 +4617,8 @@ static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
-/* Copies the characters above 0x7F that stand at `at`, as long as they are
-   good; gives the place behind them. */
+/* Copies the run of well-formed characters above 0x7F at `at`; returns its
+   end. */
 static const char *hfsbi_json_characters(const char *at, const char *end,
                                          char *out) {
     size_t n;
@@ -4547,6 +4633,8 @@ static const char *hfsbi_json_characters(const char *at, const char *end,
     return at;
 }
 
+/* Decodes the string that starts at `at`, after its quote, to p->out. Returns
+   its end, after the closing quote, or NULL. */
 static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
                                    hfsb_json_value *node) {
     const char *end = p->end, *next;
@@ -4557,7 +4645,7 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
         next = hfsbi_json_copy_run(at, end, out, true);
         out += next - at;
         at = next;
-        if (at == end) return hfsbi_json_broken(p, at);
+        if (at == end) return hfsbi_json_bad_string(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
             plain = 0;
@@ -4573,7 +4661,7 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
             } while (at < end && *at == '\\');
         } else {
             next = hfsbi_json_characters(at, end, out);
-            if (next == at) return hfsbi_json_broken(p, at);
+            if (next == at) return hfsbi_json_bad_string(p, at);
             out += next - at;
             at = next;
         }
@@ -4586,8 +4674,8 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-/* The same without a copy: nothing is written before all of the text is known
-   to be good. */
+/* The same without a copy: nothing is written before the whole text is known
+   to be valid. */
 static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
                                     hfsb_json_value *node) {
     const char *start = at, *end = p->end;
@@ -4601,7 +4689,7 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
             if (mask) break;
         }
         while (at < end && hfsbi_json_is_plain(*at, true)) at++;
-        if (at == end) return hfsbi_json_broken(p, at);
+        if (at == end) return hfsbi_json_bad_string(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
             flag = HFSBI_JSON_ESCAPED;
@@ -4610,7 +4698,7 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
             if (!at) return NULL;
         } else {
             n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
-            if (!n) return hfsbi_json_broken(p, at);
+            if (!n) return hfsbi_json_bad_string(p, at);
             at += n;
         }
     }
@@ -4620,23 +4708,18 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
-                                  hfsb_json_value *node) {
-    return p->out ? hfsbi_json_copy(p, at, node)
-                  : hfsbi_json_check(p, at, node);
-}
-
-/* Most strings are short and plain: one block with a quote in it. */
+/* A string, after its opening quote. Most are short and plain: one block with
+   a quote in it. */
 static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
                                      hfsb_json_value *node) {
     char    *out = p->out;
     uint64_t mask;
     size_t   n;
-    if (!out || p->end - at < HFSBI_JSON_BLOCK)
-        return hfsbi_json_any(p, at, node);
+    if (!out) return hfsbi_json_check(p, at, node);
+    if (p->end - at < HFSBI_JSON_BLOCK) return hfsbi_json_copy(p, at, node);
     mask = hfsbi_json_mask(at, true);
     n = mask ? hfsbi_json_first(mask) : 0;
-    if (at[n] != '"') return hfsbi_json_any(p, at, node);
+    if (at[n] != '"') return hfsbi_json_copy(p, at, node);
     memcpy(out, at, HFSBI_JSON_BLOCK);
     out[n] = '\0';
     node->as.str = out;
@@ -4646,12 +4729,12 @@ static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
     return at + n + 1;
 }
 
-/* Decodes a string in place that was read and found good. */
+/* Decodes a string in place, which hfsbi_json_check() found valid. */
 static void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
     char             *text = (char *)(uintptr_t)node->as.str, *out = text;
-    hfsbi_json_parser p; /* for its end; it cannot fail */
+    hfsbi_json_parser p; /* only p.end is used: no escape can fail now */
     if (node->tag & HFSBI_JSON_ESCAPED) {
         p.end = at + len;
         while (at < p.end) {
@@ -4671,36 +4754,9 @@ static void hfsbi_json_unescape(hfsb_json_value *node) {
     text[len] = '\0';
 }
 
-/* ==== json error ==== */
+/* ---- errors: what was expected, what was found, what to do ---- */
 
-/* says what is wrong with a JSON text, where, and what to do. */
-
-static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
-    switch (p->fault) {
-    case HFSBI_JSON_NO_VALUE: return "expected a value";
-    case HFSBI_JSON_NO_ITEM: return "expected a value after ','";
-    case HFSBI_JSON_NO_WORD: return "expected 'true', 'false' or 'null'";
-    case HFSBI_JSON_NO_KEY: return "expected a key in double quotes or '}'";
-    case HFSBI_JSON_NO_NEXT_KEY:
-        return "expected a key in double quotes after ','";
-    case HFSBI_JSON_NO_COLON: return "expected ':' after a key";
-    case HFSBI_JSON_NO_ARRAY_END:
-        return "expected ',' or ']' after an element";
-    case HFSBI_JSON_NO_OBJECT_END: return "expected ',' or '}' after a member";
-    case HFSBI_JSON_NO_TEXT_END:
-        return "expected the end of the text after the value";
-    case HFSBI_JSON_NO_STRING_END: return "expected '\"' to end a string";
-    case HFSBI_JSON_CONTROL:
-        return "expected no control character inside a string";
-    case HFSBI_JSON_NO_ESCAPE:
-        return "expected one of \"\\/bfnrtu after a backslash";
-    case HFSBI_JSON_NO_HEX: return "expected four hex digits after \\u";
-    case HFSBI_JSON_NO_UTF8: return "expected UTF-8";
-    default: return p->expected;
-    }
-}
-
-/* What to do, when more can be said than what was expected. */
+/* Advice for a byte c that starts no value; `listed`: after a comma. */
 static const char *hfsbi_json_value_advice(char c, bool listed) {
     switch (c) {
     case ']':
@@ -4718,8 +4774,9 @@ static const char *hfsbi_json_value_advice(char c, bool listed) {
     return "";
 }
 
-static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
-    switch (p->fault) {
+/* How to repair the fault at byte c; "" when there is nothing to add. */
+static const char *hfsbi_json_advice(hfsbi_json_fault fault, char c) {
+    switch (fault) {
     case HFSBI_JSON_NO_VALUE: return hfsbi_json_value_advice(c, false);
     case HFSBI_JSON_NO_ITEM: return hfsbi_json_value_advice(c, true);
     case HFSBI_JSON_NO_KEY:
@@ -4742,9 +4799,9 @@ static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
     }
 }
 
-/* ", found ..." for the byte at err->pos. */
-static void hfsbi_json_found(const hfsbi_json_parser *p, hfsb_str text,
-                             hfsb_err *err) {
+/* Adds ", found ..." for the byte at err->pos. */
+static void hfsbi_json_add_found(hfsbi_json_fault fault, hfsb_str text,
+                                 hfsb_err *err) {
     const char   *advice;
     unsigned long code;
     bool          valid;
@@ -4763,82 +4820,67 @@ static void hfsbi_json_found(const hfsbi_json_parser *p, hfsb_str text,
     if (valid && code >= 0x20 && code != 0x7F)
         hfsbi_err_add(err, ", found '%.*s'", (int)n, text.ptr + err->pos);
     else hfsbi_err_add(err, ", found byte 0x%02X", (unsigned)(unsigned char)c);
-    advice = hfsbi_json_advice(p, c);
+    advice = hfsbi_json_advice(fault, c);
     if (*advice) hfsbi_err_add(err, ": %s", advice);
 }
 
-/* Faults that are not about one byte. */
-static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
-    hfsb_str key;
-    switch (p->fault) {
-    case HFSBI_JSON_SURROGATE:
-        hfsbi_err_add(err, "expected both halves of a surrogate pair, found "
-                           "one: the sender probably cut a string in the "
-                           "middle of a character");
-        return true;
-    case HFSBI_JSON_RANGE:
-        hfsbi_err_add(err, "expected a number up to about 1.8e308, found a "
-                           "larger one: send it as a string");
-        return true;
-    case HFSBI_JSON_DEPTH:
+static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
+                                 hfsb_err *err) {
+    static const char *const messages[] = {
+#define HFSBI_X(name, message) message,
+        HFSBI_JSON_FAULT_LIST(HFSBI_X)
+#undef HFSBI_X
+    };
+    const char            *message = messages[p->fault];
+    const hfsb_json_value *key;
+    if (p->fault == HFSBI_JSON_DEPTH) {
         hfsbi_err_add(err, "arrays and objects are nested more than %zu deep",
                       p->max_depth);
-        return true;
-    case HFSBI_JSON_TWICE:
-        key =
-            hfsb_str_make(p->nodes[p->used].as.str,
-                          (size_t)(p->nodes[p->used].tag >> HFSBI_JSON_COUNT));
-        hfsbi_err_add(err, "expected each key once in an object, found \"");
-        hfsbi_err_quote(err, key, 40);
+        return;
+    }
+    if (p->fault == HFSBI_JSON_NO_NUMBER) message = p->expected;
+    hfsbi_err_add(err, "%s", message);
+    if (p->fault < HFSBI_JSON_SURROGATE) {
+        hfsbi_json_add_found(p->fault, text, err);
+    } else if (p->fault == HFSBI_JSON_TWICE) {
+        key = p->nodes + p->used;
+        hfsbi_err_quote(err, hfsb_json_str(key, HFSB_LIT("")), 40);
         hfsbi_err_add(err, "\" again: remove one of the two");
-        return true;
-    default: return false;
     }
 }
 
-/* Line and column of pos, both from 1. */
-static void hfsbi_json_place(hfsb_str text, size_t pos, hfsb_err *err) {
-    hfsb_str before = hfsb_str_slice(text, 0, pos);
-    size_t   start = pos;
-    while (start > 0 && text.ptr[start - 1] != '\n') start--;
-    err->line = hfsb_str_count_byte(before, '\n') + 1;
-    err->column = hfsb_utf8_count(hfsb_str_slice(text, start, pos)) + 1;
-}
-
-/* Fills *err with place and words for the parser's fault. */
+/* Fills *err with the place and the message of the parser's fault. */
 static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
                                      hfsb_err *err) {
     hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT : HFSB_SYNTAX;
+    size_t      pos = (size_t)(p->at - p->text), start = pos;
     if (p->fault == HFSBI_JSON_NOMEM)
         return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
     if (!err) return code;
-    err->code = code;
-    err->pos = (size_t)(p->at - p->text);
-    hfsbi_json_place(text, err->pos, err);
-    err->msg[0] = '\0';
+    while (start > 0 && text.ptr[start - 1] != '\n') start--;
+    hfsbi_fail(err, code, pos, "%s", "");
+    err->line = hfsb_text_line_number(text, pos);
+    err->column = hfsb_utf8_count(hfsb_str_slice(text, start, pos)) + 1;
     hfsbi_err_add(err, "line %zu, column %zu: ", err->line, err->column);
-    if (hfsbi_json_whole(p, err)) return code;
-    hfsbi_err_add(err, "%s", hfsbi_json_expected(p));
-    hfsbi_json_found(p, text, err);
+    hfsbi_json_add_fault(p, text, err);
     return code;
 }
 
-/* ==== json keys ==== */
-
-/* finds a key that an object holds twice. */
+/* ---- keys that an object holds twice ---- */
 
 /* Objects with more keys than this are sorted, not compared pair by pair. */
 #define HFSBI_JSON_FEW 16
 
 typedef const hfsb_json_value *hfsbi_json_key;
 
-/* Orders by length, then bytes; *equal keys by their place. */
+/* Orders keys by length, then bytes. */
 static int hfsbi_json_key_order(hfsbi_json_key a, hfsbi_json_key b) {
     uint64_t m = a->tag >> HFSBI_JSON_COUNT, n = b->tag >> HFSBI_JSON_COUNT;
     if (m != n) return m < n ? -1 : 1;
     return m ? memcmp(a->as.str, b->as.str, (size_t)m) : 0;
 }
 
+/* The same; equal keys by their place. */
 static int hfsbi_json_key_place(const void *a, const void *b) {
     hfsbi_json_key x = *(const hfsbi_json_key *)a;
     hfsbi_json_key y = *(const hfsbi_json_key *)b;
@@ -4881,8 +4923,8 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
                : 0;
 }
 
-/* Index of a key node that repeats an earlier key of its object, the first
-   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
+/* Index of the first key node that repeats an earlier key of its object, or
+   HFSB_NPOS; *nomem: there was no memory to find out. */
 static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
                                       bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
@@ -4911,21 +4953,16 @@ static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
     return found ? (size_t)(found - p->nodes) : HFSB_NPOS;
 }
 
-/* Behind the string whose opening quote is at `at`. */
-static const char *hfsbi_json_pass_string(const char *at) {
-    for (at++; *at != '"'; at++)
-        if (*at == '\\') at++;
-    return at + 1;
-}
-
-/* Where in the text (valid up to there) node number `index` begins. */
+/* Where node number `index` begins in the text, which is valid up to there. */
 static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
     const char *at = text.ptr;
     for (;;) {
         while (strchr(" \n\r\t,:]}", *at)) at++;
         if (index-- == 0) return at;
         if (*at == '"') {
-            at = hfsbi_json_pass_string(at);
+            for (at++; *at != '"'; at++)
+                if (*at == '\\') at++;
+            at++;
         } else if (*at == '{' || *at == '[') {
             at++;
         } else {
@@ -4934,22 +4971,7 @@ static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
     }
 }
 
-#define HFSBI_JSON_DEPTH_DEFAULT 512
-#define HFSBI_JSON_BYTES_DEFAULT ((size_t)1 << 30)
-
-/* Notes the fault; NULL. */
-static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                   hfsbi_json_fault fault) {
-    p->at = at;
-    p->fault = fault;
-    return NULL;
-}
-
 /* ---- blanks ---- */
-
-static bool hfsbi_json_is_blank(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
 
 static const char *hfsbi_json_blanks(const char *at, const char *end) {
 #ifdef HFSBI_SSE2
@@ -4971,7 +4993,7 @@ static const char *hfsbi_json_blanks(const char *at, const char *end) {
     return at;
 }
 
-/* The first byte from `at` on that is no blank; there is one. */
+/* The first byte from `at` on that is not a blank; there is one. */
 static inline const char *hfsbi_json_skip(const hfsbi_json_parser *p,
                                           const char              *at) {
     if ((unsigned char)*at > ' ') return at;
@@ -4979,10 +5001,10 @@ static inline const char *hfsbi_json_skip(const hfsbi_json_parser *p,
     return hfsbi_json_blanks(at, p->end);
 }
 
-/* ---- the block: strings, then nodes ---- */
+/* ---- the block ---- */
 
-/* Strings moved with their block: `was` is where it stood. */
-static void hfsbi_json_moved(hfsbi_json_parser *p, uintptr_t was) {
+/* Updates all pointers into the block, which was at `was`. */
+static void hfsbi_json_relocate(hfsbi_json_parser *p, uintptr_t was) {
     char  *block = (char *)p->doc->block;
     size_t i;
     p->nodes = (hfsb_json_value *)(void *)(block + p->room);
@@ -4995,7 +5017,7 @@ static void hfsbi_json_moved(hfsbi_json_parser *p, uintptr_t was) {
     p->out = block + ((uintptr_t)p->out - was);
 }
 
-/* Make room for exactly cap nodes. */
+/* Makes room for exactly cap nodes. */
 static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
     hfsb_json_doc *doc = p->doc;
     uintptr_t      was = (uintptr_t)doc->block;
@@ -5009,7 +5031,7 @@ static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
     doc->block = block;
     doc->size = bytes;
     p->cap = cap;
-    hfsbi_json_moved(p, was);
+    hfsbi_json_relocate(p, was);
     return true;
 }
 
@@ -5035,8 +5057,8 @@ static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
     return after;
 }
 
-/* Reads `word`; the bytes are compared one by one, so that the scan stops at
-   the bracket behind at the latest. */
+/* Reads `word`, byte by byte, so that the scan stops at the closing bracket
+   of the text at the latest. */
 static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
                                    const char *word, uint64_t tag,
                                    hfsb_json_value *node) {
@@ -5047,7 +5069,7 @@ static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
     return at;
 }
 
-/* A value that is no container. `fault` is what it is when none stands here.*/
+/* A value other than a container; `fault` when no value starts here. */
 static inline const char *hfsbi_json_scalar(hfsbi_json_parser *p,
                                             const char        *at,
                                             hfsb_json_value   *node,
@@ -5067,8 +5089,14 @@ static inline const char *hfsbi_json_scalar(hfsbi_json_parser *p,
 
 /* ---- containers ---- */
 
-/* Reads the container at `at`, gives the place behind it or NULL. One
-   function, since its states share everything and jump to each other: as
+/* Reads the container at `at`; returns its end, or NULL.
+
+       open --> member or element --> member_end or element_end --> close
+         ^             |    ^                     |                   |
+         +-------------+    +---------','---------+   the enclosing  <+
+          at a bracket                                ..._end, or done
+
+   One function, since its states share everything and jump to each other: as
    several it was neither shorter nor clearer, but slower. */
 static const char *hfsbi_json_tree(hfsbi_json_parser *p, const char *at) {
     const uint64_t   one = (uint64_t)1 << HFSBI_JSON_COUNT;
@@ -5076,7 +5104,7 @@ static const char *hfsbi_json_tree(hfsbi_json_parser *p, const char *at) {
     hfsbi_json_fault fault;
     size_t           depth = 0;
 
-open: /* at a bracket, for which there is a node */
+open: /* at a bracket; there is room for its node */
     if (++depth > p->max_depth)
         return hfsbi_json_fail(p, at, HFSBI_JSON_DEPTH);
     node->as.span = (size_t)(node - box);
@@ -5167,8 +5195,8 @@ grow : {
 
 /* ---- the whole text ---- */
 
-/* All of it, p->text to p->end without blanks around it, into p->nodes. */
-static bool hfsbi_json_all(hfsbi_json_parser *p, const char *at) {
+/* Reads the one value of the text, which starts at `at`. */
+static bool hfsbi_json_text(hfsbi_json_parser *p, const char *at) {
     if (*at == '{' || *at == '[') {
         at = hfsbi_json_tree(p, at);
     } else {
@@ -5176,16 +5204,16 @@ static bool hfsbi_json_all(hfsbi_json_parser *p, const char *at) {
         at = hfsbi_json_scalar(p, at, p->nodes, HFSBI_JSON_NO_VALUE);
     }
     if (at && at < p->end) {
-        /* a string may end before blanks that are not at the text's end */
+        /* point at what follows a lone string, not at the blank after it */
         while (at < p->end && hfsbi_json_is_blank(*at)) at++;
         return hfsbi_json_fail(p, at, HFSBI_JSON_NO_TEXT_END);
     }
     return at != NULL;
 }
 
-/* Reads a text that has no bracket at its end, from a copy with a NUL there.
-   Strings stay where they are: only a number or a word can be good. */
-static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
+/* Reads a text without a bracket at its end from a copy with a NUL there.
+   Strings are not decoded: only a number or a word can be valid here. */
+static bool hfsbi_json_text_copy(hfsbi_json_parser *p, size_t from) {
     const hfsb_alloc *alloc = &p->doc->alloc;
     const char       *text = p->text;
     size_t            len = (size_t)(p->end - text);
@@ -5196,7 +5224,7 @@ static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
     copy[len] = '\0';
     p->text = copy;
     p->end = copy + len;
-    ok = hfsbi_json_all(p, copy + from);
+    ok = hfsbi_json_text(p, copy + from);
     if (!ok) p->at = text + (p->at - copy);
     p->text = text;
     p->end = text + len;
@@ -5204,27 +5232,27 @@ static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
     return ok;
 }
 
-/* Gets the block and reads the text from `from` on. `strings`: they are to be
-   copied. */
+/* Allocates the block and reads the text from `from` on; `strings`: decodes
+   them into the block. */
 static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     size_t len = (size_t)(p->end - p->text);
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
-    /* A value needs two bytes, most take more, and one that holds a whole
-       file is nearly all of its text. */
+    /* A value needs two bytes, but most are longer, and a large text often is
+       mostly one string: a file. */
     size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
-    if (!closed) return hfsbi_json_unclosed(p, from);
+    if (!closed) return hfsbi_json_text_copy(p, from);
     if (strings) p->out = (char *)p->doc->block;
-    return hfsbi_json_all(p, p->text + from);
+    return hfsbi_json_text(p, p->text + from);
 }
 
-/* Keys once, strings in place decoded, memory that is not needed given back.
-   After this the text may have changed. */
-static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
-                              bool unique) {
+/* Checks for repeated keys, decodes strings in place (from then on the text
+   has changed) and returns unused memory. */
+static bool hfsbi_json_complete(hfsbi_json_parser *p, hfsb_str text,
+                                bool unique) {
     bool   nomem = false;
     size_t i = unique ? hfsbi_json_repeated_key(p, &nomem) : HFSB_NPOS;
     if (nomem) return hfsbi_json_fail(p, text.ptr, HFSBI_JSON_NOMEM);
@@ -5238,12 +5266,12 @@ static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
             hfsbi_json_unescape(p->nodes + i);
     i = (p->cap - p->used) * sizeof(hfsb_json_value);
     if (i > 4096 && i > p->doc->size / 2)
-        (void)hfsbi_json_resize(p, p->used); /* failing does no harm */
+        (void)hfsbi_json_resize(p, p->used); /* harmless when it fails */
     return true;
 }
 
-/* The parser for text, blanks at its end left out. Not by an all-zero
-   initialiser, which costs more than a small request. */
+/* Sets up the parser, without the blanks at the end of the text. An all-zero
+   initialiser would cost more than parsing a small request. */
 static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
                                const hfsb_json_parse_opts *opts,
                                hfsb_json_doc              *doc) {
@@ -5253,29 +5281,26 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->out = NULL;
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
-    p->max_depth =
-        opts && opts->max_depth ? opts->max_depth : HFSBI_JSON_DEPTH_DEFAULT;
+    p->max_depth = opts && opts->max_depth ? opts->max_depth : 512;
     p->doc = doc;
     p->escaped = false;
-    p->fault = HFSBI_JSON_OK;
     doc->root = NULL;
     doc->block = NULL;
     doc->size = 0;
 }
 
-static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
+static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {
     hfsbi_json_parser p;
-    size_t            max =
-        opts && opts->max_bytes ? opts->max_bytes : HFSBI_JSON_BYTES_DEFAULT;
+    size_t max = opts && opts->max_bytes ? opts->max_bytes : (size_t)1 << 30;
     size_t from = 0;
     bool   unique = opts && opts->unique_keys, ok;
     if (!text.ptr) text = HFSB_LIT("");
     hfsbi_json_prepare(&p, text, opts, doc);
     if (text.len > max)
         return hfsbi_fail(err, HFSB_LIMIT, max,
-                          "the text has %zu bytes, at most %zu are taken",
+                          "the text has %zu bytes, at most %zu are allowed",
                           text.len, max);
     while (from < text.len && hfsbi_json_is_blank(text.ptr[from])) from++;
     if (from == text.len) {
@@ -5283,12 +5308,13 @@ static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
         return hfsbi_json_report(&p, text, err);
     }
     ok = hfsbi_json_run(&p, from, !in_place);
-    /* Keys can only be compared decoded, faults only be placed before. */
+    /* Keys can only be compared when decoded, but decoding in place would
+       leave no text to locate a repeated key in: start over with a copy. */
     if (ok && in_place && unique && p.escaped) {
         hfsb_json_free(doc);
-        return hfsbi_json_start(text, false, opts, doc, err);
+        return hfsbi_json_parse(text, false, opts, doc, err);
     }
-    ok = ok && hfsbi_json_settle(&p, text, unique);
+    ok = ok && hfsbi_json_complete(&p, text, unique);
     if (!ok) {
         hfsb_status st = hfsbi_json_report(&p, text, err);
         hfsb_json_free(doc);
@@ -5300,13 +5326,13 @@ static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
 
 hfsb_status hfsb_json_parse(hfsb_str text, const hfsb_json_parse_opts *opts,
                             hfsb_json_doc *doc, hfsb_err *err) {
-    return hfsbi_json_start(text, false, opts, doc, err);
+    return hfsbi_json_parse(text, false, opts, doc, err);
 }
 
 hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err) {
-    return hfsbi_json_start(hfsb_str_make(text, len), true, opts, doc, err);
+    return hfsbi_json_parse(hfsb_str_make(text, len), true, opts, doc, err);
 }
 
 void hfsb_json_free(hfsb_json_doc *doc) {
@@ -5317,8 +5343,12 @@ void hfsb_json_free(hfsb_json_doc *doc) {
 }
 
 /* ---- src/core/json_read.c ---- */
-/* json_read.c - what a JSON value holds, and the lenient reading of a tool's
-   arguments. */
+/* json_read.c - reading a JSON tree, strictly or as the arguments of a tool.
+
+   The accessors at the top never convert: a value of another type gives the
+   fallback. hfsb_json_arg_*() at the end are lenient, because models send
+   "120" and 120.0 where an integer is meant; whatever cannot be meant
+   otherwise is accepted, the rest is an error with the key in err->key. */
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {
     return (size_t)(value->tag >> HFSBI_JSON_COUNT);
 }
@@ -5384,7 +5414,7 @@ const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
         index >= hfsbi_json_count_of(array))
         return NULL;
     item = array + 1;
-    /* numbers, strings and the like only: every node is an element */
+    /* no containers in it: every node is an element */
     if (array->as.span == hfsbi_json_count_of(array) + 1) return item + index;
     while (index-- > 0) item = hfsbi_json_after(item);
     return item;
@@ -5424,7 +5454,7 @@ bool hfsb_json_next(hfsb_json_iter *it) {
 
 /* ---- arguments ---- */
 
-/* "an integer" ... for messages. */
+/* The type with its article, for messages. */
 static const char *hfsbi_json_a(hfsb_json_type type) {
     static const char *const names[] = {
         "null",     "a boolean", "an integer", "an integer",
@@ -5432,7 +5462,8 @@ static const char *hfsbi_json_a(hfsb_json_type type) {
     return names[(unsigned)type & 7u];
 }
 
-/* Looks up the argument; *value is NULL when there is nothing to read. */
+/* Looks up the argument; *value is NULL when it is optional and absent or
+   null. */
 static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
                                   const char *key, bool required,
                                   hfsb_json_type          want,
@@ -5442,20 +5473,21 @@ static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
     const char    *how = "is missing";
     *value = NULL;
     if (object && type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "the arguments must be an object with \"%s\", not "
-                          "%s",
-                          key, hfsbi_json_a(type));
+        return hfsbi_fail_key(err, HFSB_ARG, key,
+                              "the arguments must be an object with \"%s\", "
+                              "not %s",
+                              key, hfsbi_json_a(type));
     *value = hfsb_json_get(object, key);
     if (hfsb_json_type_of(*value) != HFSB_JSON_NULL) return hfsbi_ok(err);
     if (*value) how = "is null";
     *value = NULL;
     if (!required) return hfsbi_ok(err);
-    return hfsbi_fail(err, HFSB_ARG, 0, "\"%s\" %s: %s is required", key, how,
-                      hfsbi_json_a(want));
+    return hfsbi_fail_key(err, HFSB_ARG, key, "\"%s\" %s: %s is required", key,
+                          how, hfsbi_json_a(want));
 }
 
-/* Shows up to 40 characters of a string that could not be used. */
+/* Fails with what was expected and what was found: a number, the first 40
+   characters of a string, or the type of anything else. */
 static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
                                         const hfsb_json_value *value,
                                         hfsb_err              *err) {
@@ -5463,7 +5495,8 @@ static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
     char           number[32];
     size_t         n = 0;
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
-    hfsbi_fail(err, HFSB_ARG, 0, "\"%s\": expected %s, found ", key, expected);
+    hfsbi_fail_key(err, HFSB_ARG, key, "\"%s\": expected %s, found ", key,
+                   expected);
     if (type == HFSB_JSON_STRING) {
         hfsbi_err_add(err, "the string \"");
         hfsbi_err_quote(err, text, 40);
@@ -5480,16 +5513,17 @@ static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
     return HFSB_ARG;
 }
 
-static hfsb_str hfsbi_json_trim(hfsb_str s) {
-    while (s.len && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0])
-        s = hfsb_str_slice(s, 1, s.len);
-    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]) && s.ptr[s.len - 1])
-        s.len--;
-    return s;
+/* A string value without the blanks around it; "" for any other value. */
+static hfsb_str hfsbi_json_trimmed(const hfsb_json_value *value) {
+    hfsb_str s = hfsb_json_str(value, HFSB_LIT(""));
+    size_t   from = 0;
+    while (s.len && hfsbi_json_is_blank(s.ptr[s.len - 1])) s.len--;
+    while (from < s.len && hfsbi_json_is_blank(s.ptr[from])) from++;
+    return hfsb_str_slice(s, from, s.len);
 }
 
-/* The number that value is, or that its text spells. A decoded string has a
-   NUL behind it, as hfsbi_number_parse needs. */
+/* Reads a number, or a string that contains one. A decoded string is followed
+   by a NUL, as hfsbi_number_parse() needs. */
 static bool hfsbi_json_as_number(const hfsb_json_value *value,
                                  hfsbi_number          *n) {
     hfsb_str s;
@@ -5507,7 +5541,7 @@ static bool hfsbi_json_as_number(const hfsb_json_value *value,
         n->as.d = value->as.d;
         return true;
     case HFSB_JSON_STRING:
-        s = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+        s = hfsbi_json_trimmed(value);
         return s.len &&
                hfsbi_number_parse(s.ptr, s.ptr + s.len + 1, n) ==
                    s.ptr + s.len &&
@@ -5523,7 +5557,7 @@ hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object, const char *key,
     hfsb_status            st =
         hfsbi_json_arg(object, key, required, HFSB_JSON_BOOL, &value, err);
     if (st != HFSB_OK || !value) return st;
-    s = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+    s = hfsbi_json_trimmed(value);
     if (hfsb_json_type_of(value) == HFSB_JSON_BOOL)
         *out = hfsb_json_bool(value, false);
     else if (hfsb_str_equal(s, HFSB_LIT("true")) ||
@@ -5597,7 +5631,8 @@ hfsb_status hfsb_json_arg_value(const hfsb_json_value *object, const char *key,
     return HFSB_OK;
 }
 
-/* What hides in a string: HFSB_OK with doc->root when it is of that type. */
+/* Parses the text of a string. HFSB_OK with doc->root of that type; HFSB_ARG
+   with an empty message for JSON of another type. */
 static hfsb_status hfsbi_json_arg_inner(hfsb_str text, hfsb_json_type type,
                                         hfsb_json_doc *doc, hfsb_err *err) {
     hfsb_json_parse_opts how = HFSB_INIT;
@@ -5620,7 +5655,7 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
     if (st != HFSB_OK || !value) return st;
     if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
         return hfsb_json_arg_value(object, key, required, type, out, err);
-    text = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+    text = hfsbi_json_trimmed(value);
     st = hfsbi_json_arg_inner(text, type, doc, &why);
     if (st == HFSB_OK) {
         *out = doc->root;
@@ -5634,45 +5669,56 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
 }
 
 /* ---- src/core/json_write.c ---- */
-/* json_write.c - JSON text from a tree or call by call. */
+/* json_write.c - JSON text from a tree, or call by call.
+
+   JSON is many small pieces, so they go straight into the memory that the
+   buffer has, without a NUL after each; hfsbi_json_terminate() adds it before
+   the caller can look. Strings are scanned and copied a block at a time.
+
+   A tree is written without recursion. The writer keeps one bit per level (an
+   array or an object) and a state:
+
+       EMPTY --value--> ITEMS --value--> ITEMS     in an array
+       EMPTY --key--> KEY --value--> ITEMS         in an object
+       the value at level 0 --> DONE
+
+   Anything else is a mistake of the caller: it fails the buffer with HFSB_ARG,
+   so that all later calls do nothing. */
 /* ---- pieces ---- */
 
-/* Bytes that the buffer can hold as it is, the NUL included. */
+/* Bytes that the buffer can hold without growing, including the NUL. */
 static inline size_t hfsbi_json_room(const hfsb_buf *b) {
     return b->max && b->max < b->cap ? b->max + 1 : b->cap;
 }
 
-/* hfsbi_put for the many small pieces: the NUL is left to the end. */
-static inline void hfsbi_json_piece(hfsb_buf *sink, const char *ptr,
-                                    size_t n) {
-    hfsb_buf *b = sink;
+/* hfsb_buf_append() without the NUL when there is room. */
+static inline void hfsbi_json_piece(hfsb_buf *b, const char *ptr, size_t n) {
     if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
         memcpy(b->ptr + b->len, ptr, n);
         b->len += n;
     } else {
-        hfsb_buf_append(sink, hfsb_str_make(ptr, n));
+        hfsb_buf_append(b, hfsb_str_make(ptr, n));
     }
 }
 
-static inline void hfsbi_json_byte(hfsb_buf *sink, char c) {
-    hfsb_buf *b = sink;
+static inline void hfsbi_json_byte(hfsb_buf *b, char c) {
     if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
-    else hfsb_buf_append_byte(sink, c);
+    else hfsb_buf_append_byte(b, c);
 }
 
 static void hfsbi_json_terminate(hfsb_buf *b) {
     if (b->cap) b->ptr[b->len] = '\0';
 }
 
-/* The letter that stands behind a backslash for c; 0: \u and four digits. */
+/* The letter of the short escape for c; 0: it has none. */
 static char hfsbi_json_letter(unsigned char c) {
     static const char control[] = "\0\0\0\0\0\0\0\0btn\0fr";
     if (c < sizeof control) return control[c];
     return c == '"' || c == '\\' ? (char)c : '\0';
 }
 
-/* Writes the character at byte i of s, escaped or repaired where it must be,
-   into out (6 bytes) and its length into *n; gives the bytes it took. */
+/* Writes the character at byte i of s, escaped or repaired if necessary, to
+   the 6 bytes at out, *n of them used. Returns the bytes of s it took. */
 static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
     static const char hex[] = "0123456789abcdef";
     unsigned char     c = (unsigned char)s.ptr[i];
@@ -5696,7 +5742,7 @@ static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
     return i;
 }
 
-/* As much of s from *i on as goes into the room that *b has. */
+/* Writes as much of s from *i on as fits into the room of *b. */
 static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
                                   bool valid) {
     const char *at = s.ptr + *i, *end = s.ptr + s.len, *stop;
@@ -5716,9 +5762,9 @@ static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
     b->len = (size_t)(out - b->ptr);
 }
 
-/* Appends the inside of a string. Room is asked for generously; where the
-   buffer's ceiling is too near for that, character by character. `valid`: it
-   is known to be UTF-8. */
+/* Appends the text of a string, in blocks with generous room; near the
+   ceiling of the buffer character by character. `valid`: s is known to be
+   UTF-8. */
 static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
     size_t i = 0;
     while (i < s.len) {
@@ -5742,53 +5788,53 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
     return HFSB_OK;
 }
 
-static void hfsbi_json_put_text(hfsb_buf *sink, hfsb_str s, bool valid,
+/* Appends a string. `plain`: it needs no escapes. */
+static void hfsbi_json_put_text(hfsb_buf *b, hfsb_str s, bool valid,
                                 bool plain) {
-    hfsbi_json_byte(sink, '"');
-    if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
-    else if (sink->status == HFSB_OK)
-        sink->status = hfsbi_json_put_inside(sink, s, valid);
-    hfsbi_json_byte(sink, '"');
+    hfsbi_json_byte(b, '"');
+    if (plain) hfsbi_json_piece(b, s.ptr, s.len);
+    else if (b->status == HFSB_OK)
+        b->status = hfsbi_json_put_inside(b, s, valid);
+    hfsbi_json_byte(b, '"');
 }
 
-static void hfsbi_json_newline(hfsb_buf *sink, bool pretty, size_t depth) {
+static void hfsbi_json_newline(hfsb_buf *b, bool pretty, size_t depth) {
     if (!pretty) return;
-    hfsbi_json_byte(sink, '\n');
-    while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
+    hfsbi_json_byte(b, '\n');
+    while (depth-- > 0) hfsbi_json_piece(b, "  ", 2);
 }
 
-/* Anything but a container that holds something. */
-static void hfsbi_json_put_leaf(hfsb_buf *sink, const hfsb_json_value *v) {
+/* Appends a value that is not a container, or an empty one. */
+static void hfsbi_json_put_leaf(hfsb_buf *b, const hfsb_json_value *v) {
     char   text[32];
     size_t n = 0;
     switch (hfsb_json_type_of(v)) {
-    case HFSB_JSON_NULL: hfsbi_json_piece(sink, "null", 4); return;
+    case HFSB_JSON_NULL: hfsbi_json_piece(b, "null", 4); return;
     case HFSB_JSON_BOOL:
-        if (hfsb_json_bool(v, false)) hfsbi_json_piece(sink, "true", 4);
-        else hfsbi_json_piece(sink, "false", 5);
+        if (hfsb_json_bool(v, false)) hfsbi_json_piece(b, "true", 4);
+        else hfsbi_json_piece(b, "false", 5);
         return;
     case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
     case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
     case HFSB_JSON_DOUBLE: n = hfsbi_number_write_double(v->as.d, text); break;
     case HFSB_JSON_STRING:
-        hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
+        hfsbi_json_put_text(b, hfsb_json_str(v, HFSB_LIT("")), true,
                             (v->tag & HFSBI_JSON_PLAIN) != 0);
         return;
-    case HFSB_JSON_ARRAY: hfsbi_json_piece(sink, "[]", 2); return;
-    case HFSB_JSON_OBJECT: hfsbi_json_piece(sink, "{}", 2); return;
+    case HFSB_JSON_ARRAY: hfsbi_json_piece(b, "[]", 2); return;
+    case HFSB_JSON_OBJECT: hfsbi_json_piece(b, "{}", 2); return;
     }
-    hfsbi_json_piece(sink, text, n);
+    hfsbi_json_piece(b, text, n);
 }
 
 /* ---- a tree ---- */
 
 #define HFSBI_JSON_SHALLOW 64
 
-/* The containers around a place of a tree, outermost first; a few without
-   memory of their own. */
+/* The open containers, outermost first; the first few need no memory. */
 typedef struct hfsbi_json_boxes {
     const hfsb_json_value  *few[HFSBI_JSON_SHALLOW];
-    const hfsb_json_value **more; /* those beyond */
+    const hfsb_json_value **more; /* the deeper ones */
     size_t                  cap;  /* of more */
     size_t                  depth;
 } hfsbi_json_boxes;
@@ -5810,7 +5856,7 @@ static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
     return true;
 }
 
-static const hfsb_json_value *hfsbi_json_inside(const hfsbi_json_boxes *s) {
+static const hfsb_json_value *hfsbi_json_innermost(const hfsbi_json_boxes *s) {
     size_t n = s->depth;
     if (!n) return NULL;
     return n <= HFSBI_JSON_SHALLOW ? s->few[n - 1]
@@ -5821,47 +5867,46 @@ static bool hfsbi_json_is_object(const hfsb_json_value *value) {
     return hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
 }
 
-/* What stands before each element or member: a key, or nothing. */
-static const hfsb_json_value *hfsbi_json_put_head(hfsb_buf              *sink,
+/* Appends the key before a member; returns the node of the value. */
+static const hfsb_json_value *hfsbi_json_put_name(hfsb_buf              *b,
                                                   const hfsb_json_value *node,
                                                   bool keyed, bool pretty) {
     if (!keyed) return node;
-    hfsbi_json_put_leaf(sink, node);
-    hfsbi_json_piece(sink, ": ", pretty ? 2 : 1);
+    hfsbi_json_put_leaf(b, node);
+    hfsbi_json_piece(b, ": ", pretty ? 2 : 1);
     return node + 1;
 }
 
-/* Appends the whole of value; `depth` is how far it is indented already. */
-static void hfsbi_json_put_tree(hfsb_buf *sink, const hfsb_json_value *value,
+/* Appends value and everything in it, at indentation `depth`. */
+static void hfsbi_json_put_tree(hfsb_buf *b, const hfsb_json_value *value,
                                 bool pretty, size_t depth) {
     hfsbi_json_boxes       boxes;
     const hfsb_json_value *node = value, *box = NULL;
     boxes.depth = boxes.cap = 0;
     boxes.more = NULL;
-    while (sink->status == HFSB_OK) {
+    while (b->status == HFSB_OK) {
         if (hfsb_json_count(node)) {
-            if (!hfsbi_json_enter(&boxes, &sink->alloc, node))
-                sink->status = HFSB_NOMEM;
+            if (!hfsbi_json_enter(&boxes, &b->alloc, node))
+                b->status = HFSB_NOMEM;
             box = node++;
-            hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
+            hfsbi_json_byte(b, hfsbi_json_is_object(box) ? '{' : '[');
         } else {
-            hfsbi_json_put_leaf(sink, node);
+            hfsbi_json_put_leaf(b, node);
             if (node) node++;
             while (box && node == box + box->as.span) {
                 boxes.depth--;
-                hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-                hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
-                box = hfsbi_json_inside(&boxes);
+                hfsbi_json_newline(b, pretty, depth + boxes.depth);
+                hfsbi_json_byte(b, hfsbi_json_is_object(box) ? '}' : ']');
+                box = hfsbi_json_innermost(&boxes);
             }
             if (!box) break;
-            hfsbi_json_byte(sink, ',');
+            hfsbi_json_byte(b, ',');
         }
-        hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-        node =
-            hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box), pretty);
+        hfsbi_json_newline(b, pretty, depth + boxes.depth);
+        node = hfsbi_json_put_name(b, node, hfsbi_json_is_object(box), pretty);
     }
     if (boxes.more)
-        hfsbi_realloc(&sink->alloc, (void *)boxes.more,
+        hfsbi_realloc(&b->alloc, (void *)boxes.more,
                       boxes.cap * sizeof *boxes.more, 0);
 }
 
@@ -5892,6 +5937,13 @@ void hfsb_json_writer_init_doc(hfsb_json_writer *w, hfsb_json_doc *doc) {
     hfsbi_build_init(&w->tree, &doc->alloc);
 }
 
+typedef enum hfsbi_json_state {
+    HFSBI_JSON_EMPTY, /* no item yet in this container, or no root */
+    HFSBI_JSON_ITEMS,
+    HFSBI_JSON_KEY, /* a value must follow */
+    HFSBI_JSON_DONE
+} hfsbi_json_state;
+
 static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
     w->out->status = HFSB_ARG;
     w->problem = problem;
@@ -5902,32 +5954,32 @@ static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
     return w->depth && (w->is_object[d / 8] >> (d % 8) & 1);
 }
 
-/* A comma or a new line before an item, as needed. */
+/* The comma and the line break before an item, as needed. */
 static void hfsbi_json_separate(hfsb_json_writer *w) {
     if (w->doc) return;
-    if (w->has_items) hfsbi_json_byte(w->out, ',');
+    if (w->state == HFSBI_JSON_ITEMS) hfsbi_json_byte(w->out, ',');
     if (w->depth) hfsbi_json_newline(w->out, w->pretty, w->depth);
 }
 
-/* Before each value: false when none may come here. */
+/* Before each value: false when no value may come here. */
 static bool hfsbi_json_begin_value(hfsb_json_writer *w) {
     if (w->out->status != HFSB_OK) return false;
-    if (w->done) {
+    if (w->state == HFSBI_JSON_KEY) return true;
+    if (w->state == HFSBI_JSON_DONE) {
         hfsbi_json_misuse(w, "a second value after the first was complete");
-    } else if (hfsbi_json_in_object(w) && !w->after_key) {
-        hfsbi_json_misuse(w, "a value in an object without a key");
-    } else {
-        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w);
-        return true;
+        return false;
     }
-    return false;
+    if (hfsbi_json_in_object(w)) {
+        hfsbi_json_misuse(w, "a value in an object without a key");
+        return false;
+    }
+    hfsbi_json_separate(w);
+    return true;
 }
 
 static void hfsbi_json_end_value(hfsb_json_writer *w) {
     if (!w->doc) hfsbi_json_terminate(w->out);
-    w->after_key = false;
-    w->has_items = true;
-    w->done = w->depth == 0;
+    w->state = w->depth ? HFSBI_JSON_ITEMS : HFSBI_JSON_DONE;
 }
 
 static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
@@ -5936,7 +5988,7 @@ static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
     hfsbi_json_end_value(w);
 }
 
-/* A value without text of its own: a node, where a document is made. */
+/* A value that is one node of a document, or this text. */
 static void hfsbi_json_put_node(hfsb_json_writer *w, hfsb_json_type type,
                                 hfsb_json_value node, hfsb_str text) {
     if (!w->doc) {
@@ -6005,18 +6057,19 @@ void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
 }
 
 void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
+    bool after_key = w->state == HFSBI_JSON_KEY;
     if (w->out->status != HFSB_OK) return;
-    if (!hfsbi_json_in_object(w) || w->after_key) {
-        hfsbi_json_misuse(w, w->after_key ? "a key where a value belongs"
-                                          : "a key outside of an object");
+    if (!hfsbi_json_in_object(w) || after_key) {
+        hfsbi_json_misuse(w, after_key ? "a key where a value belongs"
+                                       : "a key outside an object");
         return;
     }
-    w->after_key = true;
+    hfsbi_json_separate(w);
+    w->state = HFSBI_JSON_KEY;
     if (w->doc) {
         hfsbi_build_key(&w->tree, key);
         return;
     }
-    hfsbi_json_separate(w);
     hfsbi_json_put_text(w->out, key, false, false);
     hfsbi_json_piece(w->out, ": ", w->pretty ? 2 : 1);
     hfsbi_json_terminate(w->out);
@@ -6037,7 +6090,7 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
                                : w->is_object[w->depth / 8] & ~bit);
     w->depth++;
-    w->after_key = w->has_items = false;
+    w->state = HFSBI_JSON_EMPTY;
 }
 
 void hfsb_json_put_array(hfsb_json_writer *w) {
@@ -6051,24 +6104,22 @@ void hfsb_json_put_object(hfsb_json_writer *w) {
 void hfsb_json_put_end(hfsb_json_writer *w) {
     bool object = hfsbi_json_in_object(w);
     if (w->out->status != HFSB_OK) return;
-    if (!w->depth || w->after_key) {
+    if (!w->depth || w->state == HFSBI_JSON_KEY) {
         hfsbi_json_misuse(w, w->depth ? "an end where a value belongs"
                                       : "an end without a beginning");
         return;
     }
     w->depth--;
-    if (w->doc) {
-        hfsbi_build_end(&w->tree);
-    } else {
-        if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
-        hfsbi_json_byte(w->out, object ? '}' : ']');
-    }
+    if (!w->doc && w->state == HFSBI_JSON_ITEMS)
+        hfsbi_json_newline(w->out, w->pretty, w->depth);
+    if (w->doc) hfsbi_build_end(&w->tree);
+    else hfsbi_json_byte(w->out, object ? '}' : ']');
     hfsbi_json_end_value(w);
 }
 
 hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
     hfsb_status st;
-    if (w->out->status == HFSB_OK && !w->done)
+    if (w->out->status == HFSB_OK && w->state != HFSBI_JSON_DONE)
         hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
                                       : "no value at all");
     st = w->doc ? hfsbi_build_finish(&w->tree, w->doc)
@@ -6256,7 +6307,18 @@ HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc) {
 }
 
 /* ---- src/core/text.c ---- */
-/* text.c - lines of a text. */
+/* text.c - lines, readable command output, and head and tail of long text.
+
+   Three independent parts, in this order:
+   - lines end at LF or CRLF, nothing else;
+   - the filter shows command output as a terminal would leave it, a line at
+     a time, so that a progress bar is one line;
+   - truncation keeps the head and the tail of a text. The window does the
+     same for a text that arrives in pieces, in memory bounded by the limit.
+
+   The filter and the window change nothing when a call fails. */
+/* ---- lines ---- */
+
 bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending) {
     hfsb_str s = *rest;
     size_t   lf = hfsb_str_find_byte(s, '\n');
@@ -6274,39 +6336,36 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
     return 1 + hfsb_str_count_byte(hfsb_str_slice(text, 0, pos), '\n');
 }
 
-/* ==== text filter ==== */
+/* ---- the filter: a line as a terminal would leave it ---- */
 
-/* command output made readable.
-
-   What a terminal would show, for one line at a time. A line is a row of
-   cells, a cell is one code point (a wide or combining character too: no
-   arithmetic on widths), and there is a cursor:
-     a character   overwrites the cell at the cursor, which moves on;
+/* A line is a row of cells with a cursor. A cell is one code point, also for a
+   wide or combining character: there is no arithmetic on widths.
+     a character   overwrites the cell at the cursor and advances it;
      CR            moves the cursor to cell 0;
-     BS            moves it back by one, not beyond cell 0;
-     LF            ends the line: all its cells are given out, wherever the
-                   cursor is, so CRLF and CR CR LF are one LF;
-     CSI G, 1 G    as CR (spinners go back to column 1 that way);
+     BS            moves it back by one, at most to cell 0;
+     LF            ends the line and writes all cells, wherever the cursor is,
+                   so CRLF and CR CR LF are one LF;
+     CSI G, 1 G    as CR (spinners return to column 1 that way);
      CSI K, 1 K, 2 K  erase from the cursor on, up to the cursor, or all.
-   TAB, BEL, NUL and the other controls are characters like any other.
+   TAB, BEL, NUL and the other controls are ordinary characters.
 
-   One thing a terminal does not do: an erase with the cursor at the line's
-   end has no effect until the line is written to again after a CR or BS.
-   Programs clear a line to rewrite it, `10% CSI 2 K CR done` is `done`; but
-   when nothing follows, `plain CSI 2 K` stays `plain`, since text that was
-   printed is worth more to a reader than an empty line.
+   Unlike in a terminal, an erase with the cursor at the end of the line has
+   no effect until the line is written to again after a CR or BS. Programs
+   clear a line to rewrite it: `10% CSI 2 K CR done` is `done`. But when
+   nothing follows, `plain CSI 2 K` stays `plain`, because printed text is
+   worth more to a reader than an empty line.
 
    Escape sequences (ECMA-48), all removed:
      ESC [  0x30-0x3F ...  0x20-0x2F ...  0x40-0x7E      CSI
      ESC ] or P X ^ _  ...  BEL or ESC \ or before LF    OSC DCS SOS PM APC
-     ESC  0x20-0x2F ...  0x30-0x7E                       charsets and such
+     ESC  0x20-0x2F ...  0x30-0x7E                       charset selection
      ESC  0x30-0x7E                                      two characters
-   A byte that can not go on with a sequence ends it there and counts as
-   itself: a LF in the middle of a broken CSI is a LF. ESC always starts a new
-   sequence. Other movement of the cursor is removed and not followed.
+   A byte that cannot continue a sequence ends it and is an ordinary byte: a LF
+   in the middle of a broken CSI is a LF. ESC always starts a new sequence.
+   Other cursor movement is removed and has no effect.
 
-   The cells of a line are kept, up to HFSBI_LINE_MAX; when one more is
-   printed at the end of a full row, the first half is given out for good. */
+   At most HFSBI_LINE_MAX cells are kept: when a character is printed at the
+   end of a full row, its first half is written for good. */
 
 #ifndef HFSBI_LINE_MAX /* the fuzz target makes it small */
 #define HFSBI_LINE_MAX 16384u
@@ -6314,21 +6373,21 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
 
 typedef enum hfsbi_escape {
     HFSBI_ESC_NONE,
-    HFSBI_ESC_START,  /* behind ESC */
-    HFSBI_ESC_MIDDLE, /* behind ESC and intermediate bytes */
+    HFSBI_ESC_START,  /* after ESC */
+    HFSBI_ESC_MIDDLE, /* after ESC and intermediate bytes */
     HFSBI_ESC_CSI,
     HFSBI_ESC_STRING
 } hfsbi_escape;
 
-/* All that a write changes, but for the cells themselves. */
+/* Everything that a write changes, except the cells. */
 typedef struct hfsbi_line {
     size_t        len;    /* cells in the line */
     size_t        cursor; /* at most len, unless len is 0 */
     size_t        erased; /* cells to blank once the line is rewritten */
     hfsbi_escape  escape;
-    unsigned      arg;     /* parameter of the CSI, HFSBI_ARG_ODD: not one
-                              plain number */
-    unsigned char part[4]; /* start of a character that is not complete */
+    unsigned      arg;     /* parameter of the CSI; HFSBI_ARG_ODD: not a
+                              single small number */
+    unsigned char part[4]; /* an incomplete character */
     size_t        part_len;
 } hfsbi_line;
 
@@ -6343,9 +6402,9 @@ struct hfsb_text_filter {
     hfsb_alloc alloc;
 };
 
-/* ---- giving out cells ---- */
+/* ---- the filter: cells ---- */
 
-static void hfsbi_cells_put(hfsb_buf *sink, const uint32_t *cells,
+static void hfsbi_cells_put(hfsb_buf *out, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
     size_t i = 0, n = 0;
@@ -6354,7 +6413,7 @@ static void hfsbi_cells_put(hfsb_buf *sink, const uint32_t *cells,
         else n += hfsb_utf8_encode(cells[i], text + n);
         i++;
         if (n + 4 <= sizeof text && i < count) continue;
-        hfsb_buf_append(sink, hfsb_str_make(text, n));
+        hfsb_buf_append(out, hfsb_str_make(text, n));
         n = 0;
     }
 }
@@ -6363,21 +6422,19 @@ static void hfsbi_line_clear(hfsbi_line *line) {
     line->len = line->cursor = line->erased = 0;
 }
 
-/* ---- changing cells ---- */
-
-static void hfsbi_blank(hfsb_text_filter *f, size_t from, size_t to) {
+static void hfsbi_cells_blank(hfsb_text_filter *f, size_t from, size_t to) {
     for (; from < to; from++) f->cells[from] = ' ';
 }
 
-/* Makes room for n cells from the cursor on, giving out the first half of a
-   full row. Returns for how many of them there is room, at least one, or 0
+/* Makes room for up to n cells from the cursor on, writing the first half of a
+   full row. Returns the number of cells there is room for, at least one, or 0
    without memory. */
-static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *sink) {
+static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *out) {
     hfsbi_line  *l = &f->line;
     const size_t half = HFSBI_LINE_MAX / 2;
     void        *grown;
     if (l->cursor == HFSBI_LINE_MAX) { /* and so is len */
-        hfsbi_cells_put(sink, f->cells, half);
+        hfsbi_cells_put(out, f->cells, half);
         memmove(f->cells, f->cells + half, half * sizeof *f->cells);
         l->cursor = l->len = half;
         l->erased = l->erased > half ? l->erased - half : 0;
@@ -6386,44 +6443,43 @@ static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *sink) {
     grown = hfsbi_array_grow(&f->alloc, f->cells, &f->cap, l->cursor + n,
                              sizeof *f->cells);
     if (!grown) {
-        sink->status = HFSB_NOMEM;
+        out->status = HFSB_NOMEM;
         return 0;
     }
     f->cells = (uint32_t *)grown;
     return n;
 }
 
-/* Before the line changes: carries out the erase that waits, when a CR or BS
-   came since. */
-static void hfsbi_line_settle(hfsb_text_filter *f) {
+/* Before the line changes: performs a pending erase, if a CR or BS followed
+   it. */
+static void hfsbi_line_erase_pending(hfsb_text_filter *f) {
     hfsbi_line *l = &f->line;
     if (l->erased == 0 || l->cursor >= l->len) return;
-    if (l->erased < l->len) hfsbi_blank(f, 0, l->erased);
+    if (l->erased < l->len) hfsbi_cells_blank(f, 0, l->erased);
     else l->len = 0;
     l->erased = 0;
 }
 
-/* n cells from the cursor on were written. */
+/* Moves the cursor past n cells that were written. */
 static void hfsbi_line_advance(hfsb_text_filter *f, size_t n) {
     hfsbi_line *l = &f->line;
-    if (l->cursor > l->len) hfsbi_blank(f, l->len, l->cursor);
+    if (l->cursor > l->len) hfsbi_cells_blank(f, l->len, l->cursor);
     l->cursor += n;
     if (l->len < l->cursor) l->len = l->cursor;
 }
 
 static void hfsbi_print_char(hfsb_text_filter *f, unsigned long code,
-                             hfsb_buf *sink) {
-    hfsbi_line_settle(f);
-    if (!hfsbi_cells_room(f, 1, sink)) return;
+                             hfsb_buf *out) {
+    hfsbi_line_erase_pending(f);
+    if (!hfsbi_cells_room(f, 1, out)) return;
     f->cells[f->line.cursor] = (uint32_t)code;
     hfsbi_line_advance(f, 1);
 }
 
-static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s,
-                              hfsb_buf *sink) {
-    hfsbi_line_settle(f);
+static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
+    hfsbi_line_erase_pending(f);
     while (s.len > 0) {
-        size_t    n = hfsbi_cells_room(f, s.len, sink), i;
+        size_t    n = hfsbi_cells_room(f, s.len, out), i;
         uint32_t *to;
         if (n == 0) return;
         to = f->cells + f->line.cursor;
@@ -6433,21 +6489,22 @@ static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s,
     }
 }
 
-static void hfsbi_erase(hfsb_text_filter *f, unsigned mode) {
+/* CSI K: mode 0 erases from the cursor on, 1 up to the cursor, 2 all. */
+static void hfsbi_line_erase(hfsb_text_filter *f, unsigned mode) {
     hfsbi_line *l = &f->line;
     if (l->cursor >= l->len) {
         if (mode > 0) l->erased = l->len;
         return;
     }
-    hfsbi_line_settle(f);
+    hfsbi_line_erase_pending(f);
     if (mode == 0 && l->cursor < l->len) l->len = l->cursor;
     if (mode == 2 || (mode == 1 && l->cursor + 1 >= l->len)) l->len = 0;
-    if (mode == 1 && l->len > 0) hfsbi_blank(f, 0, l->cursor + 1);
+    if (mode == 1 && l->len > 0) hfsbi_cells_blank(f, 0, l->cursor + 1);
 }
 
-/* ---- plain text ---- */
+/* ---- the filter: plain text ---- */
 
-/* How many bytes of s, from the start on, are ASCII other than ESC, CR and
+/* Number of bytes at the start of s that are ASCII other than ESC, CR and
    BS. */
 static size_t hfsbi_plain_ascii(hfsb_str s) {
     size_t i = 0;
@@ -6468,7 +6525,7 @@ static size_t hfsbi_plain_ascii(hfsb_str s) {
     for (; s.len - i >= 8; i += 8) {
         uint64_t v, esc, cr, bs;
         memcpy(&v, s.ptr + i, 8);
-        esc = v ^ ones * 27; /* a zero byte where v has ESC, and so on */
+        esc = v ^ ones * 27; /* zero bytes where v has ESC */
         cr = v ^ ones * 13;
         bs = v ^ ones * 8;
         if ((((esc - ones) | (cr - ones) | (bs - ones) | v) & ones << 7) != 0)
@@ -6482,7 +6539,7 @@ static size_t hfsbi_plain_ascii(hfsb_str s) {
     return i;
 }
 
-/* The same for whole characters of UTF-8. */
+/* The same, with well-formed characters beyond ASCII. */
 static size_t hfsbi_plain_text(hfsb_str s) {
     size_t        i = 0;
     unsigned long code;
@@ -6497,46 +6554,45 @@ static size_t hfsbi_plain_text(hfsb_str s) {
     }
 }
 
-/* s is plain text without LF. */
-static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
+/* Prints plain text without LF. */
+static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     size_t i = 0;
     while (i < s.len) {
         hfsb_str      rest = hfsb_str_slice(s, i, s.len);
         size_t        n = hfsbi_plain_ascii(rest);
         unsigned long code;
         if (n > 0) {
-            hfsbi_print_ascii(f, hfsb_str_slice(rest, 0, n), sink);
+            hfsbi_print_ascii(f, hfsb_str_slice(rest, 0, n), out);
         } else {
             n = hfsb_utf8_step(rest, 0, &code, NULL);
-            hfsbi_print_char(f, code, sink);
+            hfsbi_print_char(f, code, out);
         }
         i += n;
     }
 }
 
-/* s is plain text. Lines that begin and end in it need no cells. */
-static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
+/* Prints plain text. Lines that begin and end in it need no cells. */
+static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     size_t end;
     if (f->line.len > 0 || f->line.cursor > 0) {
         end = hfsb_str_find_byte(s, '\n');
-        hfsbi_print_text(f, hfsb_str_slice(s, 0, end), sink);
+        hfsbi_print_text(f, hfsb_str_slice(s, 0, end), out);
         if (end == HFSB_NPOS) return;
-        hfsbi_cells_put(sink, f->cells, f->line.len);
-        hfsb_buf_append_byte(sink, '\n');
+        hfsbi_cells_put(out, f->cells, f->line.len);
+        hfsb_buf_append_byte(out, '\n');
         hfsbi_line_clear(&f->line);
         s = hfsb_str_slice(s, end + 1, s.len);
     }
     for (end = s.len; end > 0 && s.ptr[end - 1] != '\n';) end--;
-    hfsb_buf_append(sink, hfsb_str_slice(s, 0, end));
-    hfsbi_print_text(f, hfsb_str_slice(s, end, s.len), sink);
+    hfsb_buf_append(out, hfsb_str_slice(s, 0, end));
+    hfsbi_print_text(f, hfsb_str_slice(s, end, s.len), out);
 }
 
-/* ---- the rest of the input's grammar ---- */
+/* ---- the filter: escape sequences and incomplete characters ---- */
 
-/* A character that is ill-formed, or cut by the end of this piece or of the
-   one before. Returns how many bytes of s were taken. */
-static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s,
-                              hfsb_buf *sink) {
+/* Reads a character that is ill-formed, or cut by the end of this piece or the
+   previous one. Returns the bytes of s used. */
+static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     hfsbi_line   *l = &f->line;
     char          text[4];
     size_t        had = l->part_len, n;
@@ -6549,23 +6605,23 @@ static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s,
     n = hfsb_utf8_step(hfsb_str_make(text, had + add), 0, &code, &valid);
     lead = (unsigned char)text[0];
     if (!valid && n == had + s.len && lead >= 0xC2 && lead <= 0xF4) {
-        memcpy(l->part, text, n); /* more may come */
+        memcpy(l->part, text, n); /* the next piece may complete it */
         l->part_len = n;
         return s.len;
     }
     l->part_len = 0;
-    hfsbi_print_char(f, code, sink);
+    hfsbi_print_char(f, code, out);
     return n - had;
 }
 
-/* True when c belongs to the escape sequence; else the sequence is over and c
-   counts as itself. */
+/* True when c belongs to the escape sequence; otherwise the sequence has ended
+   and c is an ordinary byte. */
 static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
     hfsbi_line  *l = &f->line;
     hfsbi_escape was = l->escape;
     if (was == HFSBI_ESC_STRING) {
         if (c == 7 || c == 10 || c == 27) l->escape = HFSBI_ESC_NONE;
-        return c != 10 && c != 27; /* the \ of ESC \ is a sequence of two */
+        return c != 10 && c != 27; /* ESC \ is itself a sequence */
     }
     if (was == HFSBI_ESC_START && c == '[') {
         l->escape = HFSBI_ESC_CSI;
@@ -6588,14 +6644,13 @@ static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
     }
     l->escape = HFSBI_ESC_NONE;
     if (was == HFSBI_ESC_CSI && c == 'K' && l->arg <= 2)
-        hfsbi_erase(f, l->arg);
+        hfsbi_line_erase(f, l->arg);
     if (was == HFSBI_ESC_CSI && c == 'G' && l->arg <= 1) l->cursor = 0;
     return c >= 0x30 && c <= 0x7E;
 }
 
-/* Takes at least a byte of s, outside sequences, and says how many. */
-static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
-                              hfsb_buf *sink) {
+/* Reads at least a byte of s, outside sequences; returns the bytes used. */
+static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     hfsbi_line *l = &f->line;
     size_t      n;
     switch (s.ptr[0]) {
@@ -6607,27 +6662,27 @@ static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
     default: break;
     }
     n = hfsbi_plain_text(s);
-    if (n == 0) return hfsbi_take_char(f, s, sink);
-    hfsbi_take_plain(f, hfsb_str_slice(s, 0, n), sink);
+    if (n == 0) return hfsbi_take_char(f, s, out);
+    hfsbi_take_plain(f, hfsb_str_slice(s, 0, n), out);
     return n;
 }
 
 static void hfsbi_filter_take(hfsb_text_filter *f, hfsb_str piece,
-                              hfsb_buf *sink) {
+                              hfsb_buf *out) {
     size_t i = 0;
-    while (i < piece.len && sink->status == HFSB_OK) {
+    while (i < piece.len && out->status == HFSB_OK) {
         hfsb_str rest = hfsb_str_slice(piece, i, piece.len);
         if (f->line.escape != HFSBI_ESC_NONE &&
             hfsbi_take_escape(f, (unsigned char)rest.ptr[0]))
             i++;
-        else if (f->line.part_len > 0) i += hfsbi_take_char(f, rest, sink);
-        else i += hfsbi_take_text(f, rest, sink);
+        else if (f->line.part_len > 0) i += hfsbi_take_char(f, rest, out);
+        else i += hfsbi_take_text(f, rest, out);
     }
 }
 
-/* ---- calls that fail leave no trace ---- */
+/* ---- the filter: calls ---- */
 
-/* Keeps a copy of the cells, so that undo can bring them back. */
+/* Copies the cells, so that a failed call can be undone. */
 static bool hfsbi_filter_save(hfsb_text_filter *f) {
     void *grown;
     if (f->line.len == 0) return true;
@@ -6648,8 +6703,6 @@ static void hfsbi_filter_undo(hfsb_text_filter *f, const hfsbi_line *line) {
     f->spare_cap = cap;
     f->line = *line;
 }
-
-/* ---- public ---- */
 
 hfsb_text_filter *hfsb_text_filter_open(const hfsb_alloc *alloc) {
     hfsb_alloc        none = HFSB_INIT;
@@ -6702,13 +6755,9 @@ hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
     return hfsb_buf_finish(out, mark);
 }
 
-/* ==== text window ==== */
+/* ---- truncation ---- */
 
-/* head and tail of long texts. */
-
-/* ---- what both forms share ---- */
-
-/* The limit with its defaults filled in; false when head is above chars. */
+/* Resolves the defaults of the limit; false when head is above chars. */
 static bool hfsbi_limit_resolve(const hfsb_text_limit *limit,
                                 hfsb_text_limit       *out) {
     out->chars = limit && limit->chars ? limit->chars : 25000;
@@ -6717,7 +6766,7 @@ static bool hfsbi_limit_resolve(const hfsb_text_limit *limit,
 }
 
 /* 1234567 as 1,234,567 */
-static void hfsbi_put_grouped(hfsb_buf *sink, size_t n) {
+static void hfsbi_put_grouped(hfsb_buf *out, size_t n) {
     char   text[sizeof n * 4];
     size_t at = sizeof text, digits = 0;
     do {
@@ -6726,37 +6775,35 @@ static void hfsbi_put_grouped(hfsb_buf *sink, size_t n) {
         digits++;
         n /= 10;
     } while (n > 0);
-    hfsb_buf_append(sink, hfsb_str_make(text + at, sizeof text - at));
+    hfsb_buf_append(out, hfsb_str_make(text + at, sizeof text - at));
 }
 
-/* The marker between head and tail of a text of `total` characters. Where
-   saved is not 0, only so many bytes of it are in the spill file. */
-static void hfsbi_put_marker(hfsb_buf *sink, const hfsb_text_limit *limit,
+/* The marker between head and tail of a text of `total` characters. When saved
+   is not 0, the spill file holds only that many bytes. */
+static void hfsbi_put_marker(hfsb_buf *out, const hfsb_text_limit *limit,
                              size_t total, hfsb_str spill_path, size_t saved) {
-    hfsb_buf_append(sink, HFSB_LIT("\n\n... ("));
-    hfsbi_put_grouped(sink, total - limit->chars);
-    hfsb_buf_append(sink, HFSB_LIT(" of "));
-    hfsbi_put_grouped(sink, total);
-    hfsb_buf_append(sink, HFSB_LIT(" chars omitted, showing first "));
-    hfsbi_put_grouped(sink, limit->head);
-    hfsb_buf_append(sink, HFSB_LIT(" + last "));
-    hfsbi_put_grouped(sink, limit->chars - limit->head);
-    hfsb_buf_append(sink, HFSB_LIT(") ...\n"));
+    hfsb_buf_append(out, HFSB_LIT("\n\n... ("));
+    hfsbi_put_grouped(out, total - limit->chars);
+    hfsb_buf_append(out, HFSB_LIT(" of "));
+    hfsbi_put_grouped(out, total);
+    hfsb_buf_append(out, HFSB_LIT(" chars omitted, showing first "));
+    hfsbi_put_grouped(out, limit->head);
+    hfsb_buf_append(out, HFSB_LIT(" + last "));
+    hfsbi_put_grouped(out, limit->chars - limit->head);
+    hfsb_buf_append(out, HFSB_LIT(") ...\n"));
     if (spill_path.len == 0) return;
     if (saved == 0) {
-        hfsb_buf_append(sink, HFSB_LIT("Full output saved to "));
+        hfsb_buf_append(out, HFSB_LIT("Full output saved to "));
     } else {
-        hfsb_buf_append(sink, HFSB_LIT("Only the first "));
-        hfsbi_put_grouped(sink, saved);
-        hfsb_buf_append(sink, HFSB_LIT(" bytes of output saved to "));
+        hfsb_buf_append(out, HFSB_LIT("Only the first "));
+        hfsbi_put_grouped(out, saved);
+        hfsb_buf_append(out, HFSB_LIT(" bytes of output saved to "));
     }
-    hfsb_buf_append(sink, spill_path);
-    hfsb_buf_append(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
-                                   "offset/limit to inspect specific "
-                                   "sections.\n"));
+    hfsb_buf_append(out, spill_path);
+    hfsb_buf_append(out, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
+                                  "offset/limit to inspect specific "
+                                  "sections.\n"));
 }
-
-/* ---- a text that is there ---- */
 
 hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
                                hfsb_str spill_path, hfsb_buf *out,
@@ -6788,10 +6835,10 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
     return hfsbi_ok(err);
 }
 
-/* ---- a text that arrives in pieces ---- */
+/* ---- the window: truncation of a text that arrives in pieces ---- */
 
-/* The first limit.head characters lie in `head`, the last of the others in a
-   ring. What is shorter than the limit is thus held whole.
+/* `head` holds the first limit.head characters, the ring the last of the
+   others, so a text within the limit is held completely.
 
        ring:  [ tail's end |   free   | tail's start ]
                0                       start      cap         */
@@ -6831,7 +6878,7 @@ void hfsb_text_window_close(hfsb_text_window *window) {
     hfsbi_array_free(&alloc, window, 1, sizeof *window);
 }
 
-/* The most bytes so many characters can have. */
+/* The largest size of `chars` characters. */
 static size_t hfsbi_window_bytes(size_t chars) {
     size_t bytes;
     return hfsbi_mul(chars, 4, &bytes) ? bytes : HFSB_NPOS;
@@ -6845,7 +6892,7 @@ static void hfsbi_ring_views(const hfsb_text_window *w, hfsb_str *first,
     *second = hfsb_str_make(w->ring ? w->ring : "", w->len - n);
 }
 
-/* Room for at least need bytes in all. */
+/* Makes room for need bytes in total, growing to at most max. */
 static bool hfsbi_ring_reserve(hfsb_text_window *w, size_t need, size_t max) {
     hfsb_str first, second;
     size_t   cap = w->cap < 32 ? 64 : w->cap * 2;
@@ -6871,8 +6918,8 @@ static void hfsbi_ring_drop(hfsb_text_window *w, size_t bytes) {
     w->len -= bytes;
 }
 
-/* Lets go of the first n characters: of each the first byte, and then its
-   continuation bytes. */
+/* Drops the first n characters: of each the first byte and its continuation
+   bytes. */
 static void hfsbi_ring_drop_chars(hfsb_text_window *w, size_t n) {
     size_t at = w->start, bytes = 0;
     while (bytes < w->len) {
@@ -6894,19 +6941,15 @@ static void hfsbi_ring_append(hfsb_text_window *w, hfsb_str s) {
     w->len += s.len;
 }
 
-/* How many bytes at the start of piece go on with the character that the last
-   piece ended in. */
+/* Number of bytes at the start of piece that continue the last character of
+   the previous piece. */
 static size_t hfsbi_window_rest(hfsb_str piece) {
-    size_t n = 0;
-    while (n < 3 && n < piece.len &&
-           ((unsigned char)piece.ptr[n] & 0xC0u) == 0x80u)
-        n++;
-    return n;
+    return hfsbi_utf8_ceil(hfsb_str_slice(piece, 0, 3), 0);
 }
 
-/* Takes the last of text, n characters, into the ring. The first `rest` bytes
-   go on with the ring's last character and are not counted. max bounds the
-   ring also for bytes that are not UTF-8. */
+/* Appends text, of n characters, to the ring, dropping what exceeds the limit.
+   The first `rest` bytes continue the last character of the ring and are not
+   counted in n. max bounds the ring even when the bytes are not UTF-8. */
 static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
                               size_t n) {
     size_t room = w->limit.chars - w->limit.head;
@@ -6914,7 +6957,7 @@ static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
     size_t keep = n < room ? n : room;
     size_t drop = w->chars > room - keep ? w->chars - (room - keep) : 0;
     bool   fresh = drop == w->chars;
-    if (fresh) { /* the character that `rest` belongs to is gone too */
+    if (fresh) { /* the character that `rest` continues is dropped too */
         text = hfsb_str_slice(text, rest, text.len);
         text =
             hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep), text.len);
@@ -6961,29 +7004,27 @@ bool hfsb_text_window_truncated(const hfsb_text_window *window) {
     return window->total > window->limit.chars;
 }
 
-/* All of a window that is not truncated, else its tail. */
-static void hfsbi_put_kept(hfsb_buf *sink, const hfsb_text_window *w) {
+/* Appends all of a window that is not truncated, else its tail. */
+static void hfsbi_put_kept(hfsb_buf *out, const hfsb_text_window *w) {
     hfsb_str first, second;
     hfsbi_ring_views(w, &first, &second);
     if (!hfsb_text_window_truncated(w))
-        hfsb_buf_append(sink, hfsb_buf_str(&w->head));
-    hfsb_buf_append(sink, first);
-    hfsb_buf_append(sink, second);
+        hfsb_buf_append(out, hfsb_buf_str(&w->head));
+    hfsb_buf_append(out, first);
+    hfsb_buf_append(out, second);
 }
 
-/* The last n characters of w, of which it holds at least so many. */
-static void hfsbi_put_last(hfsb_buf *sink, const hfsb_text_window *w,
+/* Appends the last n characters of w, which holds at least n. */
+static void hfsbi_put_last(hfsb_buf *out, const hfsb_text_window *w,
                            size_t n) {
     hfsb_buf kept = HFSB_INIT;
-    size_t   mark;
     hfsb_str text;
     kept.alloc = w->alloc;
-    mark = kept.len;
     hfsbi_put_kept(&kept, w);
-    if (hfsb_buf_finish(&kept, mark) != HFSB_OK) sink->status = kept.status;
+    if (hfsb_buf_finish(&kept, 0) != HFSB_OK) out->status = kept.status;
     text = hfsb_buf_str(&kept);
     hfsb_buf_append(
-        sink,
+        out,
         hfsb_str_slice(text, hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
                        text.len));
     hfsb_buf_free(&kept);
@@ -7027,8 +7068,13 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
 }
 
 /* ---- src/core/hash.c ---- */
-/* hash.c - sha256 (FIPS 180-4), base64 (RFC 4648), FNV-1a. */
-/* ---- sha256 ---- */
+/* hash.c - SHA-256 (FIPS 180-4), SHA-1 (RFC 3174), base64 (RFC 4648), FNV-1a.
+
+   SHA-256 identifies the content of files; for long inputs it uses the SHA
+   instructions of the CPU, about five times as fast. SHA-1 exists only because
+   git names its objects by it. FNV-1a hashes lines and table keys. base64
+   decodes strictly: exactly one text for each sequence of bytes. */
+/* ---- SHA-256 ---- */
 
 static const uint32_t hfsbi_sha_k[64] = {
     0x428a2f98u, 0x71374491u, 0xb5c0fbcfu, 0xe9b5dba5u, 0x3956c25bu,
@@ -7089,15 +7135,14 @@ static void hfsbi_sha_plain(unsigned int         state[8],
 
 #ifdef HFSBI_SHA_X86
 
-/* The processor's own instructions, five times as fast. They want the state
-   as (a b e f) and (c d g h), the first one highest, and do two rounds each
-   with the lower half of what they are given. */
+/* The SHA instructions keep the state as (a b e f) and (c d g h), the first
+   word highest, and do two rounds each with the lower half of their input. */
 
 typedef int  hfsbi_v4 __attribute__((vector_size(16)));
 typedef char hfsbi_v16 __attribute__((vector_size(16)));
 
-/* Whether there are any is asked only when it is worth it: in a virtual
-   machine the question takes as long as hashing some kilobytes. */
+/* CPUID is only asked for long inputs: in a virtual machine it takes as long
+   as hashing some kilobytes. */
 static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     unsigned a, b, c, d;
     if (!sha->asked && blocks >= 128) {
@@ -7108,7 +7153,7 @@ static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     return sha->fast;
 }
 
-/* Words 4 to 7 behind w0 w1 w2 w3, four each: the message schedule. */
+/* The four words of the message schedule that follow w0 w1 w2 w3. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_next(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
     __m128i seven =
@@ -7119,6 +7164,7 @@ hfsbi_sha_next(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
     return (__m128i)__builtin_ia32_sha256msg2((hfsbi_v4)sum, (hfsbi_v4)w3);
 }
 
+/* Four rounds with the words w. */
 __attribute__((target("sha,ssse3"))) static inline void
 hfsbi_sha_four(__m128i *abef, __m128i *cdgh, __m128i w, size_t round) {
     __m128i k =
@@ -7131,7 +7177,7 @@ hfsbi_sha_four(__m128i *abef, __m128i *cdgh, __m128i w, size_t round) {
                                                 (hfsbi_v4)*cdgh, (hfsbi_v4)x);
 }
 
-/* Sixteen bytes as four words, the first byte of each highest. */
+/* Sixteen bytes as four big-endian words. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_load(const unsigned char *p) {
     __m128i swap =
@@ -7277,7 +7323,7 @@ hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
     return HFSB_OK;
 }
 
-/* Value of a base64 digit, or 64. */
+/* Value of a base64 digit; 64 for any other byte. */
 static unsigned hfsbi_base64_digit(char c) {
     if (c >= 'A' && c <= 'Z') return (unsigned)(c - 'A');
     if (c >= 'a' && c <= 'z') return (unsigned)(c - 'a') + 26;
@@ -7352,9 +7398,7 @@ unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s) {
     return h;
 }
 
-/* ==== sha1 ==== */
-
-/* sha1 (RFC 3174) and git's names of files. */
+/* ---- SHA-1, for git's object names ---- */
 
 typedef struct hfsbi_sha1 {
     uint32_t      state[5];
@@ -7445,9 +7489,13 @@ HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
 }
 
 /* ---- src/core/date.c ---- */
-/* date.c - the calendar, without libc's time zones. */
-/* Days since 1970 of the first of March of a year: with the leap day at the
-   end of a year, its length and that of the months before follow a rule. */
+/* date.c - seconds since 1970 to a UTC date, without libc.
+
+   gmtime() needs a buffer or a reentrant variant that not every libc has, and
+   localtime() reads the environment. The Gregorian calendar is a short
+   calculation once years begin in March: the leap day is then the last day of
+   a year, and the lengths of the months before it follow a formula. */
+/* Days from 1970-01-01 to the first of March of a year. */
 static long long hfsbi_date_march(long long year) {
     return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
 }
@@ -7460,7 +7508,7 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
     day = seconds / 86400;
     rest = seconds % 86400;
     d.weekday = (unsigned)(day % 7);
-    year = (day + 719468) * 400 / 146097 + 1; /* at most one too many */
+    year = (day + 719468) * 400 / 146097 + 1; /* at most one too high */
     while (hfsbi_date_march(year) > day) year--;
     day -= hfsbi_date_march(year);
     month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */
@@ -7476,7 +7524,12 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
 }
 
 /* ---- src/core/path.c ---- */
-/* path.c - kinds of scripts; paths; Space ids. */
+/* path.c - classifying strings: scripts, paths and Space ids.
+
+   Everything here looks at strings only, never at a file system. A script is
+   a URL, a path, source code or a command line, decided by its first line in
+   the way that a person would: `import x` is Python, `x=1 make` is a shell.
+   The rules for Space ids are those of the Hub. */
 /* ---- what a script is ---- */
 
 /* White space as Python's str.strip() and str.isspace() see it. */
@@ -7488,7 +7541,7 @@ static bool hfsbi_is_space(unsigned long c) {
            c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/* Where in s white space is. */
+/* Where s has white space: anywhere, at its start, at its end. */
 typedef struct hfsbi_spaces {
     bool any, first, last;
 } hfsbi_spaces;
@@ -7511,15 +7564,9 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
     return hfsbi_find_spaces(s).any;
 }
 
-/* Schemes are the same in any case (RFC 3986, 3.1). */
-static bool hfsbi_starts_nocase(hfsb_str s, const char *lower) {
-    size_t i;
-    for (i = 0; lower[i]; i++) {
-        char c = i < s.len ? s.ptr[i] : '\0';
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        if (c != lower[i]) return false;
-    }
-    return true;
+/* A scheme may be in any case (RFC 3986, 3.1). */
+static bool hfsbi_has_scheme(hfsb_str s, hfsb_str scheme) {
+    return hfsbi_str_same_letters(hfsb_str_slice(s, 0, scheme.len), scheme);
 }
 
 static bool hfsbi_has_line_break(hfsb_str s) {
@@ -7539,11 +7586,11 @@ static bool hfsbi_is_script_path(hfsb_str s) {
            (hfsb_str_ends(s, HFSB_LIT(".py")) && !spaces.any);
 }
 
-/* ---- source or command line: a line of Python, or one for a shell ---- */
+/* ---- source or command line: a line of Python or of shell ---- */
 
 static bool hfsbi_is_name(char c, bool first) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (unsigned char)c >= 0x80 || (!first && c >= '0' && c <= '9');
+    return hfsbi_is_alpha(c) || c == '_' || (unsigned char)c >= 0x80 ||
+           (!first && hfsbi_is_digit(c));
 }
 
 static size_t hfsbi_skip_blanks(hfsb_str s, size_t i) {
@@ -7580,7 +7627,7 @@ static size_t hfsbi_skip_target(hfsb_str s, size_t i) {
 }
 
 /* `x = 1`, `a, b = f()`, `x: int = 1`, `d["k"] += 1`. Without a blank before
-   the sign it is the shell's way to set a variable. */
+   the sign it may be a shell setting a variable. */
 static bool hfsbi_is_assignment(hfsb_str s) {
     size_t i = 0, end;
     for (;;) {
@@ -7601,7 +7648,7 @@ static bool hfsbi_is_assignment(hfsb_str s) {
            !(i + 1 < s.len && s.ptr[i + 1] == '=');
 }
 
-/* `print(1)`, `os.getcwd()`, but not the shell's `f() { ...; }` */
+/* `print(1)`, `os.getcwd()`, but not `f() { ...; }` of a shell. */
 static bool hfsbi_is_call(hfsb_str s) {
     size_t i = hfsbi_skip_target(s, 0), next;
     if (i == 0 || i == s.len || s.ptr[i] != '(') return false;
@@ -7615,38 +7662,28 @@ static bool hfsbi_has_text(hfsb_str s, const char *text) {
     return hfsb_str_find(s, hfsb_cstr(text)) != HFSB_NPOS;
 }
 
-/* True when word is one of the list's, which has a blank behind each. */
-static bool hfsbi_is_one_of(hfsb_str word, const char *list) {
-    hfsb_str rest = hfsb_cstr(list);
-    while (rest.len > 0) {
-        size_t n = hfsb_str_find_byte(rest, ' ');
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, n), word)) return true;
-        rest = hfsb_str_slice(rest, n + 1, rest.len);
-    }
-    return false;
-}
-
-/* Starts as a statement of Python does. */
+/* A statement that starts with a keyword of Python. */
 static bool hfsbi_is_statement(hfsb_str s) {
     size_t   end = hfsbi_skip_name(s, 0);
     hfsb_str word = hfsb_str_slice(s, 0, end);
     size_t   next = hfsbi_skip_blanks(s, end);
     hfsb_str rest = hfsb_str_slice(s, end, s.len);
-    if (hfsbi_is_one_of(word, "if for while with try def class async match "))
+    if (hfsbi_list_has(HFSB_LIT("if for while with try def class async match"),
+                       ' ', word))
         return hfsbi_has_text(rest, ":") && !hfsbi_has_text(rest, "; do") &&
                !hfsbi_has_text(rest, ";do") &&
                !hfsbi_has_text(rest, "; then") &&
                !hfsbi_has_text(rest, ";then");
     if (next == end || next == s.len) return false;
-    if (hfsbi_is_one_of(word, "from "))
+    if (hfsb_str_equal(word, HFSB_LIT("from")))
         return hfsbi_has_text(rest, " import ");
-    if (hfsbi_is_one_of(word, "import "))
+    if (hfsb_str_equal(word, HFSB_LIT("import")))
         return hfsbi_is_name(s.ptr[next], true);
-    return hfsbi_is_one_of(word,
-                           "await raise assert del global nonlocal lambda ");
+    return hfsbi_list_has(
+        HFSB_LIT("await raise assert del global nonlocal lambda"), ' ', word);
 }
 
-/* Length of `x=1;` at the start of s, which both languages have, or 0. */
+/* Length of `x=1;` at the start of s, valid in both languages, or 0. */
 static size_t hfsbi_skip_setting(hfsb_str s) {
     size_t sign = hfsbi_skip_name(s, 0), end = hfsb_str_find_byte(s, ';');
     if (sign == 0 || sign == s.len || s.ptr[sign] != '=') return 0;
@@ -7669,8 +7706,8 @@ static bool hfsbi_looks_like_source(hfsb_str s) {
 }
 
 hfsb_script_kind hfsb_script_classify(hfsb_str script) {
-    if (hfsbi_starts_nocase(script, "http://") ||
-        hfsbi_starts_nocase(script, "https://"))
+    if (hfsbi_has_scheme(script, HFSB_LIT("http://")) ||
+        hfsbi_has_scheme(script, HFSB_LIT("https://")))
         return HFSB_SCRIPT_URL;
     if (hfsbi_is_script_path(script)) return HFSB_SCRIPT_PATH;
     if (hfsbi_has_line_break(script) || hfsbi_looks_like_source(script))
@@ -7690,32 +7727,30 @@ const char *hfsb_script_kind_name(hfsb_script_kind kind) {
 
 /* ---- paths ---- */
 
-/* Takes the last component off what the sink holds from `root` on; false when
-   there is none to take. */
-static bool hfsbi_path_up(hfsb_buf *sink, size_t root) {
-    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink), root, sink->len);
+/* Removes the last component of the path that starts at `root`; false when
+   it is empty or ends in "..". */
+static bool hfsbi_path_up(hfsb_buf *out, size_t root) {
+    hfsb_str held = hfsb_str_slice(hfsb_buf_str(out), root, out->len);
     size_t   at = held.len;
     while (at > 0 && held.ptr[at - 1] != '/') at--;
     if (held.len == 0 ||
         hfsb_str_equal(hfsb_str_slice(held, at, held.len), HFSB_LIT("..")))
         return false;
-    hfsb_buf_truncate(sink, root + (at > 0 ? at - 1 : 0));
+    hfsb_buf_truncate(out, root + (at > 0 ? at - 1 : 0));
     return true;
 }
 
-/* Appends the components of path; root is where the first one stands. */
-static void hfsbi_path_put(hfsb_buf *sink, size_t root, bool absolute,
+/* Appends the components of path to the path that starts at `root`. */
+static void hfsbi_path_put(hfsb_buf *out, size_t root, bool absolute,
                            hfsb_str path) {
-    while (path.len > 0 && sink->status == HFSB_OK) {
-        size_t   n = hfsb_str_find_byte(path, '/');
-        hfsb_str part = hfsb_str_slice(path, 0, n);
-        path = hfsb_str_slice(path, n == HFSB_NPOS ? n : n + 1, path.len);
+    hfsb_str part;
+    while (out->status == HFSB_OK && hfsbi_list_next(&path, '/', &part)) {
         if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT("."))) continue;
         if (hfsb_str_equal(part, HFSB_LIT("..")) &&
-            (hfsbi_path_up(sink, root) || absolute))
+            (hfsbi_path_up(out, root) || absolute))
             continue;
-        if (sink->len > root) hfsb_buf_append_byte(sink, '/');
-        hfsb_buf_append(sink, part);
+        if (out->len > root) hfsb_buf_append_byte(out, '/');
+        hfsb_buf_append(out, part);
     }
 }
 
@@ -7752,12 +7787,12 @@ hfsb_str hfsb_path_suffix(hfsb_str path) {
 /* ---- Spaces ---- */
 
 static bool hfsbi_is_alnum(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9');
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c);
 }
 
-/* Checks one half of an id: letters, digits, and single ones of the marks
-   (`extra` besides "-"); "-" and "." not at its ends. at is its offset. */
+/* Checks the owner or the name, which is at offset `at` of the id: letters,
+   digits and "-", for the name also "_" and "." (`extra` lists them); no "-"
+   or "." twice in a row or at an end. */
 static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
                                     const char *extra, hfsb_err *err) {
     size_t i;
@@ -7819,8 +7854,7 @@ hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
     size_t      i;
     if (st != HFSB_OK) return st;
     for (i = 0; i < id.len; i++) {
-        char c = id.ptr[i];
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        char c = hfsbi_lower(id.ptr[i]);
         if (hfsbi_is_alnum(c)) hfsb_buf_append_byte(out, c);
         else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsb_buf_append_byte(out, '-');
     }
@@ -15816,41 +15850,32 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
 }
 
 /* ---- src/http/http_private.h ---- */
-/* Private to the http_*.c files: what bytes are, and what reading a head
-   passes around. */
+/* http_private.h - classes of bytes, and what reading a head passes around. */
+
+/* ---- head.c: bytes and lists ---- */
 
 /* What a byte may be part of, as bits. */
 enum {
-    HFSBI_HTTP_TOKEN = 1,  /* a method, a field's name */
-    HFSBI_HTTP_VALUE = 2,  /* a field's value: no control byte but HTAB */
+    HFSBI_HTTP_TOKEN = 1,  /* a method, the name of a field */
+    HFSBI_HTTP_VALUE = 2,  /* the value of a field: no control byte but HTAB */
     HFSBI_HTTP_TARGET = 4, /* a target: no blank and no control byte */
-    HFSBI_HTTP_NAME = 8,   /* a host's name: RFC 3986, without "%" */
-    HFSBI_HTTP_PLAIN = 16  /* what never needs %XX */
+    HFSBI_HTTP_NAME = 8,   /* a host name: RFC 3986, without "%" */
+    HFSBI_HTTP_PLAIN = 16  /* text that never needs %XX */
 };
 
 HFSBI_FN unsigned hfsbi_http_class(char c);
 
-/* All bytes of s are of that class, and there is one. */
+/* True when s is not empty and all its bytes are of that class. */
 HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
 
-/* 0 to 15, or -1. */
-HFSBI_FN int hfsbi_http_hex(char c);
+/* True when s is name, but for the case of ASCII letters. */
+HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);
 
-/* s is that name, which is given in lower case. */
-HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *lower);
-
-/* Takes the next item that is not empty from a comma-separated list; false
-   at its end. Commas in quoted strings do not count. */
+/* Removes the next item that is not empty from a comma-separated list; false
+   at its end. Commas in quoted strings do not separate. */
 HFSBI_FN bool hfsbi_http_list_next(hfsb_str *rest, hfsb_str *item);
 
-/* One head that is being read. */
-typedef struct hfsbi_http_reading {
-    hfsb_http_parser *parser;
-    hfsb_str          in;
-    hfsb_http_head   *head;
-    hfsb_err         *err;
-    size_t            room; /* for fields */
-} hfsbi_http_reading;
+/* ---- head.c: reading a head ---- */
 
 /* Bits of hfsb_http_parser.kind: a reply; to a request of that method. */
 enum {
@@ -15859,46 +15884,472 @@ enum {
     HFSBI_HTTP_OF_CONNECT = 4
 };
 
-/* Sets the status and *err; always false. */
+/* A head that is being read. */
+typedef struct hfsbi_http_reading {
+    hfsb_http_parser *parser;
+    hfsb_str          in;
+    hfsb_http_head   *head;
+    hfsb_err         *err;
+    size_t            room; /* of head->fields */
+} hfsbi_http_reading;
+
+/* Sets the status of the reply and *err; returns false. */
 HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
                                 const char *at, const char *message);
 
-/* The same for a byte that must not stand there: "... in " where. */
+/* Refuses the byte at `at`, which is followed by a line feed at the latest:
+   "... is not allowed in " where. */
 HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
                                      const char *at, const char *where);
 
+/* value, or the fallback when it is 0. */
 HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
 
-/* host [":" port] of RFC 3986; with_port: the port must be there. */
-HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port);
-
-/* Whether a message can begin so: what speaks another protocol is refused at
-   its first byte. */
+/* True when a message can start with the byte at p; else refused, so that
+   another protocol is rejected at its first byte. */
 HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
                                     const char               *p);
 
-/* The first line, which is complete: the place behind it, or NULL. */
+/* Reads the first line, or the line of a field, which is complete. Returns
+   its end, or NULL when it was refused. */
 HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
                                            const char *p, const char *end);
-
-/* A line of a field, which is complete: the place behind it, or NULL. */
 HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field);
 
-/* The whole head from p to end, its empty line included. */
+/* Reads the whole head from p to end, including its empty line. */
 HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
                                    const char *end);
 
+/* ---- url.c ---- */
+
+/* True for host [":" port] of RFC 3986; with_port: the port is required. */
+HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port);
+
+/* Offset of the first byte of s that is one of stops, or s.len. */
+HFSBI_FN size_t hfsbi_url_until(hfsb_str s, const char *stops);
+
+/* ---- src/http/url.c ---- */
+/* url.c - hosts, URLs of http and https, percent-encoding and queries.
+
+   A URL is accepted only when every reader would see the same host in it: no
+   second "@", no backslash, no control byte. The parsers return views of the
+   text they were given; only resolving and coding write to a buffer. */
+enum { HFSBI_URL_MAX_HOST = 255 };
+
+/* ---- hosts ---- */
+
+/* Four decimal numbers up to 255, as at the end of some IPv6 addresses. */
+static bool hfsbi_http_ip4_ok(hfsb_str s) {
+    unsigned long long value;
+    hfsb_str           part;
+    size_t             parts = 0, n;
+    if (hfsb_str_ends(s, HFSB_LIT("."))) return false;
+    while (hfsbi_list_next(&s, '.', &part)) {
+        n = hfsbi_read_decimal(part, 255, &value);
+        if (!n || n > 3 || n < part.len) return false;
+        parts++;
+    }
+    return parts == 4;
+}
+
+/* Eight groups of hexadecimal digits; "::" once for omitted ones. */
+static bool hfsbi_http_ip6_ok(hfsb_str s) {
+    size_t i = 0, groups = 0, digits;
+    bool   gap = false;
+    if (s.len && *s.ptr == ':') {
+        if (s.len < 2 || s.ptr[1] != ':') return false;
+        gap = true;
+        i = 2;
+    }
+    while (i < s.len) {
+        size_t start = i;
+        for (digits = 0; i < s.len && hfsbi_hex_digit(s.ptr[i]) >= 0; i++)
+            digits++;
+        if (i < s.len && s.ptr[i] == '.') {
+            groups += 2;
+            return hfsbi_http_ip4_ok(hfsb_str_slice(s, start, s.len)) &&
+                   (gap ? groups < 8 : groups == 8);
+        }
+        if (!digits || digits > 4 || ++groups > 8) return false;
+        if (i == s.len) break;
+        if (s.ptr[i++] != ':' || i == s.len) return false;
+        if (s.ptr[i] == ':') {
+            if (gap) return false;
+            gap = true;
+            i++;
+        }
+    }
+    return gap ? groups < 8 : groups == 8;
+}
+
+/* A host name, with %XX for other bytes. */
+static bool hfsbi_http_name_ok(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        if (hfsbi_http_class(s.ptr[i]) & HFSBI_HTTP_NAME) continue;
+        if (s.ptr[i] != '%' || s.len - i < 3 ||
+            hfsbi_hex_digit(s.ptr[i + 1]) < 0 ||
+            hfsbi_hex_digit(s.ptr[i + 2]) < 0)
+            return false;
+        i += 2;
+    }
+    return true;
+}
+
+HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port) {
+    hfsb_str name = host, port = HFSB_INIT;
+    size_t   i, colon;
+    if (host.len && *host.ptr == '[') {
+        size_t close = hfsb_str_find_byte(host, ']');
+        if (close == HFSB_NPOS ||
+            !hfsbi_http_ip6_ok(hfsb_str_slice(host, 1, close)))
+            return false;
+        port = hfsb_str_slice(host, close + 1, host.len);
+        if (port.len && *port.ptr != ':') return false;
+    } else {
+        colon = hfsb_str_find_byte(host, ':');
+        name = hfsb_str_slice(host, 0, colon);
+        port = hfsb_str_slice(host, name.len, host.len);
+        if (!hfsbi_http_name_ok(name)) return false;
+    }
+    if (with_port && (port.len < 2 || port.len == host.len)) return false;
+    for (i = 1; i < port.len; i++)
+        if (!hfsbi_is_digit(port.ptr[i])) return false;
+    return port.len <= 6; /* ":65535" */
+}
+
+/* ---- parsing ---- */
+
+static hfsb_status hfsbi_url_fail(hfsb_err *err, hfsb_str text, const char *at,
+                                  const char *what) {
+    return hfsbi_fail(err, HFSB_ARG, (size_t)(at - text.ptr),
+                      "Invalid URL: %s", what);
+}
+
+HFSBI_FN size_t hfsbi_url_until(hfsb_str s, const char *stops) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (s.ptr[i] && strchr(stops, s.ptr[i])) break;
+    return i;
+}
+
+/* The first byte that cannot be in a URL, or NULL. */
+static const char *hfsbi_url_bad_byte(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c <= ' ' || c >= 0x7F) return s.ptr + i;
+    }
+    return NULL;
+}
+
+/* "name:password" as in RFC 3986: no second "@" and no "\", which could make
+   another reader see another host. */
+static bool hfsbi_url_user_ok(hfsb_str user) {
+    size_t i;
+    for (i = 0; i < user.len; i++)
+        if (!(hfsbi_http_class(user.ptr[i]) & HFSBI_HTTP_NAME) &&
+            user.ptr[i] != ':' && user.ptr[i] != '%')
+            return false;
+    return true;
+}
+
+/* digits are up to five decimal digits. */
+static bool hfsbi_url_port(hfsb_str digits, bool secure, unsigned *port) {
+    unsigned long long value = secure ? 443 : 80;
+    if (digits.len && !hfsbi_read_decimal(digits, 65535, &value)) return false;
+    *port = (unsigned)value;
+    return value > 0;
+}
+
+/* Splits url->authority into host and port. */
+static hfsb_status hfsbi_url_split_authority(hfsb_str text, hfsb_url *url,
+                                             hfsb_err *err) {
+    hfsb_str a = url->authority;
+    size_t   end, from = 0;
+    if (!hfsbi_http_host_ok(a, false))
+        return hfsbi_url_fail(err, text, a.ptr,
+                              "its host or port is invalid. Expected "
+                              "http://host, http://host:port or "
+                              "http://[IPv6 address]:port.");
+    if (a.len && *a.ptr == '[') {
+        end = hfsb_str_find_byte(a, ']');
+        url->host = hfsb_str_slice(a, 1, end);
+        from = end + 1;
+    } else {
+        url->host = hfsb_str_slice(a, 0, hfsb_str_find_byte(a, ':'));
+        from = url->host.len;
+    }
+    if (!url->host.len || url->host.len > HFSBI_URL_MAX_HOST)
+        return hfsbi_url_fail(err, text, a.ptr,
+                              url->host.len ? "its host is too long."
+                                            : "it has no host.");
+    if (hfsb_str_find_byte(url->host, '%') != HFSB_NPOS)
+        return hfsbi_url_fail(err, text, a.ptr,
+                              "a host name cannot contain \"%\".");
+    if (!hfsbi_url_port(hfsb_str_slice(a, from + 1, a.len), url->secure,
+                        &url->port))
+        return hfsbi_url_fail(err, text, a.ptr + from,
+                              "its port is not in 1 to 65535.");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
+    const char *bad = hfsbi_url_bad_byte(text);
+    hfsb_str    rest;
+    size_t      colon = hfsb_str_find_byte(text, ':'), at;
+    memset(url, 0, sizeof *url);
+    if (!text.ptr) text.ptr = "";
+    if (bad)
+        return hfsbi_url_fail(err, text, bad,
+                              "it contains a blank, a control byte or a byte "
+                              "that is not ASCII. Write such a byte as %XX.");
+    url->scheme = hfsb_str_slice(text, 0, colon);
+    url->secure = hfsbi_http_is(url->scheme, "https");
+    if (colon == HFSB_NPOS ||
+        (!url->secure && !hfsbi_http_is(url->scheme, "http")))
+        return hfsbi_url_fail(err, text, text.ptr,
+                              "it does not begin with http:// or https://.");
+    rest = hfsb_str_slice(text, colon + 1, text.len);
+    if (!hfsb_str_starts(rest, HFSB_LIT("//")))
+        return hfsbi_url_fail(err, text, rest.ptr,
+                              "\"//\" and a host are missing after the "
+                              "scheme.");
+    rest = hfsb_str_slice(rest, 2, rest.len);
+    url->authority = hfsb_str_slice(rest, 0, hfsbi_url_until(rest, "/?#"));
+    url->target = hfsb_str_slice(rest, url->authority.len, rest.len);
+    url->target =
+        hfsb_str_slice(url->target, 0, hfsb_str_find_byte(url->target, '#'));
+    at = hfsb_str_find_byte(url->authority, '@');
+    if (at != HFSB_NPOS) {
+        url->user = hfsb_str_slice(url->authority, 0, at);
+        if (!hfsbi_url_user_ok(url->user))
+            return hfsbi_url_fail(err, text, url->user.ptr,
+                                  "the user name before \"@\" must be written "
+                                  "with %XX.");
+        url->authority =
+            hfsb_str_slice(url->authority, at + 1, url->authority.len);
+    }
+    return hfsbi_url_split_authority(text, url, err);
+}
+
+/* ---- references ---- */
+
+/* The parts of RFC 3986 section 3; `has_...`: present, perhaps empty. */
+typedef struct hfsbi_url_parts {
+    hfsb_str scheme, authority, path, query;
+    bool     has_authority, has_query;
+} hfsbi_url_parts;
+
+static size_t hfsbi_url_scheme_length(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        if (hfsbi_is_alpha(c)) continue;
+        if (i && (hfsbi_is_digit(c) || c == '+' || c == '-' || c == '.'))
+            continue;
+        return i && c == ':' ? i : 0;
+    }
+    return 0;
+}
+
+static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
+    hfsbi_url_parts p = HFSB_INIT;
+    size_t          n = hfsbi_url_scheme_length(s);
+    s = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '#'));
+    p.scheme = hfsb_str_slice(s, 0, n);
+    if (n) s = hfsb_str_slice(s, n + 1, s.len);
+    p.has_authority = hfsb_str_starts(s, HFSB_LIT("//"));
+    if (p.has_authority) {
+        s = hfsb_str_slice(s, 2, s.len);
+        p.authority = hfsb_str_slice(s, 0, hfsbi_url_until(s, "/?"));
+        s = hfsb_str_slice(s, p.authority.len, s.len);
+    }
+    p.path = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '?'));
+    p.has_query = p.path.len < s.len;
+    p.query = hfsb_str_slice(s, p.path.len + 1, s.len);
+    return p;
+}
+
+/* Removes the dot segments of the path that starts at `from` of *out with "/":
+   section 5.2.4, in place. */
+static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
+    size_t at = from, to = from;
+    while (at < out->len) { /* at a "/" */
+        size_t   end = at + 1;
+        hfsb_str segment;
+        while (end < out->len && out->ptr[end] != '/') end++;
+        segment = hfsb_str_make(out->ptr + at + 1, end - at - 1);
+        if (hfsb_str_equal(segment, HFSB_LIT(".")) ||
+            hfsb_str_equal(segment, HFSB_LIT(".."))) {
+            if (segment.len == 2)
+                while (to > from && out->ptr[--to] != '/') continue;
+            if (end == out->len) out->ptr[to++] = '/';
+        } else {
+            memmove(out->ptr + to, out->ptr + at, end - at);
+            to += end - at;
+        }
+        at = end;
+    }
+    hfsb_buf_truncate(out, to);
+}
+
+/* Appends the path of a reference without an authority. */
+static void hfsbi_url_put_path(hfsb_buf *out, const hfsbi_url_parts *base,
+                               const hfsbi_url_parts *ref) {
+    size_t i = base->path.len;
+    if (!ref->path.len) {
+        hfsb_buf_append(out, base->path);
+        return;
+    }
+    if (*ref->path.ptr != '/') { /* instead of the last segment */
+        while (i && base->path.ptr[i - 1] != '/') i--;
+        hfsb_buf_append(out, hfsb_str_slice(base->path, 0, i));
+        if (!base->path.len) hfsb_buf_append_byte(out, '/');
+    }
+    hfsb_buf_append(out, ref->path);
+}
+
+hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
+                             hfsb_err *err) {
+    hfsbi_url_parts b = hfsbi_url_split(base), r = hfsbi_url_split(reference);
+    size_t          mark = out->len;
+    bool            own = r.scheme.len || r.has_authority;
+    hfsb_url        url;
+    size_t          path_at;
+    hfsb_status     st = hfsb_url_parse(base, &url, err);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_append(out, r.scheme.len ? r.scheme : b.scheme);
+    hfsb_buf_append(out, HFSB_LIT(":"));
+    if (r.has_authority || !own) hfsb_buf_append(out, HFSB_LIT("//"));
+    hfsb_buf_append(out, own ? r.authority : b.authority);
+    path_at = out->len;
+    if (own) hfsb_buf_append(out, r.path);
+    else hfsbi_url_put_path(out, &b, &r);
+    /* an empty reference, or a query alone, keeps the path unchanged */
+    if (out->status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
+        out->ptr[path_at] == '/')
+        hfsbi_url_remove_dots(out, path_at);
+    if (r.has_query || (!own && !r.path.len && b.has_query)) {
+        hfsb_buf_append_byte(out, '?');
+        hfsb_buf_append(out, r.has_query ? r.query : b.query);
+    }
+    st = hfsb_buf_finish(out, mark);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "URL");
+    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
+                        &url, err);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
+    return st;
+}
+
+bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
+    return a->secure == b->secure && a->port == b->port &&
+           hfsb_http_same(a->host, b->host);
+}
+
+/* ---- %XX ---- */
+
+/* Decodes the byte at s[*i] and moves *i to its last byte. -1 when a "%" is
+   not followed by two hexadecimal digits. */
+static int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
+    int high, low;
+    if (plus && s.ptr[*i] == '+') return ' ';
+    if (s.ptr[*i] != '%') return (unsigned char)s.ptr[*i];
+    if (s.len - *i < 3) return -1;
+    high = hfsbi_hex_digit(s.ptr[*i + 1]);
+    low = hfsbi_hex_digit(s.ptr[*i + 2]);
+    if (high < 0 || low < 0) return -1;
+    *i += 2;
+    return high * 16 + low;
+}
+
+/* Appends s decoded; `plus`: "+" is a blank. pos is the offset of s in the
+   text that *err is about. Checks all of s first, so that *out changes only
+   on success. */
+static hfsb_status hfsbi_http_decode(hfsb_str s, bool plus, size_t pos,
+                                     hfsb_buf *out, hfsb_err *err) {
+    size_t i, mark = out->len;
+    for (i = 0; i < s.len; i++) {
+        size_t at = i;
+        int    c = hfsbi_http_byte(s, &i, plus);
+        if (c < 0)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
+                              "A \"%%\" must be followed by two hexadecimal "
+                              "digits; write %%25 for the sign itself.");
+        if (!c && at < i)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
+                              "%%00 is not allowed.");
+    }
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(out, (char)hfsbi_http_byte(s, &i, plus));
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Cannot decode");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
+    return hfsbi_http_decode(s, false, 0, out, err);
+}
+
+hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash, hfsb_buf *out) {
+    size_t i, mark = out->len;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        if ((hfsbi_http_class(c) & HFSBI_HTTP_PLAIN) ||
+            (keep_slash && c == '/'))
+            hfsb_buf_append_byte(out, c);
+        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
+    return hfsb_buf_finish(out, mark);
+}
+
+/* ---- queries ---- */
+
+/* True when name decodes to key. A name that cannot be decoded, or contains
+   NUL, equals none. */
+static bool hfsbi_http_key_is(hfsb_str name, const char *key) {
+    size_t i;
+    for (i = 0; i < name.len; i++) {
+        int c = hfsbi_http_byte(name, &i, true);
+        if (c <= 0 || c != (unsigned char)*key++) return false;
+    }
+    return !*key;
+}
+
+hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
+                                 hfsb_buf *out, hfsb_err *err) {
+    size_t at = 0;
+    while (at < query.len) {
+        hfsb_str rest = hfsb_str_slice(query, at, query.len);
+        hfsb_str pair = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '&'));
+        hfsb_str name = hfsb_str_slice(pair, 0, hfsb_str_find_byte(pair, '='));
+        if (hfsbi_http_key_is(name, key))
+            return hfsbi_http_decode(
+                hfsb_str_slice(pair, name.len + 1, pair.len), true,
+                at + name.len + 1, out, err);
+        at += pair.len + 1;
+    }
+    return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                      "There is no \"%s\" in the query.", key);
+}
+
 /* ---- src/http/head.c ---- */
-/* head.c - the head of a message: lines, then what they mean together. */
-/* ==== http field ==== */
+/* head.c - the head of a message: its lines, then their meaning.
 
-/* what bytes are; looking into a head. */
+   A head is checked in this order, however its bytes arrived: each line by
+   itself, from first to last; then how many fields there are; then what the
+   fields mean together. So a line can be refused as soon as it is complete,
+   with the same answer as for the whole head.
 
+   Requests are read strictly, because two readers that disagree about where a
+   request ends can be made to smuggle one. Replies are read with the
+   exceptions listed in http.h. Nothing is allocated: all views point into the
+   caller's bytes, which end in a line feed, where every scan stops. */
 /* ---- bytes ---- */
 
-/* 0: control bytes; 2: blanks; 6, 22 ...: the sums of HFSBI_HTTP_*. */
+/* For each byte the sum of its HFSBI_HTTP_* bits. */
 static const unsigned char hfsbi_http_classes[256] = {
     0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  0,  0,  0,  0,  0,  0,  0,  0,  0,
     0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  15, 6,  7,  15, 7,
@@ -15926,17 +16377,8 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
     return s.len > 0;
 }
 
-HFSBI_FN int hfsbi_http_hex(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c = hfsbi_lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *lower) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if (!lower[i] || hfsbi_lower(s.ptr[i]) != lower[i]) return false;
-    return !lower[i];
+HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name) {
+    return hfsbi_str_same_letters(s, hfsb_cstr(name));
 }
 
 /* ---- lists ---- */
@@ -15963,308 +16405,6 @@ HFSBI_FN bool hfsbi_http_list_next(hfsb_str *rest, hfsb_str *item) {
     return false;
 }
 
-/* ---- looking into a head ---- */
-
-bool hfsb_http_same(hfsb_str a, hfsb_str b) {
-    size_t i;
-    if (a.len != b.len) return false;
-    for (i = 0; i < a.len; i++)
-        if (a.ptr[i] != b.ptr[i] &&
-            hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i]))
-            return false;
-    return true;
-}
-
-hfsb_str hfsb_http_field_find(const hfsb_http_head *head, const char *name) {
-    hfsb_str want = hfsb_cstr(name);
-    size_t   i;
-    for (i = 0; i < head->field_count; i++)
-        if (hfsb_http_same(head->fields[i].name, want))
-            return head->fields[i].value;
-    return hfsb_str_make(NULL, 0);
-}
-
-size_t hfsb_http_field_count(const hfsb_http_head *head, const char *name) {
-    hfsb_str want = hfsb_cstr(name);
-    size_t   i, n = 0;
-    for (i = 0; i < head->field_count; i++)
-        n += hfsb_http_same(head->fields[i].name, want);
-    return n;
-}
-
-bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
-                           const char *item) {
-    hfsb_str want_name = hfsb_cstr(name), want = hfsb_cstr(item), rest, found;
-    size_t   i;
-    for (i = 0; i < head->field_count; i++) {
-        if (!hfsb_http_same(head->fields[i].name, want_name)) continue;
-        rest = head->fields[i].value;
-        while (hfsbi_http_list_next(&rest, &found)) {
-            size_t end = hfsb_str_find_byte(found, ';');
-            found = hfsbi_http_trim(hfsb_str_slice(found, 0, end));
-            if (found.len && hfsb_http_same(found, want)) return true;
-        }
-    }
-    return false;
-}
-
-/* ==== http target ==== */
-
-/* targets: their parts, %XX, queries. */
-
-/* ---- hosts ---- */
-
-/* Four decimal numbers up to 255, the end of some IPv6 addresses. */
-static bool hfsbi_http_ip4_ok(hfsb_str s) {
-    size_t i = 0, parts = 0;
-    while (i < s.len) {
-        unsigned value = 0, digits = 0;
-        for (; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++) {
-            value = value * 10 + (unsigned)(s.ptr[i] - '0');
-            if (++digits > 3) return false;
-        }
-        if (!digits || value > 255) return false;
-        parts++;
-        if (i == s.len) break;
-        if (s.ptr[i++] != '.' || i == s.len) return false;
-    }
-    return parts == 4;
-}
-
-/* Eight groups of hexadecimal digits, "::" once for those left out. */
-static bool hfsbi_http_ip6_ok(hfsb_str s) {
-    size_t i = 0, groups = 0, digits;
-    bool   gap = false;
-    if (s.len && *s.ptr == ':') {
-        if (s.len < 2 || s.ptr[1] != ':') return false;
-        gap = true;
-        i = 2;
-    }
-    while (i < s.len) {
-        size_t start = i;
-        for (digits = 0; i < s.len && hfsbi_http_hex(s.ptr[i]) >= 0; i++)
-            digits++;
-        if (i < s.len && s.ptr[i] == '.') {
-            groups += 2;
-            return hfsbi_http_ip4_ok(hfsb_str_slice(s, start, s.len)) &&
-                   (gap ? groups < 8 : groups == 8);
-        }
-        if (!digits || digits > 4 || ++groups > 8) return false;
-        if (i == s.len) break;
-        if (s.ptr[i++] != ':' || i == s.len) return false;
-        if (s.ptr[i] == ':') {
-            if (gap) return false;
-            gap = true;
-            i++;
-        }
-    }
-    return gap ? groups < 8 : groups == 8;
-}
-
-static bool hfsbi_http_name_ok(hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        if (hfsbi_http_class(s.ptr[i]) & HFSBI_HTTP_NAME) continue;
-        if (s.ptr[i] != '%' || s.len - i < 3 ||
-            hfsbi_http_hex(s.ptr[i + 1]) < 0 ||
-            hfsbi_http_hex(s.ptr[i + 2]) < 0)
-            return false;
-        i += 2;
-    }
-    return true;
-}
-
-HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port) {
-    hfsb_str name = host, port = HFSB_INIT;
-    size_t   i, colon;
-    if (host.len && *host.ptr == '[') {
-        size_t close = hfsb_str_find_byte(host, ']');
-        if (close == HFSB_NPOS ||
-            !hfsbi_http_ip6_ok(hfsb_str_slice(host, 1, close)))
-            return false;
-        port = hfsb_str_slice(host, close + 1, host.len);
-        if (port.len && *port.ptr != ':') return false;
-    } else {
-        colon = hfsb_str_find_byte(host, ':');
-        name = hfsb_str_slice(host, 0, colon);
-        port = hfsb_str_slice(host, name.len, host.len);
-        if (!hfsbi_http_name_ok(name)) return false;
-    }
-    if (with_port && (port.len < 2 || port.len == host.len)) return false;
-    for (i = 1; i < port.len; i++)
-        if (port.ptr[i] < '0' || port.ptr[i] > '9') return false;
-    return port.len <= 6; /* ":65535" */
-}
-
-/* ---- the forms of a target ---- */
-
-/* path ["?" query] ["#" ...]: a fragment is nobody's business here. */
-static void hfsbi_http_path_split(hfsb_str s, hfsb_http_head *head) {
-    size_t fragment = hfsb_str_find_byte(s, '#'), mark;
-    s = hfsb_str_slice(s, 0, fragment);
-    mark = hfsb_str_find_byte(s, '?');
-    head->path = hfsb_str_slice(s, 0, mark);
-    head->query =
-        hfsb_str_slice(s, mark == HFSB_NPOS ? s.len : mark + 1, s.len);
-    if (!head->path.len) head->path = hfsb_str_make("/", 1);
-}
-
-/* http://host... or https://host...; a user's name in it is left aside. */
-static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
-    hfsb_str s = r->head->target, host;
-    size_t   i, colon = hfsb_str_find_byte(s, ':');
-    hfsb_str scheme = hfsb_str_slice(s, 0, colon);
-    if (colon == HFSB_NPOS ||
-        (!hfsbi_http_is(scheme, "http") && !hfsbi_http_is(scheme, "https")) ||
-        s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
-        s.ptr[colon + 2] != '/')
-        return hfsbi_http_refuse(r, 400, s.ptr,
-                                 "The target of the request must be a path "
-                                 "that begins with \"/\", or a whole URL "
-                                 "that begins with http:// or https://.");
-    for (i = colon + 3; i < s.len && !strchr("/?#", s.ptr[i]); i++) continue;
-    host = hfsb_str_slice(s, colon + 3, i);
-    hfsbi_http_path_split(hfsb_str_slice(s, i, s.len), r->head);
-    for (i = host.len; i > 0 && host.ptr[i - 1] != '@'; i--) continue;
-    r->head->host = hfsb_str_slice(host, i, host.len);
-    if (!r->head->host.len || *r->head->host.ptr == ':' ||
-        !hfsbi_http_host_ok(r->head->host, false))
-        return hfsbi_http_refuse(r, 400, host.ptr,
-                                 "The URL in the request line has no valid "
-                                 "host.");
-    return true;
-}
-
-/* Splits head->target into host, path and query. */
-static bool hfsbi_http_target_read(hfsbi_http_reading *r) {
-    hfsb_http_head *head = r->head;
-    hfsb_str        s = head->target;
-    if (hfsb_str_equal(head->method, hfsb_str_make("CONNECT", 7))) {
-        head->host = s;
-        return hfsbi_http_host_ok(s, true) ||
-               hfsbi_http_refuse(r, 400, s.ptr,
-                                 "The target of CONNECT must be host:port.");
-    }
-    if (*s.ptr == '/') {
-        hfsbi_http_path_split(s, head);
-        return true;
-    }
-    if (s.len == 1 && *s.ptr == '*') {
-        head->path = s;
-        return hfsb_str_equal(head->method, hfsb_str_make("OPTIONS", 7)) ||
-               hfsbi_http_refuse(r, 400, s.ptr,
-                                 "Only OPTIONS may have \"*\" as its target.");
-    }
-    return hfsbi_http_absolute_read(r);
-}
-
-/* ---- %XX ---- */
-
-/* The byte at s[*i], decoded; -1 when its "%" is not followed by two
-   hexadecimal digits. *i moves to its last byte. */
-static int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
-    int high, low;
-    if (plus && s.ptr[*i] == '+') return ' ';
-    if (s.ptr[*i] != '%') return (unsigned char)s.ptr[*i];
-    if (s.len - *i < 3) return -1;
-    high = hfsbi_http_hex(s.ptr[*i + 1]);
-    low = hfsbi_http_hex(s.ptr[*i + 2]);
-    if (high < 0 || low < 0) return -1;
-    *i += 2;
-    return high * 16 + low;
-}
-
-/* pos: where s lies in what err is about. */
-static hfsb_status hfsbi_http_decode(hfsb_str s, bool plus, size_t pos,
-                                     hfsb_buf *out, hfsb_err *err) {
-    size_t      i, need = 0;
-    hfsb_status st;
-    for (i = 0; i < s.len; i++, need++) {
-        size_t at = i;
-        int    c = hfsbi_http_byte(s, &i, plus);
-        if (c < 0)
-            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
-                              "A \"%%\" must be followed by two hexadecimal "
-                              "digits; write %%25 for the sign itself.");
-        if (!c && at < i)
-            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
-                              "%%00 is not allowed.");
-    }
-    st = hfsb_buf_reserve(out, need);
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Cannot decode");
-    for (i = 0; i < s.len; i++)
-        out->ptr[out->len++] = (char)hfsbi_http_byte(s, &i, plus);
-    out->ptr[out->len] = '\0';
-    return hfsbi_ok(err);
-}
-
-hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
-    return hfsbi_http_decode(s, false, 0, out, err);
-}
-
-static bool hfsbi_http_stays(char c, bool keep_slash) {
-    return (hfsbi_http_class(c) & HFSBI_HTTP_PLAIN) ||
-           (keep_slash && c == '/');
-}
-
-hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash, hfsb_buf *out) {
-    static const char hex[] = "0123456789ABCDEF";
-    size_t            i, need = s.len;
-    hfsb_status       st;
-    for (i = 0; i < s.len; i++)
-        if (!hfsbi_http_stays(s.ptr[i], keep_slash) &&
-            !hfsbi_add(need, 2, &need))
-            return HFSB_LIMIT;
-    st = hfsb_buf_reserve(out, need);
-    if (st != HFSB_OK) return st;
-    for (i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.ptr[i];
-        if (hfsbi_http_stays(s.ptr[i], keep_slash)) {
-            out->ptr[out->len++] = s.ptr[i];
-            continue;
-        }
-        out->ptr[out->len++] = '%';
-        out->ptr[out->len++] = hex[c >> 4];
-        out->ptr[out->len++] = hex[c & 15];
-    }
-    out->ptr[out->len] = '\0';
-    return HFSB_OK;
-}
-
-/* ---- queries ---- */
-
-/* name, decoded, is key. What cannot be decoded is no key of ours. */
-static bool hfsbi_http_key_is(hfsb_str name, const char *key) {
-    size_t i;
-    for (i = 0; i < name.len; i++) {
-        int c = hfsbi_http_byte(name, &i, true);
-        if (c <= 0 || c != (unsigned char)*key++) return false;
-    }
-    return !*key;
-}
-
-hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
-                                 hfsb_buf *out, hfsb_err *err) {
-    size_t at = 0;
-    while (at < query.len) {
-        hfsb_str rest = hfsb_str_slice(query, at, query.len);
-        hfsb_str pair = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '&'));
-        hfsb_str name = hfsb_str_slice(pair, 0, hfsb_str_find_byte(pair, '='));
-        if (hfsbi_http_key_is(name, key))
-            return hfsbi_http_decode(
-                hfsb_str_slice(pair, name.len + 1, pair.len), true,
-                at + name.len + 1, out, err);
-        at += pair.len + 1;
-    }
-    return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                      "There is no \"%s\" in the query.", key);
-}
-
-/* A head is checked in this order, whatever pieces it came in: each line by
-   itself, from the first to the last; how many there are; what they say. So
-   a line may be refused as soon as it is complete, and the answer is the same
-   as for the whole. */
-
 HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
                                 const char *at, const char *message) {
     r->parser->status = (short)status;
@@ -16274,7 +16414,6 @@ HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
     return false;
 }
 
-/* Whatever is looked at here is followed by a line feed, at least. */
 HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
                                      const char *at, const char *where) {
     unsigned char c = (unsigned char)*at;
@@ -16288,7 +16427,7 @@ HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
         hfsbi_err_add(r->err, "The line ends in the middle of %s.", where);
     else if (c == '\r')
         hfsbi_err_add(r->err,
-                      "A carriage return without a line feed behind it in %s.",
+                      "A carriage return without a line feed after it in %s.",
                       where);
     else if (c > ' ' && c < 0x7f)
         hfsbi_err_add(r->err, "\"%c\" is not allowed in %s.", c, where);
@@ -16306,8 +16445,8 @@ static bool hfsbi_http_is_reply(const hfsbi_http_reading *r) {
     return (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
 }
 
-/* The place behind the end of a line at p, or NULL. The lines of a reply's
-   head may end in a line feed alone, as RFC 9112 lets a client accept. */
+/* The end of the line break at p, or NULL when there is none. Lines of a reply
+   may end in a line feed alone, as RFC 9112 allows a client to accept. */
 static const char *hfsbi_http_line_end(const hfsbi_http_reading *r,
                                        const char *p, const char *end) {
     if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') return p + 2;
@@ -16315,27 +16454,88 @@ static const char *hfsbi_http_line_end(const hfsbi_http_reading *r,
     return NULL;
 }
 
+/* ---- the target of a request ---- */
+
+/* Splits path ["?" query] ["#" ...]; a fragment is ignored. */
+static void hfsbi_http_path_split(hfsb_str s, hfsb_http_head *head) {
+    size_t fragment = hfsb_str_find_byte(s, '#'), mark;
+    s = hfsb_str_slice(s, 0, fragment);
+    mark = hfsb_str_find_byte(s, '?');
+    head->path = hfsb_str_slice(s, 0, mark);
+    head->query =
+        hfsb_str_slice(s, mark == HFSB_NPOS ? s.len : mark + 1, s.len);
+    if (!head->path.len) head->path = HFSB_LIT("/");
+}
+
+/* http://host... or https://host...; a user name in it is ignored. */
+static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
+    hfsb_str s = r->head->target, host;
+    size_t   i, colon = hfsb_str_find_byte(s, ':');
+    hfsb_str scheme = hfsb_str_slice(s, 0, colon);
+    if (colon == HFSB_NPOS ||
+        (!hfsbi_http_is(scheme, "http") && !hfsbi_http_is(scheme, "https")) ||
+        s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
+        s.ptr[colon + 2] != '/')
+        return hfsbi_http_refuse(r, 400, s.ptr,
+                                 "The target of the request must be a path "
+                                 "that begins with \"/\", or a whole URL "
+                                 "that begins with http:// or https://.");
+    s = hfsb_str_slice(s, colon + 3, s.len);
+    host = hfsb_str_slice(s, 0, hfsbi_url_until(s, "/?#"));
+    hfsbi_http_path_split(hfsb_str_slice(s, host.len, s.len), r->head);
+    for (i = host.len; i > 0 && host.ptr[i - 1] != '@'; i--) continue;
+    r->head->host = hfsb_str_slice(host, i, host.len);
+    if (!r->head->host.len || *r->head->host.ptr == ':' ||
+        !hfsbi_http_host_ok(r->head->host, false))
+        return hfsbi_http_refuse(r, 400, host.ptr,
+                                 "The URL in the request line has no valid "
+                                 "host.");
+    return true;
+}
+
+/* Splits head->target into host, path and query. */
+static bool hfsbi_http_target_read(hfsbi_http_reading *r) {
+    hfsb_http_head *head = r->head;
+    hfsb_str        s = head->target;
+    if (hfsb_str_equal(head->method, HFSB_LIT("CONNECT"))) {
+        head->host = s;
+        return hfsbi_http_host_ok(s, true) ||
+               hfsbi_http_refuse(r, 400, s.ptr,
+                                 "The target of CONNECT must be host:port.");
+    }
+    if (*s.ptr == '/') {
+        hfsbi_http_path_split(s, head);
+        return true;
+    }
+    if (s.len == 1 && *s.ptr == '*') {
+        head->path = s;
+        return hfsb_str_equal(head->method, HFSB_LIT("OPTIONS")) ||
+               hfsbi_http_refuse(r, 400, s.ptr,
+                                 "Only OPTIONS may have \"*\" as its target.");
+    }
+    return hfsbi_http_absolute_read(r);
+}
+
 /* ---- the first line ---- */
 
-/* "HTTP/" DIGIT "." DIGIT: the place behind it, or NULL. */
+/* Reads "HTTP/" DIGIT "." DIGIT; returns its end, or NULL. */
 static const char *hfsbi_http_version(const char *p, const char *end,
                                       int *major, int *minor) {
-    if (end - p < 8 || memcmp(p, "HTTP/", 5) != 0 || p[5] < '0' ||
-        p[5] > '9' || p[6] != '.' || p[7] < '0' || p[7] > '9')
+    if (end - p < 8 || memcmp(p, "HTTP/", 5) != 0 || !hfsbi_is_digit(p[5]) ||
+        p[6] != '.' || !hfsbi_is_digit(p[7]))
         return NULL;
     *major = p[5] - '0';
     *minor = p[7] - '0';
     return p + 8;
 }
 
-/* The first byte from p on that is not of that class. Every line ends in a
-   line feed, which is of none. */
+/* The first byte from p on outside the class; a line feed is in none. */
 static const char *hfsbi_http_run(const char *p, unsigned bit) {
     while (hfsbi_http_class(*p) & bit) p++;
     return p;
 }
 
-/* Behind the target: SP version CRLF. */
+/* After the target: SP version CRLF. */
 static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
                                               const char *p, const char *end) {
     const char *next;
@@ -16360,7 +16560,7 @@ static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
     if (major != 1) {
         hfsbi_http_refuse(r, 505, p + 1,
                           "Only HTTP/1.1 and HTTP/1.0 are "
-                          "spoken here.");
+                          "supported.");
         return NULL;
     }
     r->head->minor = minor ? 1 : 0; /* a later 1.x is read as 1.1 */
@@ -16380,7 +16580,7 @@ static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
     start = ++p;
     p = hfsbi_http_run(p, HFSBI_HTTP_TARGET);
     if (p == start) {
-        hfsbi_http_refuse_byte(r, p, "the place of the request's target");
+        hfsbi_http_refuse_byte(r, p, "the target of the request");
         return NULL;
     }
     r->head->target = hfsb_str_make(start, (size_t)(p - start));
@@ -16395,8 +16595,8 @@ static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
     return next && hfsbi_http_target_read(r) ? next : NULL;
 }
 
-/* Of a reply the number must be right; more blanks do no harm, and HTTP/0.9,
-   which some old servers say, is read as 1.0. */
+/* The code must be valid; extra blanks do no harm, and HTTP/0.9, which some
+   old servers send, is read as 1.0. */
 static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
                                           const char *end) {
     const char *start = p, *next = NULL;
@@ -16405,7 +16605,7 @@ static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
     if (p && p < end && *p == ' ' &&
         ((major == 1 && minor < 2) || (!major && minor == 9))) {
         while (p < end && *p == ' ') p++;
-        for (i = 0; i < 3 && p < end && *p >= '0' && *p <= '9'; i++, p++)
+        for (i = 0; i < 3 && p < end && hfsbi_is_digit(*p); i++, p++)
             status = status * 10 + (*p - '0');
         next = p;
         if (i == 3 && p < end && *p == ' ')
@@ -16432,12 +16632,12 @@ HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
     if (hfsbi_http_is_reply(r))
         return *p == 'H' ||
                hfsbi_http_refuse(r, 400, p,
-                                 "This is not the beginning of a reply of "
-                                 "HTTP/1.1.");
+                                 "This is not the start of an HTTP/1.1 "
+                                 "reply.");
     return (hfsbi_http_class(*p) & HFSBI_HTTP_TOKEN) ||
            hfsbi_http_refuse(r, 400, p,
-                             "This is not the beginning of a request of "
-                             "HTTP/1.1.");
+                             "This is not the start of an HTTP/1.1 "
+                             "request.");
 }
 
 HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
@@ -16448,7 +16648,7 @@ HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
 
 /* ---- fields ---- */
 
-/* The first byte from p on that cannot be in a value. */
+/* The first byte from p on that cannot be in the value of a field. */
 static const char *hfsbi_http_value_end(const char *p, const char *end) {
 #ifdef HFSBI_SSE2
     const __m128i low = _mm_set1_epi8(0x1f), tab = _mm_set1_epi8('\t'),
@@ -16469,6 +16669,7 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
     return hfsbi_http_run(p, HFSBI_HTTP_VALUE);
 }
 
+/* Refuses the line that starts at `start`, whose name is invalid at p. */
 static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
                                        const char *start, const char *p) {
     if (p == start && (*p == ' ' || *p == '\t'))
@@ -16507,8 +16708,8 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
     return next;
 }
 
-/* A reply may fold a value over lines, which clients must read: the view goes
-   on over the fold. */
+/* A reply may fold a value over several lines, which clients must accept: the
+   view includes the fold. */
 static const char *hfsbi_http_folds(const hfsbi_http_reading *r, const char *p,
                                     const char *end, hfsb_http_field *field) {
     while (p < end && (*p == ' ' || *p == '\t')) {
@@ -16529,38 +16730,33 @@ static const char *hfsbi_http_folds(const hfsbi_http_reading *r, const char *p,
     return p;
 }
 
-/* ---- what the fields say ---- */
+/* ---- the meaning of the fields ---- */
 
-/* What is collected while the fields are looked at. */
+/* Collected from the fields; codings are those of Transfer-Encoding. */
 typedef struct hfsbi_http_facts {
     const hfsb_http_field *host, *length, *coding;
-    const hfsb_http_field *once[4]; /* the first of those that stand once */
+    const hfsb_http_field *once[4]; /* the first of each field that may occur
+                                       only once */
     size_t                 hosts, codings, chunked;
     hfsb_str               last_coding;
-    bool close, keep_alive, tokens; /* codings are all tokens */
+    bool                   close, keep_alive;
+    bool                   tokens; /* all codings are tokens */
 } hfsbi_http_facts;
 
 static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
                                    hfsb_str                  digits,
                                    unsigned long long       *length) {
-    const unsigned long long most = ~0ull >> 1;
-    unsigned long long       n = 0;
-    size_t                   i;
-    for (i = 0; i < digits.len; i++) {
-        unsigned digit = (unsigned)(unsigned char)digits.ptr[i] - '0';
-        if (digit > 9)
-            return hfsbi_http_refuse_byte(r, digits.ptr + i, "Content-Length");
-        if (n > (most - digit) / 10)
-            return hfsbi_http_refuse(r, 400, digits.ptr,
-                                     "Content-Length is too large.");
-        n = n * 10 + digit;
-    }
-    *length = n;
-    return digits.len ||
-           hfsbi_http_refuse(r, 400, digits.ptr, "Content-Length is empty.");
+    size_t i = 0;
+    while (i < digits.len && hfsbi_is_digit(digits.ptr[i])) i++;
+    if (i < digits.len)
+        return hfsbi_http_refuse_byte(r, digits.ptr + i, "Content-Length");
+    return hfsbi_read_decimal(digits, ~0ull >> 1, length) ||
+           hfsbi_http_refuse(r, 400, digits.ptr,
+                             i ? "Content-Length is too large."
+                               : "Content-Length is empty.");
 }
 
-/* Once in a request; a reply may say the same several times. */
+/* At most once in a request; a reply may repeat the same number. */
 static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
                                   const hfsb_http_field *field) {
     hfsb_str           rest = field->value, item;
@@ -16568,7 +16764,7 @@ static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
     if (!hfsbi_http_is_reply(r)) {
         if (f->length)
             return hfsbi_http_refuse(r, 400, field->name.ptr,
-                                     "Content-Length stands more than once.");
+                                     "Content-Length occurs more than once.");
         f->length = field;
         return hfsbi_http_length_read(r, field->value, &r->head->length);
     }
@@ -16577,8 +16773,8 @@ static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
         if (!hfsbi_http_length_read(r, item, &n)) return false;
         if (f->length && n != r->head->length)
             return hfsbi_http_refuse(r, 400, item.ptr,
-                                     "Content-Length stands there with "
-                                     "different values.");
+                                     "Content-Length occurs with different "
+                                     "values.");
         f->length = field;
         r->head->length = n;
     } while (hfsbi_http_list_next(&rest, &item));
@@ -16589,7 +16785,7 @@ static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
                                   const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
     f->coding = field;
-    /* nothing but commas is not one coding, so it cannot be "chunked" */
+    /* an empty item is not a token, whatever the other items are */
     if (!rest.len || *rest.ptr == ',' || rest.ptr[rest.len - 1] == ',')
         f->tokens = false;
     while (hfsbi_http_list_next(&rest, &item)) {
@@ -16606,8 +16802,8 @@ static bool hfsbi_http_see_once(const hfsbi_http_reading *r,
     if (!f->once[which]) f->once[which] = field;
     return hfsb_str_equal(f->once[which]->value, field->value) ||
            hfsbi_http_refuse(r, 400, field->name.ptr,
-                             "A field that may stand only once stands there "
-                             "with different values.");
+                             "A field that may occur only once occurs with "
+                             "different values.");
 }
 
 static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
@@ -16619,8 +16815,9 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
     }
 }
 
-/* name, which has as many bytes, is that one. It is a token, so that all that
-   becomes a letter, or "-", by its bit for lower case was one. */
+/* True when name, which has as many bytes as lower, is equal to it but for
+   case. name is a token, and in a token only a letter or "-" becomes a letter
+   or "-" when bit 0x20 is set. */
 static bool hfsbi_http_named(hfsb_str name, const char *lower) {
     size_t i;
     for (i = 0; i < name.len; i++)
@@ -16628,9 +16825,9 @@ static bool hfsbi_http_named(hfsb_str name, const char *lower) {
     return true;
 }
 
-/* Only names as long as one of interest cost more than a switch. */
-static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
-                           const hfsb_http_field *field) {
+/* Dispatches on the length of the name, so that most fields cost one jump. */
+static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
+                                 const hfsb_http_field *field) {
     static const char *const once[] = {"content-type", "authorization",
                                        "if-modified-since",
                                        "if-unmodified-since"};
@@ -16666,7 +16863,7 @@ static bool hfsbi_http_see(hfsbi_http_reading *r, hfsbi_http_facts *f,
            hfsbi_http_see_once(r, f, which, field);
 }
 
-/* ---- what a request says ---- */
+/* ---- the meaning of a request ---- */
 
 static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
                                  const hfsbi_http_facts *f) {
@@ -16677,11 +16874,11 @@ static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
         return !r->head->minor ||
                hfsbi_http_refuse(r, 400, r->head->method.ptr,
                                  "The request has no Host, which HTTP/1.1 "
-                                 "demands.");
+                                 "requires.");
     if (!hfsbi_http_host_ok(f->host->value, false))
         return hfsbi_http_refuse(r, 400, f->host->value.ptr,
-                                 "The request's Host is not a host's name or "
-                                 "address with or without a port.");
+                                 "The request's Host is not a host name or "
+                                 "address with an optional port.");
     if (!r->head->host.ptr) r->head->host = f->host->value;
     return true;
 }
@@ -16704,11 +16901,10 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
                                  "Transfer-Encoding must be \"chunked\", "
                                  "once and alone.");
     return hfsbi_http_refuse(r, 501, at,
-                             "Transfer-Encoding is not known here; only "
-                             "\"chunked\" is.");
+                             "Unsupported Transfer-Encoding; only "
+                             "\"chunked\" is supported.");
 }
 
-/* Those that mean something to a server such as ours. */
 static bool hfsbi_http_method_known(hfsb_str method) {
     static const char *const known[] = {"GET",    "HEAD",    "POST",  "PUT",
                                         "DELETE", "OPTIONS", "PATCH", "TRACE"};
@@ -16730,18 +16926,17 @@ static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
     }
     if (!hfsbi_http_method_known(head->method))
         return hfsbi_http_refuse(r, 501, head->method.ptr,
-                                 "The method of the request is not known "
-                                 "here.");
+                                 "Unknown request method.");
     if (!head->minor || head->body == HFSB_HTTP_NO_BODY)
         head->expect_continue = false;
     return true;
 }
 
-/* ---- what a reply says ---- */
+/* ---- the meaning of a reply ---- */
 
-/* A body that does not end in chunks lasts until the connection closes. Its
-   other codings are for the caller to see, but one that nobody knows behind
-   chunks is no body to go on with. */
+/* A body whose last coding is not "chunked" lasts until the connection closes.
+   Other codings are left to the caller, but an unknown one after "chunked"
+   makes the body unreadable. */
 static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
                                     const hfsbi_http_facts   *f) {
     static const char *const known[] = {"gzip", "deflate", "compress",
@@ -16757,8 +16952,8 @@ static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
     for (i = 0; i < sizeof known / sizeof known[0]; i++)
         if (hfsbi_http_is(f->last_coding, known[i])) return true;
     return hfsbi_http_refuse(r, 501, f->coding->name.ptr,
-                             "The reply's Transfer-Encoding is not known "
-                             "here; only \"chunked\" is.");
+                             "Unsupported Transfer-Encoding in the reply; "
+                             "only \"chunked\" is supported.");
 }
 
 static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
@@ -16772,8 +16967,8 @@ static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
         head->body = HFSB_HTTP_NO_BODY;
     } else if (f->coding) {
         if (!hfsbi_http_reply_coding(r, f)) return false;
-        /* whoever sends both, or this to HTTP/1.0, is not to be trusted
-           with another reply */
+        /* a server that sends both, or chunks in HTTP/1.0, is not trusted
+           with another reply on this connection */
         if (f->length || !head->minor) head->keep_alive = false;
     } else {
         head->body = f->length ? HFSB_HTTP_LENGTH : HFSB_HTTP_UNTIL_CLOSE;
@@ -16782,7 +16977,7 @@ static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole head ---- */
 
 static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
                                   const char *end) {
@@ -16814,7 +17009,7 @@ HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
     facts.tokens = true;
     if (!hfsbi_http_lines_read(r, p, end)) return false;
     for (i = 0; i < head->field_count; i++)
-        if (!hfsbi_http_see(r, &facts, &head->fields[i])) return false;
+        if (!hfsbi_http_see_field(r, &facts, &head->fields[i])) return false;
     head->keep_alive = !facts.close && (head->minor || facts.keep_alive);
     if (!(hfsbi_http_is_reply(r) ? hfsbi_http_reply_read(r, &facts)
                                  : hfsbi_http_request_read(r, &facts)))
@@ -16823,11 +17018,64 @@ HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
     return true;
 }
 
-/* ---- src/http/parse.c ---- */
-/* parse.c - messages from bytes that arrive in pieces. */
-/* ==== http chunk ==== */
+/* ---- finding fields ---- */
 
-/* the line before a chunk. */
+bool hfsb_http_same(hfsb_str a, hfsb_str b) {
+    return hfsbi_str_same_letters(a, b);
+}
+
+hfsb_str hfsb_http_field_find(const hfsb_http_head *head, const char *name) {
+    hfsb_str want = hfsb_cstr(name);
+    size_t   i;
+    for (i = 0; i < head->field_count; i++)
+        if (hfsb_http_same(head->fields[i].name, want))
+            return head->fields[i].value;
+    return hfsb_str_make(NULL, 0);
+}
+
+size_t hfsb_http_field_count(const hfsb_http_head *head, const char *name) {
+    hfsb_str want = hfsb_cstr(name);
+    size_t   i, n = 0;
+    for (i = 0; i < head->field_count; i++)
+        n += hfsb_http_same(head->fields[i].name, want);
+    return n;
+}
+
+bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
+                           const char *item) {
+    hfsb_str want_name = hfsb_cstr(name), want = hfsb_cstr(item), rest, found;
+    size_t   i;
+    for (i = 0; i < head->field_count; i++) {
+        if (!hfsb_http_same(head->fields[i].name, want_name)) continue;
+        rest = head->fields[i].value;
+        while (hfsbi_http_list_next(&rest, &found)) {
+            size_t end = hfsb_str_find_byte(found, ';');
+            found = hfsbi_http_trim(hfsb_str_slice(found, 0, end));
+            if (found.len && hfsb_http_same(found, want)) return true;
+        }
+    }
+    return false;
+}
+
+/* ---- src/http/parse.c ---- */
+/* parse.c - messages from bytes that arrive in pieces.
+
+   The parser is a state and a few counters, without memory of its own: the
+   caller keeps the bytes that are not used yet. hfsb_http_next() returns one
+   event at a time.
+
+       HEAD --> LENGTH ------------------------------------> OVER --> HEAD
+         |----> CLOSE (until the connection ends)              ^
+         |----> CHUNK --> CHUNK_DATA --> CHUNK_END --> CHUNK   |
+         |        +--size 0--> TRAILER ------------------------|
+         +----> OVER (no body)
+       any --> REFUSED, for good
+
+   Every limit is checked before the bytes that exceed it have arrived, and a
+   bad line is refused as soon as it is complete. */
+/* A line that is read here ends in a line feed, which stops every scan. */
+
+/* ---- the line before a chunk ---- */
 
 static const char *hfsbi_http_blanks(const char *p) {
     while (*p == ' ' || *p == '\t') p++;
@@ -16839,8 +17087,8 @@ static const char *hfsbi_http_token(const char *p) {
     return p;
 }
 
-/* Moves *at from the opening quote to behind the closing one, or to the byte
-   that is wrong. */
+/* Moves *at from the opening quote past the closing one, or to the byte that
+   is invalid (false). */
 static bool hfsbi_http_quoted(const char **at) {
     const char *p = *at + 1;
     for (; *p != '"'; p++) {
@@ -16851,9 +17099,8 @@ static bool hfsbi_http_quoted(const char **at) {
     return *p == '"';
 }
 
-/* Extensions, *(";" name ["=" value]) with blanks around: false with *at at
-   the byte that is wrong. The line ends in a line feed, which stops every
-   step here. */
+/* Skips extensions, *(";" name ["=" value]) with optional blanks. False with
+   *at at the byte that is invalid. */
 static bool hfsbi_http_extensions(const char **at) {
     for (;;) {
         const char *p = hfsbi_http_blanks(*at), *name;
@@ -16869,43 +17116,44 @@ static bool hfsbi_http_extensions(const char **at) {
     }
 }
 
-/* A line of a body in chunks, from p to behind its line feed: the size that
-   it tells, or refused. */
+/* Reads the size of a chunk from its line, which ends before `end`. */
 static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
                                   const char *end, unsigned long long *size) {
     const char        *start = p;
     unsigned long long n = 0;
-    for (; hfsbi_http_hex(*p) >= 0; p++) {
+    int                digit;
+    for (; (digit = hfsbi_hex_digit(*p)) >= 0; p++) {
         if (n > (~0ull >> 1) / 16)
             return hfsbi_http_refuse(r, 400, start,
                                      "The size of a chunk is too large.");
-        n = n * 16 + (unsigned long long)hfsbi_http_hex(*p);
+        n = n * 16 + (unsigned)digit;
     }
-    if (p == start)
-        return hfsbi_http_refuse_byte(r, p, "the place of a chunk's size");
+    if (p == start) return hfsbi_http_refuse_byte(r, p, "the size of a chunk");
     if (!hfsbi_http_extensions(&p) || end - p != 2 || *p != '\r')
         return hfsbi_http_refuse_byte(r, p, "the line before a chunk");
     *size = n;
     return true;
 }
 
-enum {
-    HFSBI_HTTP_HEAD,
-    HFSBI_HTTP_LENGTH,     /* left bytes of the body are to come */
-    HFSBI_HTTP_CLOSE,      /* the body lasts until the end */
-    HFSBI_HTTP_CHUNK,      /* a chunk's line is to come */
-    HFSBI_HTTP_CHUNK_DATA, /* left bytes of the chunk are to come */
-    HFSBI_HTTP_CHUNK_END,  /* CRLF is to come */
-    HFSBI_HTTP_TRAILER,    /* left bytes of trailers were taken */
-    HFSBI_HTTP_OVER,       /* END is to be told */
-    HFSBI_HTTP_REFUSED
+/* ---- the parser ---- */
+
+enum { /* hfsb_http_parser.state: what comes next */
+       HFSBI_HTTP_HEAD,
+       HFSBI_HTTP_LENGTH,     /* `left` bytes of the body */
+       HFSBI_HTTP_CLOSE,      /* the body, until the end of the connection */
+       HFSBI_HTTP_CHUNK,      /* the line before a chunk */
+       HFSBI_HTTP_CHUNK_DATA, /* `left` bytes of the chunk */
+       HFSBI_HTTP_CHUNK_END,  /* the CRLF after a chunk */
+       HFSBI_HTTP_TRAILER,    /* a trailer; `left` bytes of them have come */
+       HFSBI_HTTP_OVER,       /* the event END */
+       HFSBI_HTTP_REFUSED
 };
 
-/* What chunk lines may have above the bytes they bring. A one-byte chunk with
-   a one-byte line costs nothing; one with an extension of 200 bytes does. */
+/* Excess of chunk lines over the data they announce. A one-byte chunk with a
+   one-byte line costs nothing, one with an extension of 200 bytes does. */
 #define HFSBI_HTTP_MAX_WASTE 16384u
 
-/* Empty lines before a request, which some clients send behind a body. */
+/* Empty lines before a request, which some clients send after a body. */
 #define HFSBI_HTTP_MAX_EMPTY 2
 
 void hfsb_http_parser_init(hfsb_http_parser       *parser,
@@ -16922,9 +17170,8 @@ void hfsb_http_parser_init_reply(hfsb_http_parser       *parser,
 
 void hfsb_http_parser_begin_reply(hfsb_http_parser *parser, hfsb_str method) {
     unsigned kind = HFSBI_HTTP_REPLY;
-    if (hfsb_str_equal(method, hfsb_str_make("HEAD", 4)))
-        kind |= HFSBI_HTTP_OF_HEAD;
-    if (hfsb_str_equal(method, hfsb_str_make("CONNECT", 7)))
+    if (hfsb_str_equal(method, HFSB_LIT("HEAD"))) kind |= HFSBI_HTTP_OF_HEAD;
+    if (hfsb_str_equal(method, HFSB_LIT("CONNECT")))
         kind |= HFSBI_HTTP_OF_CONNECT;
     parser->kind = (unsigned char)kind;
 }
@@ -16949,8 +17196,8 @@ static size_t hfsbi_http_max_head(const hfsb_http_parser *parser) {
 
 /* ---- heads ---- */
 
-/* Looks from seen on for the end of the head that begins at `start`: the
-   place behind its empty line, or 0. Only the first `window` bytes count. */
+/* Searches the first `window` bytes, from `seen` on, for the end of the head
+   that starts at `start`. Returns the offset after its empty line, or 0. */
 static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
                                   size_t start, size_t window) {
     size_t at = parser->seen > start ? parser->seen : start;
@@ -16961,7 +17208,7 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
         if (window - at >= 2 && p[at + 1] == '\n') return at + 2;
         if (window - at >= 3 && p[at + 1] == '\r' && p[at + 2] == '\n')
             return at + 3;
-        if (window - at < 3) { /* to be looked at again */
+        if (window - at < 3) { /* undecided: look again next time */
             parser->seen = at;
             return 0;
         }
@@ -16971,10 +17218,10 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
     return 0;
 }
 
-/* The head is not complete. Checks the lines that have become complete since
-   `before` bytes were there, so that nonsense is refused when it comes. */
-static bool hfsbi_http_head_wait(hfsbi_http_reading *r, size_t start,
-                                 size_t before, size_t window) {
+/* The head is incomplete. Checks the lines completed since `before` bytes had
+   come, so that a bad one is refused at once. */
+static bool hfsbi_http_check_lines(hfsbi_http_reading *r, size_t start,
+                                   size_t before, size_t window) {
     const char     *p = r->in.ptr, *end = p + window, *first = p + start;
     const char     *line = p + (before > start ? before : start);
     bool            reply = (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
@@ -16998,9 +17245,9 @@ static bool hfsbi_http_head_wait(hfsbi_http_reading *r, size_t start,
     return true;
 }
 
-/* The head does not end within its limit. */
-static bool hfsbi_http_head_long(const hfsbi_http_reading *r, size_t start,
-                                 size_t window) {
+/* Refuses a head that does not end within its limit. */
+static bool hfsbi_http_head_too_long(const hfsbi_http_reading *r, size_t start,
+                                     size_t window) {
     const char *p = r->in.ptr;
     if (!(r->parser->kind & HFSBI_HTTP_REPLY) &&
         !memchr(p + start, '\n', window - start))
@@ -17010,7 +17257,7 @@ static bool hfsbi_http_head_long(const hfsbi_http_reading *r, size_t start,
                              "The head of the message is too large.");
 }
 
-/* How many bytes of empty lines stand before the request. */
+/* Number of bytes of empty lines before the request. */
 static size_t hfsbi_http_empty_lines(const hfsb_http_parser *parser,
                                      hfsb_str                in) {
     size_t n = 0;
@@ -17021,7 +17268,7 @@ static size_t hfsbi_http_empty_lines(const hfsb_http_parser *parser,
     return n;
 }
 
-/* The state in which the body of a message is read. */
+/* Enters the state for the body of the message. */
 static void hfsbi_http_body_begin(hfsb_http_parser     *parser,
                                   const hfsb_http_head *head) {
     parser->seen = parser->trailers = 0;
@@ -17039,7 +17286,7 @@ static hfsb_http_event hfsbi_http_bad(hfsb_http_parser *parser) {
     return HFSB_HTTP_BAD;
 }
 
-/* True while nothing has come but empty lines, or the half of one. */
+/* True while nothing has come but empty lines, the last perhaps half. */
 static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
                                    size_t start) {
     return start == in.len ||
@@ -17060,10 +17307,10 @@ static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
     if (window < start) window = start;
     end = hfsbi_http_head_end(parser, r->in.ptr, start, window);
     if (!end) {
-        if (!hfsbi_http_head_wait(r, start, before, window))
+        if (!hfsbi_http_check_lines(r, start, before, window))
             return hfsbi_http_bad(parser);
         if (r->in.len < max) return HFSB_HTTP_MORE;
-        hfsbi_http_head_long(r, start, window);
+        hfsbi_http_head_too_long(r, start, window);
         return hfsbi_http_bad(parser);
     }
     if (!hfsbi_http_head_read(r, r->in.ptr + start, r->in.ptr + end))
@@ -17093,8 +17340,8 @@ static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
     return HFSB_HTTP_BODY;
 }
 
-/* The line that begins at *used, of at most `most` bytes with its line feed:
-   the place behind it, or NULL when there is no end of it yet. */
+/* The end of the line that starts at `used`, of at most `most` bytes with its
+   line feed; NULL when it has not come yet. */
 static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
                                         size_t most) {
     hfsb_http_parser *parser = r->parser;
@@ -17107,7 +17354,7 @@ static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
     return lf ? lf + 1 : NULL;
 }
 
-/* False when there is nothing to go on with: refused, or more is needed. */
+/* Reads the line before a chunk. False: refused, or more bytes needed. */
 static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
@@ -17140,7 +17387,7 @@ static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
     size_t      n = r->in.len - *used;
     if ((n > 0 && p[0] != '\r') || (n > 1 && p[1] != '\n'))
         return hfsbi_http_refuse(r, 400, p,
-                                 "CRLF is missing behind a chunk: "
+                                 "CRLF is missing after a chunk: "
                                  "its size is wrong.");
     if (n < 2) return false;
     *used += 2;
@@ -17148,7 +17395,7 @@ static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
     return true;
 }
 
-/* Trailers are checked as fields are, and dropped. */
+/* Reads a trailer, which is checked like a field and dropped. */
 static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
@@ -17179,7 +17426,7 @@ static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
     return true;
 }
 
-/* What comes between the pieces of a body. */
+/* Reads what comes between the pieces of a body. */
 static bool hfsbi_http_step(hfsbi_http_reading *r, size_t *used) {
     switch (r->parser->state) {
     case HFSBI_HTTP_CHUNK: return hfsbi_http_chunk_next(r, used);
@@ -17194,7 +17441,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                size_t *used, hfsb_err *err) {
     hfsbi_http_reading r;
     r.parser = parser;
-    r.in = in.ptr ? in : hfsb_str_make("", 0);
+    r.in = in.ptr ? in : HFSB_LIT("");
     r.head = head;
     r.err = err;
     r.room = room;
@@ -17213,7 +17460,8 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
             parser->seen = 0;
             return HFSB_HTTP_END;
         case HFSBI_HTTP_REFUSED:
-            hfsbi_fail(err, HFSB_SYNTAX, 0, "What came before was refused.");
+            hfsbi_fail(err, HFSB_SYNTAX, 0,
+                       "An earlier message was refused.");
             return HFSB_HTTP_BAD;
         default:
             if (hfsbi_http_step(&r, used)) break;
@@ -17223,7 +17471,20 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
 }
 
 /* ---- src/http/write.c ---- */
-/* write.c - heads and chunks, written safely. */
+/* write.c - heads and chunks.
+
+   Each function appends one part of a message, all of it or nothing, and
+   refuses bytes that would end a line: no value can smuggle one into a head. */
+void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
+    static const char days[] = "ThuFriSatSunMonTueWed";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    hfsbi_date        d = hfsbi_date_of(seconds);
+    (void)snprintf(out, HFSB_HTTP_DATE,
+                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
+                   d.year, d.hour, d.minute, d.second);
+}
+
 const char *hfsb_http_reason(int status) {
     switch (status) {
     case 100: return "Continue";
@@ -17284,337 +17545,62 @@ const char *hfsb_http_reason(int status) {
     }
 }
 
-/* The parts one after the other; all of them or none. */
-static hfsb_status hfsbi_http_put(hfsb_buf *out, const hfsb_str *parts,
-                                  size_t count) {
-    size_t      i, need = 0;
-    hfsb_status st;
-    for (i = 0; i < count; i++)
-        if (!hfsbi_add(need, parts[i].len, &need)) return HFSB_LIMIT;
-    st = hfsb_buf_reserve(out, need);
-    if (st != HFSB_OK) return st;
-    for (i = 0; i < count; i++) {
-        if (!parts[i].len) continue;
-        memcpy(out->ptr + out->len, parts[i].ptr, parts[i].len);
-        out->len += parts[i].len;
-    }
-    out->ptr[out->len] = '\0';
-    return HFSB_OK;
-}
-
 hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
                                   hfsb_str target) {
-    hfsb_str parts[4];
+    size_t mark = out->len;
     if (!hfsbi_http_all(method, HFSBI_HTTP_TOKEN) ||
         !hfsbi_http_all(target, HFSBI_HTTP_TARGET))
         return HFSB_ARG;
-    parts[0] = method;
-    parts[1] = hfsb_str_make(" ", 1);
-    parts[2] = target;
-    parts[3] = hfsb_str_make(" HTTP/1.1\r\n", 11);
-    return hfsbi_http_put(out, parts, 4);
+    hfsb_buf_append(out, method);
+    hfsb_buf_append_byte(out, ' ');
+    hfsb_buf_append(out, target);
+    hfsb_buf_append(out, HFSB_LIT(" HTTP/1.1\r\n"));
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status) {
-    char     digits[4];
-    hfsb_str parts[4];
     if (status < 100 || status > 999) return HFSB_ARG;
-    digits[0] = (char)('0' + status / 100);
-    digits[1] = (char)('0' + status / 10 % 10);
-    digits[2] = (char)('0' + status % 10);
-    digits[3] = ' ';
-    parts[0] = hfsb_str_make("HTTP/1.1 ", 9);
-    parts[1] = hfsb_str_make(digits, 4);
-    parts[2] = hfsb_cstr(hfsb_http_reason(status));
-    parts[3] = hfsb_str_make("\r\n", 2);
-    return hfsbi_http_put(out, parts, 4);
+    return hfsb_buf_printf(out, "HTTP/1.1 %d %s\r\n", status,
+                           hfsb_http_reason(status));
 }
 
 hfsb_status hfsb_http_put_field(hfsb_buf *out, hfsb_str name, hfsb_str value) {
-    hfsb_str parts[4];
-    size_t   i;
+    size_t i, mark = out->len;
     if (!hfsbi_http_all(name, HFSBI_HTTP_TOKEN)) return HFSB_ARG;
     for (i = 0; i < value.len; i++)
         if (!(hfsbi_http_class(value.ptr[i]) & HFSBI_HTTP_VALUE) ||
             value.ptr[i] == '\t')
             return HFSB_ARG;
-    parts[0] = name;
-    parts[1] = hfsb_str_make(": ", 2);
-    parts[2] = value;
-    parts[3] = hfsb_str_make("\r\n", 2);
-    return hfsbi_http_put(out, parts, 4);
+    hfsb_buf_append(out, name);
+    hfsb_buf_append(out, HFSB_LIT(": "));
+    hfsb_buf_append(out, value);
+    hfsb_buf_append(out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_http_put_head_end(hfsb_buf *out) {
-    return hfsb_buf_append(out, hfsb_str_make("\r\n", 2));
+    return hfsb_buf_append(out, HFSB_LIT("\r\n"));
 }
 
 hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
-    char     size[2 * sizeof bytes.len + 2];
-    size_t   at = sizeof size, rest = bytes.len;
-    hfsb_str parts[3];
-    size[--at] = '\n';
-    size[--at] = '\r';
-    do size[--at] = "0123456789abcdef"[rest & 15];
-    while ((rest >>= 4) != 0);
-    parts[0] = hfsb_str_make(size + at, sizeof size - at);
-    parts[1] = bytes;
-    parts[2] = hfsb_str_make("\r\n", 2);
-    return hfsbi_http_put(out, parts, 3);
-}
-
-void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
-    static const char days[] = "ThuFriSatSunMonTueWed";
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    hfsbi_date        d = hfsbi_date_of(seconds);
-    (void)snprintf(out, HFSB_HTTP_DATE,
-                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
-                   d.year, d.hour, d.minute, d.second);
-}
-
-/* ---- src/http/url.c ---- */
-/* url.c - addresses of http and https. */
-enum { HFSBI_URL_MAX_HOST = 255 };
-
-/* ---- parsing ---- */
-
-static hfsb_status hfsbi_url_fail(hfsb_err *err, hfsb_str text, const char *at,
-                                  const char *what) {
-    return hfsbi_fail(err, HFSB_ARG, (size_t)(at - text.ptr),
-                      "This is no usable URL: %s", what);
-}
-
-/* Of the first of these bytes, or the end. */
-static size_t hfsbi_url_until(hfsb_str s, const char *stops) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if (s.ptr[i] && strchr(stops, s.ptr[i])) break;
-    return i;
-}
-
-/* The first byte that no URL has; NULL when all are fine. */
-static const char *hfsbi_url_bad_byte(hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.ptr[i];
-        if (c <= ' ' || c >= 0x7F) return s.ptr + i;
-    }
-    return NULL;
-}
-
-/* "name:password" as RFC 3986 has it, so that no second "@" and no "\" can
-   make another reader see another host. */
-static bool hfsbi_url_user_ok(hfsb_str user) {
-    size_t i;
-    for (i = 0; i < user.len; i++)
-        if (!(hfsbi_http_class(user.ptr[i]) & HFSBI_HTTP_NAME) &&
-            user.ptr[i] != ':' && user.ptr[i] != '%')
-            return false;
-    return true;
-}
-
-static bool hfsbi_url_port(hfsb_str digits, bool secure, unsigned *port) {
-    size_t i;
-    *port = secure ? 443 : 80;
-    if (!digits.len) return true;
-    *port = 0;
-    for (i = 0; i < digits.len; i++)
-        *port = *port * 10 + (unsigned)(digits.ptr[i] - '0');
-    return *port > 0 && *port <= 65535;
-}
-
-/* url->authority into host and port. */
-static hfsb_status hfsbi_url_place(hfsb_str text, hfsb_url *url,
-                                   hfsb_err *err) {
-    hfsb_str a = url->authority;
-    size_t   end, from = 0;
-    if (!hfsbi_http_host_ok(a, false))
-        return hfsbi_url_fail(err, text, a.ptr,
-                              "its host or port is none. Expected "
-                              "http://host, http://host:port or "
-                              "http://[IPv6 address]:port.");
-    if (a.len && *a.ptr == '[') {
-        end = hfsb_str_find_byte(a, ']');
-        url->host = hfsb_str_slice(a, 1, end);
-        from = end + 1;
-    } else {
-        url->host = hfsb_str_slice(a, 0, hfsb_str_find_byte(a, ':'));
-        from = url->host.len;
-    }
-    if (!url->host.len || url->host.len > HFSBI_URL_MAX_HOST)
-        return hfsbi_url_fail(err, text, a.ptr,
-                              url->host.len ? "its host is too long."
-                                            : "it names no host.");
-    if (hfsb_str_find_byte(url->host, '%') != HFSB_NPOS)
-        return hfsbi_url_fail(err, text, a.ptr,
-                              "its host has a \"%\", which no name has.");
-    if (!hfsbi_url_port(hfsb_str_slice(a, from + 1, a.len), url->secure,
-                        &url->port))
-        return hfsbi_url_fail(err, text, a.ptr + from,
-                              "its port is not one of 1 to 65535.");
-    return hfsbi_ok(err);
-}
-
-hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
-    const char *bad = hfsbi_url_bad_byte(text);
-    hfsb_str    rest;
-    size_t      colon = hfsb_str_find_byte(text, ':'), at;
-    memset(url, 0, sizeof *url);
-    if (!text.ptr) text.ptr = "";
-    if (bad)
-        return hfsbi_url_fail(err, text, bad,
-                              "it holds a blank, a control byte or one that "
-                              "is not ASCII. Write such a byte as %XX.");
-    url->scheme = hfsb_str_slice(text, 0, colon);
-    url->secure = hfsbi_http_is(url->scheme, "https");
-    if (colon == HFSB_NPOS ||
-        (!url->secure && !hfsbi_http_is(url->scheme, "http")))
-        return hfsbi_url_fail(err, text, text.ptr,
-                              "it does not begin with http:// or https://.");
-    rest = hfsb_str_slice(text, colon + 1, text.len);
-    if (!hfsb_str_starts(rest, hfsb_str_make("//", 2)))
-        return hfsbi_url_fail(err, text, rest.ptr,
-                              "\"//\" and a host are missing behind the "
-                              "scheme.");
-    rest = hfsb_str_slice(rest, 2, rest.len);
-    url->authority = hfsb_str_slice(rest, 0, hfsbi_url_until(rest, "/?#"));
-    url->target = hfsb_str_slice(rest, url->authority.len, rest.len);
-    url->target =
-        hfsb_str_slice(url->target, 0, hfsb_str_find_byte(url->target, '#'));
-    at = hfsb_str_find_byte(url->authority, '@');
-    if (at != HFSB_NPOS) {
-        url->user = hfsb_str_slice(url->authority, 0, at);
-        if (!hfsbi_url_user_ok(url->user))
-            return hfsbi_url_fail(err, text, url->user.ptr,
-                                  "what stands in front of \"@\" must be "
-                                  "written with %XX.");
-        url->authority =
-            hfsb_str_slice(url->authority, at + 1, url->authority.len);
-    }
-    return hfsbi_url_place(text, url, err);
-}
-
-/* ---- references ---- */
-
-/* The parts of RFC 3986 section 3; `has` tells absent from empty. */
-typedef struct hfsbi_url_parts {
-    hfsb_str scheme, authority, path, query;
-    bool     has_authority, has_query;
-} hfsbi_url_parts;
-
-static size_t hfsbi_url_scheme_length(hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        char c = hfsbi_lower(s.ptr[i]);
-        if (c >= 'a' && c <= 'z') continue;
-        if (i && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'))
-            continue;
-        return i && c == ':' ? i : 0;
-    }
-    return 0;
-}
-
-static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
-    hfsbi_url_parts p = HFSB_INIT;
-    size_t          n = hfsbi_url_scheme_length(s);
-    s = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '#'));
-    p.scheme = hfsb_str_slice(s, 0, n);
-    if (n) s = hfsb_str_slice(s, n + 1, s.len);
-    p.has_authority = hfsb_str_starts(s, hfsb_str_make("//", 2));
-    if (p.has_authority) {
-        s = hfsb_str_slice(s, 2, s.len);
-        p.authority = hfsb_str_slice(s, 0, hfsbi_url_until(s, "/?"));
-        s = hfsb_str_slice(s, p.authority.len, s.len);
-    }
-    p.path = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '?'));
-    p.has_query = p.path.len < s.len;
-    p.query = hfsb_str_slice(s, p.path.len + 1, s.len);
-    return p;
-}
-
-/* Takes the dot segments out of what out holds from `from` on, which is empty
-   or begins with "/": section 5.2.4, in place. */
-static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
-    size_t at = from, to = from;
-    while (at < out->len) { /* at a "/" */
-        size_t   end = at + 1;
-        hfsb_str segment;
-        while (end < out->len && out->ptr[end] != '/') end++;
-        segment = hfsb_str_make(out->ptr + at + 1, end - at - 1);
-        if (hfsb_str_equal(segment, hfsb_str_make(".", 1)) ||
-            hfsb_str_equal(segment, hfsb_str_make("..", 2))) {
-            if (segment.len == 2)
-                while (to > from && out->ptr[--to] != '/') continue;
-            if (end == out->len) out->ptr[to++] = '/';
-        } else {
-            memmove(out->ptr + to, out->ptr + at, end - at);
-            to += end - at;
-        }
-        at = end;
-    }
-    hfsb_buf_truncate(out, to);
-}
-
-/* The path of the reference, where it has no authority of its own. */
-static void hfsbi_url_put_path(hfsb_buf *sink, const hfsbi_url_parts *base,
-                               const hfsbi_url_parts *ref) {
-    size_t i = base->path.len;
-    if (!ref->path.len) {
-        hfsb_buf_append(sink, base->path);
-        return;
-    }
-    if (*ref->path.ptr != '/') { /* instead of the last segment */
-        while (i && base->path.ptr[i - 1] != '/') i--;
-        hfsb_buf_append(sink, hfsb_str_slice(base->path, 0, i));
-        if (!base->path.len) hfsb_buf_append_byte(sink, '/');
-    }
-    hfsb_buf_append(sink, ref->path);
-}
-
-hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
-                             hfsb_err *err) {
-    hfsbi_url_parts b = hfsbi_url_split(base), r = hfsbi_url_split(reference);
-    size_t          mark = out->len;
-    bool            own = r.scheme.len || r.has_authority;
-    hfsb_url        url;
-    size_t          path_at;
-    hfsb_status     st = hfsb_url_parse(base, &url, err);
-    if (st != HFSB_OK) return st;
-    hfsb_buf_append(out, r.scheme.len ? r.scheme : b.scheme);
-    hfsb_buf_append(out, hfsb_str_make(":", 1));
-    if (r.has_authority || !own) hfsb_buf_append(out, hfsb_str_make("//", 2));
-    hfsb_buf_append(out, own ? r.authority : b.authority);
-    path_at = out->len;
-    if (own) hfsb_buf_append(out, r.path);
-    else hfsbi_url_put_path(out, &b, &r);
-    /* an empty reference, or one of a query alone, keeps the path as it is */
-    if (out->status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
-        out->ptr[path_at] == '/')
-        hfsbi_url_remove_dots(out, path_at);
-    if (r.has_query || (!own && !r.path.len && b.has_query)) {
-        hfsb_buf_append_byte(out, '?');
-        hfsb_buf_append(out, r.has_query ? r.query : b.query);
-    }
-    st = hfsb_buf_finish(out, mark);
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "URL");
-    st = hfsb_url_parse(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
-                        &url, err);
-    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
-    return st;
-}
-
-bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
-    return a->secure == b->secure && a->port == b->port &&
-           hfsb_http_same(a->host, b->host);
+    size_t mark = out->len;
+    hfsb_buf_printf(out, "%zx\r\n", bytes.len);
+    hfsb_buf_append(out, bytes);
+    hfsb_buf_append(out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(out, mark);
 }
 
 /* ---- src/http/sse.c ---- */
-/* sse.c - server-sent events, as they arrive. */
+/* sse.c - server-sent events from bytes that arrive in pieces.
+
+   The fields of an event collect in `event` and `data` until an empty line
+   dispatches it. A line that one piece contains is read in place; only a line
+   cut by the end of a piece is kept in `line`. Lines end in LF, CR or CRLF,
+   so a LF at the start of a piece may belong to a CR before it (after_cr). */
 typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
 
-/* A line may be as long as an event and the name of its field, whether it
-   comes as a whole or in pieces. */
+/* True when `more` bytes fit the limit. A line may be as long as an event and
+   the name of its field, however it is cut. */
 static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
                            size_t more) {
     size_t max = sse->max ? sse->max : (size_t)1 << 20;
@@ -17641,7 +17627,7 @@ static hfsb_status hfsbi_sse_dispatch(hfsb_sse *sse, hfsbi_sse_fn *fn,
     return go ? HFSB_OK : HFSB_CANCELLED;
 }
 
-/* A whole line, without its end. */
+/* Reads a complete line, without its line break. */
 static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
                                   hfsbi_sse_fn *fn, void *user) {
     size_t      colon = hfsb_str_find_byte(line, ':');
@@ -17651,19 +17637,18 @@ static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
     value = hfsb_str_slice(line, name.len + 1, line.len);
     if (value.len && *value.ptr == ' ')
         value = hfsb_str_slice(value, 1, value.len);
-    if (hfsb_str_equal(name, hfsb_str_make("data", 4))) {
-        if (sse->has_data)
-            st = hfsbi_sse_add(sse, &sse->data, hfsb_str_make("\n", 1));
+    if (hfsb_str_equal(name, HFSB_LIT("data"))) {
+        if (sse->has_data) st = hfsbi_sse_add(sse, &sse->data, HFSB_LIT("\n"));
         if (st == HFSB_OK) st = hfsbi_sse_add(sse, &sse->data, value);
         if (st == HFSB_OK) sse->has_data = true;
-    } else if (hfsb_str_equal(name, hfsb_str_make("event", 5))) {
+    } else if (hfsb_str_equal(name, HFSB_LIT("event"))) {
         hfsb_buf_truncate(&sse->event, 0);
         st = hfsbi_sse_add(sse, &sse->event, value);
     }
     return st;
 }
 
-/* The end of a line has come: `rest` is what the piece has of it. */
+/* Reads a line that ends in this piece with the bytes `rest`. */
 static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
                                       hfsbi_sse_fn *fn, void *user) {
     hfsb_str    line = rest;
@@ -17674,8 +17659,7 @@ static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
         line = hfsb_buf_str(&sse->line);
     }
     if (st != HFSB_OK) return st;
-    if (!sse->started &&
-        hfsb_str_starts(line, hfsb_str_make("\xEF\xBB\xBF", 3)))
+    if (!sse->started && hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
         line = hfsb_str_slice(line, 3, line.len);
     sse->started = true;
     st = hfsbi_sse_line(sse, line, fn, user);

@@ -1,74 +1,16 @@
-/* base.c - views, buffers, errors, memory. */
+/* base.c - memory, views, search, errors and buffers.
+
+   Everything else in the library stands on these few things. A view never
+   owns its bytes. Memory comes from the caller's hook, and every size is
+   checked before it is added or multiplied. An error is the caller's struct:
+   a failing function fills it and returns the same code.
+
+   A buffer has one sticky failure:
+
+       OK --append fails--> failed --truncate, free--> OK
+
+   A failed buffer ignores appends, so a series of them needs one check. */
 #include "core_private.h"
-
-/* ---- errors ---- */
-
-const char *hfsb_status_text(hfsb_status code) {
-    static const char *const text[] = {
-#define HFSBI_X(name, str) str,
-        HFSB_STATUS_LIST(HFSBI_X)
-#undef HFSBI_X
-    };
-    size_t i = (size_t)code;
-    return i < (size_t)HFSB_STATUS_COUNT ? text[i] : "unknown status";
-}
-
-/* Cut msg, of which len bytes were wanted, so that it does not end inside a
-   character. */
-static void hfsbi_err_trim(hfsb_err *err, size_t len) {
-    size_t n = sizeof err->msg - 1;
-    if (len <= n) return;
-    while (n > 0 && ((unsigned char)err->msg[n - 1] & 0xC0u) == 0x80u) n--;
-    if (n > 0 && (unsigned char)err->msg[n - 1] >= 0xC0u) n--;
-    err->msg[n] = '\0';
-}
-
-static void hfsbi_err_print(hfsb_err *err, size_t at, const char *format,
-                            va_list ap) {
-    int n = vsnprintf(err->msg + at, sizeof err->msg - at, format, ap);
-    if (n < 0) err->msg[at] = '\0';
-    else hfsbi_err_trim(err, at + (size_t)n);
-}
-
-HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
-                                const char *format, ...) {
-    va_list ap;
-    if (!err) return code;
-    err->code = code;
-    err->pos = pos;
-    err->line = err->column = 0;
-    err->key[0] = '\0';
-    va_start(ap, format);
-    hfsbi_err_print(err, 0, format, ap);
-    va_end(ap);
-    return code;
-}
-
-HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
-                                       const char *what) {
-    return hfsbi_fail(err, code, 0, "%s: %s.", what, hfsb_status_text(code));
-}
-
-HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...) {
-    va_list ap;
-    if (!err) return;
-    va_start(ap, format);
-    hfsbi_err_print(err, strlen(err->msg), format, ap);
-    va_end(ap);
-}
-
-HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
-    if (err) (void)snprintf(err->key, sizeof err->key, "%s", key);
-}
-
-HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
-    if (err) {
-        err->code = HFSB_OK;
-        err->pos = err->line = err->column = 0;
-        err->key[0] = err->msg[0] = '\0';
-    }
-    return HFSB_OK;
-}
 
 /* ---- memory ---- */
 
@@ -116,17 +58,58 @@ HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
     return grown;
 }
 
+static void hfsbi_sort_swap(char *a, char *b, size_t size) {
+    char block[64];
+    while (size) {
+        size_t n = size < sizeof block ? size : sizeof block;
+        memcpy(block, a, n);
+        memcpy(a, b, n);
+        memcpy(b, block, n);
+        a += n;
+        b += n;
+        size -= n;
+    }
+}
+
+/* Moves the item at `at` down until no child of it is larger. */
+static void hfsbi_sort_sift(char *items, size_t at, size_t count, size_t size,
+                            int (*compare)(const void *a, const void *b)) {
+    size_t child;
+    while ((child = 2 * at + 1) < count) {
+        char *next = items + child * size;
+        if (child + 1 < count && compare(next, next + size) < 0) {
+            child++;
+            next += size;
+        }
+        if (compare(items + at * size, next) >= 0) return;
+        hfsbi_sort_swap(items + at * size, next, size);
+        at = child;
+    }
+}
+
+HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
+                         int (*compare)(const void *a, const void *b)) {
+    char  *first = (char *)items;
+    size_t i;
+    for (i = count / 2; i-- > 0;)
+        hfsbi_sort_sift(first, i, count, size, compare);
+    for (i = count; i-- > 1;) {
+        hfsbi_sort_swap(first, first + i * size, size);
+        hfsbi_sort_sift(first, 0, i, size, compare);
+    }
+}
+
 /* ---- views ---- */
+
+hfsb_str hfsb_cstr(const char *text) {
+    return hfsb_str_make(text ? text : "", text ? strlen(text) : 0);
+}
 
 hfsb_str hfsb_str_make(const char *ptr, size_t len) {
     hfsb_str s;
     s.ptr = ptr;
     s.len = len;
     return s;
-}
-
-hfsb_str hfsb_cstr(const char *text) {
-    return hfsb_str_make(text ? text : "", text ? strlen(text) : 0);
 }
 
 hfsb_str hfsb_str_slice(hfsb_str s, size_t from, size_t to) {
@@ -158,7 +141,7 @@ size_t hfsb_str_find_byte(hfsb_str s, char c) {
 size_t hfsb_str_count_byte(hfsb_str s, char c) {
     size_t n = 0, i = 0;
 #ifdef HFSBI_SSE2
-    /* Lanes count down from zero; 255 rounds fit a byte. */
+    /* Each lane counts its matches; after 255 rounds a byte is full. */
     const __m128i want = _mm_set1_epi8(c), zero = _mm_setzero_si128();
     while (s.len - i >= 16) {
         size_t  rounds = (s.len - i) / 16, k;
@@ -183,19 +166,19 @@ HFSBI_FN char hfsbi_lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool hfsbi_is_trimmed(char c) {
+static bool hfsbi_is_trim_char(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s) {
-    while (s.len && hfsbi_is_trimmed(s.ptr[s.len - 1])) s.len--;
+    while (s.len && hfsbi_is_trim_char(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
     size_t i = 0;
     s = hfsbi_trim_end(s);
-    while (i < s.len && hfsbi_is_trimmed(s.ptr[i])) i++;
+    while (i < s.len && hfsbi_is_trim_char(s.ptr[i])) i++;
     return hfsb_str_slice(s, i, s.len);
 }
 
@@ -227,13 +210,301 @@ HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
                                    unsigned long long *out) {
     unsigned long long value = 0;
     size_t             n = 0;
-    for (; n < s.len && s.ptr[n] >= '0' && s.ptr[n] <= '9'; n++) {
+    for (; n < s.len && hfsbi_is_digit(s.ptr[n]); n++) {
         unsigned digit = (unsigned)(s.ptr[n] - '0');
         if (value > max / 10 || digit > max - value * 10) return 0;
         value = value * 10 + digit;
     }
     if (n) *out = value;
     return n;
+}
+
+HFSBI_FN int hfsbi_hex_digit(char c) {
+    if (hfsbi_is_digit(c)) return c - '0';
+    c = hfsbi_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* ---- search, by two-way ---- */
+
+/* The start of the largest suffix of n in byte order (or in reverse order),
+   and the period of that suffix. */
+static size_t hfsbi_max_suffix(const unsigned char *n, size_t len,
+                               bool reverse, size_t *period) {
+    size_t start = (size_t)-1, j = 0, k = 1, p = 1;
+    while (j + k < len) {
+        unsigned char a = n[j + k], b = n[start + k];
+        if (a == b) {
+            if (k == p) {
+                j += p;
+                k = 1;
+            } else {
+                k++;
+            }
+        } else if (reverse ? a > b : a < b) {
+            j += k;
+            k = 1;
+            p = j - start;
+        } else {
+            start = j++;
+            k = p = 1;
+        }
+    }
+    *period = p;
+    return start + 1;
+}
+
+/* Compares the right part of the needle (from `cut` on) forwards, then the
+   left part backwards. A mismatch on the right skips past it, one on the left
+   skips a period; `memory` bytes of a periodic needle are known to match. */
+static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
+    const unsigned char *h = (const unsigned char *)hay.ptr;
+    const unsigned char *n = (const unsigned char *)needle.ptr;
+    size_t               len = needle.len, period, other, pos = 0, memory = 0;
+    size_t               cut = hfsbi_max_suffix(n, len, false, &period);
+    size_t               cut2 = hfsbi_max_suffix(n, len, true, &other);
+    bool                 periodic;
+
+    if (cut2 > cut) {
+        cut = cut2;
+        period = other;
+    }
+    periodic = cut + period <= len && !memcmp(n, n + period, cut);
+    if (!periodic) period = (cut > len - cut ? cut : len - cut) + 1;
+
+    while (pos <= hay.len - len) {
+        size_t i = cut > memory ? cut : memory;
+        while (i < len && n[i] == h[pos + i]) i++;
+        if (i < len) {
+            pos += i - cut + 1;
+            memory = 0;
+            continue;
+        }
+        for (i = cut; i > memory && n[i - 1] == h[pos + i - 1];) i--;
+        if (i <= memory) return pos;
+        pos += period;
+        memory = periodic ? len - period : 0;
+    }
+    return HFSB_NPOS;
+}
+
+/* ---- search, by two rare bytes ---- */
+
+/* hfsb_str_find() first looks for two bytes of the needle that are rare in
+   text, 64 starts at a time, and compares only where both match. A budget
+   bounds the comparisons. When an input exhausts it, the two-way algorithm of
+   Crochemore and Perrin takes over: linear on every input, without memory. */
+
+/* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
+   and capitals distinguish similar lines better than punctuation. */
+static int hfsbi_commonness(unsigned char c) {
+    if (c == ' ' || c == '\n' || c == '\t') return 4;
+    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' || c == 'o' ||
+        c == 'r' || c == 's')
+        return 3;
+    if (c >= 'a' && c <= 'z') return 2;
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
+                                                                         : 1;
+}
+
+/* Offsets of two rare bytes, different if possible, among the first 256 of the
+   needle. */
+static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
+    size_t end = needle.len < 256 ? needle.len : 256, i;
+    int    best = 9;
+    *first = 0;
+    for (i = 0; i < end; i++) {
+        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
+        if (rank < best) {
+            best = rank;
+            *first = i;
+        }
+    }
+    *second = *first;
+    best = 9;
+    for (i = 0; i < end; i++) {
+        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
+        /* of equally rare ones the last, which is far from the first */
+        if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
+            best = rank;
+            *second = i;
+        }
+    }
+}
+
+/* The next start from i on where byte a of the needle, c, matches; s.len when
+   there is none up to `last`. */
+static size_t hfsbi_find_start(hfsb_str s, size_t i, size_t last, size_t a,
+                               char c) {
+    const void *p = memchr(s.ptr + i + a, (unsigned char)c, last - i + 1);
+    return p ? (size_t)((const char *)p - s.ptr) - a : s.len;
+}
+
+/* True when the needle is at `at`. Adds the bytes compared to *spent. */
+static bool hfsbi_find_compare(hfsb_str s, size_t at, hfsb_str needle,
+                               size_t *spent) {
+    size_t head = needle.len < 16 ? needle.len : 16;
+    *spent += head;
+    if (memcmp(s.ptr + at, needle.ptr, head) != 0) return false;
+    *spent += needle.len - head;
+    return !memcmp(s.ptr + at + head, needle.ptr + head, needle.len - head);
+}
+
+/* True when comparisons have cost more than a few passes over the text seen so
+   far: from there on two-way is cheaper. */
+static bool hfsbi_find_overspent(size_t spent, size_t seen) {
+    return spent / 4 > seen + 4096;
+}
+
+#ifdef HFSBI_SSE2
+static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
+    const void *at = p;
+    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), c);
+}
+
+/* Tests 64 starts at a time for both bytes of the pair. Returns the offset of
+   the needle (*found true), or the first start that was not tested. */
+static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
+                               bool *found) {
+    const __m128i x = _mm_set1_epi8(needle.ptr[a]);
+    const __m128i y = _mm_set1_epi8(needle.ptr[b]);
+    size_t        last = s.len - needle.len, i = 0, spent = 0, k;
+    for (*found = false; i + 63 <= last; i += 64) {
+        const char *pa = s.ptr + i + a, *pb = s.ptr + i + b;
+        __m128i     hit[4], any;
+        for (k = 0; k < 4; k++)
+            hit[k] = _mm_and_si128(hfsbi_equal_bytes(pa + 16 * k, x),
+                                   hfsbi_equal_bytes(pb + 16 * k, y));
+        any = _mm_or_si128(_mm_or_si128(hit[0], hit[1]),
+                           _mm_or_si128(hit[2], hit[3]));
+        if (!_mm_movemask_epi8(any)) continue;
+        for (k = 0; k < 4; k++) {
+            unsigned mask = (unsigned)_mm_movemask_epi8(hit[k]);
+            for (; mask; mask &= mask - 1) {
+                size_t at = i + 16 * k + (size_t)__builtin_ctz(mask);
+                *found = hfsbi_find_compare(s, at, needle, &spent);
+                if (*found) return at;
+            }
+        }
+        if (hfsbi_find_overspent(spent, i)) return i + 64;
+    }
+    return i;
+}
+#endif
+
+size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
+    size_t a, b, last, i = 0, spent = 0;
+    if (needle.len > s.len) return HFSB_NPOS;
+    if (needle.len == 0) return 0;
+    if (needle.len == 1) return hfsb_str_find_byte(s, needle.ptr[0]);
+    hfsbi_rare_pair(needle, &a, &b);
+    last = s.len - needle.len;
+#ifdef HFSBI_SSE2
+    {
+        bool found;
+        i = hfsbi_find_pairs(s, needle, a, b, &found);
+        if (found) return i;
+        if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
+    }
+#endif
+    for (; i <= last && !hfsbi_find_overspent(spent, i); i++) {
+        i = hfsbi_find_start(s, i, last, a, needle.ptr[a]);
+        if (i > last) return HFSB_NPOS;
+        if (hfsbi_find_compare(s, i, needle, &spent)) return i;
+    }
+    if (i > last) return HFSB_NPOS;
+    a = hfsbi_find_two_way(hfsb_str_slice(s, i, s.len), needle);
+    return a == HFSB_NPOS ? HFSB_NPOS : a + i;
+}
+
+/* ---- errors ---- */
+
+const char *hfsb_status_text(hfsb_status code) {
+    static const char *const text[] = {
+#define HFSBI_X(name, str) str,
+        HFSB_STATUS_LIST(HFSBI_X)
+#undef HFSBI_X
+    };
+    size_t i = (size_t)code;
+    return i < (size_t)HFSB_STATUS_COUNT ? text[i] : "unknown status";
+}
+
+/* Prints to the end of the message. A message that is cut loses its last
+   character unless that is ASCII: whether it is whole cannot be seen. */
+static void hfsbi_err_print(hfsb_err *err, const char *format, va_list ap) {
+    size_t len = strlen(err->msg), end = sizeof err->msg - 1, last;
+    int    n = vsnprintf(err->msg + len, end + 1 - len, format, ap);
+    if (n < 0) err->msg[len] = '\0';
+    if (n < 0 || (size_t)n <= end - len) return;
+    last = hfsbi_utf8_floor(hfsb_str_make(err->msg, end), end - 1);
+    if ((unsigned char)err->msg[last] >= 0x80) err->msg[last] = '\0';
+}
+
+static void hfsbi_err_set(hfsb_err *err, hfsb_status code, size_t pos) {
+    err->code = code;
+    err->pos = pos;
+    err->line = err->column = 0;
+    err->key[0] = err->msg[0] = '\0';
+}
+
+HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
+                                const char *format, ...) {
+    va_list ap;
+    if (!err) return code;
+    hfsbi_err_set(err, code, pos);
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_key(hfsb_err *err, hfsb_status code,
+                                    const char *key, const char *format, ...) {
+    va_list ap;
+    size_t  n;
+    if (!err) return code;
+    hfsbi_err_set(err, code, 0);
+    n = hfsbi_utf8_floor(hfsb_cstr(key), sizeof err->key - 1);
+    memcpy(err->key, key, n);
+    err->key[n] = '\0';
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_status(hfsb_err *err, hfsb_status code,
+                                       const char *what) {
+    return hfsbi_fail(err, code, 0, "%s: %s.", what, hfsb_status_text(code));
+}
+
+HFSBI_FN void hfsbi_err_add(hfsb_err *err, const char *format, ...) {
+    va_list ap;
+    if (!err) return;
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+}
+
+HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
+    size_t pos = 0, shown = 0;
+    while (pos < text.len && shown++ < max) {
+        unsigned long code;
+        char          bytes[4];
+        pos += hfsb_utf8_step(text, pos, &code, NULL);
+        if (code < ' ' || code == 0x7F) code = ' ';
+        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
+    }
+    if (pos < text.len) hfsbi_err_add(err, "...");
+}
+
+HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
+    if (err) (void)snprintf(err->key, sizeof err->key, "%s", key);
+}
+
+HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
+    if (err) hfsbi_err_set(err, HFSB_OK, 0);
+    return HFSB_OK;
 }
 
 /* ---- buffers ---- */
@@ -259,7 +530,7 @@ hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) {
     return HFSB_OK;
 }
 
-/* Room for n more bytes in a series of appends: its failure is remembered. */
+/* hfsb_buf_reserve() that remembers its failure. */
 static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
     if (b->status == HFSB_OK) b->status = hfsb_buf_reserve(b, n);
     return b->status == HFSB_OK;
@@ -322,240 +593,4 @@ void hfsb_buf_free(hfsb_buf *b) {
     b->ptr = NULL;
     b->len = b->cap = 0;
     b->status = HFSB_OK;
-}
-
-/* ---- order ---- */
-
-static void hfsbi_sort_swap(char *a, char *b, size_t size) {
-    char block[64];
-    while (size) {
-        size_t n = size < sizeof block ? size : sizeof block;
-        memcpy(block, a, n);
-        memcpy(a, b, n);
-        memcpy(b, block, n);
-        a += n;
-        b += n;
-        size -= n;
-    }
-}
-
-static void hfsbi_sort_sift(char *items, size_t at, size_t count, size_t size,
-                            int (*compare)(const void *a, const void *b)) {
-    size_t child;
-    while ((child = 2 * at + 1) < count) {
-        char *next = items + child * size;
-        if (child + 1 < count && compare(next, next + size) < 0) {
-            child++;
-            next += size;
-        }
-        if (compare(items + at * size, next) >= 0) return;
-        hfsbi_sort_swap(items + at * size, next, size);
-        at = child;
-    }
-}
-
-/* Heap sort. */
-HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
-                         int (*compare)(const void *a, const void *b)) {
-    char  *first = (char *)items;
-    size_t i;
-    for (i = count / 2; i-- > 0;)
-        hfsbi_sort_sift(first, i, count, size, compare);
-    for (i = count; i-- > 1;) {
-        hfsbi_sort_swap(first, first + i * size, size);
-        hfsbi_sort_sift(first, 0, i, size, compare);
-    }
-}
-
-/* ==== find ==== */
-
-/* substring search in linear time.
-
-   Two bytes of the needle that are rare in text are looked for, sixteen places
-   at a time, and what passes is compared. A budget watches those comparisons:
-   when an input makes them expensive, the two-way algorithm of Crochemore and
-   Perrin takes over, which is linear on everything and needs no memory. */
-
-/* ---- two-way ---- */
-
-/* Start of the maximal suffix of n by the byte order (or its reverse), and the
-   period of that suffix. */
-static size_t hfsbi_max_suffix(const unsigned char *n, size_t len,
-                               bool reverse, size_t *period) {
-    size_t start = (size_t)-1, j = 0, k = 1, p = 1;
-    while (j + k < len) {
-        unsigned char a = n[j + k], b = n[start + k];
-        if (a == b) {
-            if (k == p) {
-                j += p;
-                k = 1;
-            } else {
-                k++;
-            }
-        } else if (reverse ? a > b : a < b) {
-            j += k;
-            k = 1;
-            p = j - start;
-        } else {
-            start = j++;
-            k = p = 1;
-        }
-    }
-    *period = p;
-    return start + 1;
-}
-
-static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
-    const unsigned char *h = (const unsigned char *)hay.ptr;
-    const unsigned char *n = (const unsigned char *)needle.ptr;
-    size_t               len = needle.len, period, other, pos = 0, memory = 0;
-    size_t               cut = hfsbi_max_suffix(n, len, false, &period);
-    size_t               cut2 = hfsbi_max_suffix(n, len, true, &other);
-    bool                 periodic;
-
-    if (cut2 > cut) {
-        cut = cut2;
-        period = other;
-    }
-    periodic = cut + period <= len && !memcmp(n, n + period, cut);
-    if (!periodic) period = (cut > len - cut ? cut : len - cut) + 1;
-
-    while (pos <= hay.len - len) {
-        size_t i = cut > memory ? cut : memory;
-        while (i < len && n[i] == h[pos + i]) i++;
-        if (i < len) {
-            pos += i - cut + 1;
-            memory = 0;
-            continue;
-        }
-        for (i = cut; i > memory && n[i - 1] == h[pos + i - 1];) i--;
-        if (i <= memory) return pos;
-        pos += period;
-        memory = periodic ? len - period : 0;
-    }
-    return HFSB_NPOS;
-}
-
-/* ---- the fast path ---- */
-
-/* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
-   and capitals tell similar lines apart better than punctuation does. */
-static int hfsbi_commonness(unsigned char c) {
-    if (c == ' ' || c == '\n' || c == '\t') return 4;
-    if (c == 'e' || c == 't' || c == 'a' || c == 'i' || c == 'n' || c == 'o' ||
-        c == 'r' || c == 's')
-        return 3;
-    if (c >= 'a' && c <= 'z') return 2;
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c >= 0x80 ? 0
-                                                                         : 1;
-}
-
-/* Offsets of two rare, if possible different, bytes of the needle. Only its
-   first 256 bytes are looked at. */
-static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
-    size_t end = needle.len < 256 ? needle.len : 256, i;
-    int    best = 9;
-    *first = 0;
-    for (i = 0; i < end; i++) {
-        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        if (rank < best) {
-            best = rank;
-            *first = i;
-        }
-    }
-    *second = *first;
-    best = 9;
-    for (i = 0; i < end; i++) {
-        int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        /* the last of several: far from the first */
-        if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
-            best = rank;
-            *second = i;
-        }
-    }
-}
-
-/* Next place, from i on, where byte a of the needle stands; s.len when there
-   is none up to `last`. */
-static size_t hfsbi_next_place(hfsb_str s, size_t i, size_t last, size_t a,
-                               char c) {
-    const void *p = memchr(s.ptr + i + a, (unsigned char)c, last - i + 1);
-    return p ? (size_t)((const char *)p - s.ptr) - a : s.len;
-}
-
-/* True when the needle stands at place `at`. Adds to *spent what it cost. */
-static bool hfsbi_stands_at(hfsb_str s, size_t at, hfsb_str needle,
-                            size_t *spent) {
-    size_t head = needle.len < 16 ? needle.len : 16;
-    *spent += head;
-    if (memcmp(s.ptr + at, needle.ptr, head) != 0) return false;
-    *spent += needle.len - head;
-    return !memcmp(s.ptr + at + head, needle.ptr + head, needle.len - head);
-}
-
-/* Paid for comparisons, at most what a few passes over the text so far would
-   cost: then the careful algorithm is the cheaper one. */
-static bool hfsbi_overspent(size_t spent, size_t seen) {
-    return spent / 4 > seen + 4096;
-}
-
-#ifdef HFSBI_SSE2
-static __m128i hfsbi_equal_bytes(const char *p, __m128i c) {
-    const void *at = p;
-    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), c);
-}
-
-/* Looks at 64 places at a time, where both bytes of the pair stand. Gives the
-   needle's place, or the first place that was not looked at (*found false). */
-static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
-                               bool *found) {
-    const __m128i x = _mm_set1_epi8(needle.ptr[a]);
-    const __m128i y = _mm_set1_epi8(needle.ptr[b]);
-    size_t        last = s.len - needle.len, i = 0, spent = 0, k;
-    for (*found = false; i + 63 <= last; i += 64) {
-        const char *pa = s.ptr + i + a, *pb = s.ptr + i + b;
-        __m128i     hit[4], any;
-        for (k = 0; k < 4; k++)
-            hit[k] = _mm_and_si128(hfsbi_equal_bytes(pa + 16 * k, x),
-                                   hfsbi_equal_bytes(pb + 16 * k, y));
-        any = _mm_or_si128(_mm_or_si128(hit[0], hit[1]),
-                           _mm_or_si128(hit[2], hit[3]));
-        if (!_mm_movemask_epi8(any)) continue;
-        for (k = 0; k < 4; k++) {
-            unsigned mask = (unsigned)_mm_movemask_epi8(hit[k]);
-            for (; mask; mask &= mask - 1) {
-                size_t at = i + 16 * k + (size_t)__builtin_ctz(mask);
-                *found = hfsbi_stands_at(s, at, needle, &spent);
-                if (*found) return at;
-            }
-        }
-        if (hfsbi_overspent(spent, i)) return i + 64;
-    }
-    return i;
-}
-#endif
-
-size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
-    size_t a, b, last, i = 0, spent = 0;
-    if (needle.len > s.len) return HFSB_NPOS;
-    if (needle.len == 0) return 0;
-    if (needle.len == 1) return hfsb_str_find_byte(s, needle.ptr[0]);
-    hfsbi_rare_pair(needle, &a, &b);
-    last = s.len - needle.len;
-#ifdef HFSBI_SSE2
-    {
-        bool found;
-        i = hfsbi_find_pairs(s, needle, a, b, &found);
-        if (found) return i;
-        if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
-    }
-#endif
-    for (; i <= last && !hfsbi_overspent(spent, i); i++) {
-        i = hfsbi_next_place(s, i, last, a, needle.ptr[a]);
-        if (i > last) return HFSB_NPOS;
-        if (hfsbi_stands_at(s, i, needle, &spent)) return i;
-    }
-    if (i > last) return HFSB_NPOS;
-    a = hfsbi_find_two_way(hfsb_str_slice(s, i, s.len), needle);
-    return a == HFSB_NPOS ? HFSB_NPOS : a + i;
 }

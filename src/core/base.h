@@ -21,7 +21,7 @@ HFSB_API hfsb_str hfsb_str_make(const char *ptr, size_t len);
    gives the empty view. */
 HFSB_API hfsb_str hfsb_str_slice(hfsb_str s, size_t from, size_t to);
 
-/* True when both hold the same bytes. */
+/* True when both views hold the same bytes. */
 HFSB_API bool hfsb_str_equal(hfsb_str a, hfsb_str b);
 
 /* True when s starts, or ends, with the bytes of part. */
@@ -37,32 +37,36 @@ HFSB_API size_t hfsb_str_find(hfsb_str s, hfsb_str needle);
 /* Offset of the first byte c in s, or HFSB_NPOS. */
 HFSB_API size_t hfsb_str_find_byte(hfsb_str s, char c);
 
-/* How often byte c occurs in s. */
+/* Number of bytes c in s. */
 HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
 
-#define HFSB_STATUS_LIST(X)                       \
-    X(OK, "ok")                                   \
-    X(NOMEM, "out of memory")                     \
-    X(LIMIT, "size limit exceeded")               \
-    X(ARG, "invalid argument")                    \
-    X(SYNTAX, "malformed input")                  \
-    X(NOT_FOUND, "not found")                     \
-    X(AMBIGUOUS, "ambiguous")                     \
-    X(REFUSED, "refused")                         \
-    X(IO, "file cannot be used")                  \
-    X(DENIED, "not permitted")                    \
-    X(FULL, "no space left")                      \
-    X(BUSY, "no resources at the moment")         \
-    X(CONNECT, "no connection")                   \
-    X(LOST, "the connection was lost")            \
-    X(TIMEOUT, "timed out")                       \
-    X(CANCELLED, "cancelled")                     \
-    X(AUTH, "token missing or not accepted")      \
-    X(PAYMENT, "payment required")                \
-    X(CONFLICT, "in conflict with what is there") \
-    X(STALE, "changed by someone else meanwhile") \
-    X(RATE, "too many requests")                  \
-    X(REMOTE, "the other side failed")
+#define HFSB_STATUS_LIST(X)                      \
+    X(OK, "ok")                                  \
+    X(NOMEM, "out of memory")                    \
+    X(LIMIT, "size limit exceeded")              \
+    X(ARG, "invalid argument")                   \
+    X(SYNTAX, "malformed input")                 \
+    X(NOT_FOUND, "not found")                    \
+    X(AMBIGUOUS, "ambiguous")                    \
+    X(REFUSED, "refused")                        \
+    X(IO, "input/output error")                  \
+    X(DENIED, "permission denied")               \
+    X(FULL, "no space left")                     \
+    X(BUSY, "resource temporarily unavailable")  \
+    X(CONNECT, "cannot connect")                 \
+    X(LOST, "connection lost")                   \
+    X(TIMEOUT, "timed out")                      \
+    X(CANCELLED, "cancelled")                    \
+    X(AUTH, "token missing or rejected")         \
+    X(PAYMENT, "payment required")               \
+    X(CONFLICT, "conflicts with existing state") \
+    X(STALE, "modified concurrently")            \
+    X(RATE, "too many requests")                 \
+    X(REMOTE, "remote error")                    \
+    X(OUTSIDE, "path is outside the root")       \
+    X(EXISTS, "already exists")                  \
+    X(NOT_REGULAR, "not a regular file")         \
+    X(IS_DIR, "is a directory")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,
@@ -74,18 +78,20 @@ typedef enum hfsb_status {
 /* Static description of a status code. Never NULL. */
 HFSB_API const char *hfsb_status_text(hfsb_status code);
 
-/* Longest message, its NUL included. Long enough for the refusal of an edit,
-   which shows the model what the file really holds. */
+/* Size of the longest message and the longest key, with the NUL. A message
+   can hold the refusal of an edit, which quotes the file to the model. */
 #define HFSB_ERR_SIZE 1536
-#define HFSB_ERR_KEY  48 /* longest name of an argument, its NUL included */
+#define HFSB_KEY_SIZE 48
 
-/* Why a call failed. Filled by the call, owned by the caller, no freeing. */
+/* Why a call failed. Filled by the call, owned by the caller, no freeing.
+   Programs tell errors apart by code and key; msg is for people. */
 typedef struct hfsb_err {
-    size_t      pos;    /* byte offset into the input the error is about */
-    size_t      line;   /* 1-based line of that offset; 0: not known */
-    size_t      column; /* 1-based column in code points; 0: not known */
+    size_t      pos;    /* byte offset of the error in the input */
+    size_t      line;   /* 1-based line of that offset; 0: unknown */
+    size_t      column; /* 1-based column in code points; 0: unknown */
     hfsb_status code;
-    char        key[HFSB_ERR_KEY];  /* the argument at fault, or "" */
+    char        key[HFSB_KEY_SIZE]; /* name of the argument or field that the
+                                       error is about, cut to fit; or "" */
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
@@ -98,8 +104,8 @@ typedef struct hfsb_alloc {
 } hfsb_alloc;
 
 /* Growable bytes. All-zero is a valid empty buffer on the default allocator.
-   Once anything was appended ptr[len] is '\0'. Functions that write their
-   result into a buffer also take their working memory from its allocator. */
+   After the first append ptr[len] is '\0'. Functions that write their result
+   into a buffer also take their working memory from its allocator. */
 typedef struct hfsb_buf {
     char       *ptr;
     size_t      len;
@@ -109,30 +115,30 @@ typedef struct hfsb_buf {
     hfsb_status status; /* the first failure; HFSB_OK: none so far */
 } hfsb_buf;
 
-/* The bytes held, as a view that is good until the buffer changes. */
+/* The bytes held, as a view that is valid until the buffer changes. */
 HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
 
-/* Make room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
-   *b as it was. */
+/* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
+   *b unchanged: the failure is not remembered in b->status. */
 HFSB_API hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) HFSBI_CHECKED;
 
 /* Append. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A failure leaves the bytes
-   as they were and is remembered in b->status: from then on every append does
+   unchanged and is remembered in b->status: from then on every append does
    nothing and returns it, until the buffer is truncated or freed. So a series
-   of appends needs one check, at its end. append may be given a view into
-   *b. */
+   of appends needs one check, at its end. s may be a view into *b. */
 HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s);
 HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c);
 HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
 /* Ends a series of appends that began when b->len was mark. HFSB_OK; or the
-   failure that b->status remembers, with *b cut back to mark bytes. */
+   failure in b->status, with *b cut back to mark bytes. The failure stays in
+   b->status. */
 HFSB_API hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) HFSBI_CHECKED;
 
-/* Cut back to len bytes (no effect when shorter already) and forget a failure.
-   Keeps the memory. */
+/* Cuts back to len bytes (no effect when already shorter) and clears a
+   failure. Keeps the memory. */
 HFSB_API void hfsb_buf_truncate(hfsb_buf *b, size_t len);
 
-/* Give the memory back. *b is empty and may be used again. */
+/* Frees the memory. *b is empty and may be used again. */
 HFSB_API void hfsb_buf_free(hfsb_buf *b);

@@ -1,8 +1,12 @@
-/* date.c - the calendar, without libc's time zones. */
+/* date.c - seconds since 1970 to a UTC date, without libc.
+
+   gmtime() needs a buffer or a reentrant variant that not every libc has, and
+   localtime() reads the environment. The Gregorian calendar is a short
+   calculation once years begin in March: the leap day is then the last day of
+   a year, and the lengths of the months before it follow a formula. */
 #include "core_private.h"
 
-/* Days since 1970 of the first of March of a year: with the leap day at the
-   end of a year, its length and that of the months before follow a rule. */
+/* Days from 1970-01-01 to the first of March of a year. */
 static long long hfsbi_date_march(long long year) {
     return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
 }
@@ -15,7 +19,7 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
     day = seconds / 86400;
     rest = seconds % 86400;
     d.weekday = (unsigned)(day % 7);
-    year = (day + 719468) * 400 / 146097 + 1; /* at most one too many */
+    year = (day + 719468) * 400 / 146097 + 1; /* at most one too high */
     while (hfsbi_date_march(year) > day) year--;
     day -= hfsbi_date_march(year);
     month = (5 * day + 2) / 153; /* from March on: 31 30 31 30 31 ... */

@@ -1,7 +1,12 @@
-/* hash.c - sha256 (FIPS 180-4), base64 (RFC 4648), FNV-1a. */
+/* hash.c - SHA-256 (FIPS 180-4), SHA-1 (RFC 3174), base64 (RFC 4648), FNV-1a.
+
+   SHA-256 identifies the content of files; for long inputs it uses the SHA
+   instructions of the CPU, about five times as fast. SHA-1 exists only because
+   git names its objects by it. FNV-1a hashes lines and table keys. base64
+   decodes strictly: exactly one text for each sequence of bytes. */
 #include "core_private.h"
 
-/* ---- sha256 ---- */
+/* ---- SHA-256 ---- */
 
 static const uint32_t hfsbi_sha_k[64] = {
     0x428a2f98u, 0x71374491u, 0xb5c0fbcfu, 0xe9b5dba5u, 0x3956c25bu,
@@ -62,15 +67,14 @@ static void hfsbi_sha_plain(unsigned int         state[8],
 
 #ifdef HFSBI_SHA_X86
 
-/* The processor's own instructions, five times as fast. They want the state
-   as (a b e f) and (c d g h), the first one highest, and do two rounds each
-   with the lower half of what they are given. */
+/* The SHA instructions keep the state as (a b e f) and (c d g h), the first
+   word highest, and do two rounds each with the lower half of their input. */
 
 typedef int  hfsbi_v4 __attribute__((vector_size(16)));
 typedef char hfsbi_v16 __attribute__((vector_size(16)));
 
-/* Whether there are any is asked only when it is worth it: in a virtual
-   machine the question takes as long as hashing some kilobytes. */
+/* CPUID is only asked for long inputs: in a virtual machine it takes as long
+   as hashing some kilobytes. */
 static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     unsigned a, b, c, d;
     if (!sha->asked && blocks >= 128) {
@@ -81,7 +85,7 @@ static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     return sha->fast;
 }
 
-/* Words 4 to 7 behind w0 w1 w2 w3, four each: the message schedule. */
+/* The four words of the message schedule that follow w0 w1 w2 w3. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_next(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
     __m128i seven =
@@ -92,6 +96,7 @@ hfsbi_sha_next(__m128i w0, __m128i w1, __m128i w2, __m128i w3) {
     return (__m128i)__builtin_ia32_sha256msg2((hfsbi_v4)sum, (hfsbi_v4)w3);
 }
 
+/* Four rounds with the words w. */
 __attribute__((target("sha,ssse3"))) static inline void
 hfsbi_sha_four(__m128i *abef, __m128i *cdgh, __m128i w, size_t round) {
     __m128i k =
@@ -104,7 +109,7 @@ hfsbi_sha_four(__m128i *abef, __m128i *cdgh, __m128i w, size_t round) {
                                                 (hfsbi_v4)*cdgh, (hfsbi_v4)x);
 }
 
-/* Sixteen bytes as four words, the first byte of each highest. */
+/* Sixteen bytes as four big-endian words. */
 __attribute__((target("sha,ssse3"))) static inline __m128i
 hfsbi_sha_load(const unsigned char *p) {
     __m128i swap =
@@ -250,7 +255,7 @@ hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
     return HFSB_OK;
 }
 
-/* Value of a base64 digit, or 64. */
+/* Value of a base64 digit; 64 for any other byte. */
 static unsigned hfsbi_base64_digit(char c) {
     if (c >= 'A' && c <= 'Z') return (unsigned)(c - 'A');
     if (c >= 'a' && c <= 'z') return (unsigned)(c - 'a') + 26;
@@ -325,9 +330,7 @@ unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s) {
     return h;
 }
 
-/* ==== sha1 ==== */
-
-/* sha1 (RFC 3174) and git's names of files. */
+/* ---- SHA-1, for git's object names ---- */
 
 typedef struct hfsbi_sha1 {
     uint32_t      state[5];

@@ -1,26 +1,26 @@
 #pragma once
 
-/* ==== HASH: sha256, base64, the FNV that lines are hashed with ========== */
+/* ==== HASH: SHA-256, base64, FNV-1a ===================================== */
 
 #include "base.h"
 
 #define HFSB_SHA256_SIZE 32
 #define HFSB_SHA256_HEX  65 /* with the NUL */
 
-typedef struct hfsb_sha256 { /* private, but for the compiler */
+typedef struct hfsb_sha256 { /* private */
     unsigned int       state[8];
     unsigned char      block[64];
     unsigned long long total;
-    bool               asked, fast; /* the processor's own instructions */
+    bool               asked, fast; /* whether the CPU has SHA instructions */
 } hfsb_sha256;
 
-/* sha256 of bytes that arrive in pieces. */
+/* SHA-256 of bytes that arrive in pieces. After finish(), init() again. */
 HFSB_API void hfsb_sha256_init(hfsb_sha256 *sha);
 HFSB_API void hfsb_sha256_write(hfsb_sha256 *sha, hfsb_str piece);
 HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
                                  unsigned char digest[HFSB_SHA256_SIZE]);
 
-/* sha256 of s in lower-case hexadecimal, NUL-terminated. */
+/* SHA-256 of s in lower-case hexadecimal, NUL-terminated. */
 HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
 
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
@@ -35,8 +35,8 @@ HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
 HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
                                         hfsb_err *err);
 
-/* 64-bit FNV-1a. Not for secrets: collisions can be made. add() goes on from
-   the hash of what came before, which starts as HFSB_FNV_START. */
+/* 64-bit FNV-1a. Not for security: collisions can be made. add() continues
+   from the hash of the preceding bytes, initially HFSB_FNV_START. */
 #define HFSB_FNV_START 0xCBF29CE484222325ull
 HFSB_API unsigned long long hfsb_fnv(hfsb_str s);
 HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);

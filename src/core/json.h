@@ -7,8 +7,8 @@
 typedef enum hfsb_json_type {
     HFSB_JSON_NULL,
     HFSB_JSON_BOOL,
-    HFSB_JSON_INT,    /* an integer that fits 64 bits with sign */
-    HFSB_JSON_UINT,   /* an integer above that, which fits 64 bits without */
+    HFSB_JSON_INT,    /* an integer that fits a signed 64-bit type */
+    HFSB_JSON_UINT,   /* a larger one that fits an unsigned 64-bit type */
     HFSB_JSON_DOUBLE, /* any other number, correctly rounded */
     HFSB_JSON_STRING,
     HFSB_JSON_ARRAY,
@@ -16,7 +16,7 @@ typedef enum hfsb_json_type {
 } hfsb_json_type;
 
 /* A value of a parsed document; lives as long as the document. Every function
-   that takes one also takes NULL, which stands for "absent". */
+   that takes one also takes NULL, which means "absent". */
 typedef struct hfsb_json_value hfsb_json_value;
 
 /* A parsed document: all of it is in one block of memory. */
@@ -29,42 +29,43 @@ typedef struct hfsb_json_doc {
 
 typedef struct hfsb_json_parse_opts {
     size_t max_depth;   /* nesting of arrays and objects (0: 512) */
-    size_t max_bytes;   /* longest text taken (0: 1 GiB) */
-    bool   unique_keys; /* a key given twice is an error (default: the last
-                             one wins) */
+    size_t max_bytes;   /* longest text accepted (0: 1 GiB) */
+    bool   unique_keys; /* a repeated key is an error (default: the last one
+                           wins) */
 } hfsb_json_parse_opts;
 
 /* Parses text, which must hold exactly one JSON value of RFC 8259 with blanks
    around it, into *doc. Lone surrogates, bytes that are not UTF-8, a byte
-   order mark and numbers beyond a double's range are errors. `text` is not
-   needed after the call.
+   order mark and numbers beyond the range of a double are errors. `text` is
+   not needed after the call.
 
-   HFSB_OK; HFSB_SYNTAX (err->pos, line and column say where); HFSB_LIMIT for
-   depth or size; HFSB_NOMEM. On failure doc->root is NULL and there is
-   nothing to free. A document that is used again must be freed first. */
+   HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth
+   or size; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
+   free. Free a document before using it again. */
 HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err);
 
-/* The same, with the strings decoded where they stand: text is overwritten
-   and must live as long as *doc. Saves the memory of a copy. A failed call
-   leaves text as it was. */
+/* The same, with the strings decoded in place: text is overwritten and must
+   live as long as *doc. Saves the memory of a copy. A failed call leaves text
+   unchanged. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
                                               hfsb_json_doc              *doc,
                                               hfsb_err                   *err);
 
-/* Gives the memory back. *doc may be used again. */
+/* Frees the memory. *doc may be used again. */
 HFSB_API void hfsb_json_free(hfsb_json_doc *doc);
 
-/* ---- what a value is, without conversion; absent is HFSB_JSON_NULL ---- */
+/* ---- type and content, without conversion ---- */
 
+/* HFSB_JSON_NULL when absent. */
 HFSB_API hfsb_json_type hfsb_json_type_of(const hfsb_json_value *value);
 /* "null", "boolean", "integer", "number", "string", "array", "object" */
 HFSB_API const char *hfsb_json_type_name(hfsb_json_type type);
 
-/* The value when it has that type (int: also UINT when it fits and the other
-   way round; double: any number), else the fallback. */
+/* The value if it has that type, else the fallback. An integer that fits is
+   accepted as int or uint, and any number as double. */
 HFSB_API bool      hfsb_json_bool(const hfsb_json_value *value, bool fallback);
 HFSB_API long long hfsb_json_int(const hfsb_json_value *value,
                                  long long              fallback);
@@ -72,8 +73,8 @@ HFSB_API unsigned long long hfsb_json_uint(const hfsb_json_value *value,
                                            unsigned long long     fallback);
 HFSB_API double             hfsb_json_double(const hfsb_json_value *value,
                                              double                 fallback);
-/* The decoded text: valid UTF-8, may hold NUL, always followed by a NUL that
-   is not counted. Lives as long as the document. */
+/* The decoded text: valid UTF-8, may contain NUL, followed by a NUL that is
+   not counted. Lives as long as the document. */
 HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
                                 hfsb_str               fallback);
 
@@ -82,8 +83,8 @@ HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
 /* Number of elements or members (duplicates count); 0 for anything else. */
 HFSB_API size_t hfsb_json_count(const hfsb_json_value *value);
 
-/* Element i of an array, or NULL. Walks from the start: use the iterator to
-   visit all. */
+/* Element `index` of an array, or NULL. Walks from the start: use the iterator
+   to visit all. */
 HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
                                              size_t                 index);
 
@@ -105,15 +106,16 @@ typedef struct hfsb_json_iter {
 HFSB_API hfsb_json_iter hfsb_json_begin(const hfsb_json_value *value);
 HFSB_API bool           hfsb_json_next(hfsb_json_iter *it);
 
-/* ---- arguments of a tool: lenient where the meaning is plain ---- */
+/* ---- arguments of a tool: lenient where the meaning is clear ---- */
 
 /* Reads member `key` of object into *out. A number or a boolean sent as a
-   string ("120", "true") and an integral float (120.0) are taken as what was
-   meant. Absent or null: *out is left as it was, so set the default first;
-   when `required`, that is an error.
+   string ("120", "true") and an integral float (120.0) are accepted. When the
+   member is absent or null *out is unchanged, so set the default first; when
+   `required`, that is an error.
 
-   HFSB_OK; HFSB_ARG with a message that names the key, what was expected and
-   what came, and *out as it was. A string shows the document's bytes. */
+   HFSB_OK; HFSB_ARG with the key in err->key, a message with what was expected
+   and what was found, and *out unchanged. A string is a view of the
+   document's bytes. */
 HFSB_API hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object,
                                         const char *key, bool required,
                                         bool *out, hfsb_err *err);
@@ -126,15 +128,15 @@ HFSB_API hfsb_status hfsb_json_arg_double(const hfsb_json_value *object,
 HFSB_API hfsb_status hfsb_json_arg_str(const hfsb_json_value *object,
                                        const char *key, bool required,
                                        hfsb_str *out, hfsb_err *err);
-/* An array or object as it is. */
+/* An array or object, without conversion. */
 HFSB_API hfsb_status hfsb_json_arg_value(const hfsb_json_value *object,
                                          const char *key, bool required,
                                          hfsb_json_type          type,
                                          const hfsb_json_value **out,
                                          hfsb_err               *err);
-/* The same, and a string that holds JSON of that type ("[1, 2]") is taken as
-   what was meant: it is parsed into *doc, all zero but for alloc before, which
-   the caller frees once *out is not needed any more. Also HFSB_NOMEM. */
+/* The same; a string that contains JSON of that type ("[1, 2]") is accepted
+   too. It is parsed into *doc (all-zero except alloc), which the caller frees
+   after its last use of *out. Also HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
                                           const char *key, bool required,
                                           hfsb_json_type          type,
@@ -145,11 +147,11 @@ HFSB_API hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
 /* ---- writing ---- */
 
 typedef struct hfsb_json_write_opts {
-    bool pretty; /* two blanks a level, a space after the colon */
+    bool pretty; /* two spaces per level, a space after the colon */
 } hfsb_json_write_opts;
 
-/* Appends value as JSON text, as deep as it is. HFSB_OK; HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. Absent is written as null. */
+/* Appends value as JSON text, at any depth; absent is written as null.
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                                      const hfsb_json_write_opts *opts,
                                      hfsb_buf *out, hfsb_err *err);
@@ -162,31 +164,29 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
        hfsb_json_put_bool(&w, true);
        hfsb_json_put_end(&w);
        status = hfsb_json_writer_finish(&w, &err);
-   It cannot produce invalid JSON: a call that does not fit (a value where a
-   key belongs, an end too many, a second root, NaN or infinity, more than 512
-   levels opened) makes every later call do nothing and finish() fail. Each
-   maximal part that is not UTF-8 is written as U+FFFD; quote, backslash and
-   control characters are escaped, all else is written as it is. A double gets
-   the fewest digits that read back as the same double, and always a point or
-   an exponent: 1.0, 0.1, 1e-7, 1e21. */
+   It cannot produce invalid JSON: a misplaced call (a value where a key
+   belongs, an end too many, a second root, NaN or infinity, more than 512
+   levels) makes every later call do nothing and finish() fail. Each maximal
+   ill-formed part of UTF-8 is written as U+FFFD; quote, backslash and control
+   characters are escaped, all other characters are written unchanged. A double
+   gets the fewest digits that read back as the same double, and always a point
+   or an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
-/* A document that grows. Private, but for the compiler. */
-typedef struct hfsb_json_tree {
-    hfsb_buf nodes; /* struct hfsb_json_value each */
-    hfsb_buf texts; /* of the strings, each ended by NUL */
-    size_t   open;  /* index of the innermost open container, plus 1 */
+/* A document that grows. */
+typedef struct hfsb_json_tree { /* private */
+    hfsb_buf nodes;             /* struct hfsb_json_value each */
+    hfsb_buf texts;             /* of the strings, each ended by NUL */
+    size_t   open; /* index of the innermost open container, plus 1 */
 } hfsb_json_tree;
 
-typedef struct hfsb_json_writer { /* private, but for the compiler */
+typedef struct hfsb_json_writer { /* private */
     hfsb_buf      *out;
     size_t         mark;
     size_t         depth;
     const char    *problem;
     bool           pretty;
-    bool           after_key;
-    bool           has_items;
-    bool           done;
+    unsigned char  state;
     unsigned char  is_object[HFSB_JSON_WRITER_DEPTH / 8];
     hfsb_json_doc *doc; /* NULL: text is written */
     hfsb_json_tree tree;

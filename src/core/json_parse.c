@@ -1,63 +1,80 @@
 /* json_parse.c - JSON text to a tree in one block.
 
-   The text is read once, without recursion. A text that begins and ends with
+   The document is one block of memory: the decoded strings, then the nodes,
+   which grow while the text is read. (Parsed in place, the strings stay in the
+   caller's text and are decoded there once all of it is known to be valid.)
+
+       block:  strings, each with its NUL | node node node ...
+               0                          room
+
+   The text is read once, without recursion. A text that starts and ends with
    a bracket, as nearly all do, needs no test for its end: every scan outside
    a string stops at a bracket at the latest, so only a closing bracket can be
    the last byte. Any other text (a lone number or word, or one that must fail
-   because its end is missing) is read from a copy with a NUL behind it. */
+   because its end is missing) is read from a copy with a NUL after it. */
 #include "core_private.h"
 
-/* What was wrong; json_error.c has the words. */
+/* Faults and their messages. Those above SURROGATE are about one byte, which
+   the message goes on to show. */
+#define HFSBI_JSON_FAULT_LIST(X)                                           \
+    X(NO_VALUE, "expected a value")                                        \
+    X(NO_ITEM, "expected a value after ','")                               \
+    X(NO_WORD, "expected 'true', 'false' or 'null'")                       \
+    X(NO_KEY, "expected a key in double quotes or '}'")                    \
+    X(NO_NEXT_KEY, "expected a key in double quotes after ','")            \
+    X(NO_COLON, "expected ':' after a key")                                \
+    X(NO_ARRAY_END, "expected ',' or ']' after an element")                \
+    X(NO_OBJECT_END, "expected ',' or '}' after a member")                 \
+    X(NO_TEXT_END, "expected the end of the text after the value")         \
+    X(NO_STRING_END, "expected '\"' to end a string")                      \
+    X(CONTROL, "expected no control character inside a string")            \
+    X(NO_ESCAPE, "expected one of \"\\/bfnrtu after a backslash")          \
+    X(NO_HEX, "expected four hex digits after \\u")                        \
+    X(NO_UTF8, "expected UTF-8")                                           \
+    X(NO_NUMBER, "") /* hfsbi_number.expected */                           \
+    X(SURROGATE,                                                           \
+      "expected both halves of a surrogate pair, found one: the sender "   \
+      "probably cut a string in the middle of a character")                \
+    X(RANGE, "expected a number up to about 1.8e308, found a larger one: " \
+             "send it as a string")                                        \
+    X(DEPTH, "") /* names the limit */                                     \
+    X(TWICE, "expected each key once in an object, found \"")              \
+    X(NOMEM, "")
+
 typedef enum hfsbi_json_fault {
-    HFSBI_JSON_OK,
-    HFSBI_JSON_NO_VALUE,
-    HFSBI_JSON_NO_ITEM, /* a value after a comma */
-    HFSBI_JSON_NO_WORD,
-    HFSBI_JSON_NO_KEY,
-    HFSBI_JSON_NO_NEXT_KEY, /* a key after a comma */
-    HFSBI_JSON_NO_COLON,
-    HFSBI_JSON_NO_ARRAY_END,
-    HFSBI_JSON_NO_OBJECT_END,
-    HFSBI_JSON_NO_TEXT_END,
-    HFSBI_JSON_NO_STRING_END,
-    HFSBI_JSON_CONTROL,
-    HFSBI_JSON_NO_ESCAPE,
-    HFSBI_JSON_NO_HEX,
-    HFSBI_JSON_SURROGATE,
-    HFSBI_JSON_NO_UTF8,
-    HFSBI_JSON_NO_NUMBER,
-    HFSBI_JSON_RANGE,
-    HFSBI_JSON_DEPTH,
-    HFSBI_JSON_TWICE,
-    HFSBI_JSON_NOMEM
+#define HFSBI_X(name, text) HFSBI_JSON_##name,
+    HFSBI_JSON_FAULT_LIST(HFSBI_X)
+#undef HFSBI_X
 } hfsbi_json_fault;
 
 typedef struct hfsbi_json_parser {
     const char      *text;
-    const char      *end;   /* behind the last byte that is no blank */
+    const char      *end;   /* after the last byte that is not a blank */
     char            *out;   /* where the next string is decoded to; NULL when
-                               strings stay where they are */
-    hfsb_json_value *nodes; /* in the document's block, behind the strings */
+                               strings stay in the text */
+    hfsb_json_value *nodes; /* in the document's block, after the strings */
     size_t           used;
     size_t           cap;
-    size_t           room; /* bytes of the block in front of the nodes */
+    size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
     hfsb_json_doc   *doc;
-    bool             escaped; /* a string in place is still to be decoded */
+    bool             escaped; /* a string in place has yet to be decoded */
     hfsbi_json_fault fault;
     const char      *at;       /* where the fault is */
-    const char      *expected; /* NO_NUMBER: what should have been there */
+    const char      *expected; /* NO_NUMBER: what the grammar expects */
 } hfsbi_json_parser;
 
+/* Records the fault and returns NULL. */
 static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                   hfsbi_json_fault fault);
+                                   hfsbi_json_fault fault) {
+    p->at = at;
+    p->fault = fault;
+    return NULL;
+}
 
-/* ==== json string ==== */
+/* ---- strings: checked, decoded and copied in one pass ---- */
 
-/* the strings of a JSON text: checked, decoded and copied in
-   one pass. */
-
-/* What a letter behind a backslash stands for; 0: nothing, or \u. */
+/* The character that a letter after a backslash means; 0: none, or \u. */
 static const unsigned char hfsbi_json_escapes[256] = {
     0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
     0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0,    0,    0,   0, 0,
@@ -67,7 +84,8 @@ static const unsigned char hfsbi_json_escapes[256] = {
     0,    0, 0, 0, 0, 0, 0, '\\', 0,    0, 0, 0, 0,    '\b', 0,   0, 0,
     '\f', 0, 0, 0, 0, 0, 0, 0,    '\n', 0, 0, 0, '\r', 0,    '\t'};
 
-/* The values of '0' to 'f'; 99: no hex digit. */
+/* The values of '0' to 'f'; 99: not a hex digit. A table, since \u escapes
+   come in long runs and a branch per digit would be mispredicted. */
 static const unsigned char hfsbi_json_hex_values[] = {
     0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  99, 99, 99, 99, 99, 99, 99, 10, 11,
     12, 13, 14, 15, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
@@ -78,7 +96,7 @@ static unsigned hfsbi_json_hex_digit(char c) {
     return i < sizeof hfsbi_json_hex_values ? hfsbi_json_hex_values[i] : 99;
 }
 
-/* The value of four hex digits, or -1 with *bad the first that is none. */
+/* The value of four hex digits; -1, with *bad the first invalid one. */
 static inline long hfsbi_json_hex(const char *at, const char *end,
                                   const char **bad) {
     if (end - at >= 4) {
@@ -93,8 +111,8 @@ static inline long hfsbi_json_hex(const char *at, const char *end,
     return -1;
 }
 
-/* Decodes the escape whose backslash is at `at` into out (room for 4) and its
-   length *n; gives the place behind it, or NULL. */
+/* Decodes the escape at `at` into the 4 bytes at out, *n of them used.
+   Returns the end of the escape, or NULL. */
 static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
                                      char *out, size_t *n) {
     const char *bad = at + 1;
@@ -122,10 +140,10 @@ static const char *hfsbi_json_escape(hfsbi_json_parser *p, const char *at,
     return at + 6;
 }
 
-/* Length of the well-formed character at `at`, whose first byte is above
-   0x7F; 0 when there is none. The four bytes are compared in one go: the lead
-   and continuation marks, then the bits that must not be all zero (overlong)
-   or too large (surrogates, beyond U+10FFFF). */
+/* Length of the character at `at`, whose first byte is above 0x7F; 0 when it
+   is ill-formed. Tests four bytes at once: the lead and continuation marks,
+   then the bits that must not be all zero (overlong) or too large
+   (surrogates, beyond U+10FFFF). */
 static inline size_t hfsbi_json_character(const char *at, const char *end) {
     const unsigned char *b = (const unsigned char *)at;
     unsigned long        code;
@@ -149,8 +167,9 @@ static inline size_t hfsbi_json_character(const char *at, const char *end) {
     return bits && bits < 0x04100000u ? 4 : 0;
 }
 
-/* Why the byte at `at`, not part of a plain run, ends the string badly. */
-static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
+/* Fails at a byte that cannot be in a string. */
+static const char *hfsbi_json_bad_string(hfsbi_json_parser *p,
+                                         const char        *at) {
     if (at >= p->end)
         return hfsbi_json_fail(p, p->end, HFSBI_JSON_NO_STRING_END);
     if ((unsigned char)*at < 0x20)
@@ -158,8 +177,8 @@ static const char *hfsbi_json_broken(hfsbi_json_parser *p, const char *at) {
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
-/* Copies the characters above 0x7F that stand at `at`, as long as they are
-   good; gives the place behind them. */
+/* Copies the run of well-formed characters above 0x7F at `at`; returns its
+   end. */
 static const char *hfsbi_json_characters(const char *at, const char *end,
                                          char *out) {
     size_t n;
@@ -174,6 +193,8 @@ static const char *hfsbi_json_characters(const char *at, const char *end,
     return at;
 }
 
+/* Decodes the string that starts at `at`, after its quote, to p->out. Returns
+   its end, after the closing quote, or NULL. */
 static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
                                    hfsb_json_value *node) {
     const char *end = p->end, *next;
@@ -184,7 +205,7 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
         next = hfsbi_json_copy_run(at, end, out, true);
         out += next - at;
         at = next;
-        if (at == end) return hfsbi_json_broken(p, at);
+        if (at == end) return hfsbi_json_bad_string(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
             plain = 0;
@@ -200,7 +221,7 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
             } while (at < end && *at == '\\');
         } else {
             next = hfsbi_json_characters(at, end, out);
-            if (next == at) return hfsbi_json_broken(p, at);
+            if (next == at) return hfsbi_json_bad_string(p, at);
             out += next - at;
             at = next;
         }
@@ -213,8 +234,8 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-/* The same without a copy: nothing is written before all of the text is known
-   to be good. */
+/* The same without a copy: nothing is written before the whole text is known
+   to be valid. */
 static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
                                     hfsb_json_value *node) {
     const char *start = at, *end = p->end;
@@ -228,7 +249,7 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
             if (mask) break;
         }
         while (at < end && hfsbi_json_is_plain(*at, true)) at++;
-        if (at == end) return hfsbi_json_broken(p, at);
+        if (at == end) return hfsbi_json_bad_string(p, at);
         if (*at == '"') break;
         if (*at == '\\') {
             flag = HFSBI_JSON_ESCAPED;
@@ -237,7 +258,7 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
             if (!at) return NULL;
         } else {
             n = (unsigned char)*at < 0x20 ? 0 : hfsbi_json_character(at, end);
-            if (!n) return hfsbi_json_broken(p, at);
+            if (!n) return hfsbi_json_bad_string(p, at);
             at += n;
         }
     }
@@ -247,23 +268,18 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-static const char *hfsbi_json_any(hfsbi_json_parser *p, const char *at,
-                                  hfsb_json_value *node) {
-    return p->out ? hfsbi_json_copy(p, at, node)
-                  : hfsbi_json_check(p, at, node);
-}
-
-/* Most strings are short and plain: one block with a quote in it. */
+/* A string, after its opening quote. Most are short and plain: one block with
+   a quote in it. */
 static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
                                      hfsb_json_value *node) {
     char    *out = p->out;
     uint64_t mask;
     size_t   n;
-    if (!out || p->end - at < HFSBI_JSON_BLOCK)
-        return hfsbi_json_any(p, at, node);
+    if (!out) return hfsbi_json_check(p, at, node);
+    if (p->end - at < HFSBI_JSON_BLOCK) return hfsbi_json_copy(p, at, node);
     mask = hfsbi_json_mask(at, true);
     n = mask ? hfsbi_json_first(mask) : 0;
-    if (at[n] != '"') return hfsbi_json_any(p, at, node);
+    if (at[n] != '"') return hfsbi_json_copy(p, at, node);
     memcpy(out, at, HFSBI_JSON_BLOCK);
     out[n] = '\0';
     node->as.str = out;
@@ -273,12 +289,12 @@ static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
     return at + n + 1;
 }
 
-/* Decodes a string in place that was read and found good. */
+/* Decodes a string in place, which hfsbi_json_check() found valid. */
 static void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
     char             *text = (char *)(uintptr_t)node->as.str, *out = text;
-    hfsbi_json_parser p; /* for its end; it cannot fail */
+    hfsbi_json_parser p; /* only p.end is used: no escape can fail now */
     if (node->tag & HFSBI_JSON_ESCAPED) {
         p.end = at + len;
         while (at < p.end) {
@@ -298,36 +314,9 @@ static void hfsbi_json_unescape(hfsb_json_value *node) {
     text[len] = '\0';
 }
 
-/* ==== json error ==== */
+/* ---- errors: what was expected, what was found, what to do ---- */
 
-/* says what is wrong with a JSON text, where, and what to do. */
-
-static const char *hfsbi_json_expected(const hfsbi_json_parser *p) {
-    switch (p->fault) {
-    case HFSBI_JSON_NO_VALUE: return "expected a value";
-    case HFSBI_JSON_NO_ITEM: return "expected a value after ','";
-    case HFSBI_JSON_NO_WORD: return "expected 'true', 'false' or 'null'";
-    case HFSBI_JSON_NO_KEY: return "expected a key in double quotes or '}'";
-    case HFSBI_JSON_NO_NEXT_KEY:
-        return "expected a key in double quotes after ','";
-    case HFSBI_JSON_NO_COLON: return "expected ':' after a key";
-    case HFSBI_JSON_NO_ARRAY_END:
-        return "expected ',' or ']' after an element";
-    case HFSBI_JSON_NO_OBJECT_END: return "expected ',' or '}' after a member";
-    case HFSBI_JSON_NO_TEXT_END:
-        return "expected the end of the text after the value";
-    case HFSBI_JSON_NO_STRING_END: return "expected '\"' to end a string";
-    case HFSBI_JSON_CONTROL:
-        return "expected no control character inside a string";
-    case HFSBI_JSON_NO_ESCAPE:
-        return "expected one of \"\\/bfnrtu after a backslash";
-    case HFSBI_JSON_NO_HEX: return "expected four hex digits after \\u";
-    case HFSBI_JSON_NO_UTF8: return "expected UTF-8";
-    default: return p->expected;
-    }
-}
-
-/* What to do, when more can be said than what was expected. */
+/* Advice for a byte c that starts no value; `listed`: after a comma. */
 static const char *hfsbi_json_value_advice(char c, bool listed) {
     switch (c) {
     case ']':
@@ -345,8 +334,9 @@ static const char *hfsbi_json_value_advice(char c, bool listed) {
     return "";
 }
 
-static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
-    switch (p->fault) {
+/* How to repair the fault at byte c; "" when there is nothing to add. */
+static const char *hfsbi_json_advice(hfsbi_json_fault fault, char c) {
+    switch (fault) {
     case HFSBI_JSON_NO_VALUE: return hfsbi_json_value_advice(c, false);
     case HFSBI_JSON_NO_ITEM: return hfsbi_json_value_advice(c, true);
     case HFSBI_JSON_NO_KEY:
@@ -369,9 +359,9 @@ static const char *hfsbi_json_advice(const hfsbi_json_parser *p, char c) {
     }
 }
 
-/* ", found ..." for the byte at err->pos. */
-static void hfsbi_json_found(const hfsbi_json_parser *p, hfsb_str text,
-                             hfsb_err *err) {
+/* Adds ", found ..." for the byte at err->pos. */
+static void hfsbi_json_add_found(hfsbi_json_fault fault, hfsb_str text,
+                                 hfsb_err *err) {
     const char   *advice;
     unsigned long code;
     bool          valid;
@@ -390,82 +380,67 @@ static void hfsbi_json_found(const hfsbi_json_parser *p, hfsb_str text,
     if (valid && code >= 0x20 && code != 0x7F)
         hfsbi_err_add(err, ", found '%.*s'", (int)n, text.ptr + err->pos);
     else hfsbi_err_add(err, ", found byte 0x%02X", (unsigned)(unsigned char)c);
-    advice = hfsbi_json_advice(p, c);
+    advice = hfsbi_json_advice(fault, c);
     if (*advice) hfsbi_err_add(err, ": %s", advice);
 }
 
-/* Faults that are not about one byte. */
-static bool hfsbi_json_whole(const hfsbi_json_parser *p, hfsb_err *err) {
-    hfsb_str key;
-    switch (p->fault) {
-    case HFSBI_JSON_SURROGATE:
-        hfsbi_err_add(err, "expected both halves of a surrogate pair, found "
-                           "one: the sender probably cut a string in the "
-                           "middle of a character");
-        return true;
-    case HFSBI_JSON_RANGE:
-        hfsbi_err_add(err, "expected a number up to about 1.8e308, found a "
-                           "larger one: send it as a string");
-        return true;
-    case HFSBI_JSON_DEPTH:
+static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
+                                 hfsb_err *err) {
+    static const char *const messages[] = {
+#define HFSBI_X(name, message) message,
+        HFSBI_JSON_FAULT_LIST(HFSBI_X)
+#undef HFSBI_X
+    };
+    const char            *message = messages[p->fault];
+    const hfsb_json_value *key;
+    if (p->fault == HFSBI_JSON_DEPTH) {
         hfsbi_err_add(err, "arrays and objects are nested more than %zu deep",
                       p->max_depth);
-        return true;
-    case HFSBI_JSON_TWICE:
-        key =
-            hfsb_str_make(p->nodes[p->used].as.str,
-                          (size_t)(p->nodes[p->used].tag >> HFSBI_JSON_COUNT));
-        hfsbi_err_add(err, "expected each key once in an object, found \"");
-        hfsbi_err_quote(err, key, 40);
+        return;
+    }
+    if (p->fault == HFSBI_JSON_NO_NUMBER) message = p->expected;
+    hfsbi_err_add(err, "%s", message);
+    if (p->fault < HFSBI_JSON_SURROGATE) {
+        hfsbi_json_add_found(p->fault, text, err);
+    } else if (p->fault == HFSBI_JSON_TWICE) {
+        key = p->nodes + p->used;
+        hfsbi_err_quote(err, hfsb_json_str(key, HFSB_LIT("")), 40);
         hfsbi_err_add(err, "\" again: remove one of the two");
-        return true;
-    default: return false;
     }
 }
 
-/* Line and column of pos, both from 1. */
-static void hfsbi_json_place(hfsb_str text, size_t pos, hfsb_err *err) {
-    hfsb_str before = hfsb_str_slice(text, 0, pos);
-    size_t   start = pos;
-    while (start > 0 && text.ptr[start - 1] != '\n') start--;
-    err->line = hfsb_str_count_byte(before, '\n') + 1;
-    err->column = hfsb_utf8_count(hfsb_str_slice(text, start, pos)) + 1;
-}
-
-/* Fills *err with place and words for the parser's fault. */
+/* Fills *err with the place and the message of the parser's fault. */
 static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
                                      hfsb_err *err) {
     hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT : HFSB_SYNTAX;
+    size_t      pos = (size_t)(p->at - p->text), start = pos;
     if (p->fault == HFSBI_JSON_NOMEM)
         return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
     if (!err) return code;
-    err->code = code;
-    err->pos = (size_t)(p->at - p->text);
-    hfsbi_json_place(text, err->pos, err);
-    err->msg[0] = '\0';
+    while (start > 0 && text.ptr[start - 1] != '\n') start--;
+    hfsbi_fail(err, code, pos, "%s", "");
+    err->line = hfsb_text_line_number(text, pos);
+    err->column = hfsb_utf8_count(hfsb_str_slice(text, start, pos)) + 1;
     hfsbi_err_add(err, "line %zu, column %zu: ", err->line, err->column);
-    if (hfsbi_json_whole(p, err)) return code;
-    hfsbi_err_add(err, "%s", hfsbi_json_expected(p));
-    hfsbi_json_found(p, text, err);
+    hfsbi_json_add_fault(p, text, err);
     return code;
 }
 
-/* ==== json keys ==== */
-
-/* finds a key that an object holds twice. */
+/* ---- keys that an object holds twice ---- */
 
 /* Objects with more keys than this are sorted, not compared pair by pair. */
 #define HFSBI_JSON_FEW 16
 
 typedef const hfsb_json_value *hfsbi_json_key;
 
-/* Orders by length, then bytes; *equal keys by their place. */
+/* Orders keys by length, then bytes. */
 static int hfsbi_json_key_order(hfsbi_json_key a, hfsbi_json_key b) {
     uint64_t m = a->tag >> HFSBI_JSON_COUNT, n = b->tag >> HFSBI_JSON_COUNT;
     if (m != n) return m < n ? -1 : 1;
     return m ? memcmp(a->as.str, b->as.str, (size_t)m) : 0;
 }
 
+/* The same; equal keys by their place. */
 static int hfsbi_json_key_place(const void *a, const void *b) {
     hfsbi_json_key x = *(const hfsbi_json_key *)a;
     hfsbi_json_key y = *(const hfsbi_json_key *)b;
@@ -508,8 +483,8 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
                : 0;
 }
 
-/* Index of a key node that repeats an earlier key of its object, the first
-   such; HFSB_NPOS when there is none; *nomem when there is no memory. */
+/* Index of the first key node that repeats an earlier key of its object, or
+   HFSB_NPOS; *nomem: there was no memory to find out. */
 static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
                                       bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
@@ -538,21 +513,16 @@ static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
     return found ? (size_t)(found - p->nodes) : HFSB_NPOS;
 }
 
-/* Behind the string whose opening quote is at `at`. */
-static const char *hfsbi_json_pass_string(const char *at) {
-    for (at++; *at != '"'; at++)
-        if (*at == '\\') at++;
-    return at + 1;
-}
-
-/* Where in the text (valid up to there) node number `index` begins. */
+/* Where node number `index` begins in the text, which is valid up to there. */
 static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
     const char *at = text.ptr;
     for (;;) {
         while (strchr(" \n\r\t,:]}", *at)) at++;
         if (index-- == 0) return at;
         if (*at == '"') {
-            at = hfsbi_json_pass_string(at);
+            for (at++; *at != '"'; at++)
+                if (*at == '\\') at++;
+            at++;
         } else if (*at == '{' || *at == '[') {
             at++;
         } else {
@@ -561,22 +531,7 @@ static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
     }
 }
 
-#define HFSBI_JSON_DEPTH_DEFAULT 512
-#define HFSBI_JSON_BYTES_DEFAULT ((size_t)1 << 30)
-
-/* Notes the fault; NULL. */
-static const char *hfsbi_json_fail(hfsbi_json_parser *p, const char *at,
-                                   hfsbi_json_fault fault) {
-    p->at = at;
-    p->fault = fault;
-    return NULL;
-}
-
 /* ---- blanks ---- */
-
-static bool hfsbi_json_is_blank(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
 
 static const char *hfsbi_json_blanks(const char *at, const char *end) {
 #ifdef HFSBI_SSE2
@@ -598,7 +553,7 @@ static const char *hfsbi_json_blanks(const char *at, const char *end) {
     return at;
 }
 
-/* The first byte from `at` on that is no blank; there is one. */
+/* The first byte from `at` on that is not a blank; there is one. */
 static inline const char *hfsbi_json_skip(const hfsbi_json_parser *p,
                                           const char              *at) {
     if ((unsigned char)*at > ' ') return at;
@@ -606,10 +561,10 @@ static inline const char *hfsbi_json_skip(const hfsbi_json_parser *p,
     return hfsbi_json_blanks(at, p->end);
 }
 
-/* ---- the block: strings, then nodes ---- */
+/* ---- the block ---- */
 
-/* Strings moved with their block: `was` is where it stood. */
-static void hfsbi_json_moved(hfsbi_json_parser *p, uintptr_t was) {
+/* Updates all pointers into the block, which was at `was`. */
+static void hfsbi_json_relocate(hfsbi_json_parser *p, uintptr_t was) {
     char  *block = (char *)p->doc->block;
     size_t i;
     p->nodes = (hfsb_json_value *)(void *)(block + p->room);
@@ -622,7 +577,7 @@ static void hfsbi_json_moved(hfsbi_json_parser *p, uintptr_t was) {
     p->out = block + ((uintptr_t)p->out - was);
 }
 
-/* Make room for exactly cap nodes. */
+/* Makes room for exactly cap nodes. */
 static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
     hfsb_json_doc *doc = p->doc;
     uintptr_t      was = (uintptr_t)doc->block;
@@ -636,7 +591,7 @@ static bool hfsbi_json_resize(hfsbi_json_parser *p, size_t cap) {
     doc->block = block;
     doc->size = bytes;
     p->cap = cap;
-    hfsbi_json_moved(p, was);
+    hfsbi_json_relocate(p, was);
     return true;
 }
 
@@ -662,8 +617,8 @@ static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
     return after;
 }
 
-/* Reads `word`; the bytes are compared one by one, so that the scan stops at
-   the bracket behind at the latest. */
+/* Reads `word`, byte by byte, so that the scan stops at the closing bracket
+   of the text at the latest. */
 static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
                                    const char *word, uint64_t tag,
                                    hfsb_json_value *node) {
@@ -674,7 +629,7 @@ static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
     return at;
 }
 
-/* A value that is no container. `fault` is what it is when none stands here.*/
+/* A value other than a container; `fault` when no value starts here. */
 static inline const char *hfsbi_json_scalar(hfsbi_json_parser *p,
                                             const char        *at,
                                             hfsb_json_value   *node,
@@ -694,8 +649,14 @@ static inline const char *hfsbi_json_scalar(hfsbi_json_parser *p,
 
 /* ---- containers ---- */
 
-/* Reads the container at `at`, gives the place behind it or NULL. One
-   function, since its states share everything and jump to each other: as
+/* Reads the container at `at`; returns its end, or NULL.
+
+       open --> member or element --> member_end or element_end --> close
+         ^             |    ^                     |                   |
+         +-------------+    +---------','---------+   the enclosing  <+
+          at a bracket                                ..._end, or done
+
+   One function, since its states share everything and jump to each other: as
    several it was neither shorter nor clearer, but slower. */
 static const char *hfsbi_json_tree(hfsbi_json_parser *p, const char *at) {
     const uint64_t   one = (uint64_t)1 << HFSBI_JSON_COUNT;
@@ -703,7 +664,7 @@ static const char *hfsbi_json_tree(hfsbi_json_parser *p, const char *at) {
     hfsbi_json_fault fault;
     size_t           depth = 0;
 
-open: /* at a bracket, for which there is a node */
+open: /* at a bracket; there is room for its node */
     if (++depth > p->max_depth)
         return hfsbi_json_fail(p, at, HFSBI_JSON_DEPTH);
     node->as.span = (size_t)(node - box);
@@ -794,8 +755,8 @@ grow : {
 
 /* ---- the whole text ---- */
 
-/* All of it, p->text to p->end without blanks around it, into p->nodes. */
-static bool hfsbi_json_all(hfsbi_json_parser *p, const char *at) {
+/* Reads the one value of the text, which starts at `at`. */
+static bool hfsbi_json_text(hfsbi_json_parser *p, const char *at) {
     if (*at == '{' || *at == '[') {
         at = hfsbi_json_tree(p, at);
     } else {
@@ -803,16 +764,16 @@ static bool hfsbi_json_all(hfsbi_json_parser *p, const char *at) {
         at = hfsbi_json_scalar(p, at, p->nodes, HFSBI_JSON_NO_VALUE);
     }
     if (at && at < p->end) {
-        /* a string may end before blanks that are not at the text's end */
+        /* point at what follows a lone string, not at the blank after it */
         while (at < p->end && hfsbi_json_is_blank(*at)) at++;
         return hfsbi_json_fail(p, at, HFSBI_JSON_NO_TEXT_END);
     }
     return at != NULL;
 }
 
-/* Reads a text that has no bracket at its end, from a copy with a NUL there.
-   Strings stay where they are: only a number or a word can be good. */
-static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
+/* Reads a text without a bracket at its end from a copy with a NUL there.
+   Strings are not decoded: only a number or a word can be valid here. */
+static bool hfsbi_json_text_copy(hfsbi_json_parser *p, size_t from) {
     const hfsb_alloc *alloc = &p->doc->alloc;
     const char       *text = p->text;
     size_t            len = (size_t)(p->end - text);
@@ -823,7 +784,7 @@ static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
     copy[len] = '\0';
     p->text = copy;
     p->end = copy + len;
-    ok = hfsbi_json_all(p, copy + from);
+    ok = hfsbi_json_text(p, copy + from);
     if (!ok) p->at = text + (p->at - copy);
     p->text = text;
     p->end = text + len;
@@ -831,27 +792,27 @@ static bool hfsbi_json_unclosed(hfsbi_json_parser *p, size_t from) {
     return ok;
 }
 
-/* Gets the block and reads the text from `from` on. `strings`: they are to be
-   copied. */
+/* Allocates the block and reads the text from `from` on; `strings`: decodes
+   them into the block. */
 static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     size_t len = (size_t)(p->end - p->text);
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
-    /* A value needs two bytes, most take more, and one that holds a whole
-       file is nearly all of its text. */
+    /* A value needs two bytes, but most are longer, and a large text often is
+       mostly one string: a file. */
     size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
-    if (!closed) return hfsbi_json_unclosed(p, from);
+    if (!closed) return hfsbi_json_text_copy(p, from);
     if (strings) p->out = (char *)p->doc->block;
-    return hfsbi_json_all(p, p->text + from);
+    return hfsbi_json_text(p, p->text + from);
 }
 
-/* Keys once, strings in place decoded, memory that is not needed given back.
-   After this the text may have changed. */
-static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
-                              bool unique) {
+/* Checks for repeated keys, decodes strings in place (from then on the text
+   has changed) and returns unused memory. */
+static bool hfsbi_json_complete(hfsbi_json_parser *p, hfsb_str text,
+                                bool unique) {
     bool   nomem = false;
     size_t i = unique ? hfsbi_json_repeated_key(p, &nomem) : HFSB_NPOS;
     if (nomem) return hfsbi_json_fail(p, text.ptr, HFSBI_JSON_NOMEM);
@@ -865,12 +826,12 @@ static bool hfsbi_json_settle(hfsbi_json_parser *p, hfsb_str text,
             hfsbi_json_unescape(p->nodes + i);
     i = (p->cap - p->used) * sizeof(hfsb_json_value);
     if (i > 4096 && i > p->doc->size / 2)
-        (void)hfsbi_json_resize(p, p->used); /* failing does no harm */
+        (void)hfsbi_json_resize(p, p->used); /* harmless when it fails */
     return true;
 }
 
-/* The parser for text, blanks at its end left out. Not by an all-zero
-   initialiser, which costs more than a small request. */
+/* Sets up the parser, without the blanks at the end of the text. An all-zero
+   initialiser would cost more than parsing a small request. */
 static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
                                const hfsb_json_parse_opts *opts,
                                hfsb_json_doc              *doc) {
@@ -880,29 +841,26 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->out = NULL;
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
-    p->max_depth =
-        opts && opts->max_depth ? opts->max_depth : HFSBI_JSON_DEPTH_DEFAULT;
+    p->max_depth = opts && opts->max_depth ? opts->max_depth : 512;
     p->doc = doc;
     p->escaped = false;
-    p->fault = HFSBI_JSON_OK;
     doc->root = NULL;
     doc->block = NULL;
     doc->size = 0;
 }
 
-static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
+static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {
     hfsbi_json_parser p;
-    size_t            max =
-        opts && opts->max_bytes ? opts->max_bytes : HFSBI_JSON_BYTES_DEFAULT;
+    size_t max = opts && opts->max_bytes ? opts->max_bytes : (size_t)1 << 30;
     size_t from = 0;
     bool   unique = opts && opts->unique_keys, ok;
     if (!text.ptr) text = HFSB_LIT("");
     hfsbi_json_prepare(&p, text, opts, doc);
     if (text.len > max)
         return hfsbi_fail(err, HFSB_LIMIT, max,
-                          "the text has %zu bytes, at most %zu are taken",
+                          "the text has %zu bytes, at most %zu are allowed",
                           text.len, max);
     while (from < text.len && hfsbi_json_is_blank(text.ptr[from])) from++;
     if (from == text.len) {
@@ -910,12 +868,13 @@ static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
         return hfsbi_json_report(&p, text, err);
     }
     ok = hfsbi_json_run(&p, from, !in_place);
-    /* Keys can only be compared decoded, faults only be placed before. */
+    /* Keys can only be compared when decoded, but decoding in place would
+       leave no text to locate a repeated key in: start over with a copy. */
     if (ok && in_place && unique && p.escaped) {
         hfsb_json_free(doc);
-        return hfsbi_json_start(text, false, opts, doc, err);
+        return hfsbi_json_parse(text, false, opts, doc, err);
     }
-    ok = ok && hfsbi_json_settle(&p, text, unique);
+    ok = ok && hfsbi_json_complete(&p, text, unique);
     if (!ok) {
         hfsb_status st = hfsbi_json_report(&p, text, err);
         hfsb_json_free(doc);
@@ -927,13 +886,13 @@ static hfsb_status hfsbi_json_start(hfsb_str text, bool in_place,
 
 hfsb_status hfsb_json_parse(hfsb_str text, const hfsb_json_parse_opts *opts,
                             hfsb_json_doc *doc, hfsb_err *err) {
-    return hfsbi_json_start(text, false, opts, doc, err);
+    return hfsbi_json_parse(text, false, opts, doc, err);
 }
 
 hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err) {
-    return hfsbi_json_start(hfsb_str_make(text, len), true, opts, doc, err);
+    return hfsbi_json_parse(hfsb_str_make(text, len), true, opts, doc, err);
 }
 
 void hfsb_json_free(hfsb_json_doc *doc) {

@@ -1,5 +1,9 @@
-/* json_read.c - what a JSON value holds, and the lenient reading of a tool's
-   arguments. */
+/* json_read.c - reading a JSON tree, strictly or as the arguments of a tool.
+
+   The accessors at the top never convert: a value of another type gives the
+   fallback. hfsb_json_arg_*() at the end are lenient, because models send
+   "120" and 120.0 where an integer is meant; whatever cannot be meant
+   otherwise is accepted, the rest is an error with the key in err->key. */
 #include "core_private.h"
 
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {
@@ -67,7 +71,7 @@ const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
         index >= hfsbi_json_count_of(array))
         return NULL;
     item = array + 1;
-    /* numbers, strings and the like only: every node is an element */
+    /* no containers in it: every node is an element */
     if (array->as.span == hfsbi_json_count_of(array) + 1) return item + index;
     while (index-- > 0) item = hfsbi_json_after(item);
     return item;
@@ -107,7 +111,7 @@ bool hfsb_json_next(hfsb_json_iter *it) {
 
 /* ---- arguments ---- */
 
-/* "an integer" ... for messages. */
+/* The type with its article, for messages. */
 static const char *hfsbi_json_a(hfsb_json_type type) {
     static const char *const names[] = {
         "null",     "a boolean", "an integer", "an integer",
@@ -115,7 +119,8 @@ static const char *hfsbi_json_a(hfsb_json_type type) {
     return names[(unsigned)type & 7u];
 }
 
-/* Looks up the argument; *value is NULL when there is nothing to read. */
+/* Looks up the argument; *value is NULL when it is optional and absent or
+   null. */
 static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
                                   const char *key, bool required,
                                   hfsb_json_type          want,
@@ -125,20 +130,21 @@ static hfsb_status hfsbi_json_arg(const hfsb_json_value *object,
     const char    *how = "is missing";
     *value = NULL;
     if (object && type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "the arguments must be an object with \"%s\", not "
-                          "%s",
-                          key, hfsbi_json_a(type));
+        return hfsbi_fail_key(err, HFSB_ARG, key,
+                              "the arguments must be an object with \"%s\", "
+                              "not %s",
+                              key, hfsbi_json_a(type));
     *value = hfsb_json_get(object, key);
     if (hfsb_json_type_of(*value) != HFSB_JSON_NULL) return hfsbi_ok(err);
     if (*value) how = "is null";
     *value = NULL;
     if (!required) return hfsbi_ok(err);
-    return hfsbi_fail(err, HFSB_ARG, 0, "\"%s\" %s: %s is required", key, how,
-                      hfsbi_json_a(want));
+    return hfsbi_fail_key(err, HFSB_ARG, key, "\"%s\" %s: %s is required", key,
+                          how, hfsbi_json_a(want));
 }
 
-/* Shows up to 40 characters of a string that could not be used. */
+/* Fails with what was expected and what was found: a number, the first 40
+   characters of a string, or the type of anything else. */
 static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
                                         const hfsb_json_value *value,
                                         hfsb_err              *err) {
@@ -146,7 +152,8 @@ static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
     char           number[32];
     size_t         n = 0;
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
-    hfsbi_fail(err, HFSB_ARG, 0, "\"%s\": expected %s, found ", key, expected);
+    hfsbi_fail_key(err, HFSB_ARG, key, "\"%s\": expected %s, found ", key,
+                   expected);
     if (type == HFSB_JSON_STRING) {
         hfsbi_err_add(err, "the string \"");
         hfsbi_err_quote(err, text, 40);
@@ -163,16 +170,17 @@ static hfsb_status hfsbi_json_arg_wrong(const char *key, const char *expected,
     return HFSB_ARG;
 }
 
-static hfsb_str hfsbi_json_trim(hfsb_str s) {
-    while (s.len && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0])
-        s = hfsb_str_slice(s, 1, s.len);
-    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]) && s.ptr[s.len - 1])
-        s.len--;
-    return s;
+/* A string value without the blanks around it; "" for any other value. */
+static hfsb_str hfsbi_json_trimmed(const hfsb_json_value *value) {
+    hfsb_str s = hfsb_json_str(value, HFSB_LIT(""));
+    size_t   from = 0;
+    while (s.len && hfsbi_json_is_blank(s.ptr[s.len - 1])) s.len--;
+    while (from < s.len && hfsbi_json_is_blank(s.ptr[from])) from++;
+    return hfsb_str_slice(s, from, s.len);
 }
 
-/* The number that value is, or that its text spells. A decoded string has a
-   NUL behind it, as hfsbi_number_parse needs. */
+/* Reads a number, or a string that contains one. A decoded string is followed
+   by a NUL, as hfsbi_number_parse() needs. */
 static bool hfsbi_json_as_number(const hfsb_json_value *value,
                                  hfsbi_number          *n) {
     hfsb_str s;
@@ -190,7 +198,7 @@ static bool hfsbi_json_as_number(const hfsb_json_value *value,
         n->as.d = value->as.d;
         return true;
     case HFSB_JSON_STRING:
-        s = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+        s = hfsbi_json_trimmed(value);
         return s.len &&
                hfsbi_number_parse(s.ptr, s.ptr + s.len + 1, n) ==
                    s.ptr + s.len &&
@@ -206,7 +214,7 @@ hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object, const char *key,
     hfsb_status            st =
         hfsbi_json_arg(object, key, required, HFSB_JSON_BOOL, &value, err);
     if (st != HFSB_OK || !value) return st;
-    s = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+    s = hfsbi_json_trimmed(value);
     if (hfsb_json_type_of(value) == HFSB_JSON_BOOL)
         *out = hfsb_json_bool(value, false);
     else if (hfsb_str_equal(s, HFSB_LIT("true")) ||
@@ -280,7 +288,8 @@ hfsb_status hfsb_json_arg_value(const hfsb_json_value *object, const char *key,
     return HFSB_OK;
 }
 
-/* What hides in a string: HFSB_OK with doc->root when it is of that type. */
+/* Parses the text of a string. HFSB_OK with doc->root of that type; HFSB_ARG
+   with an empty message for JSON of another type. */
 static hfsb_status hfsbi_json_arg_inner(hfsb_str text, hfsb_json_type type,
                                         hfsb_json_doc *doc, hfsb_err *err) {
     hfsb_json_parse_opts how = HFSB_INIT;
@@ -303,7 +312,7 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
     if (st != HFSB_OK || !value) return st;
     if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
         return hfsb_json_arg_value(object, key, required, type, out, err);
-    text = hfsbi_json_trim(hfsb_json_str(value, HFSB_LIT("")));
+    text = hfsbi_json_trimmed(value);
     st = hfsbi_json_arg_inner(text, type, doc, &why);
     if (st == HFSB_OK) {
         *out = doc->root;

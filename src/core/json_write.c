@@ -1,44 +1,55 @@
-/* json_write.c - JSON text from a tree or call by call. */
+/* json_write.c - JSON text from a tree, or call by call.
+
+   JSON is many small pieces, so they go straight into the memory that the
+   buffer has, without a NUL after each; hfsbi_json_terminate() adds it before
+   the caller can look. Strings are scanned and copied a block at a time.
+
+   A tree is written without recursion. The writer keeps one bit per level (an
+   array or an object) and a state:
+
+       EMPTY --value--> ITEMS --value--> ITEMS     in an array
+       EMPTY --key--> KEY --value--> ITEMS         in an object
+       the value at level 0 --> DONE
+
+   Anything else is a mistake of the caller: it fails the buffer with HFSB_ARG,
+   so that all later calls do nothing. */
 #include "core_private.h"
 
 /* ---- pieces ---- */
 
-/* Bytes that the buffer can hold as it is, the NUL included. */
+/* Bytes that the buffer can hold without growing, including the NUL. */
 static inline size_t hfsbi_json_room(const hfsb_buf *b) {
     return b->max && b->max < b->cap ? b->max + 1 : b->cap;
 }
 
-/* hfsbi_put for the many small pieces: the NUL is left to the end. */
-static inline void hfsbi_json_piece(hfsb_buf *sink, const char *ptr,
-                                    size_t n) {
-    hfsb_buf *b = sink;
+/* hfsb_buf_append() without the NUL when there is room. */
+static inline void hfsbi_json_piece(hfsb_buf *b, const char *ptr, size_t n) {
     if (hfsbi_json_room(b) > b->len && n < hfsbi_json_room(b) - b->len) {
         memcpy(b->ptr + b->len, ptr, n);
         b->len += n;
     } else {
-        hfsb_buf_append(sink, hfsb_str_make(ptr, n));
+        hfsb_buf_append(b, hfsb_str_make(ptr, n));
     }
 }
 
-static inline void hfsbi_json_byte(hfsb_buf *sink, char c) {
-    hfsb_buf *b = sink;
+static inline void hfsbi_json_byte(hfsb_buf *b, char c) {
     if (hfsbi_json_room(b) > b->len + 1) b->ptr[b->len++] = c;
-    else hfsb_buf_append_byte(sink, c);
+    else hfsb_buf_append_byte(b, c);
 }
 
 static void hfsbi_json_terminate(hfsb_buf *b) {
     if (b->cap) b->ptr[b->len] = '\0';
 }
 
-/* The letter that stands behind a backslash for c; 0: \u and four digits. */
+/* The letter of the short escape for c; 0: it has none. */
 static char hfsbi_json_letter(unsigned char c) {
     static const char control[] = "\0\0\0\0\0\0\0\0btn\0fr";
     if (c < sizeof control) return control[c];
     return c == '"' || c == '\\' ? (char)c : '\0';
 }
 
-/* Writes the character at byte i of s, escaped or repaired where it must be,
-   into out (6 bytes) and its length into *n; gives the bytes it took. */
+/* Writes the character at byte i of s, escaped or repaired if necessary, to
+   the 6 bytes at out, *n of them used. Returns the bytes of s it took. */
 static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
     static const char hex[] = "0123456789abcdef";
     unsigned char     c = (unsigned char)s.ptr[i];
@@ -62,7 +73,7 @@ static size_t hfsbi_json_put_char(hfsb_str s, size_t i, char *out, size_t *n) {
     return i;
 }
 
-/* As much of s from *i on as goes into the room that *b has. */
+/* Writes as much of s from *i on as fits into the room of *b. */
 static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
                                   bool valid) {
     const char *at = s.ptr + *i, *end = s.ptr + s.len, *stop;
@@ -82,9 +93,9 @@ static void hfsbi_json_put_blocks(hfsb_buf *b, hfsb_str s, size_t *i,
     b->len = (size_t)(out - b->ptr);
 }
 
-/* Appends the inside of a string. Room is asked for generously; where the
-   buffer's ceiling is too near for that, character by character. `valid`: it
-   is known to be UTF-8. */
+/* Appends the text of a string, in blocks with generous room; near the
+   ceiling of the buffer character by character. `valid`: s is known to be
+   UTF-8. */
 static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
     size_t i = 0;
     while (i < s.len) {
@@ -108,53 +119,53 @@ static hfsb_status hfsbi_json_put_inside(hfsb_buf *b, hfsb_str s, bool valid) {
     return HFSB_OK;
 }
 
-static void hfsbi_json_put_text(hfsb_buf *sink, hfsb_str s, bool valid,
+/* Appends a string. `plain`: it needs no escapes. */
+static void hfsbi_json_put_text(hfsb_buf *b, hfsb_str s, bool valid,
                                 bool plain) {
-    hfsbi_json_byte(sink, '"');
-    if (plain) hfsbi_json_piece(sink, s.ptr, s.len);
-    else if (sink->status == HFSB_OK)
-        sink->status = hfsbi_json_put_inside(sink, s, valid);
-    hfsbi_json_byte(sink, '"');
+    hfsbi_json_byte(b, '"');
+    if (plain) hfsbi_json_piece(b, s.ptr, s.len);
+    else if (b->status == HFSB_OK)
+        b->status = hfsbi_json_put_inside(b, s, valid);
+    hfsbi_json_byte(b, '"');
 }
 
-static void hfsbi_json_newline(hfsb_buf *sink, bool pretty, size_t depth) {
+static void hfsbi_json_newline(hfsb_buf *b, bool pretty, size_t depth) {
     if (!pretty) return;
-    hfsbi_json_byte(sink, '\n');
-    while (depth-- > 0) hfsbi_json_piece(sink, "  ", 2);
+    hfsbi_json_byte(b, '\n');
+    while (depth-- > 0) hfsbi_json_piece(b, "  ", 2);
 }
 
-/* Anything but a container that holds something. */
-static void hfsbi_json_put_leaf(hfsb_buf *sink, const hfsb_json_value *v) {
+/* Appends a value that is not a container, or an empty one. */
+static void hfsbi_json_put_leaf(hfsb_buf *b, const hfsb_json_value *v) {
     char   text[32];
     size_t n = 0;
     switch (hfsb_json_type_of(v)) {
-    case HFSB_JSON_NULL: hfsbi_json_piece(sink, "null", 4); return;
+    case HFSB_JSON_NULL: hfsbi_json_piece(b, "null", 4); return;
     case HFSB_JSON_BOOL:
-        if (hfsb_json_bool(v, false)) hfsbi_json_piece(sink, "true", 4);
-        else hfsbi_json_piece(sink, "false", 5);
+        if (hfsb_json_bool(v, false)) hfsbi_json_piece(b, "true", 4);
+        else hfsbi_json_piece(b, "false", 5);
         return;
     case HFSB_JSON_INT: n = hfsbi_number_write_int(v->as.i, text); break;
     case HFSB_JSON_UINT: n = hfsbi_number_write_uint(v->as.u, text); break;
     case HFSB_JSON_DOUBLE: n = hfsbi_number_write_double(v->as.d, text); break;
     case HFSB_JSON_STRING:
-        hfsbi_json_put_text(sink, hfsb_json_str(v, HFSB_LIT("")), true,
+        hfsbi_json_put_text(b, hfsb_json_str(v, HFSB_LIT("")), true,
                             (v->tag & HFSBI_JSON_PLAIN) != 0);
         return;
-    case HFSB_JSON_ARRAY: hfsbi_json_piece(sink, "[]", 2); return;
-    case HFSB_JSON_OBJECT: hfsbi_json_piece(sink, "{}", 2); return;
+    case HFSB_JSON_ARRAY: hfsbi_json_piece(b, "[]", 2); return;
+    case HFSB_JSON_OBJECT: hfsbi_json_piece(b, "{}", 2); return;
     }
-    hfsbi_json_piece(sink, text, n);
+    hfsbi_json_piece(b, text, n);
 }
 
 /* ---- a tree ---- */
 
 #define HFSBI_JSON_SHALLOW 64
 
-/* The containers around a place of a tree, outermost first; a few without
-   memory of their own. */
+/* The open containers, outermost first; the first few need no memory. */
 typedef struct hfsbi_json_boxes {
     const hfsb_json_value  *few[HFSBI_JSON_SHALLOW];
-    const hfsb_json_value **more; /* those beyond */
+    const hfsb_json_value **more; /* the deeper ones */
     size_t                  cap;  /* of more */
     size_t                  depth;
 } hfsbi_json_boxes;
@@ -176,7 +187,7 @@ static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
     return true;
 }
 
-static const hfsb_json_value *hfsbi_json_inside(const hfsbi_json_boxes *s) {
+static const hfsb_json_value *hfsbi_json_innermost(const hfsbi_json_boxes *s) {
     size_t n = s->depth;
     if (!n) return NULL;
     return n <= HFSBI_JSON_SHALLOW ? s->few[n - 1]
@@ -187,47 +198,46 @@ static bool hfsbi_json_is_object(const hfsb_json_value *value) {
     return hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
 }
 
-/* What stands before each element or member: a key, or nothing. */
-static const hfsb_json_value *hfsbi_json_put_head(hfsb_buf              *sink,
+/* Appends the key before a member; returns the node of the value. */
+static const hfsb_json_value *hfsbi_json_put_name(hfsb_buf              *b,
                                                   const hfsb_json_value *node,
                                                   bool keyed, bool pretty) {
     if (!keyed) return node;
-    hfsbi_json_put_leaf(sink, node);
-    hfsbi_json_piece(sink, ": ", pretty ? 2 : 1);
+    hfsbi_json_put_leaf(b, node);
+    hfsbi_json_piece(b, ": ", pretty ? 2 : 1);
     return node + 1;
 }
 
-/* Appends the whole of value; `depth` is how far it is indented already. */
-static void hfsbi_json_put_tree(hfsb_buf *sink, const hfsb_json_value *value,
+/* Appends value and everything in it, at indentation `depth`. */
+static void hfsbi_json_put_tree(hfsb_buf *b, const hfsb_json_value *value,
                                 bool pretty, size_t depth) {
     hfsbi_json_boxes       boxes;
     const hfsb_json_value *node = value, *box = NULL;
     boxes.depth = boxes.cap = 0;
     boxes.more = NULL;
-    while (sink->status == HFSB_OK) {
+    while (b->status == HFSB_OK) {
         if (hfsb_json_count(node)) {
-            if (!hfsbi_json_enter(&boxes, &sink->alloc, node))
-                sink->status = HFSB_NOMEM;
+            if (!hfsbi_json_enter(&boxes, &b->alloc, node))
+                b->status = HFSB_NOMEM;
             box = node++;
-            hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '{' : '[');
+            hfsbi_json_byte(b, hfsbi_json_is_object(box) ? '{' : '[');
         } else {
-            hfsbi_json_put_leaf(sink, node);
+            hfsbi_json_put_leaf(b, node);
             if (node) node++;
             while (box && node == box + box->as.span) {
                 boxes.depth--;
-                hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-                hfsbi_json_byte(sink, hfsbi_json_is_object(box) ? '}' : ']');
-                box = hfsbi_json_inside(&boxes);
+                hfsbi_json_newline(b, pretty, depth + boxes.depth);
+                hfsbi_json_byte(b, hfsbi_json_is_object(box) ? '}' : ']');
+                box = hfsbi_json_innermost(&boxes);
             }
             if (!box) break;
-            hfsbi_json_byte(sink, ',');
+            hfsbi_json_byte(b, ',');
         }
-        hfsbi_json_newline(sink, pretty, depth + boxes.depth);
-        node =
-            hfsbi_json_put_head(sink, node, hfsbi_json_is_object(box), pretty);
+        hfsbi_json_newline(b, pretty, depth + boxes.depth);
+        node = hfsbi_json_put_name(b, node, hfsbi_json_is_object(box), pretty);
     }
     if (boxes.more)
-        hfsbi_realloc(&sink->alloc, (void *)boxes.more,
+        hfsbi_realloc(&b->alloc, (void *)boxes.more,
                       boxes.cap * sizeof *boxes.more, 0);
 }
 
@@ -258,6 +268,13 @@ void hfsb_json_writer_init_doc(hfsb_json_writer *w, hfsb_json_doc *doc) {
     hfsbi_build_init(&w->tree, &doc->alloc);
 }
 
+typedef enum hfsbi_json_state {
+    HFSBI_JSON_EMPTY, /* no item yet in this container, or no root */
+    HFSBI_JSON_ITEMS,
+    HFSBI_JSON_KEY, /* a value must follow */
+    HFSBI_JSON_DONE
+} hfsbi_json_state;
+
 static void hfsbi_json_misuse(hfsb_json_writer *w, const char *problem) {
     w->out->status = HFSB_ARG;
     w->problem = problem;
@@ -268,32 +285,32 @@ static bool hfsbi_json_in_object(const hfsb_json_writer *w) {
     return w->depth && (w->is_object[d / 8] >> (d % 8) & 1);
 }
 
-/* A comma or a new line before an item, as needed. */
+/* The comma and the line break before an item, as needed. */
 static void hfsbi_json_separate(hfsb_json_writer *w) {
     if (w->doc) return;
-    if (w->has_items) hfsbi_json_byte(w->out, ',');
+    if (w->state == HFSBI_JSON_ITEMS) hfsbi_json_byte(w->out, ',');
     if (w->depth) hfsbi_json_newline(w->out, w->pretty, w->depth);
 }
 
-/* Before each value: false when none may come here. */
+/* Before each value: false when no value may come here. */
 static bool hfsbi_json_begin_value(hfsb_json_writer *w) {
     if (w->out->status != HFSB_OK) return false;
-    if (w->done) {
+    if (w->state == HFSBI_JSON_KEY) return true;
+    if (w->state == HFSBI_JSON_DONE) {
         hfsbi_json_misuse(w, "a second value after the first was complete");
-    } else if (hfsbi_json_in_object(w) && !w->after_key) {
-        hfsbi_json_misuse(w, "a value in an object without a key");
-    } else {
-        if (!hfsbi_json_in_object(w)) hfsbi_json_separate(w);
-        return true;
+        return false;
     }
-    return false;
+    if (hfsbi_json_in_object(w)) {
+        hfsbi_json_misuse(w, "a value in an object without a key");
+        return false;
+    }
+    hfsbi_json_separate(w);
+    return true;
 }
 
 static void hfsbi_json_end_value(hfsb_json_writer *w) {
     if (!w->doc) hfsbi_json_terminate(w->out);
-    w->after_key = false;
-    w->has_items = true;
-    w->done = w->depth == 0;
+    w->state = w->depth ? HFSBI_JSON_ITEMS : HFSBI_JSON_DONE;
 }
 
 static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
@@ -302,7 +319,7 @@ static void hfsbi_json_put_raw(hfsb_json_writer *w, hfsb_str text) {
     hfsbi_json_end_value(w);
 }
 
-/* A value without text of its own: a node, where a document is made. */
+/* A value that is one node of a document, or this text. */
 static void hfsbi_json_put_node(hfsb_json_writer *w, hfsb_json_type type,
                                 hfsb_json_value node, hfsb_str text) {
     if (!w->doc) {
@@ -371,18 +388,19 @@ void hfsb_json_put_value(hfsb_json_writer *w, const hfsb_json_value *value) {
 }
 
 void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key) {
+    bool after_key = w->state == HFSBI_JSON_KEY;
     if (w->out->status != HFSB_OK) return;
-    if (!hfsbi_json_in_object(w) || w->after_key) {
-        hfsbi_json_misuse(w, w->after_key ? "a key where a value belongs"
-                                          : "a key outside of an object");
+    if (!hfsbi_json_in_object(w) || after_key) {
+        hfsbi_json_misuse(w, after_key ? "a key where a value belongs"
+                                       : "a key outside an object");
         return;
     }
-    w->after_key = true;
+    hfsbi_json_separate(w);
+    w->state = HFSBI_JSON_KEY;
     if (w->doc) {
         hfsbi_build_key(&w->tree, key);
         return;
     }
-    hfsbi_json_separate(w);
     hfsbi_json_put_text(w->out, key, false, false);
     hfsbi_json_piece(w->out, ": ", w->pretty ? 2 : 1);
     hfsbi_json_terminate(w->out);
@@ -403,7 +421,7 @@ static void hfsbi_json_open(hfsb_json_writer *w, bool object) {
         (unsigned char)(object ? w->is_object[w->depth / 8] | bit
                                : w->is_object[w->depth / 8] & ~bit);
     w->depth++;
-    w->after_key = w->has_items = false;
+    w->state = HFSBI_JSON_EMPTY;
 }
 
 void hfsb_json_put_array(hfsb_json_writer *w) {
@@ -417,24 +435,22 @@ void hfsb_json_put_object(hfsb_json_writer *w) {
 void hfsb_json_put_end(hfsb_json_writer *w) {
     bool object = hfsbi_json_in_object(w);
     if (w->out->status != HFSB_OK) return;
-    if (!w->depth || w->after_key) {
+    if (!w->depth || w->state == HFSBI_JSON_KEY) {
         hfsbi_json_misuse(w, w->depth ? "an end where a value belongs"
                                       : "an end without a beginning");
         return;
     }
     w->depth--;
-    if (w->doc) {
-        hfsbi_build_end(&w->tree);
-    } else {
-        if (w->has_items) hfsbi_json_newline(w->out, w->pretty, w->depth);
-        hfsbi_json_byte(w->out, object ? '}' : ']');
-    }
+    if (!w->doc && w->state == HFSBI_JSON_ITEMS)
+        hfsbi_json_newline(w->out, w->pretty, w->depth);
+    if (w->doc) hfsbi_build_end(&w->tree);
+    else hfsbi_json_byte(w->out, object ? '}' : ']');
     hfsbi_json_end_value(w);
 }
 
 hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w, hfsb_err *err) {
     hfsb_status st;
-    if (w->out->status == HFSB_OK && !w->done)
+    if (w->out->status == HFSB_OK && w->state != HFSBI_JSON_DONE)
         hfsbi_json_misuse(w, w->depth ? "an array or object without its end"
                                       : "no value at all");
     st = w->doc ? hfsbi_build_finish(&w->tree, w->doc)

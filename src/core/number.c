@@ -1,9 +1,14 @@
-/* number.c - numbers from text, exactly.
+/* number.c - numbers from and to text, exactly, without locale or libc.
 
-   Clinger's fast path, then the method of Eisel and Lemire (the product with
-   a 128-bit power of ten, taken as an interval), then, when the interval holds
-   a border between two doubles, integers of any length. No floating point
-   arithmetic beside the fast path, no locale, no libc. */
+   Reading a double tries three methods, each slower and rarer than the one
+   before: Clinger's fast path (one exact multiplication or division); Eisel
+   and Lemire (the product with a 128-bit power of ten, as an interval); and,
+   when that interval contains the border between two doubles, a comparison of
+   big integers.
+
+   Writing uses Giulietti's Schubfach: the shortest digits that read back as
+   the same double and, of those, the nearest. Both share one table of powers
+   of ten; only the fast path uses floating point. */
 #include "core_private.h"
 
 /* 10^q, q from -364 to 335, is (hi, lo) as a 128-bit integer with its top bit
@@ -50,8 +55,8 @@ static double hfsbi_double_of_bits(uint64_t bits) {
 
 /* ---- powers of ten ---- */
 
-/* Put together from 10^(28 i), 10^b and a correction of 0 to 2 that makes it
-   exact: 0.8 kB instead of 11. */
+/* 10^q is computed from 10^(28 i), 10^b and a correction of 0 to 2 that makes
+   it exact: 0.8 kB of tables instead of 11. */
 #define HFSBI_POW10_MIN (-364)
 
 static const uint64_t hfsbi_pow10_coarse[] = {
@@ -95,7 +100,7 @@ static const uint64_t hfsbi_pow10_fine[] = {
     0xCECB8F27F4200F3Au,
 };
 
-/* Two bits for each q from HFSBI_POW10_MIN on. */
+/* The corrections: two bits for each q from HFSBI_POW10_MIN on. */
 static const uint32_t hfsbi_pow10_missing[] = {
     0x00045410u, 0x10440514u, 0x10000000u, 0x50500010u, 0x14000454u,
     0x45405000u, 0x45555445u, 0x00000400u, 0x00000000u, 0x10050000u,
@@ -132,7 +137,7 @@ static hfsbi_pow10 hfsbi_pow10_of(int q) {
     return p;
 }
 
-/* ---- integers of any length, for the cases that need them ---- */
+/* ---- big integers ---- */
 
 /* 780 digits or 5^1123 with a factor of 54 bits need 2,720 bits. */
 #define HFSBI_BIG_LIMBS 96
@@ -186,26 +191,23 @@ static int hfsbi_big_compare(const hfsbi_big *a, const hfsbi_big *b) {
 
 #define HFSBI_DOUBLE_INF ((uint64_t)0x7FF << 52)
 
-static bool hfsbi_is_digit(char c) {
-    return (unsigned)c - '0' < 10u;
-}
-
-/* What the grammar found; the digits' value wraps when there are many. */
+/* A number split by the grammar. */
 typedef struct hfsbi_number_parts {
     const char *first; /* the first digit */
-    const char *last;  /* behind the last digit in front of the exponent */
-    uint64_t    value;
-    int64_t     fraction; /* digits behind the point */
+    const char *last;  /* after the last digit before the exponent */
+    uint64_t    value; /* of the digits; wraps when there are more than 19 */
+    int64_t     fraction; /* digits after the point */
     int64_t     exponent;
     bool        negative;
     bool        integer;
 } hfsbi_number_parts;
 
-/* Digits beyond this many cannot matter but by being there: the border
-   between two doubles has at most 768. */
+/* Of the digits beyond this many only matters whether one is not 0: the border
+   between two doubles has at most 768 digits. */
 #define HFSBI_DIGITS_MAX 779
 
-/* The digits as an integer; gives the power of ten that belongs to it. */
+/* Reads the digits as an integer; returns the power of ten to multiply it
+   with. */
 static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
     int64_t     exponent = n->exponent - n->fraction;
     const char *p;
@@ -223,12 +225,12 @@ static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
         }
     }
     if (!more) return exponent;
-    hfsbi_big_mul_add(x, 10, 1); /* a little above, that is all that counts */
+    hfsbi_big_mul_add(x, 10, 1); /* stands for all the dropped digits */
     return exponent - 1;
 }
 
-/* The double nearest to the number, which is known to lie between the double
-   of bits `low` and the next. */
+/* The bits of the double nearest to the number, which lies between the double
+   of bits `low` and the next one. */
 static uint64_t hfsbi_double_exact(const hfsbi_number_parts *n, uint64_t low) {
     hfsbi_big digits, border;
     int64_t   exponent;
@@ -249,8 +251,8 @@ static uint64_t hfsbi_double_exact(const hfsbi_number_parts *n, uint64_t low) {
     return low + (order > 0 || (order == 0 && (low & 1)));
 }
 
-/* Rounds x * 2^(e2 - 63), x with its top bit set, to a double's bits;
-   `sticky` says that the true value is a little larger. */
+/* Rounds x * 2^(e2 - 63), x with its top bit set, to the bits of a double;
+   `sticky`: the true value is slightly larger. */
 static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     int      biased = e2 + 1023, shift = 11;
     uint64_t m, rest, half;
@@ -264,13 +266,13 @@ static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     half = (uint64_t)1 << (shift - 1);
     rest = x & (half | (half - 1));
     m += rest > half || (rest == half && (sticky || (m & 1)));
-    /* m brings its hidden bit along, which counts as one exponent. */
+    /* m includes the hidden bit, which adds one to the exponent */
     return ((uint64_t)(biased - 1) << 52) + m;
 }
 
-/* The bits of the double nearest to the number, of which the first digits are
-   mantissa * 10^q. When digits were left out (`cut`) the mantissa has 19
-   digits and stands for anything up to the next one. */
+/* The bits of the double nearest to the number, whose first digits are
+   mantissa * 10^q. When digits were dropped (`cut`) the mantissa has 19 digits
+   and the number is anything up to mantissa + 1. */
 static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
                                      uint64_t mantissa, int64_t q, bool cut) {
     uint64_t    x2, x1, x0, carry, low, reach;
@@ -291,10 +293,10 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
         x0 <<= 1;
         e2--;
     }
-    if (q >= 0 && q <= 55 && !cut) /* 5^55 fits: all of this is exact */
+    if (q >= 0 && q <= 55 && !cut) /* 5^55 fits: this is exact */
         return hfsbi_double_round(x2, (x1 | x0) != 0, e2);
-    /* The true value is above x, by less than 2 * 2^64, or when digits were
-       left out by less than one mantissa step. */
+    /* The true value is above x by less than 2 * 2^64, or, when digits were
+       dropped, by less than one step of the mantissa. */
     low = hfsbi_double_round(x2, true, e2);
     if (!cut && x1 < (uint64_t)-4) return low;
     reach = cut ? ((uint64_t)2 << zeros) + 1 : 1;
@@ -304,7 +306,7 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
     return hfsbi_double_exact(n, low);
 }
 
-/* x87 rounds twice: there the fast path would not be exact. */
+/* x87 rounds twice, so the fast path would not be exact there. */
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0
 static bool hfsbi_double_fast(uint64_t mantissa, int64_t q, double *out) {
     static const double powers[] = {
@@ -338,8 +340,7 @@ static uint64_t hfsbi_eight_digits(uint64_t x) {
     return (x & 0x0000FFFF0000FFFFu) * ((uint64_t)10000 << 32 | 1) >> 32;
 }
 
-/* The digits of a fraction, which are often many: eight at a time, and what
-   is left without asking how many there are. */
+/* Reads the digits of a fraction, often many, eight at a time. */
 static const char *hfsbi_read_fraction(const char *p, const char *end,
                                        uint64_t *value) {
     static const uint32_t powers[] = {1,     10,     100,     1000,
@@ -347,8 +348,8 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
     const uint64_t        high = 0xF0F0F0F0F0F0F0F0u;
     while (end - p >= 8) {
         uint64_t x = hfsbi_load64(p);
-        /* '0' to '9': the upper half is 3, also when 6 is added. A carry can
-           only spoil bytes behind one that is no digit. */
+        /* '0' to '9' have an upper half of 3, also after adding 6. A carry
+           only affects bytes after the first that is not a digit. */
         uint64_t other =
             ((x & high) | ((x + 0x0606060606060606u) & high) >> 4) ^
             0x3333333333333333u;
@@ -356,7 +357,7 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
         if (other) {
             n = hfsbi_ctz64(other) / 8;
             if (!n) return p;
-            x = hfsbi_eight_digits(x << (64 - 8 * n)); /* zeros in front */
+            x = hfsbi_eight_digits(x << (64 - 8 * n)); /* leading zeros */
             *value = *value * powers[n] + x;
             return p + n;
         }
@@ -366,8 +367,8 @@ static const char *hfsbi_read_fraction(const char *p, const char *end,
     return hfsbi_read_digits(p, value);
 }
 
-/* p is behind the 'e'. Exponents beyond any meaning stay at a value that no
-   number of digits a text can hold brings back. */
+/* Reads an exponent, after its 'e'; NULL without a digit. Saturates at a value
+   that no text has enough digits to compensate. */
 static const char *hfsbi_read_exponent(const char *p, int64_t *out) {
     bool    negative = *p == '-';
     int64_t e = 0;
@@ -386,7 +387,7 @@ static void hfsbi_number_set_double(hfsbi_number *out, uint64_t bits,
     out->as.d = hfsbi_double_of_bits(bits | (uint64_t)negative << 63);
 }
 
-/* More than 19 digits: keep the 19 that count. */
+/* A number of more than 19 digits: keeps the first 19 that are significant. */
 static void hfsbi_number_long(const hfsbi_number_parts *n, hfsbi_number *out) {
     const char *p = n->first;
     int64_t     exponent = n->exponent - n->fraction, left = 0;
@@ -415,6 +416,7 @@ static void hfsbi_number_long(const hfsbi_number_parts *n, hfsbi_number *out) {
         n->negative);
 }
 
+/* The value of a number that matched the grammar. */
 static void hfsbi_number_value(const hfsbi_number_parts *n,
                                hfsbi_number             *out) {
     int64_t q = n->exponent - n->fraction;
@@ -482,12 +484,7 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
     return p;
 }
 
-/* ==== number write ==== */
-
-/* numbers to text.
-
-   Giulietti's Schubfach: the shortest digits that read back as the same double
-   and, of those, the nearest. Integers only, no locale, no libc. */
+/* ---- writing ---- */
 
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =
@@ -525,7 +522,8 @@ static uint64_t hfsbi_bits_of_double(double value) {
     return bits;
 }
 
-/* The upper 64 bits of g * c, the last one set when anything was cut off. */
+/* The upper 64 bits of g * c, with the lowest bit set when any lower bit
+   was. */
 static uint64_t hfsbi_round_to_odd(hfsbi_pow10 g, uint64_t c) {
     uint64_t low, mid, carry = hfsbi_mul64(g.lo, c, &low);
     uint64_t high = hfsbi_mul64(g.hi, c, &mid);
@@ -535,8 +533,8 @@ static uint64_t hfsbi_round_to_odd(hfsbi_pow10 g, uint64_t c) {
 }
 
 /* Schubfach: the shortest decimal in the rounding interval of c * 2^q, the
-   nearest when there are several; the digits, and *k their power of ten.
-   `irregular`: c is a power of two, so the interval is shorter below. */
+   nearest of several. Returns its digits, and in *k their power of ten.
+   `irregular`: c is a power of two, so the interval is shorter below it. */
 static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
     int         e, h, open = (int)(c & 1);
     hfsbi_pow10 g;
@@ -549,7 +547,7 @@ static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
               4096);
     h = q + hfsbi_log2_pow10(-e) + 1;
     g = hfsbi_pow10_of(-e);
-    if (-e < 0 || -e > 55) g.hi += ++g.lo == 0; /* here rounded up */
+    if (-e < 0 || -e > 55) g.hi += ++g.lo == 0; /* round up */
     lower = hfsbi_round_to_odd(g, (4 * c - 2 + irregular) << h);
     value = hfsbi_round_to_odd(g, (4 * c) << h);
     upper = hfsbi_round_to_odd(g, (4 * c + 2) << h);
@@ -568,8 +566,8 @@ static uint64_t hfsbi_shortest(uint64_t c, int q, bool irregular, int *k) {
     return s + (value > 4 * s + 2 || (value == 4 * s + 2 && (s & 1)));
 }
 
-/* The digits of a finite positive double without zeros at the end, and the
-   power of ten *k of the last. */
+/* The digits of a finite positive double without trailing zeros, and in *k the
+   power of ten of the last. */
 static uint64_t hfsbi_double_digits(uint64_t bits, int *k) {
     uint64_t c = bits & (((uint64_t)1 << 52) - 1);
     int      biased = (int)(bits >> 52);
@@ -589,7 +587,8 @@ static char *hfsbi_put_zeros(char *out, int n) {
     return out + n;
 }
 
-/* d.ddde-7 and d.ddde21, as JavaScript has it but without the plus. */
+/* Turns len digits into d.ddde-7 or d.ddde21: as JavaScript, but without
+   the plus. */
 static char *hfsbi_put_scientific(char *out, int len, int exponent) {
     if (len > 1) {
         memmove(out + 2, out + 1, (size_t)len - 1);
@@ -601,7 +600,7 @@ static char *hfsbi_put_scientific(char *out, int len, int exponent) {
     return out + hfsbi_number_write_int(exponent, out);
 }
 
-/* `point` digits stand before the decimal point. */
+/* Inserts the decimal point after `point` of the len digits. */
 static char *hfsbi_put_plain(char *out, int len, int point) {
     if (point <= 0) {
         memmove(out + 2 - point, out, (size_t)len);

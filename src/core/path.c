@@ -1,4 +1,9 @@
-/* path.c - kinds of scripts; paths; Space ids. */
+/* path.c - classifying strings: scripts, paths and Space ids.
+
+   Everything here looks at strings only, never at a file system. A script is
+   a URL, a path, source code or a command line, decided by its first line in
+   the way that a person would: `import x` is Python, `x=1 make` is a shell.
+   The rules for Space ids are those of the Hub. */
 #include "core_private.h"
 
 /* ---- what a script is ---- */
@@ -12,7 +17,7 @@ static bool hfsbi_is_space(unsigned long c) {
            c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/* Where in s white space is. */
+/* Where s has white space: anywhere, at its start, at its end. */
 typedef struct hfsbi_spaces {
     bool any, first, last;
 } hfsbi_spaces;
@@ -35,15 +40,9 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
     return hfsbi_find_spaces(s).any;
 }
 
-/* Schemes are the same in any case (RFC 3986, 3.1). */
-static bool hfsbi_starts_nocase(hfsb_str s, const char *lower) {
-    size_t i;
-    for (i = 0; lower[i]; i++) {
-        char c = i < s.len ? s.ptr[i] : '\0';
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        if (c != lower[i]) return false;
-    }
-    return true;
+/* A scheme may be in any case (RFC 3986, 3.1). */
+static bool hfsbi_has_scheme(hfsb_str s, hfsb_str scheme) {
+    return hfsbi_str_same_letters(hfsb_str_slice(s, 0, scheme.len), scheme);
 }
 
 static bool hfsbi_has_line_break(hfsb_str s) {
@@ -63,11 +62,11 @@ static bool hfsbi_is_script_path(hfsb_str s) {
            (hfsb_str_ends(s, HFSB_LIT(".py")) && !spaces.any);
 }
 
-/* ---- source or command line: a line of Python, or one for a shell ---- */
+/* ---- source or command line: a line of Python or of shell ---- */
 
 static bool hfsbi_is_name(char c, bool first) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (unsigned char)c >= 0x80 || (!first && c >= '0' && c <= '9');
+    return hfsbi_is_alpha(c) || c == '_' || (unsigned char)c >= 0x80 ||
+           (!first && hfsbi_is_digit(c));
 }
 
 static size_t hfsbi_skip_blanks(hfsb_str s, size_t i) {
@@ -104,7 +103,7 @@ static size_t hfsbi_skip_target(hfsb_str s, size_t i) {
 }
 
 /* `x = 1`, `a, b = f()`, `x: int = 1`, `d["k"] += 1`. Without a blank before
-   the sign it is the shell's way to set a variable. */
+   the sign it may be a shell setting a variable. */
 static bool hfsbi_is_assignment(hfsb_str s) {
     size_t i = 0, end;
     for (;;) {
@@ -125,7 +124,7 @@ static bool hfsbi_is_assignment(hfsb_str s) {
            !(i + 1 < s.len && s.ptr[i + 1] == '=');
 }
 
-/* `print(1)`, `os.getcwd()`, but not the shell's `f() { ...; }` */
+/* `print(1)`, `os.getcwd()`, but not `f() { ...; }` of a shell. */
 static bool hfsbi_is_call(hfsb_str s) {
     size_t i = hfsbi_skip_target(s, 0), next;
     if (i == 0 || i == s.len || s.ptr[i] != '(') return false;
@@ -139,38 +138,28 @@ static bool hfsbi_has_text(hfsb_str s, const char *text) {
     return hfsb_str_find(s, hfsb_cstr(text)) != HFSB_NPOS;
 }
 
-/* True when word is one of the list's, which has a blank behind each. */
-static bool hfsbi_is_one_of(hfsb_str word, const char *list) {
-    hfsb_str rest = hfsb_cstr(list);
-    while (rest.len > 0) {
-        size_t n = hfsb_str_find_byte(rest, ' ');
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, n), word)) return true;
-        rest = hfsb_str_slice(rest, n + 1, rest.len);
-    }
-    return false;
-}
-
-/* Starts as a statement of Python does. */
+/* A statement that starts with a keyword of Python. */
 static bool hfsbi_is_statement(hfsb_str s) {
     size_t   end = hfsbi_skip_name(s, 0);
     hfsb_str word = hfsb_str_slice(s, 0, end);
     size_t   next = hfsbi_skip_blanks(s, end);
     hfsb_str rest = hfsb_str_slice(s, end, s.len);
-    if (hfsbi_is_one_of(word, "if for while with try def class async match "))
+    if (hfsbi_list_has(HFSB_LIT("if for while with try def class async match"),
+                       ' ', word))
         return hfsbi_has_text(rest, ":") && !hfsbi_has_text(rest, "; do") &&
                !hfsbi_has_text(rest, ";do") &&
                !hfsbi_has_text(rest, "; then") &&
                !hfsbi_has_text(rest, ";then");
     if (next == end || next == s.len) return false;
-    if (hfsbi_is_one_of(word, "from "))
+    if (hfsb_str_equal(word, HFSB_LIT("from")))
         return hfsbi_has_text(rest, " import ");
-    if (hfsbi_is_one_of(word, "import "))
+    if (hfsb_str_equal(word, HFSB_LIT("import")))
         return hfsbi_is_name(s.ptr[next], true);
-    return hfsbi_is_one_of(word,
-                           "await raise assert del global nonlocal lambda ");
+    return hfsbi_list_has(
+        HFSB_LIT("await raise assert del global nonlocal lambda"), ' ', word);
 }
 
-/* Length of `x=1;` at the start of s, which both languages have, or 0. */
+/* Length of `x=1;` at the start of s, valid in both languages, or 0. */
 static size_t hfsbi_skip_setting(hfsb_str s) {
     size_t sign = hfsbi_skip_name(s, 0), end = hfsb_str_find_byte(s, ';');
     if (sign == 0 || sign == s.len || s.ptr[sign] != '=') return 0;
@@ -193,8 +182,8 @@ static bool hfsbi_looks_like_source(hfsb_str s) {
 }
 
 hfsb_script_kind hfsb_script_classify(hfsb_str script) {
-    if (hfsbi_starts_nocase(script, "http://") ||
-        hfsbi_starts_nocase(script, "https://"))
+    if (hfsbi_has_scheme(script, HFSB_LIT("http://")) ||
+        hfsbi_has_scheme(script, HFSB_LIT("https://")))
         return HFSB_SCRIPT_URL;
     if (hfsbi_is_script_path(script)) return HFSB_SCRIPT_PATH;
     if (hfsbi_has_line_break(script) || hfsbi_looks_like_source(script))
@@ -214,32 +203,30 @@ const char *hfsb_script_kind_name(hfsb_script_kind kind) {
 
 /* ---- paths ---- */
 
-/* Takes the last component off what the sink holds from `root` on; false when
-   there is none to take. */
-static bool hfsbi_path_up(hfsb_buf *sink, size_t root) {
-    hfsb_str held = hfsb_str_slice(hfsb_buf_str(sink), root, sink->len);
+/* Removes the last component of the path that starts at `root`; false when
+   it is empty or ends in "..". */
+static bool hfsbi_path_up(hfsb_buf *out, size_t root) {
+    hfsb_str held = hfsb_str_slice(hfsb_buf_str(out), root, out->len);
     size_t   at = held.len;
     while (at > 0 && held.ptr[at - 1] != '/') at--;
     if (held.len == 0 ||
         hfsb_str_equal(hfsb_str_slice(held, at, held.len), HFSB_LIT("..")))
         return false;
-    hfsb_buf_truncate(sink, root + (at > 0 ? at - 1 : 0));
+    hfsb_buf_truncate(out, root + (at > 0 ? at - 1 : 0));
     return true;
 }
 
-/* Appends the components of path; root is where the first one stands. */
-static void hfsbi_path_put(hfsb_buf *sink, size_t root, bool absolute,
+/* Appends the components of path to the path that starts at `root`. */
+static void hfsbi_path_put(hfsb_buf *out, size_t root, bool absolute,
                            hfsb_str path) {
-    while (path.len > 0 && sink->status == HFSB_OK) {
-        size_t   n = hfsb_str_find_byte(path, '/');
-        hfsb_str part = hfsb_str_slice(path, 0, n);
-        path = hfsb_str_slice(path, n == HFSB_NPOS ? n : n + 1, path.len);
+    hfsb_str part;
+    while (out->status == HFSB_OK && hfsbi_list_next(&path, '/', &part)) {
         if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT("."))) continue;
         if (hfsb_str_equal(part, HFSB_LIT("..")) &&
-            (hfsbi_path_up(sink, root) || absolute))
+            (hfsbi_path_up(out, root) || absolute))
             continue;
-        if (sink->len > root) hfsb_buf_append_byte(sink, '/');
-        hfsb_buf_append(sink, part);
+        if (out->len > root) hfsb_buf_append_byte(out, '/');
+        hfsb_buf_append(out, part);
     }
 }
 
@@ -276,12 +263,12 @@ hfsb_str hfsb_path_suffix(hfsb_str path) {
 /* ---- Spaces ---- */
 
 static bool hfsbi_is_alnum(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9');
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c);
 }
 
-/* Checks one half of an id: letters, digits, and single ones of the marks
-   (`extra` besides "-"); "-" and "." not at its ends. at is its offset. */
+/* Checks the owner or the name, which is at offset `at` of the id: letters,
+   digits and "-", for the name also "_" and "." (`extra` lists them); no "-"
+   or "." twice in a row or at an end. */
 static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
                                     const char *extra, hfsb_err *err) {
     size_t i;
@@ -343,8 +330,7 @@ hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
     size_t      i;
     if (st != HFSB_OK) return st;
     for (i = 0; i < id.len; i++) {
-        char c = id.ptr[i];
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        char c = hfsbi_lower(id.ptr[i]);
         if (hfsbi_is_alnum(c)) hfsb_buf_append_byte(out, c);
         else if (hfsbi_is_alnum(id.ptr[i - 1])) hfsb_buf_append_byte(out, '-');
     }

@@ -1,5 +1,16 @@
-/* text.c - lines of a text. */
+/* text.c - lines, readable command output, and head and tail of long text.
+
+   Three independent parts, in this order:
+   - lines end at LF or CRLF, nothing else;
+   - the filter shows command output as a terminal would leave it, a line at
+     a time, so that a progress bar is one line;
+   - truncation keeps the head and the tail of a text. The window does the
+     same for a text that arrives in pieces, in memory bounded by the limit.
+
+   The filter and the window change nothing when a call fails. */
 #include "core_private.h"
+
+/* ---- lines ---- */
 
 bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending) {
     hfsb_str s = *rest;
@@ -18,39 +29,36 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
     return 1 + hfsb_str_count_byte(hfsb_str_slice(text, 0, pos), '\n');
 }
 
-/* ==== text filter ==== */
+/* ---- the filter: a line as a terminal would leave it ---- */
 
-/* command output made readable.
-
-   What a terminal would show, for one line at a time. A line is a row of
-   cells, a cell is one code point (a wide or combining character too: no
-   arithmetic on widths), and there is a cursor:
-     a character   overwrites the cell at the cursor, which moves on;
+/* A line is a row of cells with a cursor. A cell is one code point, also for a
+   wide or combining character: there is no arithmetic on widths.
+     a character   overwrites the cell at the cursor and advances it;
      CR            moves the cursor to cell 0;
-     BS            moves it back by one, not beyond cell 0;
-     LF            ends the line: all its cells are given out, wherever the
-                   cursor is, so CRLF and CR CR LF are one LF;
-     CSI G, 1 G    as CR (spinners go back to column 1 that way);
+     BS            moves it back by one, at most to cell 0;
+     LF            ends the line and writes all cells, wherever the cursor is,
+                   so CRLF and CR CR LF are one LF;
+     CSI G, 1 G    as CR (spinners return to column 1 that way);
      CSI K, 1 K, 2 K  erase from the cursor on, up to the cursor, or all.
-   TAB, BEL, NUL and the other controls are characters like any other.
+   TAB, BEL, NUL and the other controls are ordinary characters.
 
-   One thing a terminal does not do: an erase with the cursor at the line's
-   end has no effect until the line is written to again after a CR or BS.
-   Programs clear a line to rewrite it, `10% CSI 2 K CR done` is `done`; but
-   when nothing follows, `plain CSI 2 K` stays `plain`, since text that was
-   printed is worth more to a reader than an empty line.
+   Unlike in a terminal, an erase with the cursor at the end of the line has
+   no effect until the line is written to again after a CR or BS. Programs
+   clear a line to rewrite it: `10% CSI 2 K CR done` is `done`. But when
+   nothing follows, `plain CSI 2 K` stays `plain`, because printed text is
+   worth more to a reader than an empty line.
 
    Escape sequences (ECMA-48), all removed:
      ESC [  0x30-0x3F ...  0x20-0x2F ...  0x40-0x7E      CSI
      ESC ] or P X ^ _  ...  BEL or ESC \ or before LF    OSC DCS SOS PM APC
-     ESC  0x20-0x2F ...  0x30-0x7E                       charsets and such
+     ESC  0x20-0x2F ...  0x30-0x7E                       charset selection
      ESC  0x30-0x7E                                      two characters
-   A byte that can not go on with a sequence ends it there and counts as
-   itself: a LF in the middle of a broken CSI is a LF. ESC always starts a new
-   sequence. Other movement of the cursor is removed and not followed.
+   A byte that cannot continue a sequence ends it and is an ordinary byte: a LF
+   in the middle of a broken CSI is a LF. ESC always starts a new sequence.
+   Other cursor movement is removed and has no effect.
 
-   The cells of a line are kept, up to HFSBI_LINE_MAX; when one more is
-   printed at the end of a full row, the first half is given out for good. */
+   At most HFSBI_LINE_MAX cells are kept: when a character is printed at the
+   end of a full row, its first half is written for good. */
 
 #ifndef HFSBI_LINE_MAX /* the fuzz target makes it small */
 #define HFSBI_LINE_MAX 16384u
@@ -58,21 +66,21 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
 
 typedef enum hfsbi_escape {
     HFSBI_ESC_NONE,
-    HFSBI_ESC_START,  /* behind ESC */
-    HFSBI_ESC_MIDDLE, /* behind ESC and intermediate bytes */
+    HFSBI_ESC_START,  /* after ESC */
+    HFSBI_ESC_MIDDLE, /* after ESC and intermediate bytes */
     HFSBI_ESC_CSI,
     HFSBI_ESC_STRING
 } hfsbi_escape;
 
-/* All that a write changes, but for the cells themselves. */
+/* Everything that a write changes, except the cells. */
 typedef struct hfsbi_line {
     size_t        len;    /* cells in the line */
     size_t        cursor; /* at most len, unless len is 0 */
     size_t        erased; /* cells to blank once the line is rewritten */
     hfsbi_escape  escape;
-    unsigned      arg;     /* parameter of the CSI, HFSBI_ARG_ODD: not one
-                              plain number */
-    unsigned char part[4]; /* start of a character that is not complete */
+    unsigned      arg;     /* parameter of the CSI; HFSBI_ARG_ODD: not a
+                              single small number */
+    unsigned char part[4]; /* an incomplete character */
     size_t        part_len;
 } hfsbi_line;
 
@@ -87,9 +95,9 @@ struct hfsb_text_filter {
     hfsb_alloc alloc;
 };
 
-/* ---- giving out cells ---- */
+/* ---- the filter: cells ---- */
 
-static void hfsbi_cells_put(hfsb_buf *sink, const uint32_t *cells,
+static void hfsbi_cells_put(hfsb_buf *out, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
     size_t i = 0, n = 0;
@@ -98,7 +106,7 @@ static void hfsbi_cells_put(hfsb_buf *sink, const uint32_t *cells,
         else n += hfsb_utf8_encode(cells[i], text + n);
         i++;
         if (n + 4 <= sizeof text && i < count) continue;
-        hfsb_buf_append(sink, hfsb_str_make(text, n));
+        hfsb_buf_append(out, hfsb_str_make(text, n));
         n = 0;
     }
 }
@@ -107,21 +115,19 @@ static void hfsbi_line_clear(hfsbi_line *line) {
     line->len = line->cursor = line->erased = 0;
 }
 
-/* ---- changing cells ---- */
-
-static void hfsbi_blank(hfsb_text_filter *f, size_t from, size_t to) {
+static void hfsbi_cells_blank(hfsb_text_filter *f, size_t from, size_t to) {
     for (; from < to; from++) f->cells[from] = ' ';
 }
 
-/* Makes room for n cells from the cursor on, giving out the first half of a
-   full row. Returns for how many of them there is room, at least one, or 0
+/* Makes room for up to n cells from the cursor on, writing the first half of a
+   full row. Returns the number of cells there is room for, at least one, or 0
    without memory. */
-static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *sink) {
+static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *out) {
     hfsbi_line  *l = &f->line;
     const size_t half = HFSBI_LINE_MAX / 2;
     void        *grown;
     if (l->cursor == HFSBI_LINE_MAX) { /* and so is len */
-        hfsbi_cells_put(sink, f->cells, half);
+        hfsbi_cells_put(out, f->cells, half);
         memmove(f->cells, f->cells + half, half * sizeof *f->cells);
         l->cursor = l->len = half;
         l->erased = l->erased > half ? l->erased - half : 0;
@@ -130,44 +136,43 @@ static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *sink) {
     grown = hfsbi_array_grow(&f->alloc, f->cells, &f->cap, l->cursor + n,
                              sizeof *f->cells);
     if (!grown) {
-        sink->status = HFSB_NOMEM;
+        out->status = HFSB_NOMEM;
         return 0;
     }
     f->cells = (uint32_t *)grown;
     return n;
 }
 
-/* Before the line changes: carries out the erase that waits, when a CR or BS
-   came since. */
-static void hfsbi_line_settle(hfsb_text_filter *f) {
+/* Before the line changes: performs a pending erase, if a CR or BS followed
+   it. */
+static void hfsbi_line_erase_pending(hfsb_text_filter *f) {
     hfsbi_line *l = &f->line;
     if (l->erased == 0 || l->cursor >= l->len) return;
-    if (l->erased < l->len) hfsbi_blank(f, 0, l->erased);
+    if (l->erased < l->len) hfsbi_cells_blank(f, 0, l->erased);
     else l->len = 0;
     l->erased = 0;
 }
 
-/* n cells from the cursor on were written. */
+/* Moves the cursor past n cells that were written. */
 static void hfsbi_line_advance(hfsb_text_filter *f, size_t n) {
     hfsbi_line *l = &f->line;
-    if (l->cursor > l->len) hfsbi_blank(f, l->len, l->cursor);
+    if (l->cursor > l->len) hfsbi_cells_blank(f, l->len, l->cursor);
     l->cursor += n;
     if (l->len < l->cursor) l->len = l->cursor;
 }
 
 static void hfsbi_print_char(hfsb_text_filter *f, unsigned long code,
-                             hfsb_buf *sink) {
-    hfsbi_line_settle(f);
-    if (!hfsbi_cells_room(f, 1, sink)) return;
+                             hfsb_buf *out) {
+    hfsbi_line_erase_pending(f);
+    if (!hfsbi_cells_room(f, 1, out)) return;
     f->cells[f->line.cursor] = (uint32_t)code;
     hfsbi_line_advance(f, 1);
 }
 
-static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s,
-                              hfsb_buf *sink) {
-    hfsbi_line_settle(f);
+static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
+    hfsbi_line_erase_pending(f);
     while (s.len > 0) {
-        size_t    n = hfsbi_cells_room(f, s.len, sink), i;
+        size_t    n = hfsbi_cells_room(f, s.len, out), i;
         uint32_t *to;
         if (n == 0) return;
         to = f->cells + f->line.cursor;
@@ -177,21 +182,22 @@ static void hfsbi_print_ascii(hfsb_text_filter *f, hfsb_str s,
     }
 }
 
-static void hfsbi_erase(hfsb_text_filter *f, unsigned mode) {
+/* CSI K: mode 0 erases from the cursor on, 1 up to the cursor, 2 all. */
+static void hfsbi_line_erase(hfsb_text_filter *f, unsigned mode) {
     hfsbi_line *l = &f->line;
     if (l->cursor >= l->len) {
         if (mode > 0) l->erased = l->len;
         return;
     }
-    hfsbi_line_settle(f);
+    hfsbi_line_erase_pending(f);
     if (mode == 0 && l->cursor < l->len) l->len = l->cursor;
     if (mode == 2 || (mode == 1 && l->cursor + 1 >= l->len)) l->len = 0;
-    if (mode == 1 && l->len > 0) hfsbi_blank(f, 0, l->cursor + 1);
+    if (mode == 1 && l->len > 0) hfsbi_cells_blank(f, 0, l->cursor + 1);
 }
 
-/* ---- plain text ---- */
+/* ---- the filter: plain text ---- */
 
-/* How many bytes of s, from the start on, are ASCII other than ESC, CR and
+/* Number of bytes at the start of s that are ASCII other than ESC, CR and
    BS. */
 static size_t hfsbi_plain_ascii(hfsb_str s) {
     size_t i = 0;
@@ -212,7 +218,7 @@ static size_t hfsbi_plain_ascii(hfsb_str s) {
     for (; s.len - i >= 8; i += 8) {
         uint64_t v, esc, cr, bs;
         memcpy(&v, s.ptr + i, 8);
-        esc = v ^ ones * 27; /* a zero byte where v has ESC, and so on */
+        esc = v ^ ones * 27; /* zero bytes where v has ESC */
         cr = v ^ ones * 13;
         bs = v ^ ones * 8;
         if ((((esc - ones) | (cr - ones) | (bs - ones) | v) & ones << 7) != 0)
@@ -226,7 +232,7 @@ static size_t hfsbi_plain_ascii(hfsb_str s) {
     return i;
 }
 
-/* The same for whole characters of UTF-8. */
+/* The same, with well-formed characters beyond ASCII. */
 static size_t hfsbi_plain_text(hfsb_str s) {
     size_t        i = 0;
     unsigned long code;
@@ -241,46 +247,45 @@ static size_t hfsbi_plain_text(hfsb_str s) {
     }
 }
 
-/* s is plain text without LF. */
-static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
+/* Prints plain text without LF. */
+static void hfsbi_print_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     size_t i = 0;
     while (i < s.len) {
         hfsb_str      rest = hfsb_str_slice(s, i, s.len);
         size_t        n = hfsbi_plain_ascii(rest);
         unsigned long code;
         if (n > 0) {
-            hfsbi_print_ascii(f, hfsb_str_slice(rest, 0, n), sink);
+            hfsbi_print_ascii(f, hfsb_str_slice(rest, 0, n), out);
         } else {
             n = hfsb_utf8_step(rest, 0, &code, NULL);
-            hfsbi_print_char(f, code, sink);
+            hfsbi_print_char(f, code, out);
         }
         i += n;
     }
 }
 
-/* s is plain text. Lines that begin and end in it need no cells. */
-static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s, hfsb_buf *sink) {
+/* Prints plain text. Lines that begin and end in it need no cells. */
+static void hfsbi_take_plain(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     size_t end;
     if (f->line.len > 0 || f->line.cursor > 0) {
         end = hfsb_str_find_byte(s, '\n');
-        hfsbi_print_text(f, hfsb_str_slice(s, 0, end), sink);
+        hfsbi_print_text(f, hfsb_str_slice(s, 0, end), out);
         if (end == HFSB_NPOS) return;
-        hfsbi_cells_put(sink, f->cells, f->line.len);
-        hfsb_buf_append_byte(sink, '\n');
+        hfsbi_cells_put(out, f->cells, f->line.len);
+        hfsb_buf_append_byte(out, '\n');
         hfsbi_line_clear(&f->line);
         s = hfsb_str_slice(s, end + 1, s.len);
     }
     for (end = s.len; end > 0 && s.ptr[end - 1] != '\n';) end--;
-    hfsb_buf_append(sink, hfsb_str_slice(s, 0, end));
-    hfsbi_print_text(f, hfsb_str_slice(s, end, s.len), sink);
+    hfsb_buf_append(out, hfsb_str_slice(s, 0, end));
+    hfsbi_print_text(f, hfsb_str_slice(s, end, s.len), out);
 }
 
-/* ---- the rest of the input's grammar ---- */
+/* ---- the filter: escape sequences and incomplete characters ---- */
 
-/* A character that is ill-formed, or cut by the end of this piece or of the
-   one before. Returns how many bytes of s were taken. */
-static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s,
-                              hfsb_buf *sink) {
+/* Reads a character that is ill-formed, or cut by the end of this piece or the
+   previous one. Returns the bytes of s used. */
+static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     hfsbi_line   *l = &f->line;
     char          text[4];
     size_t        had = l->part_len, n;
@@ -293,23 +298,23 @@ static size_t hfsbi_take_char(hfsb_text_filter *f, hfsb_str s,
     n = hfsb_utf8_step(hfsb_str_make(text, had + add), 0, &code, &valid);
     lead = (unsigned char)text[0];
     if (!valid && n == had + s.len && lead >= 0xC2 && lead <= 0xF4) {
-        memcpy(l->part, text, n); /* more may come */
+        memcpy(l->part, text, n); /* the next piece may complete it */
         l->part_len = n;
         return s.len;
     }
     l->part_len = 0;
-    hfsbi_print_char(f, code, sink);
+    hfsbi_print_char(f, code, out);
     return n - had;
 }
 
-/* True when c belongs to the escape sequence; else the sequence is over and c
-   counts as itself. */
+/* True when c belongs to the escape sequence; otherwise the sequence has ended
+   and c is an ordinary byte. */
 static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
     hfsbi_line  *l = &f->line;
     hfsbi_escape was = l->escape;
     if (was == HFSBI_ESC_STRING) {
         if (c == 7 || c == 10 || c == 27) l->escape = HFSBI_ESC_NONE;
-        return c != 10 && c != 27; /* the \ of ESC \ is a sequence of two */
+        return c != 10 && c != 27; /* ESC \ is itself a sequence */
     }
     if (was == HFSBI_ESC_START && c == '[') {
         l->escape = HFSBI_ESC_CSI;
@@ -332,14 +337,13 @@ static bool hfsbi_take_escape(hfsb_text_filter *f, unsigned char c) {
     }
     l->escape = HFSBI_ESC_NONE;
     if (was == HFSBI_ESC_CSI && c == 'K' && l->arg <= 2)
-        hfsbi_erase(f, l->arg);
+        hfsbi_line_erase(f, l->arg);
     if (was == HFSBI_ESC_CSI && c == 'G' && l->arg <= 1) l->cursor = 0;
     return c >= 0x30 && c <= 0x7E;
 }
 
-/* Takes at least a byte of s, outside sequences, and says how many. */
-static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
-                              hfsb_buf *sink) {
+/* Reads at least a byte of s, outside sequences; returns the bytes used. */
+static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s, hfsb_buf *out) {
     hfsbi_line *l = &f->line;
     size_t      n;
     switch (s.ptr[0]) {
@@ -351,27 +355,27 @@ static size_t hfsbi_take_text(hfsb_text_filter *f, hfsb_str s,
     default: break;
     }
     n = hfsbi_plain_text(s);
-    if (n == 0) return hfsbi_take_char(f, s, sink);
-    hfsbi_take_plain(f, hfsb_str_slice(s, 0, n), sink);
+    if (n == 0) return hfsbi_take_char(f, s, out);
+    hfsbi_take_plain(f, hfsb_str_slice(s, 0, n), out);
     return n;
 }
 
 static void hfsbi_filter_take(hfsb_text_filter *f, hfsb_str piece,
-                              hfsb_buf *sink) {
+                              hfsb_buf *out) {
     size_t i = 0;
-    while (i < piece.len && sink->status == HFSB_OK) {
+    while (i < piece.len && out->status == HFSB_OK) {
         hfsb_str rest = hfsb_str_slice(piece, i, piece.len);
         if (f->line.escape != HFSBI_ESC_NONE &&
             hfsbi_take_escape(f, (unsigned char)rest.ptr[0]))
             i++;
-        else if (f->line.part_len > 0) i += hfsbi_take_char(f, rest, sink);
-        else i += hfsbi_take_text(f, rest, sink);
+        else if (f->line.part_len > 0) i += hfsbi_take_char(f, rest, out);
+        else i += hfsbi_take_text(f, rest, out);
     }
 }
 
-/* ---- calls that fail leave no trace ---- */
+/* ---- the filter: calls ---- */
 
-/* Keeps a copy of the cells, so that undo can bring them back. */
+/* Copies the cells, so that a failed call can be undone. */
 static bool hfsbi_filter_save(hfsb_text_filter *f) {
     void *grown;
     if (f->line.len == 0) return true;
@@ -392,8 +396,6 @@ static void hfsbi_filter_undo(hfsb_text_filter *f, const hfsbi_line *line) {
     f->spare_cap = cap;
     f->line = *line;
 }
-
-/* ---- public ---- */
 
 hfsb_text_filter *hfsb_text_filter_open(const hfsb_alloc *alloc) {
     hfsb_alloc        none = HFSB_INIT;
@@ -446,13 +448,9 @@ hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
     return hfsb_buf_finish(out, mark);
 }
 
-/* ==== text window ==== */
+/* ---- truncation ---- */
 
-/* head and tail of long texts. */
-
-/* ---- what both forms share ---- */
-
-/* The limit with its defaults filled in; false when head is above chars. */
+/* Resolves the defaults of the limit; false when head is above chars. */
 static bool hfsbi_limit_resolve(const hfsb_text_limit *limit,
                                 hfsb_text_limit       *out) {
     out->chars = limit && limit->chars ? limit->chars : 25000;
@@ -461,7 +459,7 @@ static bool hfsbi_limit_resolve(const hfsb_text_limit *limit,
 }
 
 /* 1234567 as 1,234,567 */
-static void hfsbi_put_grouped(hfsb_buf *sink, size_t n) {
+static void hfsbi_put_grouped(hfsb_buf *out, size_t n) {
     char   text[sizeof n * 4];
     size_t at = sizeof text, digits = 0;
     do {
@@ -470,37 +468,35 @@ static void hfsbi_put_grouped(hfsb_buf *sink, size_t n) {
         digits++;
         n /= 10;
     } while (n > 0);
-    hfsb_buf_append(sink, hfsb_str_make(text + at, sizeof text - at));
+    hfsb_buf_append(out, hfsb_str_make(text + at, sizeof text - at));
 }
 
-/* The marker between head and tail of a text of `total` characters. Where
-   saved is not 0, only so many bytes of it are in the spill file. */
-static void hfsbi_put_marker(hfsb_buf *sink, const hfsb_text_limit *limit,
+/* The marker between head and tail of a text of `total` characters. When saved
+   is not 0, the spill file holds only that many bytes. */
+static void hfsbi_put_marker(hfsb_buf *out, const hfsb_text_limit *limit,
                              size_t total, hfsb_str spill_path, size_t saved) {
-    hfsb_buf_append(sink, HFSB_LIT("\n\n... ("));
-    hfsbi_put_grouped(sink, total - limit->chars);
-    hfsb_buf_append(sink, HFSB_LIT(" of "));
-    hfsbi_put_grouped(sink, total);
-    hfsb_buf_append(sink, HFSB_LIT(" chars omitted, showing first "));
-    hfsbi_put_grouped(sink, limit->head);
-    hfsb_buf_append(sink, HFSB_LIT(" + last "));
-    hfsbi_put_grouped(sink, limit->chars - limit->head);
-    hfsb_buf_append(sink, HFSB_LIT(") ...\n"));
+    hfsb_buf_append(out, HFSB_LIT("\n\n... ("));
+    hfsbi_put_grouped(out, total - limit->chars);
+    hfsb_buf_append(out, HFSB_LIT(" of "));
+    hfsbi_put_grouped(out, total);
+    hfsb_buf_append(out, HFSB_LIT(" chars omitted, showing first "));
+    hfsbi_put_grouped(out, limit->head);
+    hfsb_buf_append(out, HFSB_LIT(" + last "));
+    hfsbi_put_grouped(out, limit->chars - limit->head);
+    hfsb_buf_append(out, HFSB_LIT(") ...\n"));
     if (spill_path.len == 0) return;
     if (saved == 0) {
-        hfsb_buf_append(sink, HFSB_LIT("Full output saved to "));
+        hfsb_buf_append(out, HFSB_LIT("Full output saved to "));
     } else {
-        hfsb_buf_append(sink, HFSB_LIT("Only the first "));
-        hfsbi_put_grouped(sink, saved);
-        hfsb_buf_append(sink, HFSB_LIT(" bytes of output saved to "));
+        hfsb_buf_append(out, HFSB_LIT("Only the first "));
+        hfsbi_put_grouped(out, saved);
+        hfsb_buf_append(out, HFSB_LIT(" bytes of output saved to "));
     }
-    hfsb_buf_append(sink, spill_path);
-    hfsb_buf_append(sink, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
-                                   "offset/limit to inspect specific "
-                                   "sections.\n"));
+    hfsb_buf_append(out, spill_path);
+    hfsb_buf_append(out, HFSB_LIT(" \xE2\x80\x94 use the read tool with "
+                                  "offset/limit to inspect specific "
+                                  "sections.\n"));
 }
-
-/* ---- a text that is there ---- */
 
 hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
                                hfsb_str spill_path, hfsb_buf *out,
@@ -532,10 +528,10 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
     return hfsbi_ok(err);
 }
 
-/* ---- a text that arrives in pieces ---- */
+/* ---- the window: truncation of a text that arrives in pieces ---- */
 
-/* The first limit.head characters lie in `head`, the last of the others in a
-   ring. What is shorter than the limit is thus held whole.
+/* `head` holds the first limit.head characters, the ring the last of the
+   others, so a text within the limit is held completely.
 
        ring:  [ tail's end |   free   | tail's start ]
                0                       start      cap         */
@@ -575,7 +571,7 @@ void hfsb_text_window_close(hfsb_text_window *window) {
     hfsbi_array_free(&alloc, window, 1, sizeof *window);
 }
 
-/* The most bytes so many characters can have. */
+/* The largest size of `chars` characters. */
 static size_t hfsbi_window_bytes(size_t chars) {
     size_t bytes;
     return hfsbi_mul(chars, 4, &bytes) ? bytes : HFSB_NPOS;
@@ -589,7 +585,7 @@ static void hfsbi_ring_views(const hfsb_text_window *w, hfsb_str *first,
     *second = hfsb_str_make(w->ring ? w->ring : "", w->len - n);
 }
 
-/* Room for at least need bytes in all. */
+/* Makes room for need bytes in total, growing to at most max. */
 static bool hfsbi_ring_reserve(hfsb_text_window *w, size_t need, size_t max) {
     hfsb_str first, second;
     size_t   cap = w->cap < 32 ? 64 : w->cap * 2;
@@ -615,8 +611,8 @@ static void hfsbi_ring_drop(hfsb_text_window *w, size_t bytes) {
     w->len -= bytes;
 }
 
-/* Lets go of the first n characters: of each the first byte, and then its
-   continuation bytes. */
+/* Drops the first n characters: of each the first byte and its continuation
+   bytes. */
 static void hfsbi_ring_drop_chars(hfsb_text_window *w, size_t n) {
     size_t at = w->start, bytes = 0;
     while (bytes < w->len) {
@@ -638,19 +634,15 @@ static void hfsbi_ring_append(hfsb_text_window *w, hfsb_str s) {
     w->len += s.len;
 }
 
-/* How many bytes at the start of piece go on with the character that the last
-   piece ended in. */
+/* Number of bytes at the start of piece that continue the last character of
+   the previous piece. */
 static size_t hfsbi_window_rest(hfsb_str piece) {
-    size_t n = 0;
-    while (n < 3 && n < piece.len &&
-           ((unsigned char)piece.ptr[n] & 0xC0u) == 0x80u)
-        n++;
-    return n;
+    return hfsbi_utf8_ceil(hfsb_str_slice(piece, 0, 3), 0);
 }
 
-/* Takes the last of text, n characters, into the ring. The first `rest` bytes
-   go on with the ring's last character and are not counted. max bounds the
-   ring also for bytes that are not UTF-8. */
+/* Appends text, of n characters, to the ring, dropping what exceeds the limit.
+   The first `rest` bytes continue the last character of the ring and are not
+   counted in n. max bounds the ring even when the bytes are not UTF-8. */
 static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
                               size_t n) {
     size_t room = w->limit.chars - w->limit.head;
@@ -658,7 +650,7 @@ static bool hfsbi_window_tail(hfsb_text_window *w, hfsb_str text, size_t rest,
     size_t keep = n < room ? n : room;
     size_t drop = w->chars > room - keep ? w->chars - (room - keep) : 0;
     bool   fresh = drop == w->chars;
-    if (fresh) { /* the character that `rest` belongs to is gone too */
+    if (fresh) { /* the character that `rest` continues is dropped too */
         text = hfsb_str_slice(text, rest, text.len);
         text =
             hfsb_str_slice(text, hfsb_utf8_offset(text, n - keep), text.len);
@@ -705,29 +697,27 @@ bool hfsb_text_window_truncated(const hfsb_text_window *window) {
     return window->total > window->limit.chars;
 }
 
-/* All of a window that is not truncated, else its tail. */
-static void hfsbi_put_kept(hfsb_buf *sink, const hfsb_text_window *w) {
+/* Appends all of a window that is not truncated, else its tail. */
+static void hfsbi_put_kept(hfsb_buf *out, const hfsb_text_window *w) {
     hfsb_str first, second;
     hfsbi_ring_views(w, &first, &second);
     if (!hfsb_text_window_truncated(w))
-        hfsb_buf_append(sink, hfsb_buf_str(&w->head));
-    hfsb_buf_append(sink, first);
-    hfsb_buf_append(sink, second);
+        hfsb_buf_append(out, hfsb_buf_str(&w->head));
+    hfsb_buf_append(out, first);
+    hfsb_buf_append(out, second);
 }
 
-/* The last n characters of w, of which it holds at least so many. */
-static void hfsbi_put_last(hfsb_buf *sink, const hfsb_text_window *w,
+/* Appends the last n characters of w, which holds at least n. */
+static void hfsbi_put_last(hfsb_buf *out, const hfsb_text_window *w,
                            size_t n) {
     hfsb_buf kept = HFSB_INIT;
-    size_t   mark;
     hfsb_str text;
     kept.alloc = w->alloc;
-    mark = kept.len;
     hfsbi_put_kept(&kept, w);
-    if (hfsb_buf_finish(&kept, mark) != HFSB_OK) sink->status = kept.status;
+    if (hfsb_buf_finish(&kept, 0) != HFSB_OK) out->status = kept.status;
     text = hfsb_buf_str(&kept);
     hfsb_buf_append(
-        sink,
+        out,
         hfsb_str_slice(text, hfsb_utf8_offset(text, hfsb_utf8_count(text) - n),
                        text.len));
     hfsb_buf_free(&kept);

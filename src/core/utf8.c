@@ -1,11 +1,19 @@
-/* utf8.c - decoding, checking and repair of UTF-8. */
+/* utf8.c - decoding, validating and repairing UTF-8.
+
+   hfsb_utf8_step() is the only decoder; everything else loops over it, with
+   runs of ASCII skipped 16 bytes at a time. An ill-formed sequence is cut into
+   maximal subparts as the Unicode standard recommends, and each becomes one
+   U+FFFD, so that all readers of a text agree on its length.
+
+   A stream holds back the start of a character until the next piece decides
+   it; the output does not depend on how the input was cut. */
 #include "core_private.h"
 
 #define HFSBI_UTF8_BAD HFSB_LIT("\xEF\xBF\xBD") /* U+FFFD */
 
 /* Length of the character that lead byte c (above 0x7F) starts, and the range
-   its second byte must lie in: Table 3-7 of the Unicode standard. 1 when no
-   character starts with c. */
+   of its second byte: Table 3-7 of the Unicode standard. 1 when no character
+   starts with c. */
 static size_t hfsbi_utf8_lead(unsigned char c, unsigned char *low,
                               unsigned char *high) {
     *low = 0x80;
@@ -61,7 +69,6 @@ size_t hfsb_utf8_encode(unsigned long code, char out[4]) {
     return n;
 }
 
-/* How many bytes from p on are ASCII, of n. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n) {
     size_t i = 0;
 #ifdef HFSBI_SSE2
@@ -132,14 +139,14 @@ size_t hfsb_utf8_offset(hfsb_str s, size_t count) {
     return i;
 }
 
-static void hfsbi_utf8_put(hfsb_buf *sink, hfsb_str s) {
+static void hfsbi_utf8_put(hfsb_buf *out, hfsb_str s) {
     while (s.len > 0) {
         size_t        n = hfsb_utf8_validate(s);
         unsigned long code;
-        hfsb_buf_append(sink, hfsb_str_slice(s, 0, n));
+        hfsb_buf_append(out, hfsb_str_slice(s, 0, n));
         if (n == s.len) return;
         n += hfsb_utf8_step(s, n, &code, NULL);
-        hfsb_buf_append(sink, HFSBI_UTF8_BAD);
+        hfsb_buf_append(out, HFSBI_UTF8_BAD);
         s = hfsb_str_slice(s, n, s.len);
     }
 }
@@ -163,25 +170,25 @@ HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n) {
 
 /* ---- in pieces ---- */
 
-/* How many bytes at the end of s, 0 to 3, are the start of a character that
-   the next piece may complete. */
+/* Number of bytes at the end of s, 0 to 3, that start a character which the
+   next piece may complete. */
 static size_t hfsbi_utf8_open(hfsb_str s) {
     size_t n;
     for (n = 1; n <= 3 && n <= s.len; n++) {
         unsigned char c = (unsigned char)s.ptr[s.len - n], low, high;
         unsigned long code;
         if (c < 0x80) return 0;
-        if (c < 0xC0) continue; /* perhaps inside: look further back */
+        if (c < 0xC0) continue; /* a continuation byte: look further back */
         if (hfsbi_utf8_lead(c, &low, &high) <= n) return 0;
         return hfsb_utf8_step(s, s.len - n, &code, NULL) == n ? n : 0;
     }
     return 0;
 }
 
-/* Gives bytes of piece to the character that waits, until it is decided.
-   Returns how many were taken. */
+/* Adds bytes of piece to the pending character until it is complete or
+   ill-formed. Returns the number of bytes used. */
 static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
-                                  hfsb_buf *sink) {
+                                  hfsb_buf *out) {
     size_t i = 0;
     while (st->len > 0 && i < piece.len) {
         const void   *part = st->part;
@@ -190,15 +197,14 @@ static size_t hfsbi_utf8_complete(hfsb_utf8_stream *st, hfsb_str piece,
         bool          valid;
         st->part[st->len] = (unsigned char)piece.ptr[i];
         if (hfsb_utf8_step(s, 0, &code, &valid) == st->len) {
-            hfsb_buf_append(sink,
-                            HFSBI_UTF8_BAD); /* and byte i starts afresh */
+            hfsb_buf_append(out, HFSBI_UTF8_BAD);
             st->len = 0;
-            return i;
+            return i; /* byte i starts another character */
         }
         i++;
         st->len++;
         if (!valid) continue;
-        hfsb_buf_append(sink, s);
+        hfsb_buf_append(out, s);
         st->len = 0;
     }
     return i;
@@ -224,19 +230,4 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     }
     if (hfsb_buf_finish(out, mark) == HFSB_OK) *stream = next;
     return out->status;
-}
-
-/* ---- messages ---- */
-
-HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
-    size_t pos = 0, shown = 0;
-    while (pos < text.len && shown++ < max) {
-        unsigned long code;
-        char          bytes[4];
-        size_t        n = hfsb_utf8_step(text, pos, &code, NULL);
-        if (code < ' ' || code == 0x7F) code = ' ';
-        hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
-        pos += n;
-    }
-    if (pos < text.len) hfsbi_err_add(err, "...");
 }

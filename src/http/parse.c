@@ -1,9 +1,23 @@
-/* parse.c - messages from bytes that arrive in pieces. */
+/* parse.c - messages from bytes that arrive in pieces.
+
+   The parser is a state and a few counters, without memory of its own: the
+   caller keeps the bytes that are not used yet. hfsb_http_next() returns one
+   event at a time.
+
+       HEAD --> LENGTH ------------------------------------> OVER --> HEAD
+         |----> CLOSE (until the connection ends)              ^
+         |----> CHUNK --> CHUNK_DATA --> CHUNK_END --> CHUNK   |
+         |        +--size 0--> TRAILER ------------------------|
+         +----> OVER (no body)
+       any --> REFUSED, for good
+
+   Every limit is checked before the bytes that exceed it have arrived, and a
+   bad line is refused as soon as it is complete. */
 #include "http_private.h"
 
-/* ==== http chunk ==== */
+/* A line that is read here ends in a line feed, which stops every scan. */
 
-/* the line before a chunk. */
+/* ---- the line before a chunk ---- */
 
 static const char *hfsbi_http_blanks(const char *p) {
     while (*p == ' ' || *p == '\t') p++;
@@ -15,8 +29,8 @@ static const char *hfsbi_http_token(const char *p) {
     return p;
 }
 
-/* Moves *at from the opening quote to behind the closing one, or to the byte
-   that is wrong. */
+/* Moves *at from the opening quote past the closing one, or to the byte that
+   is invalid (false). */
 static bool hfsbi_http_quoted(const char **at) {
     const char *p = *at + 1;
     for (; *p != '"'; p++) {
@@ -27,9 +41,8 @@ static bool hfsbi_http_quoted(const char **at) {
     return *p == '"';
 }
 
-/* Extensions, *(";" name ["=" value]) with blanks around: false with *at at
-   the byte that is wrong. The line ends in a line feed, which stops every
-   step here. */
+/* Skips extensions, *(";" name ["=" value]) with optional blanks. False with
+   *at at the byte that is invalid. */
 static bool hfsbi_http_extensions(const char **at) {
     for (;;) {
         const char *p = hfsbi_http_blanks(*at), *name;
@@ -45,43 +58,44 @@ static bool hfsbi_http_extensions(const char **at) {
     }
 }
 
-/* A line of a body in chunks, from p to behind its line feed: the size that
-   it tells, or refused. */
+/* Reads the size of a chunk from its line, which ends before `end`. */
 static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
                                   const char *end, unsigned long long *size) {
     const char        *start = p;
     unsigned long long n = 0;
-    for (; hfsbi_http_hex(*p) >= 0; p++) {
+    int                digit;
+    for (; (digit = hfsbi_hex_digit(*p)) >= 0; p++) {
         if (n > (~0ull >> 1) / 16)
             return hfsbi_http_refuse(r, 400, start,
                                      "The size of a chunk is too large.");
-        n = n * 16 + (unsigned long long)hfsbi_http_hex(*p);
+        n = n * 16 + (unsigned)digit;
     }
-    if (p == start)
-        return hfsbi_http_refuse_byte(r, p, "the place of a chunk's size");
+    if (p == start) return hfsbi_http_refuse_byte(r, p, "the size of a chunk");
     if (!hfsbi_http_extensions(&p) || end - p != 2 || *p != '\r')
         return hfsbi_http_refuse_byte(r, p, "the line before a chunk");
     *size = n;
     return true;
 }
 
-enum {
-    HFSBI_HTTP_HEAD,
-    HFSBI_HTTP_LENGTH,     /* left bytes of the body are to come */
-    HFSBI_HTTP_CLOSE,      /* the body lasts until the end */
-    HFSBI_HTTP_CHUNK,      /* a chunk's line is to come */
-    HFSBI_HTTP_CHUNK_DATA, /* left bytes of the chunk are to come */
-    HFSBI_HTTP_CHUNK_END,  /* CRLF is to come */
-    HFSBI_HTTP_TRAILER,    /* left bytes of trailers were taken */
-    HFSBI_HTTP_OVER,       /* END is to be told */
-    HFSBI_HTTP_REFUSED
+/* ---- the parser ---- */
+
+enum { /* hfsb_http_parser.state: what comes next */
+       HFSBI_HTTP_HEAD,
+       HFSBI_HTTP_LENGTH,     /* `left` bytes of the body */
+       HFSBI_HTTP_CLOSE,      /* the body, until the end of the connection */
+       HFSBI_HTTP_CHUNK,      /* the line before a chunk */
+       HFSBI_HTTP_CHUNK_DATA, /* `left` bytes of the chunk */
+       HFSBI_HTTP_CHUNK_END,  /* the CRLF after a chunk */
+       HFSBI_HTTP_TRAILER,    /* a trailer; `left` bytes of them have come */
+       HFSBI_HTTP_OVER,       /* the event END */
+       HFSBI_HTTP_REFUSED
 };
 
-/* What chunk lines may have above the bytes they bring. A one-byte chunk with
-   a one-byte line costs nothing; one with an extension of 200 bytes does. */
+/* Excess of chunk lines over the data they announce. A one-byte chunk with a
+   one-byte line costs nothing, one with an extension of 200 bytes does. */
 #define HFSBI_HTTP_MAX_WASTE 16384u
 
-/* Empty lines before a request, which some clients send behind a body. */
+/* Empty lines before a request, which some clients send after a body. */
 #define HFSBI_HTTP_MAX_EMPTY 2
 
 void hfsb_http_parser_init(hfsb_http_parser       *parser,
@@ -98,9 +112,8 @@ void hfsb_http_parser_init_reply(hfsb_http_parser       *parser,
 
 void hfsb_http_parser_begin_reply(hfsb_http_parser *parser, hfsb_str method) {
     unsigned kind = HFSBI_HTTP_REPLY;
-    if (hfsb_str_equal(method, hfsb_str_make("HEAD", 4)))
-        kind |= HFSBI_HTTP_OF_HEAD;
-    if (hfsb_str_equal(method, hfsb_str_make("CONNECT", 7)))
+    if (hfsb_str_equal(method, HFSB_LIT("HEAD"))) kind |= HFSBI_HTTP_OF_HEAD;
+    if (hfsb_str_equal(method, HFSB_LIT("CONNECT")))
         kind |= HFSBI_HTTP_OF_CONNECT;
     parser->kind = (unsigned char)kind;
 }
@@ -125,8 +138,8 @@ static size_t hfsbi_http_max_head(const hfsb_http_parser *parser) {
 
 /* ---- heads ---- */
 
-/* Looks from seen on for the end of the head that begins at `start`: the
-   place behind its empty line, or 0. Only the first `window` bytes count. */
+/* Searches the first `window` bytes, from `seen` on, for the end of the head
+   that starts at `start`. Returns the offset after its empty line, or 0. */
 static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
                                   size_t start, size_t window) {
     size_t at = parser->seen > start ? parser->seen : start;
@@ -137,7 +150,7 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
         if (window - at >= 2 && p[at + 1] == '\n') return at + 2;
         if (window - at >= 3 && p[at + 1] == '\r' && p[at + 2] == '\n')
             return at + 3;
-        if (window - at < 3) { /* to be looked at again */
+        if (window - at < 3) { /* undecided: look again next time */
             parser->seen = at;
             return 0;
         }
@@ -147,10 +160,10 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
     return 0;
 }
 
-/* The head is not complete. Checks the lines that have become complete since
-   `before` bytes were there, so that nonsense is refused when it comes. */
-static bool hfsbi_http_head_wait(hfsbi_http_reading *r, size_t start,
-                                 size_t before, size_t window) {
+/* The head is incomplete. Checks the lines completed since `before` bytes had
+   come, so that a bad one is refused at once. */
+static bool hfsbi_http_check_lines(hfsbi_http_reading *r, size_t start,
+                                   size_t before, size_t window) {
     const char     *p = r->in.ptr, *end = p + window, *first = p + start;
     const char     *line = p + (before > start ? before : start);
     bool            reply = (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
@@ -174,9 +187,9 @@ static bool hfsbi_http_head_wait(hfsbi_http_reading *r, size_t start,
     return true;
 }
 
-/* The head does not end within its limit. */
-static bool hfsbi_http_head_long(const hfsbi_http_reading *r, size_t start,
-                                 size_t window) {
+/* Refuses a head that does not end within its limit. */
+static bool hfsbi_http_head_too_long(const hfsbi_http_reading *r, size_t start,
+                                     size_t window) {
     const char *p = r->in.ptr;
     if (!(r->parser->kind & HFSBI_HTTP_REPLY) &&
         !memchr(p + start, '\n', window - start))
@@ -186,7 +199,7 @@ static bool hfsbi_http_head_long(const hfsbi_http_reading *r, size_t start,
                              "The head of the message is too large.");
 }
 
-/* How many bytes of empty lines stand before the request. */
+/* Number of bytes of empty lines before the request. */
 static size_t hfsbi_http_empty_lines(const hfsb_http_parser *parser,
                                      hfsb_str                in) {
     size_t n = 0;
@@ -197,7 +210,7 @@ static size_t hfsbi_http_empty_lines(const hfsb_http_parser *parser,
     return n;
 }
 
-/* The state in which the body of a message is read. */
+/* Enters the state for the body of the message. */
 static void hfsbi_http_body_begin(hfsb_http_parser     *parser,
                                   const hfsb_http_head *head) {
     parser->seen = parser->trailers = 0;
@@ -215,7 +228,7 @@ static hfsb_http_event hfsbi_http_bad(hfsb_http_parser *parser) {
     return HFSB_HTTP_BAD;
 }
 
-/* True while nothing has come but empty lines, or the half of one. */
+/* True while nothing has come but empty lines, the last perhaps half. */
 static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
                                    size_t start) {
     return start == in.len ||
@@ -236,10 +249,10 @@ static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
     if (window < start) window = start;
     end = hfsbi_http_head_end(parser, r->in.ptr, start, window);
     if (!end) {
-        if (!hfsbi_http_head_wait(r, start, before, window))
+        if (!hfsbi_http_check_lines(r, start, before, window))
             return hfsbi_http_bad(parser);
         if (r->in.len < max) return HFSB_HTTP_MORE;
-        hfsbi_http_head_long(r, start, window);
+        hfsbi_http_head_too_long(r, start, window);
         return hfsbi_http_bad(parser);
     }
     if (!hfsbi_http_head_read(r, r->in.ptr + start, r->in.ptr + end))
@@ -269,8 +282,8 @@ static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
     return HFSB_HTTP_BODY;
 }
 
-/* The line that begins at *used, of at most `most` bytes with its line feed:
-   the place behind it, or NULL when there is no end of it yet. */
+/* The end of the line that starts at `used`, of at most `most` bytes with its
+   line feed; NULL when it has not come yet. */
 static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
                                         size_t most) {
     hfsb_http_parser *parser = r->parser;
@@ -283,7 +296,7 @@ static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
     return lf ? lf + 1 : NULL;
 }
 
-/* False when there is nothing to go on with: refused, or more is needed. */
+/* Reads the line before a chunk. False: refused, or more bytes needed. */
 static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
@@ -316,7 +329,7 @@ static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
     size_t      n = r->in.len - *used;
     if ((n > 0 && p[0] != '\r') || (n > 1 && p[1] != '\n'))
         return hfsbi_http_refuse(r, 400, p,
-                                 "CRLF is missing behind a chunk: "
+                                 "CRLF is missing after a chunk: "
                                  "its size is wrong.");
     if (n < 2) return false;
     *used += 2;
@@ -324,7 +337,7 @@ static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
     return true;
 }
 
-/* Trailers are checked as fields are, and dropped. */
+/* Reads a trailer, which is checked like a field and dropped. */
 static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
@@ -355,7 +368,7 @@ static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
     return true;
 }
 
-/* What comes between the pieces of a body. */
+/* Reads what comes between the pieces of a body. */
 static bool hfsbi_http_step(hfsbi_http_reading *r, size_t *used) {
     switch (r->parser->state) {
     case HFSBI_HTTP_CHUNK: return hfsbi_http_chunk_next(r, used);
@@ -370,7 +383,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                size_t *used, hfsb_err *err) {
     hfsbi_http_reading r;
     r.parser = parser;
-    r.in = in.ptr ? in : hfsb_str_make("", 0);
+    r.in = in.ptr ? in : HFSB_LIT("");
     r.head = head;
     r.err = err;
     r.room = room;
@@ -389,7 +402,8 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
             parser->seen = 0;
             return HFSB_HTTP_END;
         case HFSBI_HTTP_REFUSED:
-            hfsbi_fail(err, HFSB_SYNTAX, 0, "What came before was refused.");
+            hfsbi_fail(err, HFSB_SYNTAX, 0,
+                       "An earlier message was refused.");
             return HFSB_HTTP_BAD;
         default:
             if (hfsbi_http_step(&r, used)) break;

@@ -1,10 +1,15 @@
-/* sse.c - server-sent events, as they arrive. */
+/* sse.c - server-sent events from bytes that arrive in pieces.
+
+   The fields of an event collect in `event` and `data` until an empty line
+   dispatches it. A line that one piece contains is read in place; only a line
+   cut by the end of a piece is kept in `line`. Lines end in LF, CR or CRLF,
+   so a LF at the start of a piece may belong to a CR before it (after_cr). */
 #include "http_private.h"
 
 typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
 
-/* A line may be as long as an event and the name of its field, whether it
-   comes as a whole or in pieces. */
+/* True when `more` bytes fit the limit. A line may be as long as an event and
+   the name of its field, however it is cut. */
 static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
                            size_t more) {
     size_t max = sse->max ? sse->max : (size_t)1 << 20;
@@ -31,7 +36,7 @@ static hfsb_status hfsbi_sse_dispatch(hfsb_sse *sse, hfsbi_sse_fn *fn,
     return go ? HFSB_OK : HFSB_CANCELLED;
 }
 
-/* A whole line, without its end. */
+/* Reads a complete line, without its line break. */
 static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
                                   hfsbi_sse_fn *fn, void *user) {
     size_t      colon = hfsb_str_find_byte(line, ':');
@@ -41,19 +46,18 @@ static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
     value = hfsb_str_slice(line, name.len + 1, line.len);
     if (value.len && *value.ptr == ' ')
         value = hfsb_str_slice(value, 1, value.len);
-    if (hfsb_str_equal(name, hfsb_str_make("data", 4))) {
-        if (sse->has_data)
-            st = hfsbi_sse_add(sse, &sse->data, hfsb_str_make("\n", 1));
+    if (hfsb_str_equal(name, HFSB_LIT("data"))) {
+        if (sse->has_data) st = hfsbi_sse_add(sse, &sse->data, HFSB_LIT("\n"));
         if (st == HFSB_OK) st = hfsbi_sse_add(sse, &sse->data, value);
         if (st == HFSB_OK) sse->has_data = true;
-    } else if (hfsb_str_equal(name, hfsb_str_make("event", 5))) {
+    } else if (hfsb_str_equal(name, HFSB_LIT("event"))) {
         hfsb_buf_truncate(&sse->event, 0);
         st = hfsbi_sse_add(sse, &sse->event, value);
     }
     return st;
 }
 
-/* The end of a line has come: `rest` is what the piece has of it. */
+/* Reads a line that ends in this piece with the bytes `rest`. */
 static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
                                       hfsbi_sse_fn *fn, void *user) {
     hfsb_str    line = rest;
@@ -64,8 +68,7 @@ static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
         line = hfsb_buf_str(&sse->line);
     }
     if (st != HFSB_OK) return st;
-    if (!sse->started &&
-        hfsb_str_starts(line, hfsb_str_make("\xEF\xBB\xBF", 3)))
+    if (!sse->started && hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
         line = hfsb_str_slice(line, 3, line.len);
     sse->started = true;
     st = hfsbi_sse_line(sse, line, fn, user);

@@ -1,25 +1,110 @@
-/* url.c - addresses of http and https. */
+/* url.c - hosts, URLs of http and https, percent-encoding and queries.
+
+   A URL is accepted only when every reader would see the same host in it: no
+   second "@", no backslash, no control byte. The parsers return views of the
+   text they were given; only resolving and coding write to a buffer. */
 #include "http_private.h"
 
 enum { HFSBI_URL_MAX_HOST = 255 };
+
+/* ---- hosts ---- */
+
+/* Four decimal numbers up to 255, as at the end of some IPv6 addresses. */
+static bool hfsbi_http_ip4_ok(hfsb_str s) {
+    unsigned long long value;
+    hfsb_str           part;
+    size_t             parts = 0, n;
+    if (hfsb_str_ends(s, HFSB_LIT("."))) return false;
+    while (hfsbi_list_next(&s, '.', &part)) {
+        n = hfsbi_read_decimal(part, 255, &value);
+        if (!n || n > 3 || n < part.len) return false;
+        parts++;
+    }
+    return parts == 4;
+}
+
+/* Eight groups of hexadecimal digits; "::" once for omitted ones. */
+static bool hfsbi_http_ip6_ok(hfsb_str s) {
+    size_t i = 0, groups = 0, digits;
+    bool   gap = false;
+    if (s.len && *s.ptr == ':') {
+        if (s.len < 2 || s.ptr[1] != ':') return false;
+        gap = true;
+        i = 2;
+    }
+    while (i < s.len) {
+        size_t start = i;
+        for (digits = 0; i < s.len && hfsbi_hex_digit(s.ptr[i]) >= 0; i++)
+            digits++;
+        if (i < s.len && s.ptr[i] == '.') {
+            groups += 2;
+            return hfsbi_http_ip4_ok(hfsb_str_slice(s, start, s.len)) &&
+                   (gap ? groups < 8 : groups == 8);
+        }
+        if (!digits || digits > 4 || ++groups > 8) return false;
+        if (i == s.len) break;
+        if (s.ptr[i++] != ':' || i == s.len) return false;
+        if (s.ptr[i] == ':') {
+            if (gap) return false;
+            gap = true;
+            i++;
+        }
+    }
+    return gap ? groups < 8 : groups == 8;
+}
+
+/* A host name, with %XX for other bytes. */
+static bool hfsbi_http_name_ok(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        if (hfsbi_http_class(s.ptr[i]) & HFSBI_HTTP_NAME) continue;
+        if (s.ptr[i] != '%' || s.len - i < 3 ||
+            hfsbi_hex_digit(s.ptr[i + 1]) < 0 ||
+            hfsbi_hex_digit(s.ptr[i + 2]) < 0)
+            return false;
+        i += 2;
+    }
+    return true;
+}
+
+HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port) {
+    hfsb_str name = host, port = HFSB_INIT;
+    size_t   i, colon;
+    if (host.len && *host.ptr == '[') {
+        size_t close = hfsb_str_find_byte(host, ']');
+        if (close == HFSB_NPOS ||
+            !hfsbi_http_ip6_ok(hfsb_str_slice(host, 1, close)))
+            return false;
+        port = hfsb_str_slice(host, close + 1, host.len);
+        if (port.len && *port.ptr != ':') return false;
+    } else {
+        colon = hfsb_str_find_byte(host, ':');
+        name = hfsb_str_slice(host, 0, colon);
+        port = hfsb_str_slice(host, name.len, host.len);
+        if (!hfsbi_http_name_ok(name)) return false;
+    }
+    if (with_port && (port.len < 2 || port.len == host.len)) return false;
+    for (i = 1; i < port.len; i++)
+        if (!hfsbi_is_digit(port.ptr[i])) return false;
+    return port.len <= 6; /* ":65535" */
+}
 
 /* ---- parsing ---- */
 
 static hfsb_status hfsbi_url_fail(hfsb_err *err, hfsb_str text, const char *at,
                                   const char *what) {
     return hfsbi_fail(err, HFSB_ARG, (size_t)(at - text.ptr),
-                      "This is no usable URL: %s", what);
+                      "Invalid URL: %s", what);
 }
 
-/* Of the first of these bytes, or the end. */
-static size_t hfsbi_url_until(hfsb_str s, const char *stops) {
+HFSBI_FN size_t hfsbi_url_until(hfsb_str s, const char *stops) {
     size_t i;
     for (i = 0; i < s.len; i++)
         if (s.ptr[i] && strchr(stops, s.ptr[i])) break;
     return i;
 }
 
-/* The first byte that no URL has; NULL when all are fine. */
+/* The first byte that cannot be in a URL, or NULL. */
 static const char *hfsbi_url_bad_byte(hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
@@ -29,8 +114,8 @@ static const char *hfsbi_url_bad_byte(hfsb_str s) {
     return NULL;
 }
 
-/* "name:password" as RFC 3986 has it, so that no second "@" and no "\" can
-   make another reader see another host. */
+/* "name:password" as in RFC 3986: no second "@" and no "\", which could make
+   another reader see another host. */
 static bool hfsbi_url_user_ok(hfsb_str user) {
     size_t i;
     for (i = 0; i < user.len; i++)
@@ -40,24 +125,22 @@ static bool hfsbi_url_user_ok(hfsb_str user) {
     return true;
 }
 
+/* digits are up to five decimal digits. */
 static bool hfsbi_url_port(hfsb_str digits, bool secure, unsigned *port) {
-    size_t i;
-    *port = secure ? 443 : 80;
-    if (!digits.len) return true;
-    *port = 0;
-    for (i = 0; i < digits.len; i++)
-        *port = *port * 10 + (unsigned)(digits.ptr[i] - '0');
-    return *port > 0 && *port <= 65535;
+    unsigned long long value = secure ? 443 : 80;
+    if (digits.len && !hfsbi_read_decimal(digits, 65535, &value)) return false;
+    *port = (unsigned)value;
+    return value > 0;
 }
 
-/* url->authority into host and port. */
-static hfsb_status hfsbi_url_place(hfsb_str text, hfsb_url *url,
-                                   hfsb_err *err) {
+/* Splits url->authority into host and port. */
+static hfsb_status hfsbi_url_split_authority(hfsb_str text, hfsb_url *url,
+                                             hfsb_err *err) {
     hfsb_str a = url->authority;
     size_t   end, from = 0;
     if (!hfsbi_http_host_ok(a, false))
         return hfsbi_url_fail(err, text, a.ptr,
-                              "its host or port is none. Expected "
+                              "its host or port is invalid. Expected "
                               "http://host, http://host:port or "
                               "http://[IPv6 address]:port.");
     if (a.len && *a.ptr == '[') {
@@ -71,14 +154,14 @@ static hfsb_status hfsbi_url_place(hfsb_str text, hfsb_url *url,
     if (!url->host.len || url->host.len > HFSBI_URL_MAX_HOST)
         return hfsbi_url_fail(err, text, a.ptr,
                               url->host.len ? "its host is too long."
-                                            : "it names no host.");
+                                            : "it has no host.");
     if (hfsb_str_find_byte(url->host, '%') != HFSB_NPOS)
         return hfsbi_url_fail(err, text, a.ptr,
-                              "its host has a \"%\", which no name has.");
+                              "a host name cannot contain \"%\".");
     if (!hfsbi_url_port(hfsb_str_slice(a, from + 1, a.len), url->secure,
                         &url->port))
         return hfsbi_url_fail(err, text, a.ptr + from,
-                              "its port is not one of 1 to 65535.");
+                              "its port is not in 1 to 65535.");
     return hfsbi_ok(err);
 }
 
@@ -90,8 +173,8 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
     if (!text.ptr) text.ptr = "";
     if (bad)
         return hfsbi_url_fail(err, text, bad,
-                              "it holds a blank, a control byte or one that "
-                              "is not ASCII. Write such a byte as %XX.");
+                              "it contains a blank, a control byte or a byte "
+                              "that is not ASCII. Write such a byte as %XX.");
     url->scheme = hfsb_str_slice(text, 0, colon);
     url->secure = hfsbi_http_is(url->scheme, "https");
     if (colon == HFSB_NPOS ||
@@ -99,9 +182,9 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
         return hfsbi_url_fail(err, text, text.ptr,
                               "it does not begin with http:// or https://.");
     rest = hfsb_str_slice(text, colon + 1, text.len);
-    if (!hfsb_str_starts(rest, hfsb_str_make("//", 2)))
+    if (!hfsb_str_starts(rest, HFSB_LIT("//")))
         return hfsbi_url_fail(err, text, rest.ptr,
-                              "\"//\" and a host are missing behind the "
+                              "\"//\" and a host are missing after the "
                               "scheme.");
     rest = hfsb_str_slice(rest, 2, rest.len);
     url->authority = hfsb_str_slice(rest, 0, hfsbi_url_until(rest, "/?#"));
@@ -113,17 +196,17 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
         url->user = hfsb_str_slice(url->authority, 0, at);
         if (!hfsbi_url_user_ok(url->user))
             return hfsbi_url_fail(err, text, url->user.ptr,
-                                  "what stands in front of \"@\" must be "
-                                  "written with %XX.");
+                                  "the user name before \"@\" must be written "
+                                  "with %XX.");
         url->authority =
             hfsb_str_slice(url->authority, at + 1, url->authority.len);
     }
-    return hfsbi_url_place(text, url, err);
+    return hfsbi_url_split_authority(text, url, err);
 }
 
 /* ---- references ---- */
 
-/* The parts of RFC 3986 section 3; `has` tells absent from empty. */
+/* The parts of RFC 3986 section 3; `has_...`: present, perhaps empty. */
 typedef struct hfsbi_url_parts {
     hfsb_str scheme, authority, path, query;
     bool     has_authority, has_query;
@@ -132,9 +215,9 @@ typedef struct hfsbi_url_parts {
 static size_t hfsbi_url_scheme_length(hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
-        char c = hfsbi_lower(s.ptr[i]);
-        if (c >= 'a' && c <= 'z') continue;
-        if (i && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'))
+        char c = s.ptr[i];
+        if (hfsbi_is_alpha(c)) continue;
+        if (i && (hfsbi_is_digit(c) || c == '+' || c == '-' || c == '.'))
             continue;
         return i && c == ':' ? i : 0;
     }
@@ -147,7 +230,7 @@ static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
     s = hfsb_str_slice(s, 0, hfsb_str_find_byte(s, '#'));
     p.scheme = hfsb_str_slice(s, 0, n);
     if (n) s = hfsb_str_slice(s, n + 1, s.len);
-    p.has_authority = hfsb_str_starts(s, hfsb_str_make("//", 2));
+    p.has_authority = hfsb_str_starts(s, HFSB_LIT("//"));
     if (p.has_authority) {
         s = hfsb_str_slice(s, 2, s.len);
         p.authority = hfsb_str_slice(s, 0, hfsbi_url_until(s, "/?"));
@@ -159,8 +242,8 @@ static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
     return p;
 }
 
-/* Takes the dot segments out of what out holds from `from` on, which is empty
-   or begins with "/": section 5.2.4, in place. */
+/* Removes the dot segments of the path that starts at `from` of *out with "/":
+   section 5.2.4, in place. */
 static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
     size_t at = from, to = from;
     while (at < out->len) { /* at a "/" */
@@ -168,8 +251,8 @@ static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
         hfsb_str segment;
         while (end < out->len && out->ptr[end] != '/') end++;
         segment = hfsb_str_make(out->ptr + at + 1, end - at - 1);
-        if (hfsb_str_equal(segment, hfsb_str_make(".", 1)) ||
-            hfsb_str_equal(segment, hfsb_str_make("..", 2))) {
+        if (hfsb_str_equal(segment, HFSB_LIT(".")) ||
+            hfsb_str_equal(segment, HFSB_LIT(".."))) {
             if (segment.len == 2)
                 while (to > from && out->ptr[--to] != '/') continue;
             if (end == out->len) out->ptr[to++] = '/';
@@ -182,20 +265,20 @@ static void hfsbi_url_remove_dots(hfsb_buf *out, size_t from) {
     hfsb_buf_truncate(out, to);
 }
 
-/* The path of the reference, where it has no authority of its own. */
-static void hfsbi_url_put_path(hfsb_buf *sink, const hfsbi_url_parts *base,
+/* Appends the path of a reference without an authority. */
+static void hfsbi_url_put_path(hfsb_buf *out, const hfsbi_url_parts *base,
                                const hfsbi_url_parts *ref) {
     size_t i = base->path.len;
     if (!ref->path.len) {
-        hfsb_buf_append(sink, base->path);
+        hfsb_buf_append(out, base->path);
         return;
     }
     if (*ref->path.ptr != '/') { /* instead of the last segment */
         while (i && base->path.ptr[i - 1] != '/') i--;
-        hfsb_buf_append(sink, hfsb_str_slice(base->path, 0, i));
-        if (!base->path.len) hfsb_buf_append_byte(sink, '/');
+        hfsb_buf_append(out, hfsb_str_slice(base->path, 0, i));
+        if (!base->path.len) hfsb_buf_append_byte(out, '/');
     }
-    hfsb_buf_append(sink, ref->path);
+    hfsb_buf_append(out, ref->path);
 }
 
 hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
@@ -208,13 +291,13 @@ hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
     hfsb_status     st = hfsb_url_parse(base, &url, err);
     if (st != HFSB_OK) return st;
     hfsb_buf_append(out, r.scheme.len ? r.scheme : b.scheme);
-    hfsb_buf_append(out, hfsb_str_make(":", 1));
-    if (r.has_authority || !own) hfsb_buf_append(out, hfsb_str_make("//", 2));
+    hfsb_buf_append(out, HFSB_LIT(":"));
+    if (r.has_authority || !own) hfsb_buf_append(out, HFSB_LIT("//"));
     hfsb_buf_append(out, own ? r.authority : b.authority);
     path_at = out->len;
     if (own) hfsb_buf_append(out, r.path);
     else hfsbi_url_put_path(out, &b, &r);
-    /* an empty reference, or one of a query alone, keeps the path as it is */
+    /* an empty reference, or a query alone, keeps the path unchanged */
     if (out->status == HFSB_OK && (own || r.path.len) && path_at < out->len &&
         out->ptr[path_at] == '/')
         hfsbi_url_remove_dots(out, path_at);
@@ -233,4 +316,90 @@ hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
 bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
     return a->secure == b->secure && a->port == b->port &&
            hfsb_http_same(a->host, b->host);
+}
+
+/* ---- %XX ---- */
+
+/* Decodes the byte at s[*i] and moves *i to its last byte. -1 when a "%" is
+   not followed by two hexadecimal digits. */
+static int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
+    int high, low;
+    if (plus && s.ptr[*i] == '+') return ' ';
+    if (s.ptr[*i] != '%') return (unsigned char)s.ptr[*i];
+    if (s.len - *i < 3) return -1;
+    high = hfsbi_hex_digit(s.ptr[*i + 1]);
+    low = hfsbi_hex_digit(s.ptr[*i + 2]);
+    if (high < 0 || low < 0) return -1;
+    *i += 2;
+    return high * 16 + low;
+}
+
+/* Appends s decoded; `plus`: "+" is a blank. pos is the offset of s in the
+   text that *err is about. Checks all of s first, so that *out changes only
+   on success. */
+static hfsb_status hfsbi_http_decode(hfsb_str s, bool plus, size_t pos,
+                                     hfsb_buf *out, hfsb_err *err) {
+    size_t i, mark = out->len;
+    for (i = 0; i < s.len; i++) {
+        size_t at = i;
+        int    c = hfsbi_http_byte(s, &i, plus);
+        if (c < 0)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
+                              "A \"%%\" must be followed by two hexadecimal "
+                              "digits; write %%25 for the sign itself.");
+        if (!c && at < i)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos + at,
+                              "%%00 is not allowed.");
+    }
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(out, (char)hfsbi_http_byte(s, &i, plus));
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Cannot decode");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
+    return hfsbi_http_decode(s, false, 0, out, err);
+}
+
+hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash, hfsb_buf *out) {
+    size_t i, mark = out->len;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        if ((hfsbi_http_class(c) & HFSBI_HTTP_PLAIN) ||
+            (keep_slash && c == '/'))
+            hfsb_buf_append_byte(out, c);
+        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
+    return hfsb_buf_finish(out, mark);
+}
+
+/* ---- queries ---- */
+
+/* True when name decodes to key. A name that cannot be decoded, or contains
+   NUL, equals none. */
+static bool hfsbi_http_key_is(hfsb_str name, const char *key) {
+    size_t i;
+    for (i = 0; i < name.len; i++) {
+        int c = hfsbi_http_byte(name, &i, true);
+        if (c <= 0 || c != (unsigned char)*key++) return false;
+    }
+    return !*key;
+}
+
+hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
+                                 hfsb_buf *out, hfsb_err *err) {
+    size_t at = 0;
+    while (at < query.len) {
+        hfsb_str rest = hfsb_str_slice(query, at, query.len);
+        hfsb_str pair = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '&'));
+        hfsb_str name = hfsb_str_slice(pair, 0, hfsb_str_find_byte(pair, '='));
+        if (hfsbi_http_key_is(name, key))
+            return hfsbi_http_decode(
+                hfsb_str_slice(pair, name.len + 1, pair.len), true,
+                at + name.len + 1, out, err);
+        at += pair.len + 1;
+    }
+    return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                      "There is no \"%s\" in the query.", key);
 }

@@ -1,5 +1,18 @@
-/* write.c - heads and chunks, written safely. */
+/* write.c - heads and chunks.
+
+   Each function appends one part of a message, all of it or nothing, and
+   refuses bytes that would end a line: no value can smuggle one into a head. */
 #include "http_private.h"
+
+void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
+    static const char days[] = "ThuFriSatSunMonTueWed";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    hfsbi_date        d = hfsbi_date_of(seconds);
+    (void)snprintf(out, HFSB_HTTP_DATE,
+                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
+                   d.year, d.hour, d.minute, d.second);
+}
 
 const char *hfsb_http_reason(int status) {
     switch (status) {
@@ -61,91 +74,47 @@ const char *hfsb_http_reason(int status) {
     }
 }
 
-/* The parts one after the other; all of them or none. */
-static hfsb_status hfsbi_http_put(hfsb_buf *out, const hfsb_str *parts,
-                                  size_t count) {
-    size_t      i, need = 0;
-    hfsb_status st;
-    for (i = 0; i < count; i++)
-        if (!hfsbi_add(need, parts[i].len, &need)) return HFSB_LIMIT;
-    st = hfsb_buf_reserve(out, need);
-    if (st != HFSB_OK) return st;
-    for (i = 0; i < count; i++) {
-        if (!parts[i].len) continue;
-        memcpy(out->ptr + out->len, parts[i].ptr, parts[i].len);
-        out->len += parts[i].len;
-    }
-    out->ptr[out->len] = '\0';
-    return HFSB_OK;
-}
-
 hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
                                   hfsb_str target) {
-    hfsb_str parts[4];
+    size_t mark = out->len;
     if (!hfsbi_http_all(method, HFSBI_HTTP_TOKEN) ||
         !hfsbi_http_all(target, HFSBI_HTTP_TARGET))
         return HFSB_ARG;
-    parts[0] = method;
-    parts[1] = hfsb_str_make(" ", 1);
-    parts[2] = target;
-    parts[3] = hfsb_str_make(" HTTP/1.1\r\n", 11);
-    return hfsbi_http_put(out, parts, 4);
+    hfsb_buf_append(out, method);
+    hfsb_buf_append_byte(out, ' ');
+    hfsb_buf_append(out, target);
+    hfsb_buf_append(out, HFSB_LIT(" HTTP/1.1\r\n"));
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status) {
-    char     digits[4];
-    hfsb_str parts[4];
     if (status < 100 || status > 999) return HFSB_ARG;
-    digits[0] = (char)('0' + status / 100);
-    digits[1] = (char)('0' + status / 10 % 10);
-    digits[2] = (char)('0' + status % 10);
-    digits[3] = ' ';
-    parts[0] = hfsb_str_make("HTTP/1.1 ", 9);
-    parts[1] = hfsb_str_make(digits, 4);
-    parts[2] = hfsb_cstr(hfsb_http_reason(status));
-    parts[3] = hfsb_str_make("\r\n", 2);
-    return hfsbi_http_put(out, parts, 4);
+    return hfsb_buf_printf(out, "HTTP/1.1 %d %s\r\n", status,
+                           hfsb_http_reason(status));
 }
 
 hfsb_status hfsb_http_put_field(hfsb_buf *out, hfsb_str name, hfsb_str value) {
-    hfsb_str parts[4];
-    size_t   i;
+    size_t i, mark = out->len;
     if (!hfsbi_http_all(name, HFSBI_HTTP_TOKEN)) return HFSB_ARG;
     for (i = 0; i < value.len; i++)
         if (!(hfsbi_http_class(value.ptr[i]) & HFSBI_HTTP_VALUE) ||
             value.ptr[i] == '\t')
             return HFSB_ARG;
-    parts[0] = name;
-    parts[1] = hfsb_str_make(": ", 2);
-    parts[2] = value;
-    parts[3] = hfsb_str_make("\r\n", 2);
-    return hfsbi_http_put(out, parts, 4);
+    hfsb_buf_append(out, name);
+    hfsb_buf_append(out, HFSB_LIT(": "));
+    hfsb_buf_append(out, value);
+    hfsb_buf_append(out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(out, mark);
 }
 
 hfsb_status hfsb_http_put_head_end(hfsb_buf *out) {
-    return hfsb_buf_append(out, hfsb_str_make("\r\n", 2));
+    return hfsb_buf_append(out, HFSB_LIT("\r\n"));
 }
 
 hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
-    char     size[2 * sizeof bytes.len + 2];
-    size_t   at = sizeof size, rest = bytes.len;
-    hfsb_str parts[3];
-    size[--at] = '\n';
-    size[--at] = '\r';
-    do size[--at] = "0123456789abcdef"[rest & 15];
-    while ((rest >>= 4) != 0);
-    parts[0] = hfsb_str_make(size + at, sizeof size - at);
-    parts[1] = bytes;
-    parts[2] = hfsb_str_make("\r\n", 2);
-    return hfsbi_http_put(out, parts, 3);
-}
-
-void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
-    static const char days[] = "ThuFriSatSunMonTueWed";
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    hfsbi_date        d = hfsbi_date_of(seconds);
-    (void)snprintf(out, HFSB_HTTP_DATE,
-                   "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-                   days + 3 * d.weekday, d.day, months + 3 * (d.month - 1),
-                   d.year, d.hour, d.minute, d.second);
+    size_t mark = out->len;
+    hfsb_buf_printf(out, "%zx\r\n", bytes.len);
+    hfsb_buf_append(out, bytes);
+    hfsb_buf_append(out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(out, mark);
 }

@@ -85,7 +85,7 @@ typedef struct hfsb_tool_result {
     bool          success;
     hfsb_status   code; /* why it failed; HFSB_OK for success, and for a
                              command that ran and failed */
-    char          key[HFSB_ERR_KEY]; /* the argument at fault, or "" */
+    char          key[HFSB_KEY_SIZE]; /* the argument at fault, or "" */
     hfsb_buf      output;
     hfsb_buf      error;  /* never empty when success is false */
     hfsb_json_doc fields; /* fields.root: an object with the added keys, such

@@ -9,7 +9,7 @@
 static hfsb_status detail(const char *tool, const char *arguments,
                           const char *sentence, hfsb_buf *out) {
     hfsbi_api_call x;
-    char           key[HFSB_ERR_KEY] = "";
+    char           key[HFSB_KEY_SIZE] = "";
     size_t         n;
     hfsb_status    st;
     memset(&x, 0, sizeof x);

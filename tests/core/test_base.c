@@ -1,4 +1,4 @@
-/* Tests of src/base.c and src/find.c. */
+/* test_base.c - views, search, buffers, errors and memory. */
 #include "../support/t.h"
 
 /* ---- views ---- */
@@ -373,6 +373,13 @@ static void statuses_have_texts(void) {
     for (i = 0; i < (int)HFSB_STATUS_COUNT; i++)
         T_CHECK(hfsb_status_text((hfsb_status)i)[0] != '\0');
     T_STR(hfsb_cstr(hfsb_status_text(HFSB_STATUS_COUNT)), "unknown status");
+    T_STR(hfsb_cstr(hfsb_status_text(HFSB_OUTSIDE)),
+          "path is outside the root");
+    T_STR(hfsb_cstr(hfsb_status_text(HFSB_EXISTS)), "already exists");
+    T_STR(hfsb_cstr(hfsb_status_text(HFSB_NOT_REGULAR)),
+          "not a regular file");
+    T_STR(hfsb_cstr(hfsb_status_text(HFSB_IS_DIR)), "is a directory");
+    T_CHECK(HFSB_REMOTE == 21 && HFSB_IS_DIR == 25); /* values are public */
 }
 
 static void errors_are_filled_and_cleared(void) {
@@ -393,6 +400,41 @@ static void errors_are_filled_and_cleared(void) {
     T_CHECK(hfsbi_fail_status(NULL, HFSB_IO, "x") == HFSB_IO);
     T_CHECK(hfsbi_ok(NULL) == HFSB_OK);
     hfsbi_err_add(NULL, "x");
+}
+
+static void errors_name_the_key_they_are_about(void) {
+    static const char long_key[] =
+        "a_key_that_has_forty_six_bytes_before_its_e_is\xC3\xA9_and_more";
+    hfsb_err err;
+    memset(&err, 'x', sizeof err);
+    T_CHECK(hfsbi_fail_key(&err, HFSB_ARG, "path", "bad %s", "path") ==
+            HFSB_ARG);
+    T_CHECK(err.code == HFSB_ARG && !err.pos && !err.line && !err.column);
+    T_STR(hfsb_cstr(err.key), "path");
+    T_STR(hfsb_cstr(err.msg), "bad path");
+    hfsbi_err_add(&err, "!");
+    T_STR(hfsb_cstr(err.key), "path");
+    T_CHECK(hfsbi_fail(&err, HFSB_IO, 0, "no key") == HFSB_IO);
+    T_STR(hfsb_cstr(err.key), "");
+    (void)hfsbi_fail_key(&err, HFSB_ARG, "path", "x");
+    T_CHECK(hfsbi_ok(&err) == HFSB_OK && !err.key[0]);
+    /* a key that does not fit is cut before a character, not inside */
+    (void)hfsbi_fail_key(&err, HFSB_ARG, long_key, "x");
+    T_CHECK(strlen(err.key) == 46 && !memcmp(err.key, long_key, 46));
+    (void)hfsbi_fail_key(&err, HFSB_ARG, long_key + 1, "x");
+    T_CHECK(strlen(err.key) == 47 && !memcmp(err.key, long_key + 1, 47));
+    T_CHECK(hfsbi_fail_key(NULL, HFSB_ARG, "k", "x") == HFSB_ARG);
+}
+
+static void hex_digits_have_values(void) {
+    int c;
+    for (c = 0; c < 256; c++) {
+        const char *digits = "0123456789abcdefABCDEF";
+        const char *at = c ? strchr(digits, c) : NULL;
+        int         value = at ? (int)(at - digits) : -1;
+        if (value > 15) value -= 6;
+        T_CHECK(hfsbi_hex_digit((char)c) == value);
+    }
 }
 
 /* A message of lead ASCII bytes, then characters up to any length: what does
@@ -580,6 +622,8 @@ int main(void) {
     T_RUN(decimal_digits_are_read_up_to_a_limit);
     T_RUN(statuses_have_texts);
     T_RUN(errors_are_filled_and_cleared);
+    T_RUN(errors_name_the_key_they_are_about);
+    T_RUN(hex_digits_have_values);
     T_RUN(long_messages_are_cut_at_a_border);
     T_RUN(sums_and_products_do_not_wrap);
     T_RUN(arrays_of_any_size);

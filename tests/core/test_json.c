@@ -203,7 +203,7 @@ static void json_limits_are_told_apart(void) {
     hfsb_json_free(&doc);
     T_CHECK(parse_with(HFSB_LIT("\"1234567\""), &opts, &doc, &err) ==
             HFSB_LIMIT);
-    T_CHECK(!strcmp(err.msg, "the text has 9 bytes, at most 8 are taken"));
+    T_CHECK(!strcmp(err.msg, "the text has 9 bytes, at most 8 are allowed"));
     T_CHECK(both_agree(HFSB_LIT("\"1234567\""), &opts));
 }
 

@@ -109,6 +109,7 @@ static void read_argument(const value_t *object, char kind, const char *key,
     }
     if (st == HFSB_OK) return;
     T_CHECK(st == HFSB_ARG && err.code == HFSB_ARG);
+    T_CHECK(!strcmp(err.key, key));
     T_CHECK(!strcmp(got, "default")); /* untouched */
     snprintf(got, room, "!%s", err.msg);
 }
@@ -190,6 +191,7 @@ static hfsb_status read_parsed(size_t i, hfsb_alloc alloc, hfsb_buf *got) {
         &value, &err);
     if (st != HFSB_OK)
         T_CHECK(!value && err.code == st &&
+                !strcmp(err.key, st == HFSB_ARG ? "k" : "") &&
                 hfsb_buf_printf(got, "!%s", err.msg) == HFSB_OK);
     else if (value) T_CHECK(!hfsb_json_write(value, NULL, got, NULL));
     else T_CHECK(!hfsb_buf_append(got, HFSB_LIT("default")));

@@ -65,10 +65,10 @@ static void url_refuses_what_is_none(void) {
         {"http:", 5, "missing"},
         {"http:/a", 5, "missing"},
         {"http:a", 5, "missing"},
-        {"http://", 7, "names no host"},
-        {"http:///x", 7, "names no host"},
-        {"http://:80/", 7, "names no host"},
-        {"http://u@/", 9, "names no host"},
+        {"http://", 7, "it has no host"},
+        {"http:///x", 7, "it has no host"},
+        {"http://:80/", 7, "it has no host"},
+        {"http://u@/", 9, "it has no host"},
         {"http://a:0/", 8, "1 to 65535"},
         {"http://a:65536/", 8, "1 to 65535"},
         {"http://a:99999/", 8, "1 to 65535"},
@@ -91,9 +91,9 @@ static void url_refuses_what_is_none(void) {
         {"http://a%2eb/", 7, "\"%\""},
         {"http://a%zz/", 7, "host or port"},
         {"http://a\\b/", 7, "host or port"},
-        {"http://evil\\@good/", 7, "in front of"},
+        {"http://evil\\@good/", 7, "before \"@\""},
         {"http://a@b@c/", 9, "host or port"},
-        {"http://a[b@c/", 7, "in front of"},
+        {"http://a[b@c/", 7, "before \"@\""},
     };
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
