@@ -62,7 +62,11 @@ HFSB_API size_t hfsb_str_count_byte(hfsb_str s, char c);
     X(CONFLICT, "in conflict with what is there") \
     X(STALE, "changed by someone else meanwhile") \
     X(RATE, "too many requests")                  \
-    X(REMOTE, "the other side failed")
+    X(REMOTE, "the other side failed")            \
+    X(OUTSIDE, "path is outside the root")        \
+    X(EXISTS, "already exists")                   \
+    X(NOT_REGULAR, "not a regular file")          \
+    X(IS_DIR, "is a directory")
 
 typedef enum hfsb_status {
 #define HFSBI_X(name, text) HFSB_##name,

@@ -145,18 +145,18 @@ static void what_may_never_answer_is_not_opened(void) {
     int fd;
     T_CHECK(mkfifo("fifo", 0600) == 0);
     T_CHECK(symlink("fifo", "fifo-link") == 0);
-    T_CHECK(t_read_fails("fifo", &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: fifo");
-    T_CHECK(t_read_fails("fifo-link", &err) == HFSB_REFUSED);
-    T_CHECK(t_write_fails("fifo-link", NULL, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: fifo-link");
-    T_CHECK(t_read_fails("/dev/zero", &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a device, not a regular file: /dev/zero");
-    T_CHECK(t_write_fails("/dev/zero", NULL, &err) == HFSB_REFUSED);
-    T_CHECK(t_read_fails(".", &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a directory: .");
+    T_CHECK(t_read_fails("fifo", &err) == HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a FIFO, not a regular file: fifo");
+    T_CHECK(t_read_fails("fifo-link", &err) == HFSB_NOT_REGULAR);
+    T_CHECK(t_write_fails("fifo-link", NULL, &err) == HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a FIFO, not a regular file: fifo-link");
+    T_CHECK(t_read_fails("/dev/zero", &err) == HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a device, not a regular file: /dev/zero");
+    T_CHECK(t_write_fails("/dev/zero", NULL, &err) == HFSB_NOT_REGULAR);
+    T_CHECK(t_read_fails(".", &err) == HFSB_IS_DIR);
+    T_ERR(HFSB_IS_DIR, "Is a directory: .");
     T_CHECK(hfsb_file_open(NULL, HFSB_LIT("fifo"), &fd, NULL, &err) ==
-            HFSB_REFUSED);
+            HFSB_NOT_REGULAR);
     T_CHECK(fd == -1);
 }
 
@@ -236,16 +236,16 @@ static void remove_takes_files_and_links(void) {
     T_CHECK(symlink("gone-dir", "gone-link") == 0);
     T_CHECK(mkfifo("gone-fifo", 0600) == 0);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-fifo"), &err) ==
-            HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: gone-fifo");
+            HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a FIFO, not a regular file: gone-fifo");
     T_CHECK(unlink("gone-fifo") == 0);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-dir"), &err) ==
-            HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a directory: gone-dir");
+            HFSB_IS_DIR);
+    T_ERR(HFSB_IS_DIR, "Is a directory: gone-dir");
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-link/"), &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-dir/.."), &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-link"), &err) == HFSB_OK);
     T_CHECK(t_exists("gone-dir") && !t_exists("gone-link"));
 }
@@ -271,15 +271,15 @@ static void bad_paths_have_clear_errors(void) {
          "File not found: bad/file/ (a part of the path is not a directory)",
          "File not found: bad/file/ (a part of the path is not a "
          "directory)"},
-        {"bad/", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: bad/",
+        {"bad/", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: bad/",
          "Is a directory: bad/"},
-        {"bad/new/", HFSB_NOT_FOUND, HFSB_REFUSED, "File not found: bad/new/",
+        {"bad/new/", HFSB_NOT_FOUND, HFSB_IS_DIR, "File not found: bad/new/",
          "Is a directory: bad/new/"},
-        {"bad/..", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: bad/..",
+        {"bad/..", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: bad/..",
          "Is a directory: bad/.."},
-        {".", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: .",
+        {".", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: .",
          "Is a directory: ."},
-        {"/", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: /",
+        {"/", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: /",
          "Is a directory: /"},
         {"bad/no/../x", HFSB_NOT_FOUND, HFSB_NOT_FOUND,
          "File not found: bad/no/../x", "File not found: bad/no/../x"},
@@ -328,7 +328,7 @@ static void unusual_bytes_and_lengths_are_refused(void) {
     hfsb_file_info info;
     T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("a\0b"), &info, &err) ==
             HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "The path has a NUL byte in it: a b");
+    T_ERR(HFSB_REFUSED, "The path contains a NUL byte: a b");
     t_repeat(&path, "dir/", 1250); /* 5,000 bytes */
     T_CHECK(hfsb_buf_append(&path, HFSB_LIT("x")) == HFSB_OK);
     T_CHECK(t_read_fails(path.ptr, &err) == HFSB_ARG);

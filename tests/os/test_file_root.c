@@ -87,7 +87,7 @@ static void check_refused(const char *what, hfsb_status st, const char *path,
     bool ok;
     (void)snprintf(want, sizeof want, "Path is outside the root %s: %s",
                    root, path);
-    ok = st == HFSB_REFUSED && err.code == st && strcmp(err.msg, want) == 0;
+    ok = st == HFSB_OUTSIDE && err.code == st && strcmp(err.msg, want) == 0;
     T_CHECK(ok);
     if (!ok) printf("  %s %s: %d %s\n", what, path, (int)st, err.msg);
 }
@@ -233,10 +233,10 @@ static void paths_inside_work(void) {
             HFSB_ARG);
     T_STR(hfsb_cstr(err.msg), "Cannot read turn/x: too many symbolic links");
     T_CHECK(hfsb_file_read(place, HFSB_LIT("dir"), 0, &out, NULL, &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_STR(hfsb_cstr(err.msg), "Is a directory: dir");
     T_CHECK(hfsb_file_read(place, HFSB_LIT("."), 0, &out, NULL, &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_STR(hfsb_cstr(err.msg), "Is a directory: .");
     T_CHECK(hfsb_file_read(place, HFSB_LIT("file/x"), 0, &out, NULL, &err) ==
             HFSB_NOT_FOUND);
@@ -285,11 +285,11 @@ static void the_work_directory_lies_beneath_the_root(void) {
     static const struct {
         const char *work;
         hfsb_status code;
-    } cases[] = {{"$/out", HFSB_REFUSED},  {"..", HFSB_REFUSED},
-                 {"$/in2", HFSB_REFUSED},  {"out-dir", HFSB_REFUSED},
-                 {"/", HFSB_REFUSED},      {"$/in/dir", HFSB_OK},
+    } cases[] = {{"$/out", HFSB_OUTSIDE},  {"..", HFSB_OUTSIDE},
+                 {"$/in2", HFSB_OUTSIDE},  {"out-dir", HFSB_OUTSIDE},
+                 {"/", HFSB_OUTSIDE},      {"$/in/dir", HFSB_OK},
                  {"dir", HFSB_OK},         {"good-dir", HFSB_OK},
-                 {"dir/sub/..", HFSB_OK},  {"$/in-link/dir", HFSB_REFUSED},
+                 {"dir/sub/..", HFSB_OK},  {"$/in-link/dir", HFSB_OUTSIDE},
                  {"none", HFSB_NOT_FOUND}, {"file", HFSB_NOT_FOUND}};
     hfsb_place_opts opts;
     hfsb_place     *place;
@@ -399,7 +399,7 @@ typedef struct race_score {
 
 static void count(race_score *score, hfsb_status st) {
     if (st == HFSB_OK) score->good++;
-    else if (st == HFSB_REFUSED) score->refused++;
+    else if (st == HFSB_OUTSIDE) score->refused++;
     else score->failed++;
 }
 

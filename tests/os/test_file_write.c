@@ -75,7 +75,7 @@ static void a_large_file_is_written_in_pieces(void) {
     T_CHECK(done.bytes == all.len && !done.created && !done.in_place);
     T_CLEAN(".");
     T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_ARG);
-    T_STR(hfsb_cstr(err.msg), "The file is written: only close() is left.");
+    T_STR(hfsb_cstr(err.msg), "Writer already committed; only close() is allowed.");
     T_CHECK(hfsb_file_writer_commit(w, &done, &err) == HFSB_ARG);
     hfsb_file_writer_close(w);
     T_CHECK(hfsb_file_read(NULL, HFSB_LIT("large"), 0, &got, NULL, &err) ==
@@ -267,19 +267,19 @@ static void create_refuses_what_exists(void) {
     memset(&opts, 0, sizeof opts);
     opts.create = true;
     T_CHECK(put("created", "new", &opts).created);
-    T_CHECK(t_write_fails("created", &opts, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "File exists already: created");
+    T_CHECK(t_write_fails("created", &opts, &err) == HFSB_EXISTS);
+    T_ERR(HFSB_EXISTS, "File exists already: created");
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("created"), &opts, &w,
-                                  &err) == HFSB_REFUSED); /* at once */
+                                  &err) == HFSB_EXISTS); /* at once */
     T_CHECK(w == NULL);
     /* also when it appears while we write */
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("late"), &opts, &w, &err) ==
             HFSB_OK);
     t_put("late", "theirs");
-    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "File exists already: late");
-    T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "File exists already: late");
+    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_EXISTS);
+    T_ERR(HFSB_EXISTS, "File exists already: late");
+    T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_EXISTS);
+    T_ERR(HFSB_EXISTS, "File exists already: late");
     hfsb_file_writer_close(w);
     T_FILE("late", "theirs");
     T_CLEAN(".");

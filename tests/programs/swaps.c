@@ -192,7 +192,7 @@ static void sweep(const struct scenario *s, long span) {
         acted = fault.acted;
         if (acted % 2 && s->act != make_file) s->act();
         why = verdict(st, fds);
-        if (planted && (st != HFSB_REFUSED || !holds("in/s/new", "THEIRS")))
+        if (planted && (st != HFSB_EXISTS || !holds("in/s/new", "THEIRS")))
             why = "created over another's";
         points++;
         if (why || bad != before)
