@@ -250,6 +250,49 @@ static void remove_takes_files_and_links(void) {
     T_CHECK(t_exists("gone-dir") && !t_exists("gone-link"));
 }
 
+static hfsb_status remove_if(const char *path, const char *sha256,
+                             const hfsb_file_info *same) {
+    return hfsbi_file_remove_if(NULL, hfsb_cstr(path), sha256, same, &err);
+}
+
+static void remove_if_same_spares_another_file(void) {
+    hfsb_file_info info, other;
+    char           hex[HFSB_SHA256_HEX];
+    t_put("cond", "mine");
+    T_CHECK(symlink("cond", "cond-link") == 0);
+    T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("cond"), &info, &err) == HFSB_OK);
+    other = info;
+    other.inode++;
+    T_CHECK(remove_if("cond", NULL, &other) == HFSB_STALE);
+    T_ERR(HFSB_STALE,
+          "File has changed since it was read: cond (read it again)");
+    other = info;
+    other.changed_nanos ^= 1;
+    T_CHECK(remove_if("cond", NULL, &other) == HFSB_STALE);
+    hfsb_sha256_hex(HFSB_LIT("theirs"), hex);
+    T_CHECK(remove_if("cond", hex, &info) == HFSB_STALE);
+    T_ERR(HFSB_STALE,
+          "File has changed since it was read: cond (read it again)");
+    T_FILE("cond", "mine");
+    /* a symlink is compared by the file it leads to */
+    T_CHECK(remove_if("cond-link", NULL, &other) == HFSB_STALE);
+    T_CHECK(t_exists("cond-link"));
+    T_CHECK(remove_if("cond-link", NULL, &info) == HFSB_OK);
+    T_CHECK(!t_exists("cond-link") && t_exists("cond"));
+    T_CHECK(symlink("nowhere", "cond-link") == 0);
+    T_CHECK(remove_if("cond-link", NULL, &info) == HFSB_NOT_FOUND);
+    T_CHECK(unlink("cond-link") == 0);
+    /* a write since the stat */
+    T_CHECK(hfsb_file_write(NULL, HFSB_LIT("cond"), HFSB_LIT("theirs"), NULL,
+                            NULL, &err) == HFSB_OK);
+    T_CHECK(remove_if("cond", NULL, &info) == HFSB_STALE);
+    T_FILE("cond", "theirs");
+    T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("cond"), &info, &err) == HFSB_OK);
+    T_CHECK(remove_if("cond", hex, &info) == HFSB_OK);
+    T_CHECK(!t_exists("cond"));
+    T_CHECK(remove_if("cond", NULL, &info) == HFSB_NOT_FOUND);
+}
+
 /* ---- paths that cannot be ---- */
 
 static void bad_paths_have_clear_errors(void) {
@@ -490,6 +533,7 @@ int main(void) {
     T_RUN(an_opened_file_is_plain);
     T_RUN(a_gigabyte_takes_no_memory);
     T_RUN(remove_takes_files_and_links);
+    T_RUN(remove_if_same_spares_another_file);
     T_RUN(bad_paths_have_clear_errors);
     T_RUN(unusual_bytes_and_lengths_are_refused);
     T_RUN(relative_paths_begin_in_the_work_directory);

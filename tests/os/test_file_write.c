@@ -438,6 +438,103 @@ static void temporaries_of_the_dead_are_removed(void) {
     T_CHECK(chdir("..") == 0);
 }
 
+/* A stale temporary in "swept", which exists. */
+static void plant_stale(void) {
+    char  name[64];
+    int   status;
+    pid_t dead = fork();
+    if (dead == 0) _exit(0);
+    T_CHECK(dead > 0 && waitpid(dead, &status, 0) == dead);
+    (void)snprintf(name, sizeof name, "swept/.f.hfsb-%ld-1", (long)dead);
+    t_put(name, "x");
+}
+
+static void put_through(hfsb_place *place) {
+    T_CHECK(hfsb_file_write(place, HFSB_LIT("swept/g"), HFSB_LIT("x"), NULL,
+                            NULL, &err) == HFSB_OK);
+}
+
+static void a_root_removes_what_a_process_left_since(void) {
+    hfsb_place *place = NULL, *other = NULL;
+    int         i;
+    (void)mkdir("swept", 0755);
+    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    for (i = 0; i < 3; i++) {
+        put_through(place);
+        put_through(place);
+        (void)poll(NULL, 0, 20); /* past a tick of the clock */
+        plant_stale();
+        put_through(place);
+        T_CLEAN("swept");
+    }
+    hfsb_place_close(place);
+    T_CHECK(hfsb_place_open(NULL, &other, &err) == HFSB_OK);
+    plant_stale();
+    put_through(other);
+    T_CLEAN("swept");
+    hfsb_place_close(other);
+}
+
+/* It is in use at the sweep, and becomes stale without another change of the
+   directory. */
+static void a_root_removes_what_was_in_use_before(void) {
+    hfsb_place *place = NULL;
+    char        name[64];
+    int         status, ready[2];
+    char        c;
+    pid_t       pid;
+    (void)mkdir("swept", 0755);
+    T_CHECK(pipe(ready) == 0);
+    pid = fork();
+    if (pid == 0) {
+        close(ready[1]);
+        _exit(read(ready[0], &c, 1) < 0);
+    }
+    close(ready[0]);
+    (void)snprintf(name, sizeof name, "swept/.f.hfsb-%ld-1", (long)pid);
+    t_put(name, "x");
+    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    put_through(place);
+    put_through(place);
+    T_CHECK(t_exists(name));
+    close(ready[1]);
+    T_CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    put_through(place);
+    T_CLEAN("swept");
+    hfsb_place_close(place);
+}
+
+/* More directories than the root remembers, from several threads. */
+static void *sweep_many(void *place) {
+    void *failed = NULL;
+    int   i;
+    for (i = 0; i < 2 * HFSBI_SWEEPS; i++) {
+        char                 path[32];
+        hfsb_file_write_opts opts = HFSB_INIT;
+        (void)snprintf(path, sizeof path, "many/%d/f", i);
+        opts.no_sync = true;
+        if (hfsb_file_write((hfsb_place *)place, hfsb_cstr(path),
+                            HFSB_LIT("x"), &opts, NULL, NULL) != HFSB_OK)
+            failed = place;
+    }
+    return failed;
+}
+
+static void many_directories_are_swept_by_many_threads(void) {
+    hfsb_place *place = NULL;
+    pthread_t   thread[3];
+    void       *failed;
+    size_t      i;
+    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    T_CHECK(!sweep_many(place));
+    for (i = 0; i < 3; i++)
+        T_CHECK(pthread_create(&thread[i], NULL, sweep_many, place) == 0);
+    for (i = 0; i < 3; i++)
+        T_CHECK(pthread_join(thread[i], &failed) == 0 && !failed);
+    T_CLEAN("many/0");
+    hfsb_place_close(place);
+}
+
 static void a_living_writer_keeps_its_temporary(void) {
     hfsb_file_writer *w[3];
     struct timespec   times[2];
@@ -704,6 +801,9 @@ int main(void) {
     T_RUN(if_same_refuses_another_file);
     T_RUN(no_parents_makes_none);
     T_RUN(temporaries_of_the_dead_are_removed);
+    T_RUN(a_root_removes_what_a_process_left_since);
+    T_RUN(a_root_removes_what_was_in_use_before);
+    T_RUN(many_directories_are_swept_by_many_threads);
     T_RUN(a_living_writer_keeps_its_temporary);
     T_RUN(planted_temporaries_are_passed_by);
     T_RUN(readers_see_whole_contents);
