@@ -13,7 +13,7 @@
    or, where the kernel cannot, by a walk that opens one component at a time.
    The name itself is never followed by the kernel: its symlinks are read and
    resolved like any other path. So with a root nothing is ever opened except
-   from root_fd downwards. EXDEV stands for "outside the root" throughout.
+   from root_fd downwards. EXDEV means "outside the root" throughout.
 
    Functions that return int and no descriptor return 0 or an errno. */
 #include "os_private.h"
@@ -104,7 +104,7 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
     }
     if (fd >= 0) return hfsbi_above_standard((int)fd);
     /* EPERM comes from seccomp filters that do not know the call. ELOOP is
-       either a magic link or a real loop: the walk tells them apart. */
+       either a magic link or a real loop: the walk decides which. */
     if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
         errno == ELOOP || errno == EINVAL || errno == E2BIG)
         errno = ENOSYS;
@@ -325,8 +325,8 @@ static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
 
 /* Appends path as seen from the root or, without one, from the current
    directory. */
-static int hfsbi_root_path(const hfsb_place *root, hfsb_str path,
-                           hfsb_buf *out) {
+static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
+                                hfsb_buf *out) {
     bool absolute = path.ptr[0] == '/', rooted = root && root->root_fd >= 0;
     hfsb_str base = HFSB_INIT;
     if (absolute && rooted) return hfsbi_relative_to_root(root, path, out);
@@ -473,7 +473,7 @@ HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return hfsbi_path_say(err, HFSB_REFUSED,
                               "The path contains a NUL byte", path);
-    code = hfsbi_root_path(root, path, &target->path);
+    code = hfsbi_path_from_root(root, path, &target->path);
     if (code == 0) code = hfsbi_target_step(root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
            !(how & HFSBI_SPOT_NO_FOLLOW)) {
@@ -543,7 +543,7 @@ static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
    root. */
 static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
                                          hfsb_err *err) {
-    int code = hfsbi_root_path(root, dir, &root->work_rest), fd;
+    int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
         fd = hfsbi_open_beneath(root->root_fd, root->work_rest.ptr,
                                 &root->alloc);
@@ -774,7 +774,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             hfsb_status st = hfsb_buf_reserve(out, want);
             if (st != HFSB_OK) return st;
         }
-        /* At the limit, one more byte tells whether the file ends here. */
+        /* At the limit, reading one more byte shows whether it ends here. */
         n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
                             want ? want : 1);
         if (n < 0) {

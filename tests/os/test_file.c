@@ -1,13 +1,13 @@
-/* test_file.c - files looked at, read and removed; paths that cannot be;
-   places. */
+/* test_file.c - stat, keys, reading, removing; invalid paths; opening a
+   root. */
 #include "../support/t_file.h"
 
 static hfsb_err   err;
 static const char old_text[] = "old\n";
 
-/* ---- looking ---- */
+/* ---- metadata ---- */
 
-static void stat_tells_what_is_there(void) {
+static void stat_reports_metadata(void) {
     hfsb_file_info info;
     struct stat    st;
     t_put("seen", "12345");
@@ -39,7 +39,7 @@ static hfsb_str key(hfsb_buf *out, const char *path) {
     return hfsb_buf_str(out);
 }
 
-static void one_file_has_one_key(void) {
+static void every_path_to_a_file_gives_one_key(void) {
     static const char *const same[][2] = {
         {"keys/file", "./keys//./file"},
         {"keys/file", "keys/../keys/file"},
@@ -93,7 +93,7 @@ static void one_file_has_one_key(void) {
 
 /* ---- reading ---- */
 
-static void a_read_has_its_limits(void) {
+static void read_stops_at_its_limits(void) {
     static const struct {
         size_t max, buf_max;
         bool   fits;
@@ -118,7 +118,7 @@ static void a_read_has_its_limits(void) {
                       "0 bytes)");
 }
 
-static void files_without_a_size_are_read(void) {
+static void read_takes_files_that_claim_no_size(void) {
     hfsb_buf out = HFSB_INIT;
     char     hex[HFSB_SHA256_HEX];
     if (!t_exists("/proc/self/status")) {
@@ -141,7 +141,7 @@ static void files_without_a_size_are_read(void) {
     hfsb_buf_free(&out);
 }
 
-static void what_may_never_answer_is_not_opened(void) {
+static void read_and_write_refuse_devices_and_fifos(void) {
     int fd;
     T_CHECK(mkfifo("fifo", 0600) == 0);
     T_CHECK(symlink("fifo", "fifo-link") == 0);
@@ -161,7 +161,7 @@ static void what_may_never_answer_is_not_opened(void) {
 }
 
 /* Also for a host without standard input, output and error. */
-static void an_opened_file_is_plain(void) {
+static void open_returns_a_descriptor_above_2(void) {
     hfsb_file_info info;
     hfsb_status    st;
     char           text[8];
@@ -186,7 +186,7 @@ static void an_opened_file_is_plain(void) {
     close(fd);
 }
 
-static void a_gigabyte_takes_no_memory(void) {
+static void sha256_of_a_large_file_needs_no_memory(void) {
     static const char zeros[] = /* of 64 MiB of zeros */
         "3b6a07d0d404fab4e23b6d34bc6696a6a312dd92821332385e5af7c01c421351";
     t_heap          heap = HFSB_INIT;
@@ -293,13 +293,13 @@ static void remove_if_same_spares_another_file(void) {
     T_CHECK(remove_if("cond", NULL, &info) == HFSB_NOT_FOUND);
 }
 
-/* ---- paths that cannot be ---- */
+/* ---- invalid paths ---- */
 
 static void bad_paths_have_clear_errors(void) {
     static const struct {
         const char *path;
         hfsb_status read, write;
-        const char *read_says, *write_says;
+        const char *read_message, *write_message;
     } cases[] = {
         {"", HFSB_REFUSED, HFSB_REFUSED, "The path is empty.",
          "The path is empty."},
@@ -351,22 +351,22 @@ static void bad_paths_have_clear_errors(void) {
         hfsb_str    path = hfsb_cstr(cases[i].path);
         hfsb_status st;
         T_CHECK(t_read_fails(cases[i].path, &err) == cases[i].read);
-        T_CHECK(strcmp(err.msg, cases[i].read_says) == 0);
-        if (strcmp(err.msg, cases[i].read_says) != 0)
-            printf("  is   %s\n  want %s\n", err.msg, cases[i].read_says);
+        T_CHECK(strcmp(err.msg, cases[i].read_message) == 0);
+        if (strcmp(err.msg, cases[i].read_message) != 0)
+            printf("  is   %s\n  want %s\n", err.msg, cases[i].read_message);
         st = hfsb_file_write(NULL, path, HFSB_LIT(""), NULL, NULL, &err);
         T_CHECK(st == cases[i].write && st == err.code);
-        if (!cases[i].write_says) continue;
-        T_CHECK(strcmp(err.msg, cases[i].write_says) == 0);
-        if (strcmp(err.msg, cases[i].write_says) != 0)
-            printf("  is   %s\n  want %s\n", err.msg, cases[i].write_says);
+        if (!cases[i].write_message) continue;
+        T_CHECK(strcmp(err.msg, cases[i].write_message) == 0);
+        if (strcmp(err.msg, cases[i].write_message) != 0)
+            printf("  is   %s\n  want %s\n", err.msg, cases[i].write_message);
     }
     T_CHECK(!t_exists("~") && !t_exists("~me"));
     T_CHECK(t_entries("bad", "") == 4);
     T_CLEAN("bad");
 }
 
-static void unusual_bytes_and_lengths_are_refused(void) {
+static void nul_bytes_and_long_paths_are_refused(void) {
     hfsb_buf       path = HFSB_INIT, out = HFSB_INIT;
     hfsb_file_info info;
     T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("a\0b"), &info, &err) ==
@@ -384,7 +384,7 @@ static void unusual_bytes_and_lengths_are_refused(void) {
     hfsb_buf_free(&out);
 }
 
-/* ---- places ---- */
+/* ---- opening a root ---- */
 
 static void relative_paths_begin_in_the_work_directory(void) {
     hfsb_place_opts opts;
@@ -427,10 +427,10 @@ static void relative_paths_begin_in_the_work_directory(void) {
     hfsb_buf_free(&out);
 }
 
-static void a_place_that_is_not_there_is_an_error(void) {
+static void root_open_reports_missing_directories(void) {
     static const struct {
         const char *root, *work;
-        const char *says;
+        const char *message;
         hfsb_status code;
     } cases[] = {
         {"", "no/work", "Working directory not found: no/work",
@@ -456,8 +456,8 @@ static void a_place_that_is_not_there_is_an_error(void) {
         opts.work_dir = hfsb_cstr(cases[i].work);
         T_CHECK(hfsb_place_open(&opts, &place, &err) == cases[i].code);
         T_CHECK(place == NULL && err.code == cases[i].code);
-        T_CHECK(strcmp(err.msg, cases[i].says) == 0);
-        if (strcmp(err.msg, cases[i].says) != 0) printf("  %s\n", err.msg);
+        T_CHECK(strcmp(err.msg, cases[i].message) == 0);
+        if (strcmp(err.msg, cases[i].message) != 0) printf("  %s\n", err.msg);
     }
     opts.work_dir = HFSB_LIT("a\0b");
     T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_REFUSED);
@@ -525,19 +525,19 @@ static void every_allocation_may_fail(void) {
 int main(void) {
     int fds = t_descriptors();
     t_begin_files();
-    T_RUN(stat_tells_what_is_there);
-    T_RUN(one_file_has_one_key);
-    T_RUN(a_read_has_its_limits);
-    T_RUN(files_without_a_size_are_read);
-    T_RUN(what_may_never_answer_is_not_opened);
-    T_RUN(an_opened_file_is_plain);
-    T_RUN(a_gigabyte_takes_no_memory);
+    T_RUN(stat_reports_metadata);
+    T_RUN(every_path_to_a_file_gives_one_key);
+    T_RUN(read_stops_at_its_limits);
+    T_RUN(read_takes_files_that_claim_no_size);
+    T_RUN(read_and_write_refuse_devices_and_fifos);
+    T_RUN(open_returns_a_descriptor_above_2);
+    T_RUN(sha256_of_a_large_file_needs_no_memory);
     T_RUN(remove_takes_files_and_links);
     T_RUN(remove_if_same_spares_another_file);
     T_RUN(bad_paths_have_clear_errors);
-    T_RUN(unusual_bytes_and_lengths_are_refused);
+    T_RUN(nul_bytes_and_long_paths_are_refused);
     T_RUN(relative_paths_begin_in_the_work_directory);
-    T_RUN(a_place_that_is_not_there_is_an_error);
+    T_RUN(root_open_reports_missing_directories);
     T_RUN(every_allocation_may_fail);
     T_CHECK(t_descriptors() == fds);
     return t_end_files(__FILE__);
