@@ -1208,74 +1208,78 @@ HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 /* ---- src/os/cancel.h ---- */
 /* ==== CANCEL: end a call early, from another thread ===================== */
 
-/* A flag that also wakes whoever waits on the network. */
+/* A flag that also wakes calls that wait on the network. Any number of calls
+   may share one. */
 typedef struct hfsb_cancel hfsb_cancel;
 
+/* HFSB_OK; HFSB_NOMEM; HFSB_BUSY without descriptors. alloc may be NULL. */
 HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
                                       hfsb_cancel **out, hfsb_err *err);
-/* From any thread, and from a signal handler. Stays set until reset. */
+/* From any thread and from a signal handler. Stays set until reset. */
 HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
-/* NULL is never set. */
+/* False for NULL. */
 HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
-/* A descriptor that is readable once it is set, for a transport's own poll(),
-   which must not read from it; -1 for NULL. */
+/* A descriptor that is readable while the flag is set, for a transport's own
+   poll(), which must not read from it; -1 for NULL. */
 HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 
-/* Waits ms milliseconds; false when it was cancelled before. */
+/* Sleeps ms milliseconds; false as soon as the flag is set. */
 HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
 
 /* ---- src/os/file.h ---- */
 /* ==== FILE: read, write whole or not at all, stay beneath a root ======== */
 
-/* ---- where paths lead ---- */
+/* ---- the root ---- */
 
-/* Where relative paths begin, and how far any path may lead. Does not change
-   once open: any number of threads may use it. */
+/* The root directory that confines all paths, and the directory where relative
+   ones begin. Any number of threads may use it at once. */
 typedef struct hfsb_place hfsb_place;
 
 typedef struct hfsb_place_opts {
-    hfsb_str   work_dir; /* relative paths begin here (empty: the root when
+    hfsb_str   work_dir; /* where relative paths begin (empty: the root if
                             there is one, else the current directory at the
-                            time of each call). With a root, a relative one
-                            begins there */
-    hfsb_str   root;     /* every path lies beneath this directory (empty:
+                            time of each call). With a root, a relative
+                            work_dir begins at the root */
+    hfsb_str   root;     /* every path must lie beneath this directory (empty:
                             anywhere). The kernel resolves each path from the
-                            opened root, so that no "..", symbolic link,
-                            magic link of /proc or race leads out of it;
-                            absolute symbolic links are refused */
-    hfsb_alloc alloc;    /* for the place and for all work through it */
+                            opened root, so no "..", symlink, magic link of
+                            /proc or race leads outside; absolute symlinks are
+                            refused */
+    hfsb_alloc alloc;    /* for the root and for all work through it */
 } hfsb_place_opts;
 
-/* HFSB_OK; HFSB_NOT_FOUND when a directory is not there, HFSB_REFUSED when
-   work_dir is not beneath the root, HFSB_IO, HFSB_NOMEM. opts may be NULL. */
+/* HFSB_OK; HFSB_NOT_FOUND when a directory does not exist; HFSB_OUTSIDE when
+   work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_IO;
+   HFSB_NOMEM. opts may be NULL. */
 HFSB_API hfsb_status hfsb_place_open(const hfsb_place_opts *opts,
                                      hfsb_place **out, hfsb_err *err);
-HFSB_API void        hfsb_place_close(hfsb_place *place);
+HFSB_API void        hfsb_place_close(hfsb_place *root);
 
-/* The work directory and the root as absolute paths, "" when there is none;
-   good until the place is closed. */
-HFSB_API hfsb_str hfsb_place_work_dir(const hfsb_place *place);
-HFSB_API hfsb_str hfsb_place_root(const hfsb_place *place);
+/* The working directory and the root as absolute paths, "" if there is none;
+   valid until the root is closed. */
+HFSB_API hfsb_str hfsb_place_work_dir(const hfsb_place *root);
+HFSB_API hfsb_str hfsb_place_root(const hfsb_place *root);
 
-/* In every function below `place` may be NULL (no root, current directory).
-   What can go wrong with any path:
-   HFSB_NOT_FOUND  "File not found: {path}", and more behind it when the path
-                   begins with "~", which is not expanded, or goes through
-                   something that is no directory
-   HFSB_REFUSED    it leads outside the root ("Path is outside the root
-                   {root}: {path}", whether or not something is there), is
-                   empty, holds a NUL, or is no regular file where there must
-                   be one ("Is a directory: {path}")
-   HFSB_ARG        too long, or goes through too many symbolic links
-   HFSB_DENIED     no permission, or the file system is read-only
-   HFSB_FULL       no space, quota or size is left to write it
-   HFSB_BUSY       too many open files, or it is in use: later it may work
-   HFSB_IO         the system says no; the message says what and why
+/* In every function below `root` may be NULL: no root, current directory.
+   Failures of any path:
+   HFSB_NOT_FOUND   "File not found: {path}", with a reason added when the path
+                    begins with "~", which is not expanded, or goes through a
+                    file that is not a directory
+   HFSB_OUTSIDE     "Path is outside the root {root}: {path}", whether or not
+                    a file exists there
+   HFSB_IS_DIR      "Is a directory: {path}", where a file is needed
+   HFSB_NOT_REGULAR a device, FIFO or socket where a file is needed
+   HFSB_REFUSED     the path is empty or contains a NUL byte
+   HFSB_ARG         too long, or through too many symlinks
+   HFSB_DENIED      no permission, or a read-only file system
+   HFSB_FULL        no space, quota or file size left to write
+   HFSB_BUSY        too many open files, or in use: a retry may succeed
+   HFSB_IO          any other failure of the system; the message gives it
    HFSB_NOMEM                                                              */
 
-/* ---- looking ---- */
+/* ---- metadata ---- */
 
 typedef enum hfsb_file_type {
     HFSB_FILE_REGULAR,
@@ -1286,42 +1290,43 @@ typedef enum hfsb_file_type {
 typedef struct hfsb_file_info {
     unsigned long long size;
     unsigned long long links;         /* hard links */
-    unsigned long long device, inode; /* which file it is */
+    unsigned long long device, inode; /* identify the file */
     long long          changed;       /* content: seconds since 1970 */
     long               changed_nanos;
     unsigned           mode; /* permission bits, 07777 */
     hfsb_file_type     type;
 } hfsb_file_info;
 
-/* What path is, links followed. */
-HFSB_API hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
+/* Metadata of the file at path; symlinks are followed. */
+HFSB_API hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
                                     hfsb_file_info *info, hfsb_err *err);
 
-/* Appends a short text that is the same for all spellings of a path to one
-   file (relative, through links), there or not, and differs for different
-   ones. Hard links are different files. */
-HFSB_API hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
+/* Appends a key that identifies the file: equal for every path to it
+   (relative, through symlinks), different for different files. The file need
+   not exist. Hard links are different files. On failure *out is as it was;
+   HFSB_LIMIT past out->max. */
+HFSB_API hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path,
                                    hfsb_buf *out, hfsb_err *err);
 
 /* ---- reading ---- */
 
-/* Opens a regular file: a descriptor for reading (close-on-exec, at 3 or
-   above, O_NONBLOCK for the few files of /proc that wait), which the caller
-   closes. A device, FIFO or socket is refused without
-   opening it, since it might never answer. info may be NULL. */
-HFSB_API hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path,
+/* Opens a regular file for reading. The caller closes *fd: close-on-exec, at 3
+   or above, and O_NONBLOCK, for the few files of /proc that block. A device,
+   FIFO or socket is refused without opening it, since it might never answer.
+   On failure *fd is -1. info may be NULL. */
+HFSB_API hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path,
                                     int *fd, hfsb_file_info *info,
                                     hfsb_err *err);
 
 /* Appends the whole content to *out. HFSB_LIMIT past out->max, or past max
-   bytes (0: 1 GiB). Files of /proc, whose size reads as 0, work. On failure
-   *out is as it was. info (may be NULL) is that of the file that was read. */
-HFSB_API hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path,
+   bytes (0: 1 GiB). Works for files of /proc, whose size reads as 0. On
+   failure *out is as it was. info (may be NULL) is that of the file read. */
+HFSB_API hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path,
                                     size_t max, hfsb_buf *out,
                                     hfsb_file_info *info, hfsb_err *err);
 
 /* sha256 of the content in hexadecimal, in bounded memory. */
-HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
                                       char      hex[HFSB_SHA256_HEX],
                                       hfsb_err *err);
 
@@ -1329,16 +1334,15 @@ HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
 
 typedef struct hfsb_file_write_opts {
     hfsb_str if_sha256; /* fail unless the file has this sha256 (hex; empty:
-                           no matter) */
-    const hfsb_file_info *if_same; /* fail when the file is not this one any
-                                      more: another inode, size or time of
-                                      change (NULL: no matter). A change
-                                      within one tick of the file system's
-                                      clock may go unnoticed; if_sha256 is
-                                      exact */
-    unsigned mode;       /* permission bits of the file (0: those it had; a
+                           no condition) */
+    const hfsb_file_info *if_same; /* fail unless the file still has this
+                                      inode, size and time of change (NULL: no
+                                      condition). A change within one tick of
+                                      the file system's clock may go unnoticed;
+                                      if_sha256 is exact */
+    unsigned mode;       /* permission bits of the file (0: those it had; for a
                             new file 0666 less the umask) */
-    bool     create;     /* refuse when there is a file already */
+    bool     create;     /* fail if the file exists */
     bool     no_parents; /* do not make missing directories */
     bool     no_sync;    /* do not wait for the disk: a crash of the machine,
                             not of the process, may lose the content */
@@ -1346,51 +1350,54 @@ typedef struct hfsb_file_write_opts {
 
 typedef struct hfsb_file_written {
     unsigned long long bytes;
-    bool               created;  /* there was no file */
-    bool               in_place; /* not renamed into place, see below */
+    bool               created;  /* the file did not exist */
+    bool               in_place; /* rewritten, not renamed: see below */
     hfsb_file_info     info;     /* of the file as it is now */
 } hfsb_file_written;
 
-/* Writes a file whole or not at all: the bytes go to a temporary file beside
-   it, ".{name}.hfsb-{pid}-{n}", which is synced and then renamed over it, and
-   the directory is synced. A reader, or whoever looks after a crash, sees the
-   old content or the new one. A symbolic link stays one: what it points to is
-   written. Mode, owner and extended attributes stay.
+/* Writes a file whole or not at all: the bytes go to a temporary next to it,
+   ".{name}.hfsb-{pid}-{n}", which is synced and renamed over the file; then
+   the directory is synced. Readers, and the disk after a crash, have the old
+   content or the new one. A symlink stays: the file it points to is written.
+   Mode, owner and extended attributes are kept.
 
-   Only where a rename would break something (several hard links, an owner or
-   attribute that cannot be restored, a mount point, a directory that cannot be
-   written) the file is rewritten in place, after the new bytes were written
-   and synced elsewhere and room for them was made sure of; should that fail
-   half-way the old bytes are put back.
+   Where a rename would break something (several hard links, an owner or
+   attribute that cannot be copied, a mount point, a directory without write
+   permission) the file is rewritten in place, after the new bytes were written
+   and synced elsewhere and space for them was reserved. If that fails halfway,
+   the old bytes are put back.
 
    Refuses a directory, a device, FIFO or socket, and a file without write
-   permission. No temporary is left on failure; those of processes that died
-   are removed from that directory. Directories that were made stay, also on
-   failure; none is made for a path that begins with "~".
+   permission. No temporary is left on failure. Those of processes that died
+   are removed from the directory first; a root lists a directory again only if
+   it has changed since the root's last write there, or after 60 s.
+   Directories that were made stay, also on failure; none is made for a path
+   that begins with "~".
 
    The conditions are checked, and the file replaced, under an exclusive
-   flock() of its directory (of the file too when it is rewritten in place), so
+   flock() of its directory (and of the file when it is rewritten in place), so
    no other write of any thread or process gets in between.
 
-   HFSB_STALE      the file is not as if_sha256 or if_same want it
+   HFSB_STALE      the file is not the one of if_sha256 or if_same
+   HFSB_NOT_FOUND  ... or does not exist
+   HFSB_EXISTS     the file exists, and `create` was set
    HFSB_BUSY       another program held that lock for about 2 s
-   HFSB_REFUSED    there is a file already, and `create` was set
    HFSB_ARG        if_sha256 is not a sha256
    opts and written may be NULL. On failure the file is as it was, or the
-   message says that it could not be put back. */
-HFSB_API hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
+   message says that it could not be restored. */
+HFSB_API hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
                                      hfsb_str                    content,
                                      const hfsb_file_write_opts *opts,
                                      hfsb_file_written          *written,
                                      hfsb_err                   *err);
 
-/* The same for content that arrives in pieces. Nothing is at path until
-   commit. The place must stay open; opts and what they point to need not.
-   append and commit fail for good: then, or to give up, close() leaves no
-   trace. close() is always the last call, also after commit. */
+/* The same for content that arrives in pieces. The file changes at commit. The
+   root must stay open; opts and the data it points to need not. After a
+   failure append and commit return it again, and close() leaves no trace.
+   close() is always the last call, also after commit. */
 typedef struct hfsb_file_writer hfsb_file_writer;
 
-HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place           *place,
+HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place           *root,
                                            hfsb_str                    path,
                                            const hfsb_file_write_opts *opts,
                                            hfsb_file_writer          **out,
@@ -1402,9 +1409,9 @@ HFSB_API hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                              hfsb_err          *err);
 HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
-/* Removes a regular file, or a symbolic link itself; nothing else. Takes the
-   same lock as a write. */
-HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
+/* Removes a regular file, or a symlink itself; nothing else. Takes the same
+   lock as a write. */
+HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
                                       hfsb_err *err);
 
 /* ---- src/os/proc.h ---- */
@@ -1641,7 +1648,7 @@ typedef struct hfsb_tools_opts {
 } hfsb_tools_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or root cannot be opened;
-   HFSB_REFUSED when work_dir is not beneath root; HFSB_NOMEM. opts may be
+   HFSB_OUTSIDE when work_dir is not beneath root; HFSB_NOMEM. opts may be
    NULL; strings and lists in it are copied, but for checks' user. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);
@@ -17703,9 +17710,9 @@ void hfsb_sse_free(hfsb_sse *sse) {
 #ifndef HFSB_PURE
 
 /* ---- src/os/os_private.h ---- */
-/* The operating system, for the modules that touch it: its headers, what
-   differs between systems, and the few calls everyone needs. Never part of
-   the public header.
+/* os_private.h - the operating system: its headers, the differences between
+   systems, and the calls that several rooms need. Never part of the public
+   header.
 
    Linux features are used when the kernel has them and replaced when not.
    HFSBI_PORTABLE leaves them out at compile time, so that the tests reach the
@@ -17732,7 +17739,7 @@ void hfsb_sse_free(hfsb_sse *sse) {
 #include <sys/xattr.h>
 #endif
 
-/* Open a directory only to look things up in it. */
+/* Flags to open a directory only to resolve names in it. */
 #if defined(O_PATH) && !defined(HFSBI_PORTABLE)
 #define HFSBI_O_SEARCH (O_PATH | O_DIRECTORY | O_CLOEXEC)
 #else
@@ -17741,8 +17748,8 @@ void hfsb_sse_free(hfsb_sse *sse) {
 
 /* ---- errors ---- */
 
-/* The words for an errno, in English whatever the locale. Never NULL; codes
-   that are not known are "system error". */
+/* The text for an errno, in English whatever the locale. Never NULL; "system
+   error" for a code that is not in the table. */
 HFSBI_FN const char *hfsbi_os_text(int code);
 
 /* The status for an errno: NOT_FOUND, NOMEM, LIMIT (E2BIG), DENIED, FULL (no
@@ -17750,80 +17757,115 @@ HFSBI_FN const char *hfsbi_os_text(int code);
    else HFSB_IO. */
 HFSBI_FN hfsb_status hfsbi_os_status(int code);
 
-/* Fills *err with `format`, ": " and the words for errno `code`; gives the
-   status of that. */
+/* Fills *err with `format`, ": " and the text for errno `code`; returns the
+   status for that errno. */
 HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
                                    ...) HFSBI_PRINTF(3, 4);
 
 /* ---- descriptors; all are close-on-exec ---- */
 
-/* Closes *fd unless it is -1, sets it to -1, and keeps errno. */
+/* Closes *fd unless it is -1, and sets it to -1. Keeps errno. */
 HFSBI_FN void hfsbi_close(int *fd);
 
-/* read() and write() that go on after an interruption. */
+/* read() and write(), repeated after EINTR. */
 HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
 HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
 
-/* read() of a file opened with O_NONBLOCK: where one of /proc would wait for
-   more to come, it is at its end. */
+/* hfsbi_read() of a file opened with O_NONBLOCK: where a file of /proc would
+   block until an event comes, it returns 0, as at the end. */
 HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n);
 
-/* All of s, in as many writes as it takes; false with errno. A full pipe or a
-   file at its size limit fails, it does not kill the host with a signal. */
+/* Writes all of s; false with errno. A closed pipe or a file at its size limit
+   is an error, not a signal. */
 HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s);
 
 /* A pipe, its ends at 3 or above; false with errno and both -1. */
 HFSBI_FN bool hfsbi_pipe(int fds[2]);
 
-/* fd, or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above and
-   fd is closed. -1 with errno. */
+/* fd; or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above,
+   and fd is closed. -1 with errno. */
 HFSBI_FN int hfsbi_above_standard(int fd);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
-/* A pipe to wake whoever waits for its end 0: neither end ever blocks. False
-   with errno; what was opened is closed by the caller (hfsbi_close). */
+/* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
+   the caller closes the ends that are not -1. */
 HFSBI_FN bool hfsbi_wake_open(int fds[2]);
 /* Empties end 0. */
 HFSBI_FN void hfsbi_wake_drain(int fd);
-/* Makes end 0 readable. May be called from a signal handler. */
+/* Makes end 0 readable; fd is end 1. Safe in a signal handler. */
 HFSBI_FN void hfsbi_wake_write(int fd);
 
 /* ---- signals that a write may raise ---- */
 
-/* Between begin and end, SIGPIPE and SIGXFSZ that this thread's own writes
-   raise are errors of the write and nothing else. The host's handlers are not
-   touched. Keeps errno. */
+/* Between begin and end, a SIGPIPE or SIGXFSZ that this thread's own writes
+   raise is discarded: the write fails with EPIPE or EFBIG. Handlers of the
+   host are not touched. Both keep errno. */
 typedef struct hfsbi_signal_guard {
     sigset_t old_mask;
-    bool     pipe_pending, size_pending; /* before we began */
+    bool     pipe_pending, size_pending; /* before begin */
 } hfsbi_signal_guard;
 
 HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard);
 HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 
-/* ---- the rest ---- */
+/* ---- random bytes and secrets ---- */
 
-/* Fills out with n random bytes; without a source of them, with what changes
-   from call to call. For names and ids, not for keys. */
-HFSBI_FN void hfsbi_random(void *out, size_t n);
+/* Fills out with n bytes. True: from the system's generator, unguessable, fit
+   for keys. False: the system has none; the bytes come from the clock and
+   differ from call to call, so they are fit for names and ids, never for keys.
+   */
+HFSBI_FN bool hfsbi_random(void *out, size_t n);
 
-/* Random hexadecimal digits and a NUL, for names and ids. */
-HFSBI_FN void hfsbi_random_hex(char *out, size_t digits);
+/* The same as hexadecimal digits and a NUL: out has room for digits + 1. */
+HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits);
 
-/* Sleeps before the next try for something that another thread or process
-   holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these pauses take about 2 s. */
+/* Overwrites memory; the compiler does not remove it. */
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
+
+/* ---- waiting ---- */
+
+/* A time on hfsb_clock_ms() that never comes. */
+#define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
+
+/* Waits for POLLIN or POLLOUT on fd (-1: for the rest alone); *ready gets
+   poll()'s revents, which may be POLLERR or POLLHUP. HFSB_OK; HFSB_CANCELLED;
+   HFSB_TIMEOUT at `until` on hfsb_clock_ms(); HFSB_IO. cancel may be NULL. */
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                   const hfsb_cancel *cancel, short *ready);
+
+/* Sleeps before attempt tries + 1 at something that another thread or process
+   holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these take about 2 s. */
 #define HFSBI_TRIES 110
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
-/* The sooner of two times; one below 0 is never. */
+/* The earlier of two deadlines; below 0 means never. */
 HFSBI_FN long long hfsbi_sooner(long long a, long long b);
 
-/* What poll() wants to know, from what our objects say. */
+/* Fills the n entries of fds from a list of hfsb_watch. */
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
                               struct pollfd *fds);
 
-/* A NUL-terminated copy in memory of alloc; give it back with
+/* ---- threads ---- */
+
+/* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on, which
+   must be initialised by this: on the monotonic clock where the system has it.
+   0 or an errno. */
+HFSBI_FN int hfsbi_cond_init(pthread_cond_t *cond);
+
+/* Waits for cond, ms milliseconds at most; may return earlier. Where the
+   system lacks conditions on the monotonic clock (macOS), setting the clock
+   makes the wait longer or shorter: keep ms small. */
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms);
+
+/* Starts a thread with all signals blocked; 0 or an errno. */
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
+                                void *(*fn)(void *user), void *user);
+
+/* ---- memory and files without a name ---- */
+
+/* A NUL-terminated copy in memory of alloc, freed with
    hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
 HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
 
@@ -17831,162 +17873,111 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
    -1 with errno. */
 HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
-/* ---- secrets ---- */
-
-/* Overwrites memory in a way the compiler keeps. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
-
-/* Fills out with n random bytes that nobody can guess, for keys; false when
-   the system has no source of them. */
-HFSBI_FN bool hfsbi_random_key(void *out, size_t n);
-
-/* ---- threads ---- */
-
-/* Waits for cond, ms milliseconds at most; may return earlier. A clock that is
-   set meanwhile can make it longer or shorter: keep ms small. */
-HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
-                                 long long ms);
-
-/* Starts a thread that no signal is delivered to; 0 or an errno. */
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
-                                void *(*fn)(void *user), void *user);
-
-struct hfsb_cancel {
-    hfsb_alloc alloc;
-    int        fds[2]; /* hfsbi_wake_open() */
-};
-
-/* ---- waiting ---- */
-
-/* A time on hfsb_clock_ms() that never comes. */
-#define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
-
-/* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
-   POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
-HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                   const hfsb_cancel *cancel, short *ready);
-
-/* Private to FILE: from a path to an opened directory and a name in it. All
-   work is done with those two, so that whatever happens to the path in the
-   meantime, nothing outside the root is reached. */
+/* ---- file.c: roots and targets ---- */
 
 /* Longest name in a directory, on every file system of note. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
 
-/* As many symbolic links as Linux follows in one path. */
+/* As many symlinks as Linux follows in one path. */
 #define HFSBI_LINKS_MAX 40
 
+enum { HFSBI_SWEEPS = 16 };
+
+/* The directories that file_write.c found without stale temporaries: their
+   stat after the last write, and when they were swept (0: unused entry). */
+typedef struct hfsbi_sweeps {
+    pthread_mutex_t lock;
+    hfsb_file_info  dir[HFSBI_SWEEPS];
+    long long       at[HFSBI_SWEEPS];
+} hfsbi_sweeps;
+
 struct hfsb_place {
-    int        root_fd;   /* -1: no root */
-    hfsb_buf   root;      /* as given, made absolute */
-    hfsb_buf   real_root; /* the same without symbolic links */
-    hfsb_buf   work_dir;  /* absolute; empty: the current directory */
-    hfsb_buf   work_rest; /* work_dir as seen from the root */
-    hfsb_alloc alloc;
+    int           root_fd;   /* -1: no root */
+    hfsb_buf      root;      /* as given, made absolute */
+    hfsb_buf      real_root; /* the same without symlinks */
+    hfsb_buf      work_dir;  /* absolute; empty: the current directory */
+    hfsb_buf      work_rest; /* work_dir as seen from the root */
+    hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
+    hfsb_alloc    alloc;
 };
 
-/* Where a path leads: what is, or could be, at `name` in the directory. */
+/* Where a path leads: an open directory, and a name in it that may or may not
+   exist. All work on a file uses these two, so whatever happens to the path
+   meanwhile, nothing outside the root is reached. */
 typedef struct hfsbi_spot {
-    int         dir;  /* to be closed */
-    const char *name; /* into `path`; "." when that names a directory by a
-                           slash or a dot at its end */
-    hfsb_buf    path; /* from the root, or where the process sees it */
+    int         dir;  /* closed by hfsbi_spot_close() */
+    const char *name; /* points into `path`; "." when the path names a
+                         directory by a slash or dots at its end */
+    hfsb_buf    path; /* as seen from the root or the current directory */
     bool        exists;
-    struct stat st; /* of what exists; a link only with NO_FOLLOW */
+    struct stat st; /* if it exists; of a symlink only with NO_FOLLOW */
 } hfsbi_spot;
 
 enum {
-    HFSBI_SPOT_NO_FOLLOW = 1, /* a link itself, not what it leads to */
-    HFSBI_SPOT_PARENTS = 2,   /* make missing directories */
+    HFSBI_SPOT_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
+    HFSBI_SPOT_PARENTS = 2,   /* make missing directories, */
     HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
     HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
-                                 last one there is and `name` all the rest */
+                                 deepest that exists, `name` the whole rest */
 };
 
-/* `verb` is what the caller wants to do, for the message. On failure there is
-   nothing to close. */
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+/* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
+   HFSB_OK also when the name does not exist; on failure there is nothing to
+   close. Statuses as listed in file.h. */
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
                                      unsigned how, const char *verb,
-                                     hfsbi_spot *spot, hfsb_err *err);
-HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *spot);
+                                     hfsbi_spot *target, hfsb_err *err);
+HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *target);
 
-/* Looks anew at what is at the spot; 0 or an errno. */
-HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
+/* Updates exists and st; 0 or an errno. */
+HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target);
 
-/* Opens the regular file at spot for reading and takes its stat anew. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, int *fd, hfsb_err *err);
+/* Opens the regular file at target for reading and updates target->st. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
+                                     hfsbi_spot *target, int *fd,
+                                     hfsb_err *err);
 
-/* Opens the file at spot for reading, or when that is not allowed for writing;
-   -1 with errno. Only for its attributes and locks. */
-HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot);
-
-/* HFSB_STALE unless the regular file at spot has this sha256. */
-HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
-                                             hfsb_str path, hfsbi_spot *spot,
-                                             const char *hex, hfsb_err *err);
-
-/* The words for errno `code` on the way to or at path. */
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+/* Fails with the message and status for errno `code`, met while resolving path
+   or at it. */
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
                                      int code, const char *verb,
                                      hfsb_err *err);
 
-/* "{what}: {path}" */
+/* Fails with "{what}: {path}". */
 HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
                                     const char *what, hfsb_str path);
 
-/* HFSB_STALE: the file has changed since it was read. */
-HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err);
+/* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
+HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
+                                         hfsb_err *err);
 
-/* HFSB_OK for a regular file; else the refusal. */
-HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
-                                        hfsb_err *err);
+/* The allocator of a root, which may be NULL. */
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root);
 
-HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place);
-
-/* openat() and unlinkat() of a file that go on after an interruption; what is
-   opened is close-on-exec and at 3 or above. */
+/* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
-HFSBI_FN int hfsbi_unlinkat(int dir, const char *name);
 
-/* fsync(), as far as the file system has it; false with errno. The second is
-   for a directory opened with HFSBI_O_SEARCH; the best it can. */
+/* fsync(); false with errno. True where the file system does not have it. */
 HFSBI_FN bool hfsbi_sync(int fd);
+/* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
 HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
 
-/* sha256 of what can still be read from fd; false with errno. */
+/* sha256 of the bytes from the current position of fd to its end; false with
+   errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
 
-/* ---- locks ---- */
+/* ---- file_write.c ---- */
 
-/* Locks that a writer holds, or -1. */
-typedef struct hfsbi_lock {
-    int dir, file;
-} hfsbi_lock;
-
-/* Keeps other writers of the file at spot out, in this process or another,
-   until hfsbi_unlock(): locks the directory, and with `file`, or when the
-   directory cannot be read, the file. Locks already held are kept. May look at
-   the spot again. 0, EWOULDBLOCK after 2 s, or another errno; the caller
-   unlocks in any case. File systems without locks count as locked. */
-HFSBI_FN int  hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock);
-HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
-
-/* hfsbi_path_fail() for an errno of hfsbi_spot_lock(). */
-HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err);
-
-/* hfsb_file_remove(); HFSB_STALE unless the file has this sha256 (NULL: no
-   matter). */
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+/* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
+   unless the file has this sha256 and is the one that `same` describes, as
+   if_sha256 and if_same of a write (NULL: no condition). */
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
                                           hfsb_str path, const char *sha256,
-                                          hfsb_err *err);
-
-/* ---- in place ---- */
+                                          const hfsb_file_info *same,
+                                          hfsb_err             *err);
 
 /* What the files of PROC share: the start of a program, and the search for
    its processes. */
@@ -18271,7 +18262,12 @@ typedef struct hfsbi_poller {
 /* ---- threads ---- */
 
 /* ---- src/os/os.c ---- */
-/* os.c - the calls to the system that several modules need. */
+/* os.c - system calls that several rooms need, and hfsb_cancel
+
+   Wrappers that repeat after EINTR, keep errno, make descriptors close-on-exec
+   and keep them away from 0 to 2; texts and statuses for errno; random bytes;
+   threads and conditions; waiting for one descriptor with a deadline and a
+   cancel flag. No state of its own: nothing here is global. */
 /* ---- errors ---- */
 
 HFSBI_FN const char *hfsbi_os_text(int code) {
@@ -18283,7 +18279,7 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
                  {EPERM, "operation not permitted"},
                  {ENOTDIR, "a part of the path is not a directory"},
                  {EISDIR, "is a directory"},
-                 {EEXIST, "exists already"},
+                 {EEXIST, "already exists"},
                  {ENAMETOOLONG, "the name is too long"},
                  {ELOOP, "too many symbolic links"},
                  {ENOSPC, "no space left on the device"},
@@ -18292,13 +18288,13 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
                  {EROFS, "the file system is read-only"},
                  {EIO, "input/output error"},
                  {EBUSY, "in use"},
-                 {EXDEV, "crosses a file system border"},
+                 {EXDEV, "crosses a file system boundary"},
                  {ETXTBSY, "the program is being executed"},
                  {EMFILE, "too many open files in this process"},
                  {ENFILE, "too many open files in the system"},
                  {ENOMEM, "out of memory"},
                  {EINTR, "interrupted"},
-                 {EAGAIN, "no resources at the moment"},
+                 {EAGAIN, "resource temporarily unavailable"},
                  {E2BIG, "argument list too long"},
                  {ENOEXEC, "not an executable format"},
                  {EINVAL, "invalid argument"},
@@ -18404,7 +18400,7 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 #ifdef HFSBI_LINUX
     int rc = pipe2(raw, O_CLOEXEC);
 #else
-    int rc = pipe(raw); /* a fork in another thread may see them */
+    int rc = pipe(raw); /* a fork in another thread may inherit them */
     if (rc == 0) {
         (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
         (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
@@ -18437,13 +18433,13 @@ HFSBI_FN void hfsbi_wake_drain(int fd) {
     char    empty[64];
     ssize_t n;
     do n = hfsbi_read(fd, empty, sizeof empty);
-    while (n == (ssize_t)sizeof empty); /* less: there was no more */
+    while (n == (ssize_t)sizeof empty); /* less: the pipe is empty */
 }
 
 HFSBI_FN void hfsbi_wake_write(int fd) {
-    int     keep = errno; /* this may be in a signal handler */
+    int     keep = errno; /* we may be in a signal handler */
     ssize_t n = hfsbi_write(fd, "", 1);
-    (void)n; /* full: it is awake already */
+    (void)n; /* full: a wake-up is pending already */
     errno = keep;
 }
 
@@ -18463,9 +18459,9 @@ HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
     errno = keep;
 }
 
-/* Takes back one signal that became pending since begin. A signal that the
-   host ignores never becomes pending. */
-static void hfsbi_take_pending(int number, bool before) {
+/* Discards a signal that became pending since begin. A signal that the host
+   ignores never becomes pending. */
+static void hfsbi_discard_pending(int number, bool before) {
     sigset_t pending, one;
     int      got;
     sigemptyset(&pending);
@@ -18479,49 +18475,122 @@ static void hfsbi_take_pending(int number, bool before) {
 
 HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
     int keep = errno;
-    hfsbi_take_pending(SIGPIPE, guard->pipe_pending);
-    hfsbi_take_pending(SIGXFSZ, guard->size_pending);
+    hfsbi_discard_pending(SIGPIPE, guard->pipe_pending);
+    hfsbi_discard_pending(SIGXFSZ, guard->size_pending);
     (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
     errno = keep;
 }
 
-/* ---- the rest ---- */
+/* ---- random bytes and secrets ---- */
 
-HFSBI_FN void hfsbi_random(void *out, size_t n) {
-    unsigned char *bytes = (unsigned char *)out;
-    int            fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    size_t         got = 0;
-    while (fd >= 0 && got < n) {
+/* Reads from /dev/urandom, how many bytes; 0 when it is not a device: an image
+   of a container may have a plain file there. */
+static size_t hfsbi_random_device(unsigned char *bytes, size_t n) {
+    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    size_t      got = 0;
+    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
+    while (ok && got < n) {
         ssize_t part = hfsbi_read(fd, bytes + got, n - got);
-        if (part <= 0) break;
-        got += (size_t)part;
+        ok = part > 0;
+        if (ok) got += (size_t)part;
     }
     hfsbi_close(&fd);
-    if (got < n) { /* no such device: the clock, the process, an address */
-        struct timespec    now = HFSB_INIT;
-        unsigned long long mix[4];
-        char               hex[HFSB_SHA256_HEX];
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        mix[0] = (unsigned long long)now.tv_sec;
-        mix[1] = (unsigned long long)now.tv_nsec;
-        mix[2] = (unsigned long long)getpid();
-        mix[3] = (unsigned long long)(uintptr_t)&now;
-        hfsb_sha256_hex(hfsb_str_make((const char *)mix, sizeof mix), hex);
-        for (; got < n; got++)
-            bytes[got] = (unsigned char)(hex[got * 2 % 64] * 16 +
-                                         hex[(got * 2 + 1) % 64]);
+    return got;
+}
+
+/* The last resort: a hash of the clock, the process and an address of the
+   thread's stack. */
+static void hfsbi_random_clock(unsigned char *bytes, size_t n) {
+    struct timespec    now = HFSB_INIT;
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    unsigned long long mix[5];
+    hfsb_sha256        sha;
+    size_t             i;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    mix[0] = (unsigned long long)now.tv_sec;
+    mix[1] = (unsigned long long)now.tv_nsec;
+    mix[2] = (unsigned long long)getpid();
+    mix[3] = (unsigned long long)(uintptr_t)&now;
+    for (i = 0; i < n; i++) {
+        if (i % sizeof digest == 0) {
+            mix[4] = i;
+            hfsb_sha256_init(&sha);
+            hfsb_sha256_write(&sha,
+                              hfsb_str_make((const char *)mix, sizeof mix));
+            hfsb_sha256_finish(&sha, digest);
+        }
+        bytes[i] = digest[i % sizeof digest];
     }
 }
 
-HFSBI_FN void hfsbi_random_hex(char *out, size_t digits) {
-    unsigned char byte = 0;
-    size_t        i;
-    hfsbi_random(out, digits);
-    for (i = 0; i < digits; i++) {
-        byte = (unsigned char)out[i];
-        out[i] = "0123456789abcdef"[byte & 15u];
+HFSBI_FN bool hfsbi_random(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    size_t         got = 0;
+    if (n) memset(bytes, 0, n); /* memory checkers do not see getrandom */
+#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
+    while (got < n) {
+        long part = syscall(SYS_getrandom, bytes + got, n - got, 0u);
+        if (part < 0 && errno == EINTR) continue;
+        if (part <= 0) break; /* an old kernel, or a seccomp filter */
+        got += (size_t)part;
     }
+#endif
+    if (got < n) got += hfsbi_random_device(bytes + got, n - got);
+    if (got == n) return true;
+    hfsbi_random_clock(bytes, n);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits) {
+    bool   ok = hfsbi_random(out, digits);
+    size_t i;
+    for (i = 0; i < digits; i++)
+        out[i] = "0123456789abcdef"[(unsigned char)out[i] & 15u];
     out[digits] = '\0';
+    return ok;
+}
+
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
+}
+
+/* ---- waiting ---- */
+
+/* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once it has
+   come. */
+static int hfsbi_poll_ms(long long until) {
+    long long left = until - hfsb_clock_ms();
+    if (left <= 0) return 0;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                   const hfsb_cancel *cancel, short *ready) {
+    struct pollfd fds[2];
+    *ready = 0;
+    fds[0].fd = fd;
+    fds[0].events = events;
+    fds[1].fd = hfsb_cancel_fd(cancel);
+    fds[1].events = POLLIN;
+    for (;;) {
+        int ms = hfsbi_poll_ms(until), n;
+        fds[0].revents = fds[1].revents = 0;
+        n = poll(fds, cancel ? 2 : 1, ms);
+        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
+        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
+        if (n > 0) {
+            *ready = fds[0].revents;
+            return HFSB_OK;
+        }
+        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+    }
 }
 
 HFSBI_FN void hfsbi_pause(unsigned tries) {
@@ -18542,6 +18611,60 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
         fds[i].revents = 0;
     }
 }
+
+/* ---- threads ---- */
+
+/* The clock that hfsbi_cond_init() gives a condition. */
+#if defined(__APPLE__) || defined(HFSBI_PORTABLE)
+#define HFSBI_COND_CLOCK CLOCK_REALTIME
+#else
+#define HFSBI_COND_CLOCK CLOCK_MONOTONIC
+#endif
+
+HFSBI_FN int hfsbi_cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t attr;
+    int                rc = pthread_condattr_init(&attr);
+    if (rc != 0) return rc;
+#if !defined(__APPLE__) && !defined(HFSBI_PORTABLE)
+    rc = pthread_condattr_setclock(&attr, HFSBI_COND_CLOCK);
+#endif
+    if (rc == 0) rc = pthread_cond_init(cond, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    return rc;
+}
+
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms) {
+    struct timespec at = HFSB_INIT;
+    (void)clock_gettime(HFSBI_COND_CLOCK, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(cond, lock, &at);
+}
+
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
+                                void *(*fn)(void *user), void *user) {
+    pthread_attr_t attr;
+    sigset_t       all, old;
+    int            rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+#ifdef PTHREAD_STACK_MIN
+    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
+#endif
+    (void)pthread_attr_setstacksize(&attr, stack);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, &attr, fn, user);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc;
+}
+
+/* ---- memory and files without a name ---- */
 
 HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
     char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
@@ -18570,88 +18693,16 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
     return hfsbi_above_standard(fd);
 }
 
-/* ---- secrets ---- */
+/* ---- cancel ----
 
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
-#if defined(__GNUC__) && !defined(__TINYC__)
-    if (n) memset(ptr, 0, n);
-    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
-#else
-    volatile unsigned char *p = (volatile unsigned char *)ptr;
-    while (n--) *p++ = 0;
-#endif
-}
+   The flag is the pipe itself: set is a byte in it. A wait polls it, a test is
+   a poll() without a wait. So there is nothing to keep in step, and set() is
+   safe in a signal handler. */
 
-/* From the device of that name, when it is one: a file that someone put in
-   its place in a container is no source. */
-static bool hfsbi_random_device(unsigned char *bytes, size_t n) {
-    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
-    while (ok && n) {
-        ssize_t part = hfsbi_read(fd, bytes, n);
-        ok = part > 0;
-        if (!ok) break;
-        bytes += part;
-        n -= (size_t)part;
-    }
-    hfsbi_close(&fd);
-    return ok;
-}
-
-HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
-    unsigned char *bytes = (unsigned char *)out;
-    if (n) memset(bytes, 0, n); /* memory checkers do not see the call */
-#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
-    while (n) {
-        long part = syscall(SYS_getrandom, bytes, n, 0u);
-        if (part < 0 && errno == EINTR) continue;
-        if (part <= 0) break; /* an old kernel, or a filter against it */
-        bytes += part;
-        n -= (size_t)part;
-    }
-#endif
-    return !n || hfsbi_random_device(bytes, n);
-}
-
-/* ---- threads ---- */
-
-HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
-                                 long long ms) {
-    struct timespec at = HFSB_INIT;
-    (void)clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += (time_t)(ms / 1000);
-    at.tv_nsec += (long)(ms % 1000) * 1000000L;
-    if (at.tv_nsec >= 1000000000L) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000L;
-    }
-    (void)pthread_cond_timedwait(cond, lock, &at);
-}
-
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
-                                void *(*fn)(void *user), void *user) {
-    pthread_attr_t attr;
-    sigset_t       all, old;
-    int            rc = pthread_attr_init(&attr);
-    if (rc != 0) return rc;
-#ifdef PTHREAD_STACK_MIN
-    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
-#endif
-    (void)pthread_attr_setstacksize(&attr, stack);
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(thread, &attr, fn, user);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return rc;
-}
-
-/* ---- cancel, and waiting for one descriptor ---- */
-
-/* The flag is the pipe itself: what waits polls it, and asking is a poll()
-   that does not wait. So there is nothing to keep in step, and set() is fit
-   for a signal handler. */
+struct hfsb_cancel {
+    hfsb_alloc alloc;
+    int        fds[2]; /* hfsbi_wake_open() */
+};
 
 hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
                              hfsb_err *err) {
@@ -18697,51 +18748,13 @@ void hfsb_cancel_close(hfsb_cancel *cancel) {
     hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
 }
 
-/* From now until then, as poll() takes it: never 0 before `until`, and never
-   longer than it can tell. */
-static int hfsbi_poll_ms(long long until) {
-    long long left = until - hfsb_clock_ms();
-    if (left <= 0) return 0;
-    return left > INT_MAX ? INT_MAX : (int)left;
-}
-
 bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
-    long long     now = hfsb_clock_ms(), until;
-    struct pollfd fd;
-    int           n;
+    long long now = hfsb_clock_ms(), until;
+    short     ready;
     if (!cancel && ms <= 0) return true;
     if (ms < 0) ms = 0;
     until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
-    fd.fd = hfsb_cancel_fd(cancel);
-    fd.events = POLLIN;
-    do {
-        fd.revents = 0;
-        n = poll(&fd, 1, hfsbi_poll_ms(until));
-        if (n > 0) return false;
-    } while ((n < 0 && errno == EINTR) || hfsb_clock_ms() < until);
-    return true;
-}
-
-HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                   const hfsb_cancel *cancel, short *ready) {
-    struct pollfd fds[2];
-    *ready = 0;
-    fds[0].fd = fd;
-    fds[0].events = events;
-    fds[1].fd = hfsb_cancel_fd(cancel);
-    fds[1].events = POLLIN;
-    for (;;) {
-        int ms = hfsbi_poll_ms(until), n;
-        fds[0].revents = fds[1].revents = 0;
-        n = poll(fds, cancel ? 2 : 1, ms);
-        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
-        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
-        if (n > 0) {
-            *ready = fds[0].revents;
-            return HFSB_OK;
-        }
-        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
-    }
+    return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
 }
 
 /* ---- src/os/loop.c ---- */
@@ -19668,11 +19681,24 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
 }
 
 /* ---- src/os/file.c ---- */
-/* file.c - look at, read and remove files. */
-/* ==== file beneath ==== */
+/* file.c - resolve paths beneath a root; look at, read and hash files
 
-/* open directories without leaving a root. */
+   A path is resolved once, to a target: an open directory and a name in it.
+   All further work uses those two, so a path that is swapped meanwhile cannot
+   redirect it.
 
+       path --> as seen from the root --> directory opened beneath the root
+                       ^                         |
+                       |                         v
+                       +-- name is a symlink <-- fstatat(directory, name)
+
+   The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
+   or, where the kernel cannot, by a walk that opens one component at a time.
+   The name itself is never followed by the kernel: its symlinks are read and
+   resolved like any other path. So with a root nothing is ever opened except
+   from root_fd downwards. EXDEV means "outside the root" throughout.
+
+   Functions that return int and no descriptor return 0 or an errno. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
     do fd = openat(dir, name, flags | O_CLOEXEC, mode);
@@ -19680,19 +19706,57 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     return hfsbi_above_standard(fd);
 }
 
-HFSBI_FN int hfsbi_unlinkat(int dir, const char *name) {
-    int rc;
-    do rc = unlinkat(dir, name, 0);
-    while (rc != 0 && errno == EINTR);
-    return rc;
+/* ---- components of a path ---- */
+
+/* Cuts the next component off *path; empty at its end. "." and empty
+   components are skipped. */
+static hfsb_str hfsbi_take_component(hfsb_str *path) {
+    hfsb_str part;
+    while (hfsbi_list_next(path, '/', &part))
+        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
+    return hfsb_str_make("", 0);
 }
 
-/* ---- by the kernel ---- */
+/* The same, NUL-terminated; false at the end of *path, or with *fits false
+   for a component that is longer than any name. */
+static bool hfsbi_take_name(hfsb_str *path, char name[HFSBI_NAME_SIZE],
+                            bool *fits) {
+    hfsb_str part = hfsbi_take_component(path);
+    *fits = part.len < HFSBI_NAME_SIZE;
+    if (part.len == 0 || !*fits) return false;
+    memcpy(name, part.ptr, part.len);
+    name[part.len] = '\0';
+    return true;
+}
+
+static bool hfsbi_has_dotdot(hfsb_str path) {
+    hfsb_str part;
+    do part = hfsbi_take_component(&path);
+    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
+    return part.len > 0;
+}
+
+/* True when path begins with the components of prefix; *rest is then the part
+   after them. */
+static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
+    hfsb_str want;
+    for (;;) {
+        want = hfsbi_take_component(&prefix);
+        if (want.len == 0) break;
+        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+    }
+    while (path.len > 0 && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    *rest = path;
+    return true;
+}
+
+/* ---- directories beneath a root: by the kernel ---- */
 
 #ifdef HFSBI_LINUX
 
-/* The same on all machines that joined the common numbering; older headers
-   do not have it. */
+/* Older headers lack it. The number is the same on every architecture that
+   uses the common table. */
 #if !defined(SYS_openat2) &&                                           \
     (defined(__aarch64__) || defined(__arm__) || defined(__riscv) ||   \
      defined(__i386__) || defined(__s390__) || defined(__powerpc__) || \
@@ -19700,28 +19764,28 @@ HFSBI_FN int hfsbi_unlinkat(int dir, const char *name) {
 #define SYS_openat2 437
 #endif
 
-/* struct open_how, RESOLVE_NO_MAGICLINKS and RESOLVE_BENEATH of
-   <linux/openat2.h>, which may be missing */
+/* struct open_how of <linux/openat2.h>, which may be missing */
 typedef struct hfsbi_open_how {
     uint64_t flags, mode, resolve;
 } hfsbi_open_how;
 
-/* -1 with ENOSYS when the kernel cannot tell. */
-static int hfsbi_kernel_beneath(int root, const char *path) {
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide. */
+static int hfsbi_open_by_kernel(int root, const char *path) {
     long fd = -1;
 #ifdef SYS_openat2
+    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
     hfsbi_open_how how = HFSB_INIT;
     int            tries;
     how.flags = (uint64_t)HFSBI_O_SEARCH;
-    how.resolve = 0x02 | 0x08;
-    /* EAGAIN: something was renamed while a ".." was looked at. */
+    how.resolve = no_magiclinks | beneath;
+    /* EAGAIN: a directory was renamed while a ".." was resolved. */
     for (tries = 0; tries < 32; tries++) {
         fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
     }
     if (fd >= 0) return hfsbi_above_standard((int)fd);
-    /* EPERM comes from filters that do not know the call. ELOOP is a magic
-       link or a true loop, and only the walk can tell which. */
+    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+       either a magic link or a real loop: the walk decides which. */
     if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
         errno == ELOOP || errno == EINVAL || errno == E2BIG)
         errno = ENOSYS;
@@ -19734,103 +19798,74 @@ static int hfsbi_kernel_beneath(int root, const char *path) {
 }
 #endif
 
-/* ---- by hand ---- */
+/* ---- directories beneath a root: by a walk ---- */
 
-/* `at` is reached from the root by the names in `done` and never by a link:
-   each was opened from the one before with O_NOFOLLOW. */
+/* `at` was reached from the root through the names in `done`, none of which
+   is a symlink: each was opened from its parent with O_NOFOLLOW. */
 typedef struct hfsbi_walk {
     int      root; /* the caller's */
-    int      at;   /* to be closed unless it is the root */
-    hfsb_buf done; /* each name with a slash behind */
-    hfsb_buf rest; /* the way ahead, from pos on */
-    size_t   pos;
+    int      at;   /* closed by the walk unless it is the root */
+    hfsb_buf done; /* each name followed by a slash */
+    hfsb_buf path; /* owns the bytes of `ahead` */
+    hfsb_str ahead;
     unsigned links; /* followed so far */
 } hfsbi_walk;
 
-static bool hfsbi_walk_set(hfsbi_walk *w, int fd) {
+static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
+    int fd = hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
     if (fd < 0) return false;
     if (w->at != w->root) hfsbi_close(&w->at);
     w->at = fd;
     return true;
 }
 
-static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
-    return hfsbi_walk_set(
-        w, hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0));
-}
-
-/* The component at *pos of path, without the slashes before it; false when
-   there is none. A name that is too long for any file sets *fits. */
-static bool hfsbi_next_name(hfsb_str path, size_t *pos,
-                            char name[HFSBI_NAME_SIZE], bool *fits) {
-    size_t n;
-    while (*pos < path.len && path.ptr[*pos] == '/') ++*pos;
-    path = hfsb_str_slice(path, *pos, path.len);
-    n = hfsb_str_find_byte(path, '/');
-    if (n == HFSB_NPOS) n = path.len;
-    *fits = n < HFSBI_NAME_SIZE;
-    if (n == 0 || !*fits) return false;
-    memcpy(name, path.ptr, n);
-    name[n] = '\0';
-    *pos += n;
-    return true;
-}
-
-/* ".." is what the directory was reached through: the way there again without
-   its last name. The ".." of the file system may have moved. */
-static bool hfsbi_walk_up(hfsbi_walk *w) {
-    char   name[HFSBI_NAME_SIZE];
-    size_t end = w->done.len, pos = 0;
-    bool   fits;
-    if (end == 0) {
-        errno = EXDEV;
-        return false;
-    }
+/* For "..": enters `done` without its last name, from the root. The ".." of
+   the file system is not used: the directory may have been moved outside. */
+static int hfsbi_walk_up(hfsbi_walk *w) {
+    char     name[HFSBI_NAME_SIZE];
+    size_t   end = w->done.len;
+    hfsb_str again;
+    bool     fits;
+    if (end == 0) return EXDEV;
     end--;
     while (end > 0 && w->done.ptr[end - 1] != '/') end--;
     hfsb_buf_truncate(&w->done, end);
     if (w->at != w->root) hfsbi_close(&w->at);
     w->at = w->root;
-    while (hfsbi_next_name(hfsb_buf_str(&w->done), &pos, name, &fits))
-        if (!hfsbi_walk_enter(w, name)) return false;
-    return true;
+    again = hfsb_buf_str(&w->done);
+    while (hfsbi_take_name(&again, name, &fits))
+        if (!hfsbi_walk_enter(w, name)) return errno;
+    return 0;
 }
 
 static int hfsbi_buf_errno(hfsb_status st) {
     return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
 }
 
-/* Puts the link's target before the rest of the way; an errno. */
+/* Puts the target of a symlink before the path ahead. */
 static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
-    hfsb_buf next = HFSB_INIT;
-    size_t   mark;
+    hfsb_buf    next = HFSB_INIT;
+    hfsb_status st;
     if (target.len == 0) return ENOENT;
     if (target.ptr[0] == '/') return EXDEV;
     if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
-    next.alloc = w->rest.alloc;
-    next.max = w->rest.max;
-    mark = next.len;
+    next.alloc = w->path.alloc;
+    next.max = w->path.max;
     hfsb_buf_append(&next, target);
     hfsb_buf_append_byte(&next, '/');
-    hfsb_buf_append(
-        &next, hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
-    if (hfsb_buf_finish(&next, mark) != HFSB_OK) {
-        hfsb_buf_free(&next);
-        return hfsbi_buf_errno(next.status);
-    }
-    hfsb_buf_free(&w->rest);
-    w->rest = next;
-    w->pos = 0;
-    return 0;
+    st = hfsb_buf_append(&next, w->ahead);
+    hfsb_buf_free(&w->path);
+    w->path = next;
+    w->ahead = hfsb_buf_str(&w->path);
+    return hfsbi_buf_errno(st);
 }
 
-/* One component; an errno. Should it become a link after we looked, it is not
-   followed: then there is no such directory. */
+/* One component. If it becomes a symlink after readlinkat(), entering it
+   fails. */
 static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
     char    target[PATH_MAX];
     ssize_t n;
-    if (strcmp(name, ".") == 0) return 0;
-    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w) ? 0 : errno;
+    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w);
     n = readlinkat(w->at, name, target, sizeof target);
     if (n == (ssize_t)sizeof target) return ENAMETOOLONG;
     if (n >= 0) return hfsbi_walk_follow(w, hfsb_str_make(target, (size_t)n));
@@ -19839,48 +19874,44 @@ static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
     return hfsbi_buf_errno(hfsb_buf_printf(&w->done, "%s/", name));
 }
 
-static int hfsbi_walk_beneath(int root, const char *path,
+/* A descriptor, or -1 with errno. */
+static int hfsbi_open_by_walk(int root, const char *path,
                               const hfsb_alloc *alloc) {
     hfsbi_walk w = HFSB_INIT;
     char       name[HFSBI_NAME_SIZE];
     bool       fits = true;
     int        code;
     w.root = w.at = root;
-    w.done.alloc = w.rest.alloc = *alloc;
-    w.rest.max = (size_t)PATH_MAX * 8;
-    code = hfsbi_buf_errno(hfsb_buf_append(&w.rest, hfsb_cstr(path)));
-    while (code == 0 &&
-           hfsbi_next_name(hfsb_buf_str(&w.rest), &w.pos, name, &fits))
+    w.done.alloc = w.path.alloc = *alloc;
+    w.path.max = (size_t)PATH_MAX * 8;
+    code = hfsbi_buf_errno(hfsb_buf_append(&w.path, hfsb_cstr(path)));
+    w.ahead = hfsb_buf_str(&w.path);
+    while (code == 0 && hfsbi_take_name(&w.ahead, name, &fits))
         code = hfsbi_walk_step(&w, name);
     if (code == 0 && !fits) code = ENAMETOOLONG;
     if (code == 0 && w.at == root && !hfsbi_walk_enter(&w, ".")) code = errno;
     hfsb_buf_free(&w.done);
-    hfsb_buf_free(&w.rest);
+    hfsb_buf_free(&w.path);
     if (code == 0) return w.at;
     if (w.at != root) hfsbi_close(&w.at);
     errno = code;
     return -1;
 }
 
-/* The directory at path, which the kernel or, where it cannot, a walk by hand
-   resolves without leaving root; -1 with errno, EXDEV for a path that leads
-   out. */
+/* The directory at path, resolved without leaving root; -1 with errno, EXDEV
+   for a path that leads outside. */
 static int hfsbi_open_beneath(int root, const char *path,
                               const hfsb_alloc *alloc) {
 #ifdef HFSBI_LINUX
-    int fd = hfsbi_kernel_beneath(root, path);
+    int fd = hfsbi_open_by_kernel(root, path);
     if (fd >= 0 || errno != ENOSYS) return fd;
 #endif
     if (path[0] == '/' || strlen(path) >= PATH_MAX) {
         errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
         return -1;
     }
-    return hfsbi_walk_beneath(root, path, alloc);
+    return hfsbi_open_by_walk(root, path, alloc);
 }
-
-/* ==== file place ==== */
-
-/* where paths lead. */
 
 /* ---- messages ---- */
 
@@ -19894,25 +19925,19 @@ HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
     return code;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
-                   path);
-    hfsbi_err_add(err, " (read it again)");
-    return HFSB_STALE;
-}
-
-HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
+                                         hfsb_err *err) {
     const char *what = "Is a device, not a regular file";
     if (S_ISREG(mode)) return HFSB_OK;
-    if (S_ISDIR(mode)) what = "Is a directory";
-    else if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
+    if (S_ISDIR(mode))
+        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
+    if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
     else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
-    else if (S_ISLNK(mode)) what = "Became a symbolic link meanwhile";
-    return hfsbi_path_say(err, HFSB_REFUSED, what, path);
+    else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
+    return hfsbi_path_say(err, HFSB_NOT_REGULAR, what, path);
 }
 
-static hfsb_status hfsbi_path_missing(hfsb_str path, int code, hfsb_err *err) {
+static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
     hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", path);
     if (code == ENOTDIR)
         hfsbi_err_add(err, " (a part of the path is not a directory)");
@@ -19921,21 +19946,25 @@ static hfsb_status hfsbi_path_missing(hfsb_str path, int code, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+static hfsb_status hfsbi_fail_outside(const hfsb_place *root, hfsb_str path,
+                                      hfsb_err *err) {
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "Path is outside the root ");
+    hfsbi_err_quote(err, hfsb_place_root(root), HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return HFSB_OUTSIDE;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
                                      int code, const char *verb,
                                      hfsb_err *err) {
     hfsb_status st;
-    if (code == EXDEV && place && place->root_fd >= 0) {
-        hfsbi_fail(err, HFSB_REFUSED, 0, "Path is outside the root ");
-        hfsbi_err_quote(err, hfsb_place_root(place), HFSBI_PATH_SHOWN);
-        hfsbi_err_add(err, ": ");
-        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-        return HFSB_REFUSED;
-    }
+    if (code == EXDEV && root && root->root_fd >= 0)
+        return hfsbi_fail_outside(root, path, err);
     if (code == ENOENT || code == ENOTDIR)
-        return hfsbi_path_missing(path, code, err);
+        return hfsbi_fail_missing(path, code, err);
     if (code == EISDIR)
-        return hfsbi_path_say(err, HFSB_REFUSED, "Is a directory", path);
+        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
     st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
                                                : hfsbi_os_status(code);
     hfsbi_fail(err, st, 0, "Cannot %s ", verb);
@@ -19944,251 +19973,209 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
     return st;
 }
 
-/* ---- paths as text ---- */
+/* ---- targets ---- */
 
-/* The next component of *path, which is cut off; empty at the end. "." and
-   doubled slashes are none. */
-static hfsb_str hfsbi_take_component(hfsb_str *path) {
-    hfsb_str part = HFSB_INIT;
-    while (path->len > 0) {
-        size_t n = hfsb_str_find_byte(*path, '/');
-        part = hfsb_str_slice(*path, 0, n);
-        *path = hfsb_str_slice(*path, n == HFSB_NPOS ? n : n + 1, path->len);
-        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
-    }
-    return hfsb_str_make("", 0);
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root) {
+    hfsb_alloc none = HFSB_INIT;
+    return root ? root->alloc : none;
 }
 
-static bool hfsbi_climbs(hfsb_str path) {
-    hfsb_str part;
-    do part = hfsbi_take_component(&path);
-    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
-    return part.len > 0;
-}
-
-/* True when path begins with the components of root; *rest is what follows
-   them. */
-static bool hfsbi_cut_root(hfsb_str root, hfsb_str path, hfsb_str *rest) {
-    hfsb_str want;
-    for (;;) {
-        want = hfsbi_take_component(&root);
-        if (want.len == 0) break;
-        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+/* Appends an absolute path as seen from the root; EXDEV when it names no
+   place beneath it. This only decides where resolving begins: resolving
+   itself cannot leave the root. */
+static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
+                                  hfsb_buf *out) {
+    hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
+    hfsb_str real = hfsb_buf_str(&root->real_root);
+    hfsb_buf clean = HFSB_INIT;
+    int      code = 0;
+    clean.alloc = root->alloc;
+    if (!hfsbi_cut_prefix(given, path, &rest) &&
+        !hfsbi_cut_prefix(real, path, &rest)) {
+        if (hfsb_path_clean(path, &clean) != HFSB_OK) code = ENOMEM;
+        else if (!hfsbi_cut_prefix(given, hfsb_buf_str(&clean), &rest) &&
+                 !hfsbi_cut_prefix(real, hfsb_buf_str(&clean), &rest))
+            code = EXDEV;
     }
-    while (path.len > 0 && path.ptr[0] == '/')
-        path = hfsb_str_slice(path, 1, path.len);
-    *rest = path;
-    return true;
-}
-
-/* Appends an absolute path as seen from the root, or EXDEV. What is decided
-   here is only where the search begins: the search cannot leave the root. */
-static hfsb_status hfsbi_put_inside(const hfsb_place *p, hfsb_str path,
-                                    hfsb_buf *out, bool *outside) {
-    hfsb_str    given = hfsb_buf_str(&p->root), rest = HFSB_INIT;
-    hfsb_str    real = hfsb_buf_str(&p->real_root);
-    hfsb_buf    clean = HFSB_INIT;
-    hfsb_status st = HFSB_OK;
-    clean.alloc = p->alloc;
-    *outside = false;
-    if (!hfsbi_cut_root(given, path, &rest) &&
-        !hfsbi_cut_root(real, path, &rest)) {
-        st = hfsb_path_clean(path, &clean);
-        *outside = st == HFSB_OK &&
-                   !hfsbi_cut_root(given, hfsb_buf_str(&clean), &rest) &&
-                   !hfsbi_cut_root(real, hfsb_buf_str(&clean), &rest);
-    }
-    if (st == HFSB_OK && !*outside)
-        st = hfsb_buf_append(out, rest.len ? rest : HFSB_LIT("."));
+    if (code == 0 &&
+        hfsb_buf_append(out, rest.len ? rest : HFSB_LIT(".")) != HFSB_OK)
+        code = ENOMEM;
     hfsb_buf_free(&clean);
-    return st;
+    return code;
 }
 
-/* path as seen from the root, or without one from the current directory; an
-   errno. */
-static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
-                            hfsb_buf *out) {
-    size_t      mark = out->len;
-    bool        absolute = path.ptr[0] == '/', outside;
-    hfsb_str    base = HFSB_INIT;
-    hfsb_status st;
-    if (absolute && p && p->root_fd >= 0) {
-        st = hfsbi_put_inside(p, path, out, &outside);
-        return st != HFSB_OK ? ENOMEM : outside ? EXDEV : 0;
-    }
-    if (p) base = hfsb_buf_str(p->root_fd >= 0 ? &p->work_rest : &p->work_dir);
+/* Appends path as seen from the root or, without one, from the current
+   directory. */
+static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
+                                hfsb_buf *out) {
+    bool absolute = path.ptr[0] == '/', rooted = root && root->root_fd >= 0;
+    hfsb_str base = HFSB_INIT;
+    if (absolute && rooted) return hfsbi_relative_to_root(root, path, out);
+    if (root) base = hfsb_buf_str(rooted ? &root->work_rest : &root->work_dir);
     if (!absolute && base.len > 0) {
         hfsb_buf_append(out, base);
         hfsb_buf_append_byte(out, '/');
     }
-    hfsb_buf_append(out, path);
-    return hfsb_buf_finish(out, mark) == HFSB_OK ? 0 : ENOMEM;
+    return hfsb_buf_append(out, path) == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* ---- spots ---- */
-
-HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place) {
-    hfsb_alloc none = HFSB_INIT;
-    return place ? place->alloc : none;
-}
-
-static int hfsbi_place_dir(const hfsb_place *place, const char *path) {
-    if (place && place->root_fd >= 0)
-        return hfsbi_open_beneath(place->root_fd, path, &place->alloc);
+/* A descriptor of the directory at path, or -1 with errno. */
+static int hfsbi_root_open_dir(const hfsb_place *root, const char *path) {
+    if (root && root->root_fd >= 0)
+        return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
     return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
 }
 
-/* The directory at the first n bytes of the spot's path, which are none, or
-   end in a slash. */
-static int hfsbi_prefix_dir(const hfsb_place *place, hfsbi_spot *spot,
-                            size_t n) {
-    char *p = spot->path.ptr;
+/* A descriptor of the directory at the first n bytes of the target's path,
+   which are empty or end in a slash; or -1 with errno. */
+static int hfsbi_target_open_prefix(const hfsb_place *root, hfsbi_spot *target,
+                                    size_t n) {
+    char *p = target->path.ptr;
     int   fd;
-    if (n == 0) return hfsbi_place_dir(place, ".");
-    if (n == 1) return hfsbi_place_dir(place, "/");
+    if (n == 0) return hfsbi_root_open_dir(root, ".");
+    if (n == 1) return hfsbi_root_open_dir(root, "/");
     p[n - 1] = '\0';
-    fd = hfsbi_place_dir(place, p);
+    fd = hfsbi_root_open_dir(root, p);
     p[n - 1] = '/';
     return fd;
 }
 
-/* Some directory before the name is missing: opens the last one that is there
-   and makes all behind it the name; an errno. */
-static int hfsbi_spot_deepest(const hfsb_place *place, hfsbi_spot *spot) {
-    const char *p = spot->path.ptr;
-    size_t      n = (size_t)(spot->name - p);
+/* Opens the deepest directory of the path that exists; the name becomes the
+   whole rest. A ".." in the rest cannot be resolved. */
+static int hfsbi_target_open_deepest(const hfsb_place *root,
+                                     hfsbi_spot       *target) {
+    const char *p = target->path.ptr;
+    size_t      n = (size_t)(target->name - p);
     do {
         while (n > 0 && p[n - 1] == '/') n--;
         while (n > 0 && p[n - 1] != '/') n--;
-        spot->dir = hfsbi_prefix_dir(place, spot, n);
-    } while (spot->dir < 0 && errno == ENOENT && n > 0);
-    if (spot->dir < 0) return errno;
-    spot->name = p + n;
-    return hfsbi_climbs(hfsb_cstr(spot->name)) ? ENOENT : 0;
+        target->dir = hfsbi_target_open_prefix(root, target, n);
+    } while (target->dir < 0 && errno == ENOENT && n > 0);
+    if (target->dir < 0) return errno;
+    target->name = p + n;
+    return hfsbi_has_dotdot(hfsb_cstr(target->name)) ? ENOENT : 0;
 }
 
-/* Makes the directories in the name, one after the other; an errno. What is
-   there already must be a directory, and no link. */
-static int hfsbi_spot_make(hfsbi_spot *spot, bool sync) {
-    char *name = spot->path.ptr + (spot->name - spot->path.ptr), *slash;
+/* Makes the directories in target->name and enters them. One that exists
+   already must not be a symlink. */
+static int hfsbi_target_make_parents(hfsbi_spot *target, bool sync) {
+    char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
         int fd, rc;
         *slash = '\0';
         if (*name == '\0' || strcmp(name, ".") == 0) continue;
-        do rc = mkdirat(spot->dir, name, 0777);
+        do rc = mkdirat(target->dir, name, 0777);
         while (rc != 0 && errno == EINTR);
         if (rc != 0 && errno != EEXIST) return errno;
-        if (rc == 0 && sync) hfsbi_sync_dir(spot->dir);
-        fd = hfsbi_openat(spot->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+        if (rc == 0 && sync) hfsbi_sync_dir(target->dir);
+        fd = hfsbi_openat(target->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
         if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
-        hfsbi_close(&spot->dir);
-        spot->dir = fd;
+        hfsbi_close(&target->dir);
+        target->dir = fd;
     }
-    spot->name = name;
+    target->name = name;
     return 0;
 }
 
-HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot) {
-    spot->exists =
-        fstatat(spot->dir, spot->name, &spot->st, AT_SYMLINK_NOFOLLOW) == 0;
-    return spot->exists || errno == ENOENT ? 0 : errno;
+HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target) {
+    target->exists = fstatat(target->dir, target->name, &target->st,
+                             AT_SYMLINK_NOFOLLOW) == 0;
+    return target->exists || errno == ENOENT ? 0 : errno;
 }
 
-/* The path has the directory of the link before its target, unless that is
-   absolute; an errno. */
-static int hfsbi_spot_follow(const hfsb_place *place, hfsbi_spot *spot) {
-    char     target[PATH_MAX];
-    size_t   n = (size_t)(spot->name - spot->path.ptr);
-    ssize_t  len = readlinkat(spot->dir, spot->name, target, sizeof target);
-    hfsb_str to;
+/* Replaces the name, a symlink, by what it contains. */
+static int hfsbi_target_follow(const hfsb_place *root, hfsbi_spot *target) {
+    char    to[PATH_MAX];
+    size_t  n = (size_t)(target->name - target->path.ptr);
+    ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
     if (len < 0) return errno;
     if (len == 0) return ENOENT;
-    if (len == (ssize_t)sizeof target) return ENAMETOOLONG;
-    to = hfsb_str_make(target, (size_t)len);
-    if (target[0] == '/') {
-        if (place && place->root_fd >= 0) return EXDEV;
+    if (len == (ssize_t)sizeof to) return ENAMETOOLONG;
+    if (to[0] == '/') {
+        if (root && root->root_fd >= 0) return EXDEV;
         n = 0;
     }
-    hfsbi_close(&spot->dir);
-    hfsb_buf_truncate(&spot->path, n);
-    return hfsb_buf_append(&spot->path, to) == HFSB_OK ? 0 : ENOMEM;
+    hfsbi_close(&target->dir);
+    hfsb_buf_truncate(&target->path, n);
+    hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    return target->path.status == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* A path that ends in a slash or in dots is a directory; an errno. */
-static int hfsbi_spot_enter(const hfsb_place *place, hfsbi_spot *spot,
-                            unsigned how) {
-    spot->dir = hfsbi_place_dir(place, spot->path.ptr);
-    spot->name = ".";
-    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+/* For a path that ends in a slash or in dots, and so names a directory. */
+static int hfsbi_target_enter(const hfsb_place *root, hfsbi_spot *target,
+                              unsigned how) {
+    target->dir = hfsbi_root_open_dir(root, target->path.ptr);
+    target->name = ".";
+    if (target->dir >= 0) return hfsbi_target_stat(target);
     if ((how & HFSBI_SPOT_PARENTS) && errno == ENOENT) return EISDIR;
     return errno;
 }
 
-/* Opens the directory before the last name of spot->path and looks at that
-   name; an errno. `path` is what the caller gave. */
-static int hfsbi_spot_step(const hfsb_place *place, hfsb_str path,
-                           unsigned how, hfsbi_spot *spot) {
-    hfsb_str all = hfsb_buf_str(&spot->path);
+/* Opens the directory of the last name of target->path and looks at that
+   name. `path` is the one the caller gave. */
+static int hfsbi_target_step(const hfsb_place *root, hfsb_str path,
+                             unsigned how, hfsbi_spot *target) {
+    hfsb_str all = hfsb_buf_str(&target->path);
     hfsb_str name = hfsb_path_base(all);
     int      code;
     if (name.len == 0 || hfsb_str_equal(name, HFSB_LIT(".")) ||
         hfsb_str_equal(name, HFSB_LIT("..")))
-        return hfsbi_spot_enter(place, spot, how);
-    spot->name = name.ptr;
-    spot->dir = hfsbi_prefix_dir(place, spot, all.len - name.len);
-    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+        return hfsbi_target_enter(root, target, how);
+    target->name = name.ptr;
+    target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
+    if (target->dir >= 0) return hfsbi_target_stat(target);
     if (errno != ENOENT || !(how & (HFSBI_SPOT_PARENTS | HFSBI_SPOT_DEEPEST)))
         return errno;
-    code = hfsbi_spot_deepest(place, spot);
+    code = hfsbi_target_open_deepest(root, target);
     if (code != 0 || (how & HFSBI_SPOT_DEEPEST)) return code;
-    /* nobody wants a directory of the name "~" */
-    if (path.ptr[0] == '~' && strlen(spot->name) == path.len) return ENOENT;
-    code = hfsbi_spot_make(spot, !(how & HFSBI_SPOT_NO_SYNC));
-    if (code == 0) code = hfsbi_spot_look(spot);
-    return code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) ? ELOOP
-                                                                  : code;
+    /* "~/x" is a mistake, not a request for a directory named "~". */
+    if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
+    code = hfsbi_target_make_parents(target, !(how & HFSBI_SPOT_NO_SYNC));
+    if (code == 0) code = hfsbi_target_stat(target);
+    return code == 0 && target->exists && S_ISLNK(target->st.st_mode) ? ELOOP
+                                                                      : code;
 }
 
-HFSBI_FN void hfsbi_spot_close(hfsbi_spot *spot) {
-    hfsbi_close(&spot->dir);
-    hfsb_buf_free(&spot->path);
+HFSBI_FN void hfsbi_spot_close(hfsbi_spot *target) {
+    hfsbi_close(&target->dir);
+    hfsb_buf_free(&target->path);
 }
 
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
                                      unsigned how, const char *verb,
-                                     hfsbi_spot *spot, hfsb_err *err) {
+                                     hfsbi_spot *target, hfsb_err *err) {
     unsigned links = 0;
     int      code;
-    memset(spot, 0, sizeof *spot);
-    spot->dir = -1;
-    spot->path.alloc = hfsbi_place_alloc(place);
+    memset(target, 0, sizeof *target);
+    target->dir = -1;
+    target->path.alloc = hfsbi_root_alloc(root);
     if (path.len == 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return hfsbi_path_say(err, HFSB_REFUSED,
-                              "The path has a NUL byte in it", path);
-    code = hfsbi_place_path(place, path, &spot->path);
-    if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
-    while (code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) &&
+                              "The path contains a NUL byte", path);
+    code = hfsbi_path_from_root(root, path, &target->path);
+    if (code == 0) code = hfsbi_target_step(root, path, how, target);
+    while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
            !(how & HFSBI_SPOT_NO_FOLLOW)) {
-        code =
-            ++links > HFSBI_LINKS_MAX ? ELOOP : hfsbi_spot_follow(place, spot);
-        if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
+        code = ++links > HFSBI_LINKS_MAX ? ELOOP
+                                         : hfsbi_target_follow(root, target);
+        if (code == 0) code = hfsbi_target_step(root, path, how, target);
     }
     if (code == 0) return hfsbi_ok(err);
-    hfsbi_spot_close(spot);
-    return hfsbi_path_fail(place, path, code, verb, err);
+    hfsbi_spot_close(target);
+    return hfsbi_path_fail(root, path, code, verb, err);
 }
 
-/* ---- places ---- */
+/* ---- the root ---- */
 
-/* Appends path made absolute: as text, or where that could be wrong as the
-   system sees it; an errno. */
+/* Appends path made absolute: as text, or by the system when it has a "..",
+   which means another directory after a symlink. */
 static int hfsbi_absolute(hfsb_str path, const char *terminated,
                           hfsb_buf *out) {
     char        here[PATH_MAX];
     hfsb_status st;
-    if (hfsbi_climbs(path)) {
+    if (hfsbi_has_dotdot(path)) {
         if (!realpath(terminated, here)) return errno;
         path = hfsb_cstr(here);
     } else if (path.ptr[0] != '/' && !getcwd(here, sizeof here)) {
@@ -20199,8 +20186,8 @@ static int hfsbi_absolute(hfsb_str path, const char *terminated,
     return st == HFSB_OK ? 0 : ENOMEM;
 }
 
-static hfsb_status hfsbi_place_fail(hfsb_err *err, int code, const char *what,
-                                    hfsb_str path) {
+static hfsb_status hfsbi_root_fail(hfsb_err *err, int code, const char *what,
+                                   hfsb_str path) {
     if (code == ENOMEM) return hfsbi_fail_status(err, HFSB_NOMEM, what);
     if (code == ENOENT || code == ENOTDIR) {
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "%s not found: ", what);
@@ -20214,115 +20201,125 @@ static hfsb_status hfsbi_place_fail(hfsb_err *err, int code, const char *what,
     return HFSB_IO;
 }
 
-static int hfsbi_place_set_root(hfsb_place *p, hfsb_str root) {
-    char  real[PATH_MAX];
-    char *path = hfsbi_terminated(&p->alloc, root);
-    int   code = 0;
+/* Opens a directory of the host into *fd and appends its absolute path; with
+   `real` also the path without symlinks. */
+static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
+                                hfsb_buf *absolute, hfsb_buf *real) {
+    char  resolved[PATH_MAX];
+    char *path = hfsbi_terminated(alloc, dir);
+    int   code;
     if (!path) return ENOMEM;
-    p->root_fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
-    if (p->root_fd < 0 || !realpath(path, real)) code = errno;
-    if (code == 0) code = hfsbi_absolute(root, path, &p->root);
-    if (code == 0 &&
-        hfsb_buf_append(&p->real_root, hfsb_cstr(real)) != HFSB_OK)
-        code = ENOMEM;
-    hfsbi_array_free(&p->alloc, path, root.len + 1, 1);
+    *fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+    code = *fd < 0 ? errno : hfsbi_absolute(dir, path, absolute);
+    if (code == 0 && real) {
+        if (!realpath(path, resolved)) code = errno;
+        else if (hfsb_buf_append(real, hfsb_cstr(resolved)) != HFSB_OK)
+            code = ENOMEM;
+    }
+    hfsbi_array_free(alloc, path, dir.len + 1, 1);
     return code;
 }
 
-/* The work directory beneath a root; a relative one begins there. */
-static hfsb_status hfsbi_place_set_inside(hfsb_place *p, hfsb_str dir,
-                                          hfsb_err *err) {
-    int code = hfsbi_place_path(p, dir, &p->work_rest), fd;
+/* The working directory beneath the root; a relative one begins at the
+   root. */
+static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
+                                         hfsb_err *err) {
+    int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
-        fd = hfsbi_open_beneath(p->root_fd, p->work_rest.ptr, &p->alloc);
+        fd = hfsbi_open_beneath(root->root_fd, root->work_rest.ptr,
+                                &root->alloc);
         if (fd < 0) code = errno;
         hfsbi_close(&fd);
     }
-    if (code == 0 &&
-        hfsb_path_join(hfsb_buf_str(&p->root), hfsb_buf_str(&p->work_rest),
-                       &p->work_dir) != HFSB_OK)
+    if (code == 0 && hfsb_path_join(hfsb_buf_str(&root->root),
+                                    hfsb_buf_str(&root->work_rest),
+                                    &root->work_dir) != HFSB_OK)
         code = ENOMEM;
     if (code == 0) return HFSB_OK;
-    if (code == EXDEV) return hfsbi_path_fail(p, dir, code, "use", err);
-    return hfsbi_place_fail(err, code, "Working directory", dir);
+    if (code == EXDEV) return hfsbi_fail_outside(root, dir, err);
+    return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
-static hfsb_status hfsbi_place_set_work(hfsb_place *p, hfsb_str dir,
-                                        hfsb_err *err) {
-    char *path = hfsbi_terminated(&p->alloc, dir);
-    int   code = ENOMEM, fd;
-    if (path) {
-        fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
-        code = fd < 0 ? errno : hfsbi_absolute(dir, path, &p->work_dir);
-        hfsbi_close(&fd);
-    }
-    hfsbi_array_free(&p->alloc, path, dir.len + 1, 1);
-    if (code == 0) return HFSB_OK;
-    return hfsbi_place_fail(err, code, "Working directory", dir);
-}
-
-static hfsb_status hfsbi_place_fill(hfsb_place *p, hfsb_str root, hfsb_str dir,
-                                    hfsb_err *err) {
-    int code = 0;
-    if (hfsb_str_find_byte(root, '\0') != HFSB_NPOS ||
+static hfsb_status hfsbi_root_fill(hfsb_place *root, hfsb_str top,
+                                   hfsb_str dir, hfsb_err *err) {
+    int code, fd = -1;
+    if (hfsb_str_find_byte(top, '\0') != HFSB_NPOS ||
         hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The root or the working directory has a NUL byte "
-                          "in it.");
-    if (root.len > 0) code = hfsbi_place_set_root(p, root);
-    if (code != 0) return hfsbi_place_fail(err, code, "Root directory", root);
-    if (root.len > 0)
-        return hfsbi_place_set_inside(p, dir.len ? dir : HFSB_LIT("."), err);
-    return dir.len ? hfsbi_place_set_work(p, dir, err) : HFSB_OK;
+                          "The root or the working directory contains a NUL "
+                          "byte.");
+    if (top.len > 0) {
+        code = hfsbi_root_open_host(&root->alloc, top, &root->root_fd,
+                                    &root->root, &root->real_root);
+        if (code != 0)
+            return hfsbi_root_fail(err, code, "Root directory", top);
+        return hfsbi_root_set_inside(root, dir.len ? dir : HFSB_LIT("."), err);
+    }
+    if (dir.len == 0) return HFSB_OK;
+    code = hfsbi_root_open_host(&root->alloc, dir, &fd, &root->work_dir, NULL);
+    hfsbi_close(&fd);
+    if (code == 0) return HFSB_OK;
+    return hfsbi_root_fail(err, code, "Working directory", dir);
 }
+
+/* One allocation for both; root.sweeps points to the second. */
+typedef struct hfsbi_root_block {
+    hfsb_place   root;
+    hfsbi_sweeps sweeps;
+} hfsbi_root_block;
 
 hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
                             hfsb_err *err) {
-    hfsb_place_opts none = HFSB_INIT;
-    hfsb_place     *p;
-    hfsb_status     st;
+    hfsb_place_opts   none = HFSB_INIT;
+    hfsbi_root_block *block;
+    hfsb_place       *root;
+    hfsb_status       st;
     if (!opts) opts = &none;
     *out = NULL;
-    p = (hfsb_place *)hfsbi_array(&opts->alloc, 1, sizeof *p);
-    if (!p) return hfsbi_fail_status(err, HFSB_NOMEM, "Place");
-    memset(p, 0, sizeof *p);
-    p->root_fd = -1;
-    p->alloc = p->root.alloc = p->real_root.alloc = opts->alloc;
-    p->work_dir.alloc = p->work_rest.alloc = opts->alloc;
-    st = hfsbi_place_fill(p, opts->root, opts->work_dir, err);
+    block = (hfsbi_root_block *)hfsbi_array(&opts->alloc, 1, sizeof *block);
+    if (!block) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+    memset(block, 0, sizeof *block);
+    root = &block->root;
+    root->sweeps = &block->sweeps;
+    (void)pthread_mutex_init(&root->sweeps->lock, NULL);
+    root->root_fd = -1;
+    root->alloc = root->root.alloc = root->real_root.alloc = opts->alloc;
+    root->work_dir.alloc = root->work_rest.alloc = opts->alloc;
+    st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
     if (st != HFSB_OK) {
-        hfsb_place_close(p);
+        hfsb_place_close(root);
         return st;
     }
-    *out = p;
+    *out = root;
     return hfsbi_ok(err);
 }
 
-void hfsb_place_close(hfsb_place *place) {
+void hfsb_place_close(hfsb_place *root) {
     hfsb_alloc alloc;
-    if (!place) return;
-    alloc = place->alloc;
-    hfsbi_close(&place->root_fd);
-    hfsb_buf_free(&place->root);
-    hfsb_buf_free(&place->real_root);
-    hfsb_buf_free(&place->work_dir);
-    hfsb_buf_free(&place->work_rest);
-    hfsbi_array_free(&alloc, place, 1, sizeof *place);
+    if (!root) return;
+    alloc = root->alloc;
+    hfsbi_close(&root->root_fd);
+    hfsb_buf_free(&root->root);
+    hfsb_buf_free(&root->real_root);
+    hfsb_buf_free(&root->work_dir);
+    hfsb_buf_free(&root->work_rest);
+    (void)pthread_mutex_destroy(&root->sweeps->lock);
+    hfsbi_array_free(&alloc, root, 1, sizeof(hfsbi_root_block));
 }
 
-hfsb_str hfsb_place_work_dir(const hfsb_place *place) {
-    return place ? hfsb_buf_str(&place->work_dir) : hfsb_str_make("", 0);
+hfsb_str hfsb_place_work_dir(const hfsb_place *root) {
+    return root ? hfsb_buf_str(&root->work_dir) : hfsb_str_make("", 0);
 }
 
-hfsb_str hfsb_place_root(const hfsb_place *place) {
-    return place ? hfsb_buf_str(&place->root) : hfsb_str_make("", 0);
+hfsb_str hfsb_place_root(const hfsb_place *root) {
+    return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
 }
 
-/* ---- what several need ---- */
+/* ---- helpers of file.c and file_write.c ---- */
 
 HFSBI_FN bool hfsbi_sync(int fd) {
     int rc;
-#ifdef F_FULLFSYNC /* where fsync() stops at the drive's own memory */
+#ifdef F_FULLFSYNC /* macOS: fsync() does not flush the drive's cache */
     if (fcntl(fd, F_FULLFSYNC) == 0) return true;
 #endif
     do rc = fsync(fd);
@@ -20357,22 +20354,22 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #endif
 }
 
-/* Opened without waiting: what was a file a moment ago may be a FIFO now. It
-   stays so, since some files of /proc wait for what is not there yet. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, int *fd,
+/* O_NONBLOCK, because the file may have become a FIFO since the stat; it
+   stays set, because some files of /proc block until an event comes. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
+                                     hfsbi_spot *target, int *fd,
                                      hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     hfsb_status st;
     *fd = -1;
-    if (!spot->exists)
-        return hfsbi_path_fail(place, path, ENOENT, "read", err);
-    st = hfsbi_path_regular(path, spot->st.st_mode, err);
+    if (!target->exists)
+        return hfsbi_path_fail(root, path, ENOENT, "read", err);
+    st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) return st;
-    *fd = hfsbi_openat(spot->dir, spot->name, flags, 0);
-    if (*fd < 0 || fstat(*fd, &spot->st) != 0)
-        st = hfsbi_path_fail(place, path, errno, "read", err);
-    else st = hfsbi_path_regular(path, spot->st.st_mode, err);
+    *fd = hfsbi_openat(target->dir, target->name, flags, 0);
+    if (*fd < 0 || fstat(*fd, &target->st) != 0)
+        st = hfsbi_path_fail(root, path, errno, "read", err);
+    else st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) hfsbi_close(fd);
     return st;
 }
@@ -20388,90 +20385,64 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
     return n == 0;
 }
 
-HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot) {
-    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    int       fd = hfsbi_openat(spot->dir, spot->name, flags | O_RDONLY, 0);
-    if (fd >= 0) return fd;
-    return hfsbi_openat(spot->dir, spot->name, flags | O_WRONLY, 0);
-}
+/* ---- metadata ---- */
 
-HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
-                                             hfsb_str path, hfsbi_spot *spot,
-                                             const char *hex, hfsb_err *err) {
-    char        now[HFSB_SHA256_HEX];
-    int         fd;
-    hfsb_status st = hfsbi_spot_open(place, path, spot, &fd, err);
-    if (st != HFSB_OK) return st;
-    if (!hfsbi_fd_sha256(fd, now))
-        st = hfsbi_path_fail(place, path, errno, "read", err);
-    else if (strcmp(now, hex) != 0) st = hfsbi_path_changed(path, err);
-    hfsbi_close(&fd);
-    return st;
-}
-
-/* ---- looking ---- */
-
-hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  spot;
-    hfsb_status st = hfsbi_spot_find(place, path, 0, "look at", &spot, err);
+    hfsbi_spot  target;
+    hfsb_status st = hfsbi_spot_find(root, path, 0, "look at", &target, err);
     if (st != HFSB_OK) return st;
-    if (spot.exists) hfsbi_file_info_fill(info, &spot.st);
-    else st = hfsbi_path_fail(place, path, ENOENT, "look at", err);
-    hfsbi_spot_close(&spot);
+    if (target.exists) hfsbi_file_info_fill(info, &target.st);
+    else st = hfsbi_path_fail(root, path, ENOENT, "look at", err);
+    hfsbi_spot_close(&target);
     return st;
 }
 
-/* What is there has its directory and name, a directory itself (which may be
-   spelt with dots) its own number. */
-hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
-                          hfsb_buf *out, hfsb_err *err) {
+/* The key is "device:inode/name" of the directory and the name in it; for a
+   directory, which "." and ".." can name as well, "device:inode/" of itself. */
+hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path, hfsb_buf *out,
+                          hfsb_err *err) {
     size_t      mark = out->len;
-    hfsbi_spot  spot;
+    hfsbi_spot  target;
     struct stat dir;
-    hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_DEEPEST,
-                                     "look at", &spot, err);
+    bool        is_dir;
+    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_DEEPEST, "look at",
+                                     &target, err);
     if (st != HFSB_OK) return st;
-    if (spot.exists && S_ISDIR(spot.st.st_mode)) {
-        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
-                        (unsigned long long)spot.st.st_ino);
-    } else if (fstat(spot.dir, &dir) == 0) {
-        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
-                        (unsigned long long)dir.st_ino);
-        if (out->status == HFSB_OK)
-            out->status = hfsb_path_clean(hfsb_cstr(spot.name), out);
+    is_dir = target.exists && S_ISDIR(target.st.st_mode);
+    if (is_dir) dir = target.st;
+    if (!is_dir && fstat(target.dir, &dir) != 0) {
+        st = hfsbi_path_fail(root, path, errno, "look at", err);
     } else {
-        st = hfsbi_path_fail(place, path, errno, "look at", err);
+        st = hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
+                             (unsigned long long)dir.st_ino);
+        if (st == HFSB_OK && !is_dir)
+            st = hfsb_path_clean(hfsb_cstr(target.name), out);
+        if (st != HFSB_OK) {
+            hfsb_buf_truncate(out, mark);
+            hfsbi_fail_status(err, st, "Key of a file");
+        }
     }
-    hfsbi_spot_close(&spot);
-    if (hfsb_buf_finish(out, mark) == HFSB_OK || st != HFSB_OK) return st;
-    return hfsbi_fail_status(err, out->status, "Key of a file");
+    hfsbi_spot_close(&target);
+    return st;
 }
 
 /* ---- reading ---- */
 
-hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path, int *fd,
+hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path, int *fd,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  spot;
-    hfsb_status st = hfsbi_spot_find(place, path, 0, "read", &spot, err);
+    hfsbi_spot  target;
+    hfsb_status st = hfsbi_spot_find(root, path, 0, "read", &target, err);
     *fd = -1;
     if (st != HFSB_OK) return st;
-    st = hfsbi_spot_open(place, path, &spot, fd, err);
-    if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &spot.st);
-    hfsbi_spot_close(&spot);
+    st = hfsbi_spot_open(root, path, &target, fd, err);
+    if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &target.st);
+    hfsbi_spot_close(&target);
     return st;
 }
 
-static hfsb_status hfsbi_read_too_large(hfsb_str path, size_t max,
-                                        hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
-                   path);
-    hfsbi_err_add(err, " (the limit is %zu bytes)", max);
-    return HFSB_LIMIT;
-}
-
-/* To the end, however long it says it is: files of /proc say 0, and others
-   may grow. *code is an errno when the status is HFSB_IO. */
+/* Reads to the end of the file, whatever its size claims: files of /proc
+   claim 0, others grow. *code is an errno when the status is HFSB_IO. */
 static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
                                   hfsb_buf *out, int *code) {
     size_t  got = 0, want;
@@ -20484,6 +20455,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             hfsb_status st = hfsb_buf_reserve(out, want);
             if (st != HFSB_OK) return st;
         }
+        /* At the limit, reading one more byte shows whether it ends here. */
         n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
                             want ? want : 1);
         if (n < 0) {
@@ -20495,16 +20467,16 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
         got += (size_t)n;
         out->len += (size_t)n;
     }
-    return hfsb_buf_append(out, hfsb_str_make("", 0));
+    return hfsb_buf_append(out, hfsb_str_make("", 0)); /* the NUL */
 }
 
-hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path, size_t max,
+hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path, size_t max,
                            hfsb_buf *out, hfsb_file_info *info,
                            hfsb_err *err) {
     size_t         mark = out->len;
     hfsb_file_info seen = HFSB_INIT;
-    int            fd, code = 0;
-    hfsb_status    st = hfsb_file_open(place, path, &fd, &seen, err);
+    int            fd, code = ENOMEM;
+    hfsb_status    st = hfsb_file_open(root, path, &fd, &seen, err);
     if (st != HFSB_OK) return st;
     if (max == 0) max = (size_t)1 << 30;
     if (out->max && max > out->max - mark) max = out->max - mark;
@@ -20516,87 +20488,207 @@ hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path, size_t max,
         return hfsbi_ok(err);
     }
     hfsb_buf_truncate(out, mark);
-    if (st == HFSB_LIMIT) return hfsbi_read_too_large(path, max, err);
-    return hfsbi_path_fail(place, path, st == HFSB_NOMEM ? ENOMEM : code,
-                           "read", err);
+    if (st != HFSB_LIMIT)
+        return hfsbi_path_fail(root, path, code, "read", err);
+    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
+                   path);
+    hfsbi_err_add(err, " (the limit is %zu bytes)", max);
+    return HFSB_LIMIT;
 }
 
-hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
                              char hex[HFSB_SHA256_HEX], hfsb_err *err) {
     int         fd;
-    hfsb_status st = hfsb_file_open(place, path, &fd, NULL, err);
+    hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
     if (st != HFSB_OK) return st;
     if (!hfsbi_fd_sha256(fd, hex))
-        st = hfsbi_path_fail(place, path, errno, "read", err);
+        st = hfsbi_path_fail(root, path, errno, "read", err);
     hfsbi_close(&fd);
     return st;
 }
 
-/* ---- removing ---- */
+/* ---- src/os/file_write.c ---- */
+/* file_write.c - write files whole or not at all; remove files
 
-/* Removes what is at the spot, which is locked. A symbolic link has no content
-   to compare. */
-static hfsb_status hfsbi_spot_remove(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, const char *sha256,
-                                     hfsb_err *err) {
-    hfsb_status st = HFSB_OK;
-    int         code = hfsbi_spot_look(spot);
-    if (code == 0 && !spot->exists) code = ENOENT;
-    if (code != 0) return hfsbi_path_fail(place, path, code, "remove", err);
-    if (!S_ISLNK(spot->st.st_mode)) {
-        st = hfsbi_path_regular(path, spot->st.st_mode, err);
-        if (st == HFSB_OK && sha256)
-            st = hfsbi_spot_check_sha256(place, path, spot, sha256, err);
-    }
-    if (st != HFSB_OK) return st;
-    if (hfsbi_unlinkat(spot->dir, spot->name) == 0) return hfsbi_ok(err);
-    return hfsbi_path_fail(place, path, errno, "remove", err);
+   A writer collects the new bytes in a temporary next to the file and then
+   renames it over the file. Where a rename would break something (hard links,
+   an owner or attribute that cannot be copied, a mount point, a directory we
+   may not write) the file is rewritten in place, from a complete copy.
+
+       open:    resolve, check conditions, sweep, make the temporary
+       append:  write to the temporary
+       commit:  copy metadata, sync, lock, check conditions again,
+                rename, or rewrite in place; unlock, sync the directory
+       close:   remove the temporary if it is still there
+
+   The file is untouched until the rename or rewrite, and a failed rewrite
+   puts the old bytes back. No other writer gets in between the check of the
+   conditions and the change: both happen under the lock.
+
+   Functions that return int and no descriptor return 0 or an errno. */
+/* ---- locks ----
+
+   Both steps of a change, check and replace, happen under an exclusive
+   flock() of the directory. Separately opened descriptors exclude each other
+   within one process too, so threads need no lock of their own; the kernel
+   drops the lock of a process that dies.
+
+   Two cases need a lock on the file itself:
+   - a directory that can be written but not read cannot be opened to lock it;
+   - a file that is rewritten in place may have names in other directories.
+   The directory is always locked before the file.
+
+   flock() has no timeout, and another program may hold the lock for hours, so
+   we poll and give up after about 2 s. */
+
+/* Descriptors that hold a lock, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+/* One attempt: false when another descriptor holds the lock on fd's file. File
+   systems without locks count as locked. */
+static bool hfsbi_try_lock(int fd) {
+    int rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno != EWOULDBLOCK;
 }
 
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
-                                          hfsb_str path, const char *sha256,
-                                          hfsb_err *err) {
-    hfsbi_spot  spot;
-    hfsbi_lock  lock = {-1, -1};
-    int         code;
-    hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_NO_FOLLOW,
-                                     "remove", &spot, err);
+static int hfsbi_lock_dir(const hfsbi_spot *target, int *fd) {
+    unsigned tries;
+    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (*fd < 0) return errno;
+    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+/* A descriptor for the attributes and locks of the file, which may be
+   readable only or writable only; -1 with errno. */
+static int hfsbi_target_open_any(const hfsbi_spot *target) {
+    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
+    if (fd >= 0) return fd;
+    return hfsbi_openat(target->dir, target->name, flags | O_WRONLY, 0);
+}
+
+/* The lock counts only while the name still leads to the locked file. A file
+   that does not exist needs no lock. */
+static int hfsbi_lock_file(hfsbi_spot *target, int *fd) {
+    struct stat st;
+    unsigned    tries;
+    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
+        int  code = 0;
+        bool locked;
+        if (tries > 0) hfsbi_pause(tries - 1);
+        *fd = hfsbi_target_open_any(target);
+        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
+        locked = hfsbi_try_lock(*fd);
+        if (fstat(*fd, &st) != 0) code = errno;
+        if (code == 0) code = hfsbi_target_stat(target);
+        if (code != 0) return code;
+        if (locked && target->exists && target->st.st_dev == st.st_dev &&
+            target->st.st_ino == st.st_ino)
+            return 0;
+        hfsbi_close(fd);
+    }
+    return EWOULDBLOCK;
+}
+
+/* Locks the directory and, with `file` or when the directory cannot be read,
+   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
+   after about 2 s. The caller unlocks in any case. */
+static int hfsbi_lock_target(hfsbi_spot *target, bool file, hfsbi_lock *lock) {
+    int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
+    if (code == EACCES || code == EPERM) {
+        file = true;
+        code = 0;
+    }
+    if (code == 0 && file && lock->file < 0)
+        code = hfsbi_lock_file(target, &lock->file);
+    return code;
+}
+
+/* LOCK_UN, because a child between fork() and exec() still has a copy of the
+   descriptor: closing ours alone would leave the lock held. */
+static void hfsbi_unlock_fd(int *fd) {
+    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
+    hfsbi_close(fd);
+}
+
+/* Keeps errno. */
+static void hfsbi_unlock(hfsbi_lock *lock) {
+    int keep = errno;
+    hfsbi_unlock_fd(&lock->file);
+    hfsbi_unlock_fd(&lock->dir);
+    errno = keep;
+}
+
+/* The message for an errno of hfsbi_lock_target(). */
+static hfsb_status hfsbi_lock_fail(const hfsb_place *root, hfsb_str path,
+                                   int code, const char *verb, hfsb_err *err) {
+    if (code != EWOULDBLOCK)
+        return hfsbi_path_fail(root, path, code, verb, err);
+    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
+    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
+                       "seconds: wait for that program, or end it, and try "
+                       "again)");
+    return HFSB_BUSY;
+}
+
+/* ---- conditions ---- */
+
+static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
+    return a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed == b->changed &&
+           a->changed_nanos == b->changed_nanos;
+}
+
+static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
+                   path);
+    hfsbi_err_add(err, " (read it again)");
+    return HFSB_STALE;
+}
+
+static hfsb_status hfsbi_check_same(hfsb_str path, const struct stat *st,
+                                    const hfsb_file_info *same,
+                                    hfsb_err             *err) {
+    hfsb_file_info now;
+    hfsbi_file_info_fill(&now, st);
+    return hfsbi_same_info(&now, same) ? HFSB_OK
+                                       : hfsbi_fail_changed(path, err);
+}
+
+static hfsb_status hfsbi_check_sha256(const hfsb_place *root, hfsb_str path,
+                                      hfsbi_spot *target, const char *sha256,
+                                      hfsb_err *err) {
+    char        now[HFSB_SHA256_HEX];
+    int         fd;
+    hfsb_status st = hfsbi_spot_open(root, path, target, &fd, err);
     if (st != HFSB_OK) return st;
-    code = hfsbi_spot_lock(&spot, false, &lock);
-    st = code == 0 ? hfsbi_spot_remove(place, path, &spot, sha256, err)
-                   : hfsbi_lock_fail(place, path, code, "remove", err);
-    hfsbi_unlock(&lock);
-    hfsbi_spot_close(&spot);
+    if (!hfsbi_fd_sha256(fd, now))
+        st = hfsbi_path_fail(root, path, errno, "read", err);
+    else if (strcmp(now, sha256) != 0) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
     return st;
 }
 
-hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
-                             hfsb_err *err) {
-    return hfsbi_file_remove_if(place, path, NULL, err);
+/* ---- temporaries: .{name}.hfsb-{pid}-{n}, locked while in use ---- */
+
+/* Keeps errno. */
+static void hfsbi_temp_remove(int dir, const char *temp) {
+    int keep = errno, rc;
+    do rc = unlinkat(dir, temp, 0);
+    while (rc != 0 && errno == EINTR);
+    errno = keep;
 }
 
-/* ---- src/os/file_write.c ---- */
-/* file_write.c - write files whole or not at all. */
-typedef struct hfsbi_rewriting {
-    int                fd;    /* the file, for reading and writing */
-    int                spool; /* the new content */
-    unsigned long long bytes; /* ... and its length */
-    mode_t             mode;  /* permission bits it shall have */
-    bool               no_sync;
-    bool               begun;  /* out: it failed on the way ... */
-    bool               spoilt; /* ... and the old content is not back */
-} hfsbi_rewriting;
-
-static void hfsbi_temp_remove(int dir, const char *temp);
-
-static bool hfsbi_try_lock(int fd);
-
-/* ==== file temp ==== */
-
-/* temporary files beside the file they will become. */
-
-/* ".{name}.hfsb-{pid}-{n}", its name part cut at a character's border so that
-   the whole has at most max bytes. */
+/* The {name} part is cut between characters so that the whole has at most max
+   bytes. */
 static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
                             char temp[HFSBI_NAME_SIZE]) {
     char   tail[64];
@@ -20604,21 +20696,18 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
     int    tail_len =
         snprintf(tail, sizeof tail, ".hfsb-%ld-%lu", (long)getpid(), n);
     room = max - 1 - (size_t)tail_len;
-    if (len > room) {
-        len = room;
-        while (len > 0 && ((unsigned char)name[len] & 0xC0u) == 0x80u) len--;
-    }
+    if (len > room) len = hfsbi_utf8_floor(hfsb_cstr(name), room);
     (void)snprintf(temp, HFSBI_NAME_SIZE, ".%.*s%s", (int)len, name, tail);
 }
 
-/* True when fd is ours: locked, or not lockable at all, and still there. */
-static bool hfsbi_temp_claim(int fd) {
+/* True when fd is locked by us and still has a name: a sweep may have taken it
+   for stale before it was locked. */
+static bool hfsbi_temp_lock(int fd) {
     struct stat st;
     return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Makes one beside `name`, with a lock on it as a sign of life; its name goes
-   to temp. 0 or an errno. */
+/* Makes a temporary for `name`. Its own name goes to temp, "" on failure. */
 static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                            char temp[HFSBI_NAME_SIZE], int *fd) {
     const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
@@ -20628,12 +20717,11 @@ static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
         hfsbi_temp_name(name, n, max, temp);
         *fd = hfsbi_openat(dir, temp, flags, mode);
         if (*fd >= 0) {
-            if (hfsbi_temp_claim(*fd)) return 0;
-            /* Someone, who took it for a dead one's, is removing it. */
+            if (hfsbi_temp_lock(*fd)) return 0;
             hfsbi_temp_remove(dir, temp);
             hfsbi_close(fd);
         } else if (errno == ENAMETOOLONG && max > 128) {
-            max = 128; /* file systems that encrypt names have shorter ones */
+            max = 128; /* encrypting file systems allow shorter names only */
         } else if (errno != EEXIST) {
             break;
         }
@@ -20642,193 +20730,155 @@ static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
     return *fd < 0 ? errno : EEXIST;
 }
 
-static void hfsbi_temp_remove(int dir, const char *temp) {
-    int keep = errno;
-    (void)hfsbi_unlinkat(dir, temp);
-    errno = keep;
+/* ---- stale temporaries: those of processes that died ----
+
+   The next write in a directory removes them. Listing the directory for every
+   write would make each edit O(directory), so a root remembers the directories
+   it has found clean, as they were after its last write there. While such a
+   directory has not changed, nobody has made a temporary in it.
+
+   Another process may make one between our sweep and the end of our write;
+   then the entry hides it. That is why an entry expires. */
+
+enum {
+    HFSBI_SWEEP_MS = 60000,  /* an entry is good for this long */
+    HFSBI_SWEEP_NAMES = 4096 /* names looked at, at most */
+};
+
+static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
+    size_t   n = name->len;
+    hfsb_str digits;
+    while (n > 0 && name->ptr[n - 1] >= '0' && name->ptr[n - 1] <= '9') n--;
+    digits = hfsb_str_slice(*name, n, name->len);
+    name->len = n;
+    return digits;
 }
 
-/* ---- those of dead processes ---- */
-
-/* Takes the digits off the end of *name; -1 when there are none, or more than
-   a process id has. */
-static long hfsbi_take_digits(hfsb_str *name) {
-    long   value = 0, unit = 1;
-    size_t n = 0;
-    while (name->len > 0 && name->ptr[name->len - 1] >= '0' &&
-           name->ptr[name->len - 1] <= '9') {
-        if (++n > 9) return -1;
-        value += unit * (name->ptr[name->len - 1] - '0');
-        unit *= 10;
-        name->len--;
-    }
-    return n == 0 ? -1 : value;
-}
-
-/* The process id in a name that hfsbi_temp_name() made, else 0. */
+/* The process id in the name of a temporary; 0 for any other name. */
 static long hfsbi_temp_pid(hfsb_str name) {
-    const hfsb_str mark = HFSB_LIT(".hfsb-");
-    long           pid;
+    const hfsb_str           mark = HFSB_LIT(".hfsb-");
+    const unsigned long long max = 999999999;
+    unsigned long long       n, pid = 0;
     if (!hfsb_str_starts(name, HFSB_LIT(".")) ||
-        hfsbi_take_digits(&name) < 0 || !hfsb_str_ends(name, HFSB_LIT("-")))
+        !hfsbi_read_decimal(hfsbi_cut_digits(&name), max, &n) ||
+        !hfsb_str_ends(name, HFSB_LIT("-")))
         return 0;
     name.len--;
-    pid = hfsbi_take_digits(&name);
-    return pid > 0 && hfsb_str_ends(name, mark) && name.len > mark.len ? pid
-                                                                       : 0;
+    if (!hfsbi_read_decimal(hfsbi_cut_digits(&name), max, &pid) ||
+        !hfsb_str_ends(name, mark) || name.len == mark.len)
+        return 0;
+    return (long)pid;
 }
 
-/* A living process may have got the number of a dead one: then age tells. */
-static bool hfsbi_temp_is_dead(long pid, const struct stat *st) {
+/* A living process may have the id of a dead one: then its age decides. */
+static bool hfsbi_temp_is_stale(long pid, const struct stat *st) {
     struct timespec now = HFSB_INIT;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return now.tv_sec - st->st_mtime > 60;
 }
 
-/* Root gives its files to others before they are done. */
-static bool hfsbi_temp_is_ours(const struct stat *st) {
-    uid_t me = geteuid();
-    return S_ISREG(st->st_mode) && (me == 0 || st->st_uid == me);
-}
-
-static void hfsbi_temp_bury(int dir, const char *name) {
+/* Removes `name` if it is a stale temporary of ours. False when it is a
+   temporary in use, which may become stale later. */
+static bool hfsbi_temp_remove_stale(int dir, const char *name) {
     const int   flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     long        pid = hfsbi_temp_pid(hfsb_cstr(name));
+    uid_t       me = geteuid();
     struct stat st;
+    bool        unused;
     int         fd;
-    if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !hfsbi_temp_is_ours(&st) || !hfsbi_temp_is_dead(pid, &st))
-        return;
+    if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return true;
+    /* root's temporaries get the owner of the file they will replace */
+    if (!S_ISREG(st.st_mode) || (me != 0 && st.st_uid != me)) return true;
+    if (!hfsbi_temp_is_stale(pid, &st)) return false;
     fd = hfsbi_openat(dir, name, flags, 0);
-    if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) hfsbi_temp_remove(dir, name);
+    if (fd < 0) return true;
+    unused = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (unused) hfsbi_temp_remove(dir, name);
     hfsbi_close(&fd);
+    return unused;
 }
 
-/* Removes those of processes that died. */
-static void hfsbi_temp_sweep(int dir) {
+/* Removes the stale temporaries in a directory. True when none is left there,
+   in use or not. */
+static bool hfsbi_sweep_dir(int dir) {
     int            fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR           *list = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
+    bool           clean = true;
     size_t         n = 0;
     if (!list) {
         hfsbi_close(&fd);
-        return;
+        return false;
     }
-    while (n++ < 4096 && (entry = readdir(list)) != NULL)
-        hfsbi_temp_bury(dir, entry->d_name);
+    while (n++ < HFSBI_SWEEP_NAMES && (entry = readdir(list)) != NULL)
+        if (!hfsbi_temp_remove_stale(dir, entry->d_name)) clean = false;
     (void)closedir(list);
+    return clean;
 }
 
-/* ==== file lock ==== */
-
-/* keep other writers out while a file is checked and replaced.
-
-   A write compares the file with what the caller expects and then renames the
-   new file over it. No other writer may get in between, so both steps happen
-   under an exclusive flock() of the directory. Separately opened descriptors
-   exclude each other within one process too, so threads need no lock of their
-   own; the kernel drops the lock of a process that dies.
-
-   Two cases need a lock on the file itself:
-   - a directory that can be written but not read cannot be opened to lock it;
-   - a file that is rewritten in place may have names in other directories.
-   The directory is always locked before the file.
-
-   flock() has no timeout, and any program may hold the lock for hours: we
-   poll, and give up after about 2 s. */
-
-/* One try: false when another descriptor holds the lock on the file of fd. */
-static bool hfsbi_try_lock(int fd) {
-    int rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0 || errno != EWOULDBLOCK;
+/* When the directory, unchanged since, was swept; 0: sweep it. */
+static long long hfsbi_sweeps_find(hfsbi_sweeps         *sweeps,
+                                   const hfsb_file_info *dir) {
+    long long at = 0, now = hfsb_clock_ms();
+    size_t    i;
+    pthread_mutex_lock(&sweeps->lock);
+    for (i = 0; i < HFSBI_SWEEPS; i++)
+        if (sweeps->at[i] && now - sweeps->at[i] < HFSBI_SWEEP_MS &&
+            hfsbi_same_info(&sweeps->dir[i], dir))
+            at = sweeps->at[i];
+    pthread_mutex_unlock(&sweeps->lock);
+    return at;
 }
 
-/* An errno. */
-static int hfsbi_lock_dir(const hfsbi_spot *spot, int *fd) {
-    unsigned tries;
-    *fd = hfsbi_openat(spot->dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (*fd < 0) return errno;
-    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
-        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
-        hfsbi_pause(tries);
+/* Replaces the entry of the directory, else the oldest one. */
+static void hfsbi_sweeps_store(hfsbi_sweeps *sweeps, const hfsb_file_info *dir,
+                               long long at) {
+    size_t i, to = 0;
+    pthread_mutex_lock(&sweeps->lock);
+    for (i = 0; i < HFSBI_SWEEPS; i++) {
+        if (sweeps->at[i] < sweeps->at[to]) to = i;
+        if (sweeps->at[i] && sweeps->dir[i].device == dir->device &&
+            sweeps->dir[i].inode == dir->inode) {
+            to = i;
+            break;
+        }
     }
-    return 0;
+    sweeps->dir[to] = *dir;
+    sweeps->at[to] = at;
+    pthread_mutex_unlock(&sweeps->lock);
 }
 
-/* An errno. A lock is worth something only while the name still leads to the
-   locked file; a missing file needs none. */
-static int hfsbi_lock_file(hfsbi_spot *spot, int *fd) {
-    struct stat st;
-    unsigned    tries;
-    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
-        int  code = 0;
-        bool locked;
-        if (tries > 0) hfsbi_pause(tries - 1);
-        *fd = hfsbi_spot_open_any(spot);
-        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-        locked = hfsbi_try_lock(*fd);
-        if (fstat(*fd, &st) != 0) code = errno;
-        if (code == 0) code = hfsbi_spot_look(spot);
-        if (code != 0) return code;
-        if (locked && spot->exists && spot->st.st_dev == st.st_dev &&
-            spot->st.st_ino == st.st_ino)
-            return 0;
-        hfsbi_close(fd);
+/* Removes stale temporaries from the target's directory unless the root knows
+   that it is clean. When it was swept, for hfsbi_sweep_end(); 0: not clean. */
+static long long hfsbi_sweep_begin(const hfsb_place *root, int dir) {
+    hfsb_file_info info;
+    struct stat    st;
+    long long      at = 0;
+    if (root && fstat(dir, &st) == 0) {
+        hfsbi_file_info_fill(&info, &st);
+        at = hfsbi_sweeps_find(root->sweeps, &info);
     }
-    return EWOULDBLOCK;
+    if (at) return at;
+    at = hfsb_clock_ms();
+    return hfsbi_sweep_dir(dir) ? at : 0;
 }
 
-HFSBI_FN int hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock) {
-    int code = lock->dir < 0 ? hfsbi_lock_dir(spot, &lock->dir) : 0;
-    if (code == EACCES || code == EPERM) {
-        file = true;
-        code = 0;
-    }
-    if (code == 0 && file && lock->file < 0)
-        code = hfsbi_lock_file(spot, &lock->file);
-    return code;
+/* After the last change of our own to the directory. */
+static void hfsbi_sweep_end(const hfsb_place *root, int dir, long long at) {
+    hfsb_file_info info;
+    struct stat    st;
+    if (!root || !at || fstat(dir, &st) != 0) return;
+    hfsbi_file_info_fill(&info, &st);
+    hfsbi_sweeps_store(root->sweeps, &info, at);
 }
 
-/* A child between fork() and exec() still has the descriptor: closing it
-   alone would leave the lock held. */
-static void hfsbi_unlock_fd(int *fd) {
-    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
-    hfsbi_close(fd);
-}
-
-HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
-    int keep = errno;
-    hfsbi_unlock_fd(&lock->file);
-    hfsbi_unlock_fd(&lock->dir);
-    errno = keep;
-}
-
-HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err) {
-    if (code != EWOULDBLOCK)
-        return hfsbi_path_fail(place, path, code, verb, err);
-    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
-    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
-                       "seconds: wait for that program, or end it, and try "
-                       "again)");
-    return HFSB_BUSY;
-}
-
-/* ==== file rewrite ==== */
-
-/* new content for a file that must stay the same file. */
-
-/* ---- extended attributes ---- */
+/* ---- metadata ---- */
 
 #ifdef HFSBI_LINUX
 
-/* The value of an attribute; an errno. */
-static int hfsbi_attribute(int fd, const char *name, hfsb_buf *out) {
+static int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
     ssize_t n = fgetxattr(fd, name, NULL, 0);
     if (n < 0) return errno;
     hfsb_buf_truncate(out, 0);
@@ -20839,20 +20889,21 @@ static int hfsbi_attribute(int fd, const char *name, hfsb_buf *out) {
     return 0;
 }
 
-/* Sets only what differs: the system gives some to every new file (labels),
-   and those cannot be set by everyone. */
-static int hfsbi_copy_attribute(int from, int to, const char *name,
+/* Sets only what differs: the system itself gives every new file some
+   attributes (security labels), which not every user may set. */
+static int hfsbi_attribute_copy(int from, int to, const char *name,
                                 hfsb_buf *old, hfsb_buf *now) {
-    int code = hfsbi_attribute(from, name, old);
+    int code = hfsbi_attribute_get(from, name, old);
     if (code != 0) return code;
-    code = hfsbi_attribute(to, name, now);
+    code = hfsbi_attribute_get(to, name, now);
     if (code == ENOMEM) return code;
     if (code == 0 && hfsb_str_equal(hfsb_buf_str(old), hfsb_buf_str(now)))
         return 0;
     return fsetxattr(to, name, old->ptr, old->len, 0) == 0 ? 0 : errno;
 }
 
-static int hfsbi_attribute_names(int fd, hfsb_buf *out) {
+/* The names of all attributes, each followed by a NUL. */
+static int hfsbi_attribute_list(int fd, hfsb_buf *out) {
     ssize_t n = flistxattr(fd, NULL, 0);
     if (n > 0) {
         if (hfsb_buf_reserve(out, (size_t)n) != HFSB_OK) return ENOMEM;
@@ -20863,8 +20914,6 @@ static int hfsbi_attribute_names(int fd, hfsb_buf *out) {
     return 0;
 }
 
-/* Extended attributes of one file to another, so that both have the same.
-   0 or an errno. */
 static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     const char *acl = "system.posix_acl_access";
     hfsb_buf    names = HFSB_INIT, old = HFSB_INIT, now = HFSB_INIT;
@@ -20872,14 +20921,14 @@ static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     bool        has_acl = false;
     int         code;
     names.alloc = old.alloc = now.alloc = *alloc;
-    code = hfsbi_attribute_names(from, &names);
+    code = hfsbi_attribute_list(from, &names);
     while (code == 0 && at < names.len) {
         const char *name = names.ptr + at;
-        code = hfsbi_copy_attribute(from, to, name, &old, &now);
+        code = hfsbi_attribute_copy(from, to, name, &old, &now);
         if (strcmp(name, acl) == 0) has_acl = true;
         at += strlen(name) + 1;
     }
-    /* what the directory gives to new files */
+    /* A default ACL of the directory goes to every new file in it. */
     if (code == 0 && !has_acl) (void)fremovexattr(to, acl);
     hfsb_buf_free(&names);
     hfsb_buf_free(&old);
@@ -20888,7 +20937,7 @@ static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
 }
 
 #else
-HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
+static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     (void)from;
     (void)to;
     (void)alloc;
@@ -20896,7 +20945,37 @@ HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
 }
 #endif
 
-/* ---- content ---- */
+/* Gives the file these permission bits unless it has them; false with
+   errno. */
+static bool hfsbi_set_mode(int fd, mode_t mode) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return false;
+    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
+}
+
+/* ---- rewriting in place ----
+
+   UNTOUCHED --first byte written--> CHANGED --failure--> RESTORED
+                                                     \--> SPOILT
+
+   All that can fail is tried before the first byte is written: the old bytes
+   are copied, room for the new ones is reserved. */
+
+typedef enum hfsbi_rewrite_state {
+    HFSBI_REWRITE_UNTOUCHED,
+    HFSBI_REWRITE_CHANGED,
+    HFSBI_REWRITE_RESTORED,
+    HFSBI_REWRITE_SPOILT /* the old bytes could not be put back */
+} hfsbi_rewrite_state;
+
+typedef struct hfsbi_rewrite {
+    int                 fd;     /* the file, for reading and writing */
+    int                 source; /* the new content */
+    unsigned long long  bytes;  /* ... and its length */
+    mode_t              mode;   /* permission bits it shall have */
+    bool                no_sync;
+    hfsbi_rewrite_state state;
+} hfsbi_rewrite;
 
 static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     while (s.len > 0) {
@@ -20910,9 +20989,16 @@ static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     return true;
 }
 
-/* All of one file over the start of another; false with errno. *total is what
-   was copied, also then. */
-static bool hfsbi_copy_all(int from, int to, off_t *total) {
+static bool hfsbi_set_size(int fd, off_t size) {
+    int rc;
+    do rc = ftruncate(fd, size);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0;
+}
+
+/* Copies all of one file over the start of another; *total is its length.
+   False with errno. */
+static bool hfsbi_copy_bytes(int from, int to, off_t *total) {
     char piece[16384];
     *total = 0;
     for (;;) {
@@ -20925,15 +21011,15 @@ static bool hfsbi_copy_all(int from, int to, off_t *total) {
     }
 }
 
-static bool hfsbi_cut_file(int fd, off_t size) {
-    int rc;
-    do rc = ftruncate(fd, size);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0;
+/* Gives the file the content of another one; false with errno. */
+static bool hfsbi_copy_content(int from, int to, bool sync) {
+    off_t total;
+    return hfsbi_copy_bytes(from, to, &total) && hfsbi_set_size(to, total) &&
+           (!sync || hfsbi_sync(to));
 }
 
-/* False with errno when it is known that the bytes will not fit. */
-static bool hfsbi_make_room(int fd, off_t bytes) {
+/* False with errno when the bytes are known not to fit. */
+static bool hfsbi_reserve_space(int fd, off_t bytes) {
 #ifdef HFSBI_LINUX
     int rc;
     if (bytes == 0) return true;
@@ -20947,116 +21033,99 @@ static bool hfsbi_make_room(int fd, off_t bytes) {
 #endif
 }
 
-/* Gives the file these permission bits unless it has them; false with
+/* Does all that can be done before the first byte changes; false with
    errno. */
-static bool hfsbi_set_mode(int fd, mode_t mode) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return false;
-    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
-}
-
-static bool hfsbi_rewrite_content(const hfsbi_rewriting *r) {
-    off_t total;
-    return hfsbi_copy_all(r->spool, r->fd, &total) &&
-           hfsbi_cut_file(r->fd, total) && (r->no_sync || hfsbi_sync(r->fd));
-}
-
-/* All that can be done before the first byte changes; false with errno. */
-static bool hfsbi_rewrite_prepare(const hfsbi_rewriting *r, int backup,
+static bool hfsbi_rewrite_prepare(const hfsbi_rewrite *r, int backup,
                                   const struct stat *old) {
     struct stat now;
     off_t       total;
     int         code;
-    if (!hfsbi_copy_all(r->fd, backup, &total)) return false;
-    if (hfsbi_make_room(r->fd, (off_t)r->bytes))
+    if (!hfsbi_copy_bytes(r->fd, backup, &total)) return false;
+    if (hfsbi_reserve_space(r->fd, (off_t)r->bytes))
         return hfsbi_set_mode(r->fd, r->mode);
-    code = errno; /* and what room there was is given back */
+    code = errno; /* give back the part that was reserved */
     if (fstat(r->fd, &now) == 0 && now.st_blocks > old->st_blocks)
-        (void)hfsbi_cut_file(r->fd, old->st_size);
+        (void)hfsbi_set_size(r->fd, old->st_size);
     errno = code;
     return false;
 }
 
-/* 0, or an errno with the old content put back unless `spoilt`. */
-static int hfsbi_rewrite(hfsbi_rewriting *r) {
+static int hfsbi_rewrite_run(hfsbi_rewrite *r) {
     hfsbi_signal_guard guard;
     struct stat        old;
-    off_t              total;
     int                code = 0, backup = hfsbi_unnamed_file(NULL);
     if (backup < 0) return errno;
     hfsbi_signal_guard_begin(&guard);
     if (fstat(r->fd, &old) != 0 || !hfsbi_rewrite_prepare(r, backup, &old)) {
         code = errno;
-    } else if (!hfsbi_rewrite_content(r)) {
+    } else if (hfsbi_copy_content(r->source, r->fd, !r->no_sync)) {
+        r->state = HFSBI_REWRITE_CHANGED;
+        (void)hfsbi_set_mode(r->fd, r->mode); /* writing drops setuid */
+    } else {
         code = errno;
-        r->begun = true;
-        r->spoilt = !hfsbi_copy_all(backup, r->fd, &total) ||
-                    !hfsbi_cut_file(r->fd, total) || !hfsbi_sync(r->fd);
+        r->state = hfsbi_copy_content(backup, r->fd, true)
+                       ? HFSBI_REWRITE_RESTORED
+                       : HFSBI_REWRITE_SPOILT;
         (void)hfsbi_set_mode(r->fd, old.st_mode & 07777);
-    } else { /* writing takes the setuid bit away */
-        (void)hfsbi_set_mode(r->fd, r->mode);
     }
     hfsbi_signal_guard_end(&guard);
     hfsbi_close(&backup);
     return code;
 }
 
+/* ---- the writer ---- */
+
 struct hfsb_file_writer {
-    const hfsb_place    *place;
+    const hfsb_place    *root;
     hfsb_alloc           alloc;
     hfsb_buf             path; /* as given */
-    hfsbi_spot           spot;
+    hfsbi_spot           target;
     bool                 had_old; /* there was a file, */
-    struct stat          old;     /* and this is what it was last seen as */
+    struct stat          old;     /* and this is its latest stat */
     hfsb_file_write_opts opts;    /* its views and pointers are not kept ... */
     hfsb_file_info       same;    /* ... but here */
-    char                 sha256[HFSB_SHA256_HEX]; /* "": no matter */
+    char                 sha256[HFSB_SHA256_HEX]; /* "": no condition */
     int                  fd;                      /* the new bytes */
     char                 temp[HFSBI_NAME_SIZE];   /* its name; "": none */
+    long long            swept;                   /* hfsbi_sweep_begin() */
     hfsbi_lock           lock;
     bool                 in_place;
-    bool                 done;
     unsigned long long   bytes;
-    hfsb_err             err; /* what went wrong, for good */
+    hfsb_err             err; /* why append and commit are refused: the first
+                                 failure, or that it is committed */
 };
 
 static hfsb_str hfsbi_writer_path(const hfsb_file_writer *w) {
     return hfsb_buf_str(&w->path);
 }
 
-static hfsb_status hfsbi_writer_os(hfsb_file_writer *w, int code) {
-    return hfsbi_path_fail(w->place, hfsbi_writer_path(w), code, "write",
+static hfsb_status hfsbi_writer_fail(hfsb_file_writer *w, int code) {
+    return hfsbi_path_fail(w->root, hfsbi_writer_path(w), code, "write",
                            &w->err);
 }
 
-/* ---- conditions ---- */
-
-static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
-    return a->device == b->device && a->inode == b->inode &&
-           a->size == b->size && a->changed == b->changed &&
-           a->changed_nanos == b->changed_nanos;
+static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
+    return hfsbi_path_say(&w->err, HFSB_EXISTS, "File exists already",
+                          hfsbi_writer_path(w));
 }
 
-/* What the caller asked for, of the spot as it was looked at last. */
+/* Checks the caller's conditions against the latest stat of the target. */
 static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
-    hfsb_file_info now;
-    hfsb_status    st;
-    bool           wanted = w->opts.if_same || w->sha256[0];
-    if (!w->spot.exists) return wanted ? hfsbi_writer_os(w, ENOENT) : HFSB_OK;
-    st = hfsbi_path_regular(hfsbi_writer_path(w), w->spot.st.st_mode, &w->err);
+    hfsb_str    path = hfsbi_writer_path(w);
+    bool        needs_file = w->opts.if_same || w->sha256[0];
+    hfsb_status st;
+    if (!w->target.exists)
+        return needs_file ? hfsbi_writer_fail(w, ENOENT) : HFSB_OK;
+    st = hfsbi_check_regular(path, w->target.st.st_mode, &w->err);
     if (st != HFSB_OK) return st;
-    if (w->opts.create)
-        return hfsbi_path_say(&w->err, HFSB_REFUSED, "File exists already",
-                              hfsbi_writer_path(w));
-    hfsbi_file_info_fill(&now, &w->spot.st);
-    if (w->opts.if_same && !hfsbi_same_info(&now, &w->same))
-        return hfsbi_path_changed(hfsbi_writer_path(w), &w->err);
-    if (!w->sha256[0]) return HFSB_OK;
-    return hfsbi_spot_check_sha256(w->place, hfsbi_writer_path(w), &w->spot,
-                                   w->sha256, &w->err);
+    if (w->opts.create) return hfsbi_writer_fail_exists(w);
+    if (w->opts.if_same)
+        st = hfsbi_check_same(path, &w->target.st, &w->same, &w->err);
+    if (st != HFSB_OK || !w->sha256[0]) return st;
+    return hfsbi_check_sha256(w->root, path, &w->target, w->sha256, &w->err);
 }
 
-/* ---- opening ---- */
+/* ---- the writer: open ---- */
 
 static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
                                           const hfsb_file_write_opts *opts) {
@@ -21078,28 +21147,29 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
     return HFSB_ARG;
 }
 
-/* An errno when the file may not be written, even where its directory would
-   let us replace it. */
-static int hfsbi_writer_permission(const hfsbi_spot *spot) {
-    int rc = faccessat(spot->dir, spot->name, W_OK, AT_EACCESS);
+/* A rename needs no permission to write the file, but we ask for it: a
+   read-only file stays as it is. */
+static int hfsbi_check_writable(const hfsbi_spot *target) {
+    int rc = faccessat(target->dir, target->name, W_OK, AT_EACCESS);
     if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
-        rc = faccessat(spot->dir, spot->name, W_OK, 0);
+        rc = faccessat(target->dir, target->name, W_OK, 0);
     return rc == 0 ? 0 : errno;
 }
 
-/* Somewhere for the new bytes: beside the file, or when the directory is not
-   ours to write, where temporary files are. */
-static hfsb_status hfsbi_writer_spool(hfsb_file_writer *w) {
-    bool   fresh = !w->spot.exists && w->opts.mode == 0;
-    mode_t mode = fresh ? 0666 : 0600; /* the umask decides, or we later */
+/* Opens a file for the new bytes: next to the target or, when we may not write
+   its directory, in $TMPDIR. */
+static hfsb_status hfsbi_writer_open_temp(hfsb_file_writer *w) {
+    bool   by_umask = !w->target.exists && w->opts.mode == 0;
+    mode_t mode = by_umask ? 0666 : 0600; /* 0600 until the metadata is set */
     int    code =
-        hfsbi_temp_open(w->spot.dir, w->spot.name, mode, w->temp, &w->fd);
-    if ((code == EACCES || code == EPERM || code == EROFS) && w->spot.exists) {
+        hfsbi_temp_open(w->target.dir, w->target.name, mode, w->temp, &w->fd);
+    if ((code == EACCES || code == EPERM || code == EROFS) &&
+        w->target.exists) {
         w->in_place = true;
         w->fd = hfsbi_unnamed_file(NULL);
         code = w->fd < 0 ? errno : 0;
     }
-    return code == 0 ? HFSB_OK : hfsbi_writer_os(w, code);
+    return code == 0 ? HFSB_OK : hfsbi_writer_fail(w, code);
 }
 
 static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
@@ -21107,36 +21177,36 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     unsigned    how = HFSBI_SPOT_PARENTS;
     int         code;
     hfsb_status st = hfsbi_writer_take_opts(w, opts);
-    if (st == HFSB_OK && hfsb_buf_append(&w->path, path) != HFSB_OK)
-        st = hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
     if (st != HFSB_OK) return st;
-    /* a file that must be there has its directories */
+    if (hfsb_buf_append(&w->path, path) != HFSB_OK)
+        return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
+    /* A file that must exist has its directories already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
     if (w->opts.no_sync) how |= HFSBI_SPOT_NO_SYNC;
-    st = hfsbi_spot_find(w->place, path, how, "write", &w->spot, &w->err);
+    st = hfsbi_spot_find(w->root, path, how, "write", &w->target, &w->err);
     if (st == HFSB_OK) st = hfsbi_writer_check(w);
     if (st != HFSB_OK) return st;
-    if (w->spot.exists) {
-        code = hfsbi_writer_permission(&w->spot);
-        if (code != 0) return hfsbi_writer_os(w, code);
+    if (w->target.exists) {
+        code = hfsbi_check_writable(&w->target);
+        if (code != 0) return hfsbi_writer_fail(w, code);
         w->had_old = true;
-        w->old = w->spot.st;
+        w->old = w->target.st;
     }
-    hfsbi_temp_sweep(w->spot.dir);
-    return hfsbi_writer_spool(w);
+    w->swept = hfsbi_sweep_begin(w->root, w->target.dir);
+    return hfsbi_writer_open_temp(w);
 }
 
-/* ---- committing ---- */
+/* ---- the writer: commit ---- */
 
-/* The file as it is now; metadata of one that is gone is that of before. */
-static hfsb_status hfsbi_writer_look(hfsb_file_writer *w) {
-    int code = hfsbi_spot_look(&w->spot);
-    if (code != 0) return hfsbi_writer_os(w, code);
-    if (!w->spot.exists) return HFSB_OK;
+/* Looks at the target again. The metadata of a file that vanished is kept. */
+static hfsb_status hfsbi_writer_stat(hfsb_file_writer *w) {
+    int code = hfsbi_target_stat(&w->target);
+    if (code != 0) return hfsbi_writer_fail(w, code);
+    if (!w->target.exists) return HFSB_OK;
     w->had_old = true;
-    w->old = w->spot.st;
+    w->old = w->target.st;
     if (w->old.st_nlink > 1) w->in_place = true;
-    return hfsbi_path_regular(hfsbi_writer_path(w), w->old.st_mode, &w->err);
+    return hfsbi_check_regular(hfsbi_writer_path(w), w->old.st_mode, &w->err);
 }
 
 static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
@@ -21144,19 +21214,19 @@ static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
                                  : w->old.st_mode & 07777u);
 }
 
-static int hfsbi_writer_attributes(hfsb_file_writer *w) {
+static int hfsbi_writer_copy_attributes(hfsb_file_writer *w) {
     int code, fd;
-    if (!w->spot.exists) return 0;
-    fd = hfsbi_spot_open_any(&w->spot);
+    if (!w->target.exists) return 0;
+    fd = hfsbi_target_open_any(&w->target);
     if (fd < 0) return errno;
     code = hfsbi_copy_attributes(fd, w->fd, &w->alloc);
     hfsbi_close(&fd);
     return code;
 }
 
-/* Owner, attributes and mode, in this order: a change of owner takes the
-   setuid bit, and an attribute may hold part of the mode. An errno. */
-static int hfsbi_writer_dress(hfsb_file_writer *w) {
+/* Owner, attributes and mode go to the temporary, in this order: a change of
+   owner drops setuid, and an attribute (an ACL) may change the mode. */
+static int hfsbi_writer_copy_metadata(hfsb_file_writer *w) {
     struct stat now;
     int         code;
     if (w->had_old) {
@@ -21164,14 +21234,14 @@ static int hfsbi_writer_dress(hfsb_file_writer *w) {
         if ((now.st_uid != w->old.st_uid || now.st_gid != w->old.st_gid) &&
             fchown(w->fd, w->old.st_uid, w->old.st_gid) != 0)
             return errno;
-        code = hfsbi_writer_attributes(w);
+        code = hfsbi_writer_copy_attributes(w);
         if (code != 0) return code;
     }
     if (!w->had_old && w->opts.mode == 0) return 0;
     return hfsbi_set_mode(w->fd, hfsbi_writer_mode(w)) ? 0 : errno;
 }
 
-/* Gives the file its name unless that is taken; an errno. */
+/* Renames without replacing; EEXIST when the name is taken. */
 static int hfsbi_rename_new(int dir, const char *from, const char *to) {
     struct stat st;
 #if defined(HFSBI_LINUX) && defined(SYS_renameat2)
@@ -21184,110 +21254,108 @@ static int hfsbi_rename_new(int dir, const char *from, const char *to) {
         return 0;
     }
     if (errno == EEXIST) return EEXIST;
-    /* No hard links here: all that is left is to look first. */
+    /* No hard links on this file system: check first, under our lock. */
     if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
     return renameat(dir, from, dir, to) == 0 ? 0 : errno;
 }
 
-/* Puts the new file where the old one is, or says that this must be done in
-   place. The temporary's own lock would keep out writers that lock the file
-   itself. */
+/* Renames the temporary over the target, or sets in_place where that is not
+   possible. */
 static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
-    int code, dir = w->spot.dir;
-    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->spot.name);
-    else code = renameat(dir, w->temp, dir, w->spot.name) == 0 ? 0 : errno;
+    int code, dir = w->target.dir;
+    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->target.name);
+    else code = renameat(dir, w->temp, dir, w->target.name) == 0 ? 0 : errno;
     if (code == 0) {
         w->temp[0] = '\0';
+        /* the temporary's lock is now one on the file */
         (void)flock(w->fd, LOCK_UN);
         return HFSB_OK;
     }
-    if (code == EEXIST && w->opts.create)
-        return hfsbi_path_say(&w->err, HFSB_REFUSED, "File exists already",
-                              hfsbi_writer_path(w));
-    w->in_place = w->spot.exists && (code == EBUSY || code == EXDEV ||
-                                     code == EPERM || code == EACCES);
-    return w->in_place ? HFSB_OK : hfsbi_writer_os(w, code);
+    if (code == EEXIST && w->opts.create) return hfsbi_writer_fail_exists(w);
+    w->in_place = w->target.exists && (code == EBUSY || code == EXDEV ||
+                                       code == EPERM || code == EACCES);
+    return w->in_place ? HFSB_OK : hfsbi_writer_fail(w, code);
 }
 
-/* Opens the file that was looked at last, no other; an errno. */
-static int hfsbi_writer_target(hfsb_file_writer *w, int *fd) {
+/* Opens the target; ESTALE when it is not the file of the latest stat. */
+static int hfsbi_writer_open_target(hfsb_file_writer *w, int *fd) {
     const int   flags = O_RDWR | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     struct stat st;
-    *fd = hfsbi_openat(w->spot.dir, w->spot.name, flags, 0);
+    *fd = hfsbi_openat(w->target.dir, w->target.name, flags, 0);
     if (*fd < 0 || fstat(*fd, &st) != 0) return errno;
-    return st.st_dev == w->spot.st.st_dev && st.st_ino == w->spot.st.st_ino
+    return st.st_dev == w->target.st.st_dev && st.st_ino == w->target.st.st_ino
                ? 0
                : ESTALE;
 }
 
 static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
-    hfsbi_rewriting r = HFSB_INIT;
-    int             code;
-    r.spool = w->fd;
+    hfsbi_rewrite r = HFSB_INIT;
+    int           code;
+    r.source = w->fd;
     r.bytes = w->bytes;
     r.mode = hfsbi_writer_mode(w);
     r.no_sync = w->opts.no_sync;
-    code = hfsbi_writer_target(w, &r.fd);
-    if (code == 0) code = hfsbi_rewrite(&r);
+    code = hfsbi_writer_open_target(w, &r.fd);
+    if (code == 0) code = hfsbi_rewrite_run(&r);
     if (code != 0) {
         hfsbi_close(&r.fd);
-        hfsbi_writer_os(w, code);
-        if (r.spoilt)
+        hfsbi_writer_fail(w, code);
+        if (r.state == HFSBI_REWRITE_SPOILT)
             hfsbi_err_add(&w->err, "; it was being rewritten in place, and "
                                    "its old content could not be put back");
-        else if (r.begun)
+        else if (r.state == HFSBI_REWRITE_RESTORED)
             hfsbi_err_add(&w->err, " (the old content was put back)");
         return w->err.code;
     }
-    hfsbi_close(&w->fd); /* from now on the file itself */
+    hfsbi_close(&w->fd); /* from now on fd is the file itself */
     w->fd = r.fd;
     return HFSB_OK;
 }
 
-/* Keeps other writers out, then looks whether the conditions hold. */
-static hfsb_status hfsbi_writer_hold(hfsb_file_writer *w, bool file) {
-    int         code = hfsbi_spot_lock(&w->spot, file, &w->lock);
+/* Locks other writers out, then checks the conditions. */
+static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
+    int         code = hfsbi_lock_target(&w->target, file, &w->lock);
     hfsb_status st;
     if (code != 0)
-        return hfsbi_lock_fail(w->place, hfsbi_writer_path(w), code, "write",
+        return hfsbi_lock_fail(w->root, hfsbi_writer_path(w), code, "write",
                                &w->err);
-    st = hfsbi_writer_look(w);
+    st = hfsbi_writer_stat(w);
     return st == HFSB_OK ? hfsbi_writer_check(w) : st;
 }
 
 static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
-    hfsb_status st = hfsbi_writer_hold(w, false);
+    hfsb_status st = hfsbi_writer_lock(w, false);
     if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
-    if (st == HFSB_OK && w->in_place) st = hfsbi_writer_hold(w, true);
+    if (st == HFSB_OK && w->in_place) st = hfsbi_writer_lock(w, true);
     if (st != HFSB_OK || !w->in_place) return st;
-    return w->spot.exists ? hfsbi_writer_rewrite(w)
-                          : hfsbi_writer_os(w, ENOENT);
+    return w->target.exists ? hfsbi_writer_rewrite(w)
+                            : hfsbi_writer_fail(w, ENOENT);
 }
 
-static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
-    hfsb_status st = hfsbi_writer_look(w);
+static hfsb_status hfsbi_writer_commit(hfsb_file_writer *w) {
+    hfsb_status st = hfsbi_writer_stat(w);
     int         code = 0;
     if (st != HFSB_OK) return st;
-    if (!w->in_place) code = hfsbi_writer_dress(w);
-    if (code == ENOMEM || (code != 0 && !w->spot.exists))
-        return hfsbi_writer_os(w, code);
+    if (!w->in_place) code = hfsbi_writer_copy_metadata(w);
+    if (code == ENOMEM || (code != 0 && !w->target.exists))
+        return hfsbi_writer_fail(w, code);
     if (code != 0) w->in_place = true;
     if (!w->opts.no_sync && !hfsbi_sync(w->fd))
-        return hfsbi_writer_os(w, errno);
+        return hfsbi_writer_fail(w, errno);
     st = hfsbi_writer_replace(w);
     hfsbi_unlock(&w->lock);
     if (st == HFSB_OK && !w->in_place && !w->opts.no_sync)
-        hfsbi_sync_dir(w->spot.dir);
+        hfsbi_sync_dir(w->target.dir);
     return st;
 }
 
 /* ---- public ---- */
 
-hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
                             hfsb_str content, const hfsb_file_write_opts *opts,
                             hfsb_file_written *written, hfsb_err *err) {
     hfsb_file_writer *w;
-    hfsb_status       st = hfsb_file_writer_open(place, path, opts, &w, err);
+    hfsb_status       st = hfsb_file_writer_open(root, path, opts, &w, err);
     if (st != HFSB_OK) return st;
     st = hfsb_file_writer_append(w, content, err);
     if (st == HFSB_OK) st = hfsb_file_writer_commit(w, written, err);
@@ -21295,19 +21363,19 @@ hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
     return st;
 }
 
-hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_writer_open(const hfsb_place *root, hfsb_str path,
                                   const hfsb_file_write_opts *opts,
                                   hfsb_file_writer **out, hfsb_err *err) {
-    hfsb_alloc        alloc = hfsbi_place_alloc(place);
+    hfsb_alloc        alloc = hfsbi_root_alloc(root);
     hfsb_file_writer *w;
     hfsb_status       st;
     *out = NULL;
     w = (hfsb_file_writer *)hfsbi_array(&alloc, 1, sizeof *w);
     if (!w) return hfsbi_fail_status(err, HFSB_NOMEM, "Writer of a file");
     memset(w, 0, sizeof *w);
-    w->place = place;
+    w->root = root;
     w->alloc = w->path.alloc = alloc;
-    w->fd = w->spot.dir = w->lock.dir = w->lock.file = -1;
+    w->fd = w->target.dir = w->lock.dir = w->lock.file = -1;
     st = hfsbi_writer_start(w, path, opts);
     if (st != HFSB_OK) {
         if (err) *err = w->err;
@@ -21318,25 +21386,17 @@ hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
     return hfsbi_ok(err);
 }
 
-/* What a writer that is done or has failed says. */
-static hfsb_status hfsbi_writer_end(hfsb_file_writer *w, hfsb_err *err) {
-    if (w->done)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The file is written: only close() is left.");
-    if (err) *err = w->err;
-    return w->err.code;
-}
-
 hfsb_status hfsb_file_writer_append(hfsb_file_writer *writer, hfsb_str piece,
                                     hfsb_err *err) {
-    if (!writer->done && writer->err.code == HFSB_OK) {
+    if (writer->err.code == HFSB_OK) {
         if (hfsbi_write_all(writer->fd, piece)) {
             writer->bytes += piece.len;
             return hfsbi_ok(err);
         }
-        hfsbi_writer_os(writer, errno);
+        hfsbi_writer_fail(writer, errno);
     }
-    return hfsbi_writer_end(writer, err);
+    if (err) *err = writer->err;
+    return writer->err.code;
 }
 
 hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
@@ -21344,16 +21404,19 @@ hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                     hfsb_err          *err) {
     hfsb_file_writer *w = writer;
     struct stat       st;
-    if (w->done || w->err.code != HFSB_OK || hfsbi_writer_finish(w) != HFSB_OK)
-        return hfsbi_writer_end(w, err);
-    w->done = true;
+    if (w->err.code != HFSB_OK || hfsbi_writer_commit(w) != HFSB_OK) {
+        if (err) *err = w->err;
+        return w->err.code;
+    }
     if (written) {
         memset(written, 0, sizeof *written);
         written->bytes = w->bytes;
-        written->created = !w->spot.exists;
+        written->created = !w->target.exists;
         written->in_place = w->in_place;
         if (fstat(w->fd, &st) == 0) hfsbi_file_info_fill(&written->info, &st);
     }
+    hfsbi_fail(&w->err, HFSB_ARG, 0,
+               "Writer already committed; only close() is allowed.");
     return hfsbi_ok(err);
 }
 
@@ -21361,11 +21424,77 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
     hfsb_alloc alloc;
     if (!writer) return;
     alloc = writer->alloc;
-    if (writer->temp[0]) hfsbi_temp_remove(writer->spot.dir, writer->temp);
+    if (writer->temp[0]) hfsbi_temp_remove(writer->target.dir, writer->temp);
+    hfsbi_sweep_end(writer->root, writer->target.dir, writer->swept);
     hfsbi_close(&writer->fd);
-    hfsbi_spot_close(&writer->spot);
+    hfsbi_spot_close(&writer->target);
     hfsb_buf_free(&writer->path);
     hfsbi_array_free(&alloc, writer, 1, sizeof *writer);
+}
+
+/* ---- remove ---- */
+
+/* `same` describes the file that a reader of path sees: for a symlink the file
+   it leads to. A symlink has no content of its own to compare. */
+static hfsb_status hfsbi_remove_check(const hfsb_place *root, hfsb_str path,
+                                      hfsbi_spot *target, const char *sha256,
+                                      const hfsb_file_info *same,
+                                      hfsb_err             *err) {
+    hfsb_file_info now;
+    hfsb_status    st;
+    if (S_ISLNK(target->st.st_mode)) {
+        if (!same) return HFSB_OK;
+        st = hfsb_file_stat(root, path, &now, err);
+        if (st == HFSB_OK && !hfsbi_same_info(&now, same))
+            st = hfsbi_fail_changed(path, err);
+        return st;
+    }
+    st = hfsbi_check_regular(path, target->st.st_mode, err);
+    if (st == HFSB_OK && same)
+        st = hfsbi_check_same(path, &target->st, same, err);
+    if (st != HFSB_OK || !sha256) return st;
+    return hfsbi_check_sha256(root, path, target, sha256, err);
+}
+
+/* Under the lock. */
+static hfsb_status hfsbi_remove_target(const hfsb_place *root, hfsb_str path,
+                                       hfsbi_spot *target, const char *sha256,
+                                       const hfsb_file_info *same,
+                                       hfsb_err             *err) {
+    hfsb_status st;
+    int         rc, code = hfsbi_target_stat(target);
+    if (code == 0 && !target->exists) code = ENOENT;
+    if (code != 0) return hfsbi_path_fail(root, path, code, "remove", err);
+    st = hfsbi_remove_check(root, path, target, sha256, same, err);
+    if (st != HFSB_OK) return st;
+    do rc = unlinkat(target->dir, target->name, 0);
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0) return hfsbi_ok(err);
+    return hfsbi_path_fail(root, path, errno, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
+                                          hfsb_str path, const char *sha256,
+                                          const hfsb_file_info *same,
+                                          hfsb_err             *err) {
+    hfsbi_spot  target;
+    hfsbi_lock  lock = {-1, -1};
+    int         code;
+    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_NO_FOLLOW,
+                                     "remove", &target, err);
+    if (st != HFSB_OK) return st;
+    code = hfsbi_lock_target(&target, false, &lock);
+    st = code == 0
+             ? hfsbi_remove_target(root, path, &target, sha256, same, err)
+             : hfsbi_lock_fail(root, path, code, "remove", err);
+    hfsbi_unlock(&lock);
+    hfsbi_spot_close(&target);
+    return st;
+}
+
+hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
+                             hfsb_err *err) {
+    return hfsbi_file_remove_if(root, path, NULL, NULL, err);
 }
 
 /* ---- src/os/tree.c ---- */
@@ -26378,7 +26507,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     tools->alloc = where.alloc = opts->alloc;
     tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
     (void)pthread_mutex_init(&tools->lock, NULL);
-    (void)pthread_cond_init(&tools->changed, NULL);
+    (void)hfsbi_cond_init(&tools->changed);
     where.work_dir = opts->work_dir;
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
@@ -26518,8 +26647,8 @@ static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsbi_tools_touch(tools);
 }
 
-/* Under the lock: waits for the driver, a second at most, so that no clock
-   that is set can hold anyone up. */
+/* Under the lock: waits for the driver, a second at most: where conditions
+   have no monotonic clock, setting the clock back delays the wait. */
 static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
     long long ms = 1000, left = until - hfsb_clock_ms();
     if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
@@ -28439,7 +28568,8 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     if (!call->tools->session || hfsbi_seen_has(call->tools, path))
         return true;
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
-    if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_REFUSED) {
+    if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_OUTSIDE &&
+        *st != HFSB_REFUSED) {
         *st = hfsbi_result_err(&call->result, &err); /* it may be there */
         return false;
     }
@@ -28904,10 +29034,10 @@ static hfsb_status hfsbi_patch_moved(const hfsb_place        *place,
                                      const hfsb_patch_change *c,
                                      const char *sha256, hfsb_err *err) {
     char        hex[HFSB_SHA256_HEX];
-    hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, err);
+    hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, NULL, err);
     if (st == HFSB_OK) return st;
     hfsb_sha256_hex(hfsb_buf_str(&c->content), hex);
-    (void)hfsbi_file_remove_if(place, c->new_path, hex, NULL);
+    (void)hfsbi_file_remove_if(place, c->new_path, hex, NULL, NULL);
     return st;
 }
 
@@ -38480,7 +38610,7 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
     hfsb_status   st;
     size_t        i;
     if (c->opts.api_token.len) return HFSB_OK;
-    if (!hfsbi_random_key(key, sizeof key))
+    if (!hfsbi_random(key, sizeof key))
         return hfsbi_fail(&c->err, HFSB_BUSY, 0,
                           "the system gives no random bytes to make a token "
                           "of: give one as the option api_token");
@@ -41094,7 +41224,7 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
     if (s->close_ms > LLONG_MAX / 2) s->close_ms = LLONG_MAX / 2;
     (void)pthread_mutex_init(&s->lock, NULL);
-    (void)pthread_cond_init(&s->changed, NULL);
+    (void)hfsbi_cond_init(&s->changed);
     st = s->runtime == HFSB_RUNTIME_LOCAL
              ? hfsbi_session_open_local(s, opts, err)
              : hfsbi_session_open_sandbox(s, opts, err);

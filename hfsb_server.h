@@ -4175,8 +4175,12 @@ static int hfsbi_files_http(hfsb_status st) {
     switch (st) {
     case HFSB_NOT_FOUND: return 404;
     case HFSB_ARG:
-    case HFSB_REFUSED: return 400;
+    case HFSB_REFUSED:
+    case HFSB_NOT_REGULAR:
+    case HFSB_IS_DIR: return 400;
+    case HFSB_EXISTS:
     case HFSB_STALE: return 412;
+    case HFSB_OUTSIDE:
     case HFSB_DENIED:
     case HFSB_LIMIT: return 403;
     case HFSB_FULL: return 507;
@@ -4186,19 +4190,8 @@ static int hfsbi_files_http(hfsb_status st) {
     }
 }
 
-/* FILE refuses what is outside the root (403), what is no regular file (400)
-   and what is not as the conditions want it (412). */
 static void hfsbi_file_job_failed(hfsbi_file_job *job) {
-    hfsb_file_info info;
-    hfsb_status    st;
     job->http = hfsbi_files_http(job->err.code);
-    if (job->err.code != HFSB_REFUSED) return;
-    st = hfsb_file_stat(job->files->place, hfsb_buf_str(&job->path), &info,
-                        NULL);
-    if (st == HFSB_REFUSED) job->http = 403;
-    else if ((job->match.ptr || job->none_match.ptr) &&
-             (st != HFSB_OK || info.type == HFSB_FILE_REGULAR))
-        job->http = 412;
 }
 
 /* ---- jobs ---- */
@@ -4324,6 +4317,10 @@ static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
         list = hfsb_str_slice(list, end + 2, list.len);
     }
     return false;
+}
+
+static bool hfsbi_any_tag(const hfsb_buf *list) {
+    return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
 }
 
 /* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
@@ -4536,7 +4533,7 @@ static void hfsbi_fetch_run(hfsbi_task *task) {
 static void hfsbi_remove_run(hfsbi_task *task) {
     hfsbi_file_job *job = (hfsbi_file_job *)(void *)task;
     hfsb_str        path = hfsb_buf_str(&job->path);
-    hfsb_file_info  info;
+    hfsb_file_info  info, *same = NULL;
     hfsb_status     st = HFSB_OK;
     if (job->match.ptr) {
         st = hfsb_file_stat(job->files->place, path, &info, &job->err);
@@ -4545,9 +4542,12 @@ static void hfsbi_remove_run(hfsbi_task *task) {
             return;
         }
         if (st == HFSB_OK && !hfsbi_file_job_may(job, &info, false)) return;
+        /* a PUT since the stat must not be lost */
+        if (!hfsbi_any_tag(&job->match)) same = &info;
     }
     if (st == HFSB_OK)
-        st = hfsb_file_remove(job->files->place, path, &job->err);
+        st = hfsbi_file_remove_if(job->files->place, path, NULL, same,
+                                  &job->err);
     job->http = 200;
     if (st != HFSB_OK) hfsbi_file_job_failed(job);
 }
@@ -4722,10 +4722,6 @@ typedef struct hfsbi_upload {
 } hfsbi_upload;
 
 /* ---- in a thread ---- */
-
-static bool hfsbi_any_tag(const hfsb_buf *list) {
-    return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
-}
 
 static hfsb_status hfsbi_upload_start(hfsbi_upload *u) {
     hfsbi_file_job      *job = &u->job;

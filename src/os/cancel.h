@@ -4,20 +4,22 @@
 
 #include "../core/base.h"
 
-/* A flag that also wakes whoever waits on the network. */
+/* A flag that also wakes calls that wait on the network. Any number of calls
+   may share one. */
 typedef struct hfsb_cancel hfsb_cancel;
 
+/* HFSB_OK; HFSB_NOMEM; HFSB_BUSY without descriptors. alloc may be NULL. */
 HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
                                       hfsb_cancel **out, hfsb_err *err);
-/* From any thread, and from a signal handler. Stays set until reset. */
+/* From any thread and from a signal handler. Stays set until reset. */
 HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
-/* NULL is never set. */
+/* False for NULL. */
 HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
-/* A descriptor that is readable once it is set, for a transport's own poll(),
-   which must not read from it; -1 for NULL. */
+/* A descriptor that is readable while the flag is set, for a transport's own
+   poll(), which must not read from it; -1 for NULL. */
 HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 
-/* Waits ms milliseconds; false when it was cancelled before. */
+/* Sleeps ms milliseconds; false as soon as the flag is set. */
 HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);

@@ -1,9 +1,22 @@
-/* file.c - look at, read and remove files. */
+/* file.c - resolve paths beneath a root; look at, read and hash files
+
+   A path is resolved once, to a target: an open directory and a name in it.
+   All further work uses those two, so a path that is swapped meanwhile cannot
+   redirect it.
+
+       path --> as seen from the root --> directory opened beneath the root
+                       ^                         |
+                       |                         v
+                       +-- name is a symlink <-- fstatat(directory, name)
+
+   The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
+   or, where the kernel cannot, by a walk that opens one component at a time.
+   The name itself is never followed by the kernel: its symlinks are read and
+   resolved like any other path. So with a root nothing is ever opened except
+   from root_fd downwards. EXDEV means "outside the root" throughout.
+
+   Functions that return int and no descriptor return 0 or an errno. */
 #include "os_private.h"
-
-/* ==== file beneath ==== */
-
-/* open directories without leaving a root. */
 
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
@@ -12,19 +25,57 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     return hfsbi_above_standard(fd);
 }
 
-HFSBI_FN int hfsbi_unlinkat(int dir, const char *name) {
-    int rc;
-    do rc = unlinkat(dir, name, 0);
-    while (rc != 0 && errno == EINTR);
-    return rc;
+/* ---- components of a path ---- */
+
+/* Cuts the next component off *path; empty at its end. "." and empty
+   components are skipped. */
+static hfsb_str hfsbi_take_component(hfsb_str *path) {
+    hfsb_str part;
+    while (hfsbi_list_next(path, '/', &part))
+        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
+    return hfsb_str_make("", 0);
 }
 
-/* ---- by the kernel ---- */
+/* The same, NUL-terminated; false at the end of *path, or with *fits false
+   for a component that is longer than any name. */
+static bool hfsbi_take_name(hfsb_str *path, char name[HFSBI_NAME_SIZE],
+                            bool *fits) {
+    hfsb_str part = hfsbi_take_component(path);
+    *fits = part.len < HFSBI_NAME_SIZE;
+    if (part.len == 0 || !*fits) return false;
+    memcpy(name, part.ptr, part.len);
+    name[part.len] = '\0';
+    return true;
+}
+
+static bool hfsbi_has_dotdot(hfsb_str path) {
+    hfsb_str part;
+    do part = hfsbi_take_component(&path);
+    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
+    return part.len > 0;
+}
+
+/* True when path begins with the components of prefix; *rest is then the part
+   after them. */
+static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
+    hfsb_str want;
+    for (;;) {
+        want = hfsbi_take_component(&prefix);
+        if (want.len == 0) break;
+        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+    }
+    while (path.len > 0 && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    *rest = path;
+    return true;
+}
+
+/* ---- directories beneath a root: by the kernel ---- */
 
 #ifdef HFSBI_LINUX
 
-/* The same on all machines that joined the common numbering; older headers
-   do not have it. */
+/* Older headers lack it. The number is the same on every architecture that
+   uses the common table. */
 #if !defined(SYS_openat2) &&                                           \
     (defined(__aarch64__) || defined(__arm__) || defined(__riscv) ||   \
      defined(__i386__) || defined(__s390__) || defined(__powerpc__) || \
@@ -32,28 +83,28 @@ HFSBI_FN int hfsbi_unlinkat(int dir, const char *name) {
 #define SYS_openat2 437
 #endif
 
-/* struct open_how, RESOLVE_NO_MAGICLINKS and RESOLVE_BENEATH of
-   <linux/openat2.h>, which may be missing */
+/* struct open_how of <linux/openat2.h>, which may be missing */
 typedef struct hfsbi_open_how {
     uint64_t flags, mode, resolve;
 } hfsbi_open_how;
 
-/* -1 with ENOSYS when the kernel cannot tell. */
-static int hfsbi_kernel_beneath(int root, const char *path) {
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide. */
+static int hfsbi_open_by_kernel(int root, const char *path) {
     long fd = -1;
 #ifdef SYS_openat2
+    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
     hfsbi_open_how how = HFSB_INIT;
     int            tries;
     how.flags = (uint64_t)HFSBI_O_SEARCH;
-    how.resolve = 0x02 | 0x08;
-    /* EAGAIN: something was renamed while a ".." was looked at. */
+    how.resolve = no_magiclinks | beneath;
+    /* EAGAIN: a directory was renamed while a ".." was resolved. */
     for (tries = 0; tries < 32; tries++) {
         fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
     }
     if (fd >= 0) return hfsbi_above_standard((int)fd);
-    /* EPERM comes from filters that do not know the call. ELOOP is a magic
-       link or a true loop, and only the walk can tell which. */
+    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+       either a magic link or a real loop: the walk decides which. */
     if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
         errno == ELOOP || errno == EINVAL || errno == E2BIG)
         errno = ENOSYS;
@@ -66,103 +117,74 @@ static int hfsbi_kernel_beneath(int root, const char *path) {
 }
 #endif
 
-/* ---- by hand ---- */
+/* ---- directories beneath a root: by a walk ---- */
 
-/* `at` is reached from the root by the names in `done` and never by a link:
-   each was opened from the one before with O_NOFOLLOW. */
+/* `at` was reached from the root through the names in `done`, none of which
+   is a symlink: each was opened from its parent with O_NOFOLLOW. */
 typedef struct hfsbi_walk {
     int      root; /* the caller's */
-    int      at;   /* to be closed unless it is the root */
-    hfsb_buf done; /* each name with a slash behind */
-    hfsb_buf rest; /* the way ahead, from pos on */
-    size_t   pos;
+    int      at;   /* closed by the walk unless it is the root */
+    hfsb_buf done; /* each name followed by a slash */
+    hfsb_buf path; /* owns the bytes of `ahead` */
+    hfsb_str ahead;
     unsigned links; /* followed so far */
 } hfsbi_walk;
 
-static bool hfsbi_walk_set(hfsbi_walk *w, int fd) {
+static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
+    int fd = hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
     if (fd < 0) return false;
     if (w->at != w->root) hfsbi_close(&w->at);
     w->at = fd;
     return true;
 }
 
-static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
-    return hfsbi_walk_set(
-        w, hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0));
-}
-
-/* The component at *pos of path, without the slashes before it; false when
-   there is none. A name that is too long for any file sets *fits. */
-static bool hfsbi_next_name(hfsb_str path, size_t *pos,
-                            char name[HFSBI_NAME_SIZE], bool *fits) {
-    size_t n;
-    while (*pos < path.len && path.ptr[*pos] == '/') ++*pos;
-    path = hfsb_str_slice(path, *pos, path.len);
-    n = hfsb_str_find_byte(path, '/');
-    if (n == HFSB_NPOS) n = path.len;
-    *fits = n < HFSBI_NAME_SIZE;
-    if (n == 0 || !*fits) return false;
-    memcpy(name, path.ptr, n);
-    name[n] = '\0';
-    *pos += n;
-    return true;
-}
-
-/* ".." is what the directory was reached through: the way there again without
-   its last name. The ".." of the file system may have moved. */
-static bool hfsbi_walk_up(hfsbi_walk *w) {
-    char   name[HFSBI_NAME_SIZE];
-    size_t end = w->done.len, pos = 0;
-    bool   fits;
-    if (end == 0) {
-        errno = EXDEV;
-        return false;
-    }
+/* For "..": enters `done` without its last name, from the root. The ".." of
+   the file system is not used: the directory may have been moved outside. */
+static int hfsbi_walk_up(hfsbi_walk *w) {
+    char     name[HFSBI_NAME_SIZE];
+    size_t   end = w->done.len;
+    hfsb_str again;
+    bool     fits;
+    if (end == 0) return EXDEV;
     end--;
     while (end > 0 && w->done.ptr[end - 1] != '/') end--;
     hfsb_buf_truncate(&w->done, end);
     if (w->at != w->root) hfsbi_close(&w->at);
     w->at = w->root;
-    while (hfsbi_next_name(hfsb_buf_str(&w->done), &pos, name, &fits))
-        if (!hfsbi_walk_enter(w, name)) return false;
-    return true;
+    again = hfsb_buf_str(&w->done);
+    while (hfsbi_take_name(&again, name, &fits))
+        if (!hfsbi_walk_enter(w, name)) return errno;
+    return 0;
 }
 
 static int hfsbi_buf_errno(hfsb_status st) {
     return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
 }
 
-/* Puts the link's target before the rest of the way; an errno. */
+/* Puts the target of a symlink before the path ahead. */
 static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
-    hfsb_buf next = HFSB_INIT;
-    size_t   mark;
+    hfsb_buf    next = HFSB_INIT;
+    hfsb_status st;
     if (target.len == 0) return ENOENT;
     if (target.ptr[0] == '/') return EXDEV;
     if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
-    next.alloc = w->rest.alloc;
-    next.max = w->rest.max;
-    mark = next.len;
+    next.alloc = w->path.alloc;
+    next.max = w->path.max;
     hfsb_buf_append(&next, target);
     hfsb_buf_append_byte(&next, '/');
-    hfsb_buf_append(
-        &next, hfsb_str_slice(hfsb_buf_str(&w->rest), w->pos, w->rest.len));
-    if (hfsb_buf_finish(&next, mark) != HFSB_OK) {
-        hfsb_buf_free(&next);
-        return hfsbi_buf_errno(next.status);
-    }
-    hfsb_buf_free(&w->rest);
-    w->rest = next;
-    w->pos = 0;
-    return 0;
+    st = hfsb_buf_append(&next, w->ahead);
+    hfsb_buf_free(&w->path);
+    w->path = next;
+    w->ahead = hfsb_buf_str(&w->path);
+    return hfsbi_buf_errno(st);
 }
 
-/* One component; an errno. Should it become a link after we looked, it is not
-   followed: then there is no such directory. */
+/* One component. If it becomes a symlink after readlinkat(), entering it
+   fails. */
 static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
     char    target[PATH_MAX];
     ssize_t n;
-    if (strcmp(name, ".") == 0) return 0;
-    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w) ? 0 : errno;
+    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w);
     n = readlinkat(w->at, name, target, sizeof target);
     if (n == (ssize_t)sizeof target) return ENAMETOOLONG;
     if (n >= 0) return hfsbi_walk_follow(w, hfsb_str_make(target, (size_t)n));
@@ -171,48 +193,44 @@ static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
     return hfsbi_buf_errno(hfsb_buf_printf(&w->done, "%s/", name));
 }
 
-static int hfsbi_walk_beneath(int root, const char *path,
+/* A descriptor, or -1 with errno. */
+static int hfsbi_open_by_walk(int root, const char *path,
                               const hfsb_alloc *alloc) {
     hfsbi_walk w = HFSB_INIT;
     char       name[HFSBI_NAME_SIZE];
     bool       fits = true;
     int        code;
     w.root = w.at = root;
-    w.done.alloc = w.rest.alloc = *alloc;
-    w.rest.max = (size_t)PATH_MAX * 8;
-    code = hfsbi_buf_errno(hfsb_buf_append(&w.rest, hfsb_cstr(path)));
-    while (code == 0 &&
-           hfsbi_next_name(hfsb_buf_str(&w.rest), &w.pos, name, &fits))
+    w.done.alloc = w.path.alloc = *alloc;
+    w.path.max = (size_t)PATH_MAX * 8;
+    code = hfsbi_buf_errno(hfsb_buf_append(&w.path, hfsb_cstr(path)));
+    w.ahead = hfsb_buf_str(&w.path);
+    while (code == 0 && hfsbi_take_name(&w.ahead, name, &fits))
         code = hfsbi_walk_step(&w, name);
     if (code == 0 && !fits) code = ENAMETOOLONG;
     if (code == 0 && w.at == root && !hfsbi_walk_enter(&w, ".")) code = errno;
     hfsb_buf_free(&w.done);
-    hfsb_buf_free(&w.rest);
+    hfsb_buf_free(&w.path);
     if (code == 0) return w.at;
     if (w.at != root) hfsbi_close(&w.at);
     errno = code;
     return -1;
 }
 
-/* The directory at path, which the kernel or, where it cannot, a walk by hand
-   resolves without leaving root; -1 with errno, EXDEV for a path that leads
-   out. */
+/* The directory at path, resolved without leaving root; -1 with errno, EXDEV
+   for a path that leads outside. */
 static int hfsbi_open_beneath(int root, const char *path,
                               const hfsb_alloc *alloc) {
 #ifdef HFSBI_LINUX
-    int fd = hfsbi_kernel_beneath(root, path);
+    int fd = hfsbi_open_by_kernel(root, path);
     if (fd >= 0 || errno != ENOSYS) return fd;
 #endif
     if (path[0] == '/' || strlen(path) >= PATH_MAX) {
         errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
         return -1;
     }
-    return hfsbi_walk_beneath(root, path, alloc);
+    return hfsbi_open_by_walk(root, path, alloc);
 }
-
-/* ==== file place ==== */
-
-/* where paths lead. */
 
 /* ---- messages ---- */
 
@@ -226,25 +244,19 @@ HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
     return code;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
-                   path);
-    hfsbi_err_add(err, " (read it again)");
-    return HFSB_STALE;
-}
-
-HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
+                                         hfsb_err *err) {
     const char *what = "Is a device, not a regular file";
     if (S_ISREG(mode)) return HFSB_OK;
-    if (S_ISDIR(mode)) what = "Is a directory";
-    else if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
+    if (S_ISDIR(mode))
+        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
+    if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
     else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
-    else if (S_ISLNK(mode)) what = "Became a symbolic link meanwhile";
-    return hfsbi_path_say(err, HFSB_REFUSED, what, path);
+    else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
+    return hfsbi_path_say(err, HFSB_NOT_REGULAR, what, path);
 }
 
-static hfsb_status hfsbi_path_missing(hfsb_str path, int code, hfsb_err *err) {
+static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
     hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", path);
     if (code == ENOTDIR)
         hfsbi_err_add(err, " (a part of the path is not a directory)");
@@ -253,21 +265,25 @@ static hfsb_status hfsbi_path_missing(hfsb_str path, int code, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+static hfsb_status hfsbi_fail_outside(const hfsb_place *root, hfsb_str path,
+                                      hfsb_err *err) {
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "Path is outside the root ");
+    hfsbi_err_quote(err, hfsb_place_root(root), HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return HFSB_OUTSIDE;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
                                      int code, const char *verb,
                                      hfsb_err *err) {
     hfsb_status st;
-    if (code == EXDEV && place && place->root_fd >= 0) {
-        hfsbi_fail(err, HFSB_REFUSED, 0, "Path is outside the root ");
-        hfsbi_err_quote(err, hfsb_place_root(place), HFSBI_PATH_SHOWN);
-        hfsbi_err_add(err, ": ");
-        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-        return HFSB_REFUSED;
-    }
+    if (code == EXDEV && root && root->root_fd >= 0)
+        return hfsbi_fail_outside(root, path, err);
     if (code == ENOENT || code == ENOTDIR)
-        return hfsbi_path_missing(path, code, err);
+        return hfsbi_fail_missing(path, code, err);
     if (code == EISDIR)
-        return hfsbi_path_say(err, HFSB_REFUSED, "Is a directory", path);
+        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
     st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
                                                : hfsbi_os_status(code);
     hfsbi_fail(err, st, 0, "Cannot %s ", verb);
@@ -276,251 +292,209 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
     return st;
 }
 
-/* ---- paths as text ---- */
+/* ---- targets ---- */
 
-/* The next component of *path, which is cut off; empty at the end. "." and
-   doubled slashes are none. */
-static hfsb_str hfsbi_take_component(hfsb_str *path) {
-    hfsb_str part = HFSB_INIT;
-    while (path->len > 0) {
-        size_t n = hfsb_str_find_byte(*path, '/');
-        part = hfsb_str_slice(*path, 0, n);
-        *path = hfsb_str_slice(*path, n == HFSB_NPOS ? n : n + 1, path->len);
-        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
-    }
-    return hfsb_str_make("", 0);
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root) {
+    hfsb_alloc none = HFSB_INIT;
+    return root ? root->alloc : none;
 }
 
-static bool hfsbi_climbs(hfsb_str path) {
-    hfsb_str part;
-    do part = hfsbi_take_component(&path);
-    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
-    return part.len > 0;
-}
-
-/* True when path begins with the components of root; *rest is what follows
-   them. */
-static bool hfsbi_cut_root(hfsb_str root, hfsb_str path, hfsb_str *rest) {
-    hfsb_str want;
-    for (;;) {
-        want = hfsbi_take_component(&root);
-        if (want.len == 0) break;
-        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+/* Appends an absolute path as seen from the root; EXDEV when it names no
+   place beneath it. This only decides where resolving begins: resolving
+   itself cannot leave the root. */
+static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
+                                  hfsb_buf *out) {
+    hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
+    hfsb_str real = hfsb_buf_str(&root->real_root);
+    hfsb_buf clean = HFSB_INIT;
+    int      code = 0;
+    clean.alloc = root->alloc;
+    if (!hfsbi_cut_prefix(given, path, &rest) &&
+        !hfsbi_cut_prefix(real, path, &rest)) {
+        if (hfsb_path_clean(path, &clean) != HFSB_OK) code = ENOMEM;
+        else if (!hfsbi_cut_prefix(given, hfsb_buf_str(&clean), &rest) &&
+                 !hfsbi_cut_prefix(real, hfsb_buf_str(&clean), &rest))
+            code = EXDEV;
     }
-    while (path.len > 0 && path.ptr[0] == '/')
-        path = hfsb_str_slice(path, 1, path.len);
-    *rest = path;
-    return true;
-}
-
-/* Appends an absolute path as seen from the root, or EXDEV. What is decided
-   here is only where the search begins: the search cannot leave the root. */
-static hfsb_status hfsbi_put_inside(const hfsb_place *p, hfsb_str path,
-                                    hfsb_buf *out, bool *outside) {
-    hfsb_str    given = hfsb_buf_str(&p->root), rest = HFSB_INIT;
-    hfsb_str    real = hfsb_buf_str(&p->real_root);
-    hfsb_buf    clean = HFSB_INIT;
-    hfsb_status st = HFSB_OK;
-    clean.alloc = p->alloc;
-    *outside = false;
-    if (!hfsbi_cut_root(given, path, &rest) &&
-        !hfsbi_cut_root(real, path, &rest)) {
-        st = hfsb_path_clean(path, &clean);
-        *outside = st == HFSB_OK &&
-                   !hfsbi_cut_root(given, hfsb_buf_str(&clean), &rest) &&
-                   !hfsbi_cut_root(real, hfsb_buf_str(&clean), &rest);
-    }
-    if (st == HFSB_OK && !*outside)
-        st = hfsb_buf_append(out, rest.len ? rest : HFSB_LIT("."));
+    if (code == 0 &&
+        hfsb_buf_append(out, rest.len ? rest : HFSB_LIT(".")) != HFSB_OK)
+        code = ENOMEM;
     hfsb_buf_free(&clean);
-    return st;
+    return code;
 }
 
-/* path as seen from the root, or without one from the current directory; an
-   errno. */
-static int hfsbi_place_path(const hfsb_place *p, hfsb_str path,
-                            hfsb_buf *out) {
-    size_t      mark = out->len;
-    bool        absolute = path.ptr[0] == '/', outside;
-    hfsb_str    base = HFSB_INIT;
-    hfsb_status st;
-    if (absolute && p && p->root_fd >= 0) {
-        st = hfsbi_put_inside(p, path, out, &outside);
-        return st != HFSB_OK ? ENOMEM : outside ? EXDEV : 0;
-    }
-    if (p) base = hfsb_buf_str(p->root_fd >= 0 ? &p->work_rest : &p->work_dir);
+/* Appends path as seen from the root or, without one, from the current
+   directory. */
+static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
+                                hfsb_buf *out) {
+    bool absolute = path.ptr[0] == '/', rooted = root && root->root_fd >= 0;
+    hfsb_str base = HFSB_INIT;
+    if (absolute && rooted) return hfsbi_relative_to_root(root, path, out);
+    if (root) base = hfsb_buf_str(rooted ? &root->work_rest : &root->work_dir);
     if (!absolute && base.len > 0) {
         hfsb_buf_append(out, base);
         hfsb_buf_append_byte(out, '/');
     }
-    hfsb_buf_append(out, path);
-    return hfsb_buf_finish(out, mark) == HFSB_OK ? 0 : ENOMEM;
+    return hfsb_buf_append(out, path) == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* ---- spots ---- */
-
-HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place) {
-    hfsb_alloc none = HFSB_INIT;
-    return place ? place->alloc : none;
-}
-
-static int hfsbi_place_dir(const hfsb_place *place, const char *path) {
-    if (place && place->root_fd >= 0)
-        return hfsbi_open_beneath(place->root_fd, path, &place->alloc);
+/* A descriptor of the directory at path, or -1 with errno. */
+static int hfsbi_root_open_dir(const hfsb_place *root, const char *path) {
+    if (root && root->root_fd >= 0)
+        return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
     return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
 }
 
-/* The directory at the first n bytes of the spot's path, which are none, or
-   end in a slash. */
-static int hfsbi_prefix_dir(const hfsb_place *place, hfsbi_spot *spot,
-                            size_t n) {
-    char *p = spot->path.ptr;
+/* A descriptor of the directory at the first n bytes of the target's path,
+   which are empty or end in a slash; or -1 with errno. */
+static int hfsbi_target_open_prefix(const hfsb_place *root, hfsbi_spot *target,
+                                    size_t n) {
+    char *p = target->path.ptr;
     int   fd;
-    if (n == 0) return hfsbi_place_dir(place, ".");
-    if (n == 1) return hfsbi_place_dir(place, "/");
+    if (n == 0) return hfsbi_root_open_dir(root, ".");
+    if (n == 1) return hfsbi_root_open_dir(root, "/");
     p[n - 1] = '\0';
-    fd = hfsbi_place_dir(place, p);
+    fd = hfsbi_root_open_dir(root, p);
     p[n - 1] = '/';
     return fd;
 }
 
-/* Some directory before the name is missing: opens the last one that is there
-   and makes all behind it the name; an errno. */
-static int hfsbi_spot_deepest(const hfsb_place *place, hfsbi_spot *spot) {
-    const char *p = spot->path.ptr;
-    size_t      n = (size_t)(spot->name - p);
+/* Opens the deepest directory of the path that exists; the name becomes the
+   whole rest. A ".." in the rest cannot be resolved. */
+static int hfsbi_target_open_deepest(const hfsb_place *root,
+                                     hfsbi_spot       *target) {
+    const char *p = target->path.ptr;
+    size_t      n = (size_t)(target->name - p);
     do {
         while (n > 0 && p[n - 1] == '/') n--;
         while (n > 0 && p[n - 1] != '/') n--;
-        spot->dir = hfsbi_prefix_dir(place, spot, n);
-    } while (spot->dir < 0 && errno == ENOENT && n > 0);
-    if (spot->dir < 0) return errno;
-    spot->name = p + n;
-    return hfsbi_climbs(hfsb_cstr(spot->name)) ? ENOENT : 0;
+        target->dir = hfsbi_target_open_prefix(root, target, n);
+    } while (target->dir < 0 && errno == ENOENT && n > 0);
+    if (target->dir < 0) return errno;
+    target->name = p + n;
+    return hfsbi_has_dotdot(hfsb_cstr(target->name)) ? ENOENT : 0;
 }
 
-/* Makes the directories in the name, one after the other; an errno. What is
-   there already must be a directory, and no link. */
-static int hfsbi_spot_make(hfsbi_spot *spot, bool sync) {
-    char *name = spot->path.ptr + (spot->name - spot->path.ptr), *slash;
+/* Makes the directories in target->name and enters them. One that exists
+   already must not be a symlink. */
+static int hfsbi_target_make_parents(hfsbi_spot *target, bool sync) {
+    char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
         int fd, rc;
         *slash = '\0';
         if (*name == '\0' || strcmp(name, ".") == 0) continue;
-        do rc = mkdirat(spot->dir, name, 0777);
+        do rc = mkdirat(target->dir, name, 0777);
         while (rc != 0 && errno == EINTR);
         if (rc != 0 && errno != EEXIST) return errno;
-        if (rc == 0 && sync) hfsbi_sync_dir(spot->dir);
-        fd = hfsbi_openat(spot->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+        if (rc == 0 && sync) hfsbi_sync_dir(target->dir);
+        fd = hfsbi_openat(target->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
         if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
-        hfsbi_close(&spot->dir);
-        spot->dir = fd;
+        hfsbi_close(&target->dir);
+        target->dir = fd;
     }
-    spot->name = name;
+    target->name = name;
     return 0;
 }
 
-HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot) {
-    spot->exists =
-        fstatat(spot->dir, spot->name, &spot->st, AT_SYMLINK_NOFOLLOW) == 0;
-    return spot->exists || errno == ENOENT ? 0 : errno;
+HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target) {
+    target->exists = fstatat(target->dir, target->name, &target->st,
+                             AT_SYMLINK_NOFOLLOW) == 0;
+    return target->exists || errno == ENOENT ? 0 : errno;
 }
 
-/* The path has the directory of the link before its target, unless that is
-   absolute; an errno. */
-static int hfsbi_spot_follow(const hfsb_place *place, hfsbi_spot *spot) {
-    char     target[PATH_MAX];
-    size_t   n = (size_t)(spot->name - spot->path.ptr);
-    ssize_t  len = readlinkat(spot->dir, spot->name, target, sizeof target);
-    hfsb_str to;
+/* Replaces the name, a symlink, by what it contains. */
+static int hfsbi_target_follow(const hfsb_place *root, hfsbi_spot *target) {
+    char    to[PATH_MAX];
+    size_t  n = (size_t)(target->name - target->path.ptr);
+    ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
     if (len < 0) return errno;
     if (len == 0) return ENOENT;
-    if (len == (ssize_t)sizeof target) return ENAMETOOLONG;
-    to = hfsb_str_make(target, (size_t)len);
-    if (target[0] == '/') {
-        if (place && place->root_fd >= 0) return EXDEV;
+    if (len == (ssize_t)sizeof to) return ENAMETOOLONG;
+    if (to[0] == '/') {
+        if (root && root->root_fd >= 0) return EXDEV;
         n = 0;
     }
-    hfsbi_close(&spot->dir);
-    hfsb_buf_truncate(&spot->path, n);
-    return hfsb_buf_append(&spot->path, to) == HFSB_OK ? 0 : ENOMEM;
+    hfsbi_close(&target->dir);
+    hfsb_buf_truncate(&target->path, n);
+    hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    return target->path.status == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* A path that ends in a slash or in dots is a directory; an errno. */
-static int hfsbi_spot_enter(const hfsb_place *place, hfsbi_spot *spot,
-                            unsigned how) {
-    spot->dir = hfsbi_place_dir(place, spot->path.ptr);
-    spot->name = ".";
-    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+/* For a path that ends in a slash or in dots, and so names a directory. */
+static int hfsbi_target_enter(const hfsb_place *root, hfsbi_spot *target,
+                              unsigned how) {
+    target->dir = hfsbi_root_open_dir(root, target->path.ptr);
+    target->name = ".";
+    if (target->dir >= 0) return hfsbi_target_stat(target);
     if ((how & HFSBI_SPOT_PARENTS) && errno == ENOENT) return EISDIR;
     return errno;
 }
 
-/* Opens the directory before the last name of spot->path and looks at that
-   name; an errno. `path` is what the caller gave. */
-static int hfsbi_spot_step(const hfsb_place *place, hfsb_str path,
-                           unsigned how, hfsbi_spot *spot) {
-    hfsb_str all = hfsb_buf_str(&spot->path);
+/* Opens the directory of the last name of target->path and looks at that
+   name. `path` is the one the caller gave. */
+static int hfsbi_target_step(const hfsb_place *root, hfsb_str path,
+                             unsigned how, hfsbi_spot *target) {
+    hfsb_str all = hfsb_buf_str(&target->path);
     hfsb_str name = hfsb_path_base(all);
     int      code;
     if (name.len == 0 || hfsb_str_equal(name, HFSB_LIT(".")) ||
         hfsb_str_equal(name, HFSB_LIT("..")))
-        return hfsbi_spot_enter(place, spot, how);
-    spot->name = name.ptr;
-    spot->dir = hfsbi_prefix_dir(place, spot, all.len - name.len);
-    if (spot->dir >= 0) return hfsbi_spot_look(spot);
+        return hfsbi_target_enter(root, target, how);
+    target->name = name.ptr;
+    target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
+    if (target->dir >= 0) return hfsbi_target_stat(target);
     if (errno != ENOENT || !(how & (HFSBI_SPOT_PARENTS | HFSBI_SPOT_DEEPEST)))
         return errno;
-    code = hfsbi_spot_deepest(place, spot);
+    code = hfsbi_target_open_deepest(root, target);
     if (code != 0 || (how & HFSBI_SPOT_DEEPEST)) return code;
-    /* nobody wants a directory of the name "~" */
-    if (path.ptr[0] == '~' && strlen(spot->name) == path.len) return ENOENT;
-    code = hfsbi_spot_make(spot, !(how & HFSBI_SPOT_NO_SYNC));
-    if (code == 0) code = hfsbi_spot_look(spot);
-    return code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) ? ELOOP
-                                                                  : code;
+    /* "~/x" is a mistake, not a request for a directory named "~". */
+    if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
+    code = hfsbi_target_make_parents(target, !(how & HFSBI_SPOT_NO_SYNC));
+    if (code == 0) code = hfsbi_target_stat(target);
+    return code == 0 && target->exists && S_ISLNK(target->st.st_mode) ? ELOOP
+                                                                      : code;
 }
 
-HFSBI_FN void hfsbi_spot_close(hfsbi_spot *spot) {
-    hfsbi_close(&spot->dir);
-    hfsb_buf_free(&spot->path);
+HFSBI_FN void hfsbi_spot_close(hfsbi_spot *target) {
+    hfsbi_close(&target->dir);
+    hfsb_buf_free(&target->path);
 }
 
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
                                      unsigned how, const char *verb,
-                                     hfsbi_spot *spot, hfsb_err *err) {
+                                     hfsbi_spot *target, hfsb_err *err) {
     unsigned links = 0;
     int      code;
-    memset(spot, 0, sizeof *spot);
-    spot->dir = -1;
-    spot->path.alloc = hfsbi_place_alloc(place);
+    memset(target, 0, sizeof *target);
+    target->dir = -1;
+    target->path.alloc = hfsbi_root_alloc(root);
     if (path.len == 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return hfsbi_path_say(err, HFSB_REFUSED,
-                              "The path has a NUL byte in it", path);
-    code = hfsbi_place_path(place, path, &spot->path);
-    if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
-    while (code == 0 && spot->exists && S_ISLNK(spot->st.st_mode) &&
+                              "The path contains a NUL byte", path);
+    code = hfsbi_path_from_root(root, path, &target->path);
+    if (code == 0) code = hfsbi_target_step(root, path, how, target);
+    while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
            !(how & HFSBI_SPOT_NO_FOLLOW)) {
-        code =
-            ++links > HFSBI_LINKS_MAX ? ELOOP : hfsbi_spot_follow(place, spot);
-        if (code == 0) code = hfsbi_spot_step(place, path, how, spot);
+        code = ++links > HFSBI_LINKS_MAX ? ELOOP
+                                         : hfsbi_target_follow(root, target);
+        if (code == 0) code = hfsbi_target_step(root, path, how, target);
     }
     if (code == 0) return hfsbi_ok(err);
-    hfsbi_spot_close(spot);
-    return hfsbi_path_fail(place, path, code, verb, err);
+    hfsbi_spot_close(target);
+    return hfsbi_path_fail(root, path, code, verb, err);
 }
 
-/* ---- places ---- */
+/* ---- the root ---- */
 
-/* Appends path made absolute: as text, or where that could be wrong as the
-   system sees it; an errno. */
+/* Appends path made absolute: as text, or by the system when it has a "..",
+   which means another directory after a symlink. */
 static int hfsbi_absolute(hfsb_str path, const char *terminated,
                           hfsb_buf *out) {
     char        here[PATH_MAX];
     hfsb_status st;
-    if (hfsbi_climbs(path)) {
+    if (hfsbi_has_dotdot(path)) {
         if (!realpath(terminated, here)) return errno;
         path = hfsb_cstr(here);
     } else if (path.ptr[0] != '/' && !getcwd(here, sizeof here)) {
@@ -531,8 +505,8 @@ static int hfsbi_absolute(hfsb_str path, const char *terminated,
     return st == HFSB_OK ? 0 : ENOMEM;
 }
 
-static hfsb_status hfsbi_place_fail(hfsb_err *err, int code, const char *what,
-                                    hfsb_str path) {
+static hfsb_status hfsbi_root_fail(hfsb_err *err, int code, const char *what,
+                                   hfsb_str path) {
     if (code == ENOMEM) return hfsbi_fail_status(err, HFSB_NOMEM, what);
     if (code == ENOENT || code == ENOTDIR) {
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "%s not found: ", what);
@@ -546,115 +520,125 @@ static hfsb_status hfsbi_place_fail(hfsb_err *err, int code, const char *what,
     return HFSB_IO;
 }
 
-static int hfsbi_place_set_root(hfsb_place *p, hfsb_str root) {
-    char  real[PATH_MAX];
-    char *path = hfsbi_terminated(&p->alloc, root);
-    int   code = 0;
+/* Opens a directory of the host into *fd and appends its absolute path; with
+   `real` also the path without symlinks. */
+static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
+                                hfsb_buf *absolute, hfsb_buf *real) {
+    char  resolved[PATH_MAX];
+    char *path = hfsbi_terminated(alloc, dir);
+    int   code;
     if (!path) return ENOMEM;
-    p->root_fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
-    if (p->root_fd < 0 || !realpath(path, real)) code = errno;
-    if (code == 0) code = hfsbi_absolute(root, path, &p->root);
-    if (code == 0 &&
-        hfsb_buf_append(&p->real_root, hfsb_cstr(real)) != HFSB_OK)
-        code = ENOMEM;
-    hfsbi_array_free(&p->alloc, path, root.len + 1, 1);
+    *fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+    code = *fd < 0 ? errno : hfsbi_absolute(dir, path, absolute);
+    if (code == 0 && real) {
+        if (!realpath(path, resolved)) code = errno;
+        else if (hfsb_buf_append(real, hfsb_cstr(resolved)) != HFSB_OK)
+            code = ENOMEM;
+    }
+    hfsbi_array_free(alloc, path, dir.len + 1, 1);
     return code;
 }
 
-/* The work directory beneath a root; a relative one begins there. */
-static hfsb_status hfsbi_place_set_inside(hfsb_place *p, hfsb_str dir,
-                                          hfsb_err *err) {
-    int code = hfsbi_place_path(p, dir, &p->work_rest), fd;
+/* The working directory beneath the root; a relative one begins at the
+   root. */
+static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
+                                         hfsb_err *err) {
+    int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
-        fd = hfsbi_open_beneath(p->root_fd, p->work_rest.ptr, &p->alloc);
+        fd = hfsbi_open_beneath(root->root_fd, root->work_rest.ptr,
+                                &root->alloc);
         if (fd < 0) code = errno;
         hfsbi_close(&fd);
     }
-    if (code == 0 &&
-        hfsb_path_join(hfsb_buf_str(&p->root), hfsb_buf_str(&p->work_rest),
-                       &p->work_dir) != HFSB_OK)
+    if (code == 0 && hfsb_path_join(hfsb_buf_str(&root->root),
+                                    hfsb_buf_str(&root->work_rest),
+                                    &root->work_dir) != HFSB_OK)
         code = ENOMEM;
     if (code == 0) return HFSB_OK;
-    if (code == EXDEV) return hfsbi_path_fail(p, dir, code, "use", err);
-    return hfsbi_place_fail(err, code, "Working directory", dir);
+    if (code == EXDEV) return hfsbi_fail_outside(root, dir, err);
+    return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
-static hfsb_status hfsbi_place_set_work(hfsb_place *p, hfsb_str dir,
-                                        hfsb_err *err) {
-    char *path = hfsbi_terminated(&p->alloc, dir);
-    int   code = ENOMEM, fd;
-    if (path) {
-        fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
-        code = fd < 0 ? errno : hfsbi_absolute(dir, path, &p->work_dir);
-        hfsbi_close(&fd);
-    }
-    hfsbi_array_free(&p->alloc, path, dir.len + 1, 1);
-    if (code == 0) return HFSB_OK;
-    return hfsbi_place_fail(err, code, "Working directory", dir);
-}
-
-static hfsb_status hfsbi_place_fill(hfsb_place *p, hfsb_str root, hfsb_str dir,
-                                    hfsb_err *err) {
-    int code = 0;
-    if (hfsb_str_find_byte(root, '\0') != HFSB_NPOS ||
+static hfsb_status hfsbi_root_fill(hfsb_place *root, hfsb_str top,
+                                   hfsb_str dir, hfsb_err *err) {
+    int code, fd = -1;
+    if (hfsb_str_find_byte(top, '\0') != HFSB_NPOS ||
         hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The root or the working directory has a NUL byte "
-                          "in it.");
-    if (root.len > 0) code = hfsbi_place_set_root(p, root);
-    if (code != 0) return hfsbi_place_fail(err, code, "Root directory", root);
-    if (root.len > 0)
-        return hfsbi_place_set_inside(p, dir.len ? dir : HFSB_LIT("."), err);
-    return dir.len ? hfsbi_place_set_work(p, dir, err) : HFSB_OK;
+                          "The root or the working directory contains a NUL "
+                          "byte.");
+    if (top.len > 0) {
+        code = hfsbi_root_open_host(&root->alloc, top, &root->root_fd,
+                                    &root->root, &root->real_root);
+        if (code != 0)
+            return hfsbi_root_fail(err, code, "Root directory", top);
+        return hfsbi_root_set_inside(root, dir.len ? dir : HFSB_LIT("."), err);
+    }
+    if (dir.len == 0) return HFSB_OK;
+    code = hfsbi_root_open_host(&root->alloc, dir, &fd, &root->work_dir, NULL);
+    hfsbi_close(&fd);
+    if (code == 0) return HFSB_OK;
+    return hfsbi_root_fail(err, code, "Working directory", dir);
 }
+
+/* One allocation for both; root.sweeps points to the second. */
+typedef struct hfsbi_root_block {
+    hfsb_place   root;
+    hfsbi_sweeps sweeps;
+} hfsbi_root_block;
 
 hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
                             hfsb_err *err) {
-    hfsb_place_opts none = HFSB_INIT;
-    hfsb_place     *p;
-    hfsb_status     st;
+    hfsb_place_opts   none = HFSB_INIT;
+    hfsbi_root_block *block;
+    hfsb_place       *root;
+    hfsb_status       st;
     if (!opts) opts = &none;
     *out = NULL;
-    p = (hfsb_place *)hfsbi_array(&opts->alloc, 1, sizeof *p);
-    if (!p) return hfsbi_fail_status(err, HFSB_NOMEM, "Place");
-    memset(p, 0, sizeof *p);
-    p->root_fd = -1;
-    p->alloc = p->root.alloc = p->real_root.alloc = opts->alloc;
-    p->work_dir.alloc = p->work_rest.alloc = opts->alloc;
-    st = hfsbi_place_fill(p, opts->root, opts->work_dir, err);
+    block = (hfsbi_root_block *)hfsbi_array(&opts->alloc, 1, sizeof *block);
+    if (!block) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+    memset(block, 0, sizeof *block);
+    root = &block->root;
+    root->sweeps = &block->sweeps;
+    (void)pthread_mutex_init(&root->sweeps->lock, NULL);
+    root->root_fd = -1;
+    root->alloc = root->root.alloc = root->real_root.alloc = opts->alloc;
+    root->work_dir.alloc = root->work_rest.alloc = opts->alloc;
+    st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
     if (st != HFSB_OK) {
-        hfsb_place_close(p);
+        hfsb_place_close(root);
         return st;
     }
-    *out = p;
+    *out = root;
     return hfsbi_ok(err);
 }
 
-void hfsb_place_close(hfsb_place *place) {
+void hfsb_place_close(hfsb_place *root) {
     hfsb_alloc alloc;
-    if (!place) return;
-    alloc = place->alloc;
-    hfsbi_close(&place->root_fd);
-    hfsb_buf_free(&place->root);
-    hfsb_buf_free(&place->real_root);
-    hfsb_buf_free(&place->work_dir);
-    hfsb_buf_free(&place->work_rest);
-    hfsbi_array_free(&alloc, place, 1, sizeof *place);
+    if (!root) return;
+    alloc = root->alloc;
+    hfsbi_close(&root->root_fd);
+    hfsb_buf_free(&root->root);
+    hfsb_buf_free(&root->real_root);
+    hfsb_buf_free(&root->work_dir);
+    hfsb_buf_free(&root->work_rest);
+    (void)pthread_mutex_destroy(&root->sweeps->lock);
+    hfsbi_array_free(&alloc, root, 1, sizeof(hfsbi_root_block));
 }
 
-hfsb_str hfsb_place_work_dir(const hfsb_place *place) {
-    return place ? hfsb_buf_str(&place->work_dir) : hfsb_str_make("", 0);
+hfsb_str hfsb_place_work_dir(const hfsb_place *root) {
+    return root ? hfsb_buf_str(&root->work_dir) : hfsb_str_make("", 0);
 }
 
-hfsb_str hfsb_place_root(const hfsb_place *place) {
-    return place ? hfsb_buf_str(&place->root) : hfsb_str_make("", 0);
+hfsb_str hfsb_place_root(const hfsb_place *root) {
+    return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
 }
 
-/* ---- what several need ---- */
+/* ---- helpers of file.c and file_write.c ---- */
 
 HFSBI_FN bool hfsbi_sync(int fd) {
     int rc;
-#ifdef F_FULLFSYNC /* where fsync() stops at the drive's own memory */
+#ifdef F_FULLFSYNC /* macOS: fsync() does not flush the drive's cache */
     if (fcntl(fd, F_FULLFSYNC) == 0) return true;
 #endif
     do rc = fsync(fd);
@@ -689,22 +673,22 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #endif
 }
 
-/* Opened without waiting: what was a file a moment ago may be a FIFO now. It
-   stays so, since some files of /proc wait for what is not there yet. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, int *fd,
+/* O_NONBLOCK, because the file may have become a FIFO since the stat; it
+   stays set, because some files of /proc block until an event comes. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
+                                     hfsbi_spot *target, int *fd,
                                      hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     hfsb_status st;
     *fd = -1;
-    if (!spot->exists)
-        return hfsbi_path_fail(place, path, ENOENT, "read", err);
-    st = hfsbi_path_regular(path, spot->st.st_mode, err);
+    if (!target->exists)
+        return hfsbi_path_fail(root, path, ENOENT, "read", err);
+    st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) return st;
-    *fd = hfsbi_openat(spot->dir, spot->name, flags, 0);
-    if (*fd < 0 || fstat(*fd, &spot->st) != 0)
-        st = hfsbi_path_fail(place, path, errno, "read", err);
-    else st = hfsbi_path_regular(path, spot->st.st_mode, err);
+    *fd = hfsbi_openat(target->dir, target->name, flags, 0);
+    if (*fd < 0 || fstat(*fd, &target->st) != 0)
+        st = hfsbi_path_fail(root, path, errno, "read", err);
+    else st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) hfsbi_close(fd);
     return st;
 }
@@ -720,90 +704,64 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
     return n == 0;
 }
 
-HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot) {
-    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    int       fd = hfsbi_openat(spot->dir, spot->name, flags | O_RDONLY, 0);
-    if (fd >= 0) return fd;
-    return hfsbi_openat(spot->dir, spot->name, flags | O_WRONLY, 0);
-}
+/* ---- metadata ---- */
 
-HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
-                                             hfsb_str path, hfsbi_spot *spot,
-                                             const char *hex, hfsb_err *err) {
-    char        now[HFSB_SHA256_HEX];
-    int         fd;
-    hfsb_status st = hfsbi_spot_open(place, path, spot, &fd, err);
-    if (st != HFSB_OK) return st;
-    if (!hfsbi_fd_sha256(fd, now))
-        st = hfsbi_path_fail(place, path, errno, "read", err);
-    else if (strcmp(now, hex) != 0) st = hfsbi_path_changed(path, err);
-    hfsbi_close(&fd);
-    return st;
-}
-
-/* ---- looking ---- */
-
-hfsb_status hfsb_file_stat(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  spot;
-    hfsb_status st = hfsbi_spot_find(place, path, 0, "look at", &spot, err);
+    hfsbi_spot  target;
+    hfsb_status st = hfsbi_spot_find(root, path, 0, "look at", &target, err);
     if (st != HFSB_OK) return st;
-    if (spot.exists) hfsbi_file_info_fill(info, &spot.st);
-    else st = hfsbi_path_fail(place, path, ENOENT, "look at", err);
-    hfsbi_spot_close(&spot);
+    if (target.exists) hfsbi_file_info_fill(info, &target.st);
+    else st = hfsbi_path_fail(root, path, ENOENT, "look at", err);
+    hfsbi_spot_close(&target);
     return st;
 }
 
-/* What is there has its directory and name, a directory itself (which may be
-   spelt with dots) its own number. */
-hfsb_status hfsb_file_key(const hfsb_place *place, hfsb_str path,
-                          hfsb_buf *out, hfsb_err *err) {
+/* The key is "device:inode/name" of the directory and the name in it; for a
+   directory, which "." and ".." can name as well, "device:inode/" of itself. */
+hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path, hfsb_buf *out,
+                          hfsb_err *err) {
     size_t      mark = out->len;
-    hfsbi_spot  spot;
+    hfsbi_spot  target;
     struct stat dir;
-    hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_DEEPEST,
-                                     "look at", &spot, err);
+    bool        is_dir;
+    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_DEEPEST, "look at",
+                                     &target, err);
     if (st != HFSB_OK) return st;
-    if (spot.exists && S_ISDIR(spot.st.st_mode)) {
-        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)spot.st.st_dev,
-                        (unsigned long long)spot.st.st_ino);
-    } else if (fstat(spot.dir, &dir) == 0) {
-        hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
-                        (unsigned long long)dir.st_ino);
-        if (out->status == HFSB_OK)
-            out->status = hfsb_path_clean(hfsb_cstr(spot.name), out);
+    is_dir = target.exists && S_ISDIR(target.st.st_mode);
+    if (is_dir) dir = target.st;
+    if (!is_dir && fstat(target.dir, &dir) != 0) {
+        st = hfsbi_path_fail(root, path, errno, "look at", err);
     } else {
-        st = hfsbi_path_fail(place, path, errno, "look at", err);
+        st = hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
+                             (unsigned long long)dir.st_ino);
+        if (st == HFSB_OK && !is_dir)
+            st = hfsb_path_clean(hfsb_cstr(target.name), out);
+        if (st != HFSB_OK) {
+            hfsb_buf_truncate(out, mark);
+            hfsbi_fail_status(err, st, "Key of a file");
+        }
     }
-    hfsbi_spot_close(&spot);
-    if (hfsb_buf_finish(out, mark) == HFSB_OK || st != HFSB_OK) return st;
-    return hfsbi_fail_status(err, out->status, "Key of a file");
+    hfsbi_spot_close(&target);
+    return st;
 }
 
 /* ---- reading ---- */
 
-hfsb_status hfsb_file_open(const hfsb_place *place, hfsb_str path, int *fd,
+hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path, int *fd,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  spot;
-    hfsb_status st = hfsbi_spot_find(place, path, 0, "read", &spot, err);
+    hfsbi_spot  target;
+    hfsb_status st = hfsbi_spot_find(root, path, 0, "read", &target, err);
     *fd = -1;
     if (st != HFSB_OK) return st;
-    st = hfsbi_spot_open(place, path, &spot, fd, err);
-    if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &spot.st);
-    hfsbi_spot_close(&spot);
+    st = hfsbi_spot_open(root, path, &target, fd, err);
+    if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &target.st);
+    hfsbi_spot_close(&target);
     return st;
 }
 
-static hfsb_status hfsbi_read_too_large(hfsb_str path, size_t max,
-                                        hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
-                   path);
-    hfsbi_err_add(err, " (the limit is %zu bytes)", max);
-    return HFSB_LIMIT;
-}
-
-/* To the end, however long it says it is: files of /proc say 0, and others
-   may grow. *code is an errno when the status is HFSB_IO. */
+/* Reads to the end of the file, whatever its size claims: files of /proc
+   claim 0, others grow. *code is an errno when the status is HFSB_IO. */
 static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
                                   hfsb_buf *out, int *code) {
     size_t  got = 0, want;
@@ -816,6 +774,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
             hfsb_status st = hfsb_buf_reserve(out, want);
             if (st != HFSB_OK) return st;
         }
+        /* At the limit, reading one more byte shows whether it ends here. */
         n = hfsbi_read_file(fd, want ? out->ptr + out->len : &more,
                             want ? want : 1);
         if (n < 0) {
@@ -827,16 +786,16 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
         got += (size_t)n;
         out->len += (size_t)n;
     }
-    return hfsb_buf_append(out, hfsb_str_make("", 0));
+    return hfsb_buf_append(out, hfsb_str_make("", 0)); /* the NUL */
 }
 
-hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path, size_t max,
+hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path, size_t max,
                            hfsb_buf *out, hfsb_file_info *info,
                            hfsb_err *err) {
     size_t         mark = out->len;
     hfsb_file_info seen = HFSB_INIT;
-    int            fd, code = 0;
-    hfsb_status    st = hfsb_file_open(place, path, &fd, &seen, err);
+    int            fd, code = ENOMEM;
+    hfsb_status    st = hfsb_file_open(root, path, &fd, &seen, err);
     if (st != HFSB_OK) return st;
     if (max == 0) max = (size_t)1 << 30;
     if (out->max && max > out->max - mark) max = out->max - mark;
@@ -848,61 +807,21 @@ hfsb_status hfsb_file_read(const hfsb_place *place, hfsb_str path, size_t max,
         return hfsbi_ok(err);
     }
     hfsb_buf_truncate(out, mark);
-    if (st == HFSB_LIMIT) return hfsbi_read_too_large(path, max, err);
-    return hfsbi_path_fail(place, path, st == HFSB_NOMEM ? ENOMEM : code,
-                           "read", err);
+    if (st != HFSB_LIMIT)
+        return hfsbi_path_fail(root, path, code, "read", err);
+    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
+                   path);
+    hfsbi_err_add(err, " (the limit is %zu bytes)", max);
+    return HFSB_LIMIT;
 }
 
-hfsb_status hfsb_file_sha256(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
                              char hex[HFSB_SHA256_HEX], hfsb_err *err) {
     int         fd;
-    hfsb_status st = hfsb_file_open(place, path, &fd, NULL, err);
+    hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
     if (st != HFSB_OK) return st;
     if (!hfsbi_fd_sha256(fd, hex))
-        st = hfsbi_path_fail(place, path, errno, "read", err);
+        st = hfsbi_path_fail(root, path, errno, "read", err);
     hfsbi_close(&fd);
     return st;
-}
-
-/* ---- removing ---- */
-
-/* Removes what is at the spot, which is locked. A symbolic link has no content
-   to compare. */
-static hfsb_status hfsbi_spot_remove(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, const char *sha256,
-                                     hfsb_err *err) {
-    hfsb_status st = HFSB_OK;
-    int         code = hfsbi_spot_look(spot);
-    if (code == 0 && !spot->exists) code = ENOENT;
-    if (code != 0) return hfsbi_path_fail(place, path, code, "remove", err);
-    if (!S_ISLNK(spot->st.st_mode)) {
-        st = hfsbi_path_regular(path, spot->st.st_mode, err);
-        if (st == HFSB_OK && sha256)
-            st = hfsbi_spot_check_sha256(place, path, spot, sha256, err);
-    }
-    if (st != HFSB_OK) return st;
-    if (hfsbi_unlinkat(spot->dir, spot->name) == 0) return hfsbi_ok(err);
-    return hfsbi_path_fail(place, path, errno, "remove", err);
-}
-
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
-                                          hfsb_str path, const char *sha256,
-                                          hfsb_err *err) {
-    hfsbi_spot  spot;
-    hfsbi_lock  lock = {-1, -1};
-    int         code;
-    hfsb_status st = hfsbi_spot_find(place, path, HFSBI_SPOT_NO_FOLLOW,
-                                     "remove", &spot, err);
-    if (st != HFSB_OK) return st;
-    code = hfsbi_spot_lock(&spot, false, &lock);
-    st = code == 0 ? hfsbi_spot_remove(place, path, &spot, sha256, err)
-                   : hfsbi_lock_fail(place, path, code, "remove", err);
-    hfsbi_unlock(&lock);
-    hfsbi_spot_close(&spot);
-    return st;
-}
-
-hfsb_status hfsb_file_remove(const hfsb_place *place, hfsb_str path,
-                             hfsb_err *err) {
-    return hfsbi_file_remove_if(place, path, NULL, err);
 }

@@ -1,26 +1,186 @@
-/* file_write.c - write files whole or not at all. */
+/* file_write.c - write files whole or not at all; remove files
+
+   A writer collects the new bytes in a temporary next to the file and then
+   renames it over the file. Where a rename would break something (hard links,
+   an owner or attribute that cannot be copied, a mount point, a directory we
+   may not write) the file is rewritten in place, from a complete copy.
+
+       open:    resolve, check conditions, sweep, make the temporary
+       append:  write to the temporary
+       commit:  copy metadata, sync, lock, check conditions again,
+                rename, or rewrite in place; unlock, sync the directory
+       close:   remove the temporary if it is still there
+
+   The file is untouched until the rename or rewrite, and a failed rewrite
+   puts the old bytes back. No other writer gets in between the check of the
+   conditions and the change: both happen under the lock.
+
+   Functions that return int and no descriptor return 0 or an errno. */
 #include "os_private.h"
 
-typedef struct hfsbi_rewriting {
-    int                fd;    /* the file, for reading and writing */
-    int                spool; /* the new content */
-    unsigned long long bytes; /* ... and its length */
-    mode_t             mode;  /* permission bits it shall have */
-    bool               no_sync;
-    bool               begun;  /* out: it failed on the way ... */
-    bool               spoilt; /* ... and the old content is not back */
-} hfsbi_rewriting;
+/* ---- locks ----
 
-static void hfsbi_temp_remove(int dir, const char *temp);
+   Both steps of a change, check and replace, happen under an exclusive
+   flock() of the directory. Separately opened descriptors exclude each other
+   within one process too, so threads need no lock of their own; the kernel
+   drops the lock of a process that dies.
 
-static bool hfsbi_try_lock(int fd);
+   Two cases need a lock on the file itself:
+   - a directory that can be written but not read cannot be opened to lock it;
+   - a file that is rewritten in place may have names in other directories.
+   The directory is always locked before the file.
 
-/* ==== file temp ==== */
+   flock() has no timeout, and another program may hold the lock for hours, so
+   we poll and give up after about 2 s. */
 
-/* temporary files beside the file they will become. */
+/* Descriptors that hold a lock, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
 
-/* ".{name}.hfsb-{pid}-{n}", its name part cut at a character's border so that
-   the whole has at most max bytes. */
+/* One attempt: false when another descriptor holds the lock on fd's file. File
+   systems without locks count as locked. */
+static bool hfsbi_try_lock(int fd) {
+    int rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno != EWOULDBLOCK;
+}
+
+static int hfsbi_lock_dir(const hfsbi_spot *target, int *fd) {
+    unsigned tries;
+    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (*fd < 0) return errno;
+    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+/* A descriptor for the attributes and locks of the file, which may be
+   readable only or writable only; -1 with errno. */
+static int hfsbi_target_open_any(const hfsbi_spot *target) {
+    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
+    if (fd >= 0) return fd;
+    return hfsbi_openat(target->dir, target->name, flags | O_WRONLY, 0);
+}
+
+/* The lock counts only while the name still leads to the locked file. A file
+   that does not exist needs no lock. */
+static int hfsbi_lock_file(hfsbi_spot *target, int *fd) {
+    struct stat st;
+    unsigned    tries;
+    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
+        int  code = 0;
+        bool locked;
+        if (tries > 0) hfsbi_pause(tries - 1);
+        *fd = hfsbi_target_open_any(target);
+        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
+        locked = hfsbi_try_lock(*fd);
+        if (fstat(*fd, &st) != 0) code = errno;
+        if (code == 0) code = hfsbi_target_stat(target);
+        if (code != 0) return code;
+        if (locked && target->exists && target->st.st_dev == st.st_dev &&
+            target->st.st_ino == st.st_ino)
+            return 0;
+        hfsbi_close(fd);
+    }
+    return EWOULDBLOCK;
+}
+
+/* Locks the directory and, with `file` or when the directory cannot be read,
+   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
+   after about 2 s. The caller unlocks in any case. */
+static int hfsbi_lock_target(hfsbi_spot *target, bool file, hfsbi_lock *lock) {
+    int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
+    if (code == EACCES || code == EPERM) {
+        file = true;
+        code = 0;
+    }
+    if (code == 0 && file && lock->file < 0)
+        code = hfsbi_lock_file(target, &lock->file);
+    return code;
+}
+
+/* LOCK_UN, because a child between fork() and exec() still has a copy of the
+   descriptor: closing ours alone would leave the lock held. */
+static void hfsbi_unlock_fd(int *fd) {
+    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
+    hfsbi_close(fd);
+}
+
+/* Keeps errno. */
+static void hfsbi_unlock(hfsbi_lock *lock) {
+    int keep = errno;
+    hfsbi_unlock_fd(&lock->file);
+    hfsbi_unlock_fd(&lock->dir);
+    errno = keep;
+}
+
+/* The message for an errno of hfsbi_lock_target(). */
+static hfsb_status hfsbi_lock_fail(const hfsb_place *root, hfsb_str path,
+                                   int code, const char *verb, hfsb_err *err) {
+    if (code != EWOULDBLOCK)
+        return hfsbi_path_fail(root, path, code, verb, err);
+    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
+    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
+                       "seconds: wait for that program, or end it, and try "
+                       "again)");
+    return HFSB_BUSY;
+}
+
+/* ---- conditions ---- */
+
+static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
+    return a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed == b->changed &&
+           a->changed_nanos == b->changed_nanos;
+}
+
+static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
+    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
+                   path);
+    hfsbi_err_add(err, " (read it again)");
+    return HFSB_STALE;
+}
+
+static hfsb_status hfsbi_check_same(hfsb_str path, const struct stat *st,
+                                    const hfsb_file_info *same,
+                                    hfsb_err             *err) {
+    hfsb_file_info now;
+    hfsbi_file_info_fill(&now, st);
+    return hfsbi_same_info(&now, same) ? HFSB_OK
+                                       : hfsbi_fail_changed(path, err);
+}
+
+static hfsb_status hfsbi_check_sha256(const hfsb_place *root, hfsb_str path,
+                                      hfsbi_spot *target, const char *sha256,
+                                      hfsb_err *err) {
+    char        now[HFSB_SHA256_HEX];
+    int         fd;
+    hfsb_status st = hfsbi_spot_open(root, path, target, &fd, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_fd_sha256(fd, now))
+        st = hfsbi_path_fail(root, path, errno, "read", err);
+    else if (strcmp(now, sha256) != 0) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* ---- temporaries: .{name}.hfsb-{pid}-{n}, locked while in use ---- */
+
+/* Keeps errno. */
+static void hfsbi_temp_remove(int dir, const char *temp) {
+    int keep = errno, rc;
+    do rc = unlinkat(dir, temp, 0);
+    while (rc != 0 && errno == EINTR);
+    errno = keep;
+}
+
+/* The {name} part is cut between characters so that the whole has at most max
+   bytes. */
 static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
                             char temp[HFSBI_NAME_SIZE]) {
     char   tail[64];
@@ -28,21 +188,18 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
     int    tail_len =
         snprintf(tail, sizeof tail, ".hfsb-%ld-%lu", (long)getpid(), n);
     room = max - 1 - (size_t)tail_len;
-    if (len > room) {
-        len = room;
-        while (len > 0 && ((unsigned char)name[len] & 0xC0u) == 0x80u) len--;
-    }
+    if (len > room) len = hfsbi_utf8_floor(hfsb_cstr(name), room);
     (void)snprintf(temp, HFSBI_NAME_SIZE, ".%.*s%s", (int)len, name, tail);
 }
 
-/* True when fd is ours: locked, or not lockable at all, and still there. */
-static bool hfsbi_temp_claim(int fd) {
+/* True when fd is locked by us and still has a name: a sweep may have taken it
+   for stale before it was locked. */
+static bool hfsbi_temp_lock(int fd) {
     struct stat st;
     return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Makes one beside `name`, with a lock on it as a sign of life; its name goes
-   to temp. 0 or an errno. */
+/* Makes a temporary for `name`. Its own name goes to temp, "" on failure. */
 static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                            char temp[HFSBI_NAME_SIZE], int *fd) {
     const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
@@ -52,12 +209,11 @@ static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
         hfsbi_temp_name(name, n, max, temp);
         *fd = hfsbi_openat(dir, temp, flags, mode);
         if (*fd >= 0) {
-            if (hfsbi_temp_claim(*fd)) return 0;
-            /* Someone, who took it for a dead one's, is removing it. */
+            if (hfsbi_temp_lock(*fd)) return 0;
             hfsbi_temp_remove(dir, temp);
             hfsbi_close(fd);
         } else if (errno == ENAMETOOLONG && max > 128) {
-            max = 128; /* file systems that encrypt names have shorter ones */
+            max = 128; /* encrypting file systems allow shorter names only */
         } else if (errno != EEXIST) {
             break;
         }
@@ -66,193 +222,155 @@ static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
     return *fd < 0 ? errno : EEXIST;
 }
 
-static void hfsbi_temp_remove(int dir, const char *temp) {
-    int keep = errno;
-    (void)hfsbi_unlinkat(dir, temp);
-    errno = keep;
+/* ---- stale temporaries: those of processes that died ----
+
+   The next write in a directory removes them. Listing the directory for every
+   write would make each edit O(directory), so a root remembers the directories
+   it has found clean, as they were after its last write there. While such a
+   directory has not changed, nobody has made a temporary in it.
+
+   Another process may make one between our sweep and the end of our write;
+   then the entry hides it. That is why an entry expires. */
+
+enum {
+    HFSBI_SWEEP_MS = 60000,  /* an entry is good for this long */
+    HFSBI_SWEEP_NAMES = 4096 /* names looked at, at most */
+};
+
+static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
+    size_t   n = name->len;
+    hfsb_str digits;
+    while (n > 0 && name->ptr[n - 1] >= '0' && name->ptr[n - 1] <= '9') n--;
+    digits = hfsb_str_slice(*name, n, name->len);
+    name->len = n;
+    return digits;
 }
 
-/* ---- those of dead processes ---- */
-
-/* Takes the digits off the end of *name; -1 when there are none, or more than
-   a process id has. */
-static long hfsbi_take_digits(hfsb_str *name) {
-    long   value = 0, unit = 1;
-    size_t n = 0;
-    while (name->len > 0 && name->ptr[name->len - 1] >= '0' &&
-           name->ptr[name->len - 1] <= '9') {
-        if (++n > 9) return -1;
-        value += unit * (name->ptr[name->len - 1] - '0');
-        unit *= 10;
-        name->len--;
-    }
-    return n == 0 ? -1 : value;
-}
-
-/* The process id in a name that hfsbi_temp_name() made, else 0. */
+/* The process id in the name of a temporary; 0 for any other name. */
 static long hfsbi_temp_pid(hfsb_str name) {
-    const hfsb_str mark = HFSB_LIT(".hfsb-");
-    long           pid;
+    const hfsb_str           mark = HFSB_LIT(".hfsb-");
+    const unsigned long long max = 999999999;
+    unsigned long long       n, pid = 0;
     if (!hfsb_str_starts(name, HFSB_LIT(".")) ||
-        hfsbi_take_digits(&name) < 0 || !hfsb_str_ends(name, HFSB_LIT("-")))
+        !hfsbi_read_decimal(hfsbi_cut_digits(&name), max, &n) ||
+        !hfsb_str_ends(name, HFSB_LIT("-")))
         return 0;
     name.len--;
-    pid = hfsbi_take_digits(&name);
-    return pid > 0 && hfsb_str_ends(name, mark) && name.len > mark.len ? pid
-                                                                       : 0;
+    if (!hfsbi_read_decimal(hfsbi_cut_digits(&name), max, &pid) ||
+        !hfsb_str_ends(name, mark) || name.len == mark.len)
+        return 0;
+    return (long)pid;
 }
 
-/* A living process may have got the number of a dead one: then age tells. */
-static bool hfsbi_temp_is_dead(long pid, const struct stat *st) {
+/* A living process may have the id of a dead one: then its age decides. */
+static bool hfsbi_temp_is_stale(long pid, const struct stat *st) {
     struct timespec now = HFSB_INIT;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return now.tv_sec - st->st_mtime > 60;
 }
 
-/* Root gives its files to others before they are done. */
-static bool hfsbi_temp_is_ours(const struct stat *st) {
-    uid_t me = geteuid();
-    return S_ISREG(st->st_mode) && (me == 0 || st->st_uid == me);
-}
-
-static void hfsbi_temp_bury(int dir, const char *name) {
+/* Removes `name` if it is a stale temporary of ours. False when it is a
+   temporary in use, which may become stale later. */
+static bool hfsbi_temp_remove_stale(int dir, const char *name) {
     const int   flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     long        pid = hfsbi_temp_pid(hfsb_cstr(name));
+    uid_t       me = geteuid();
     struct stat st;
+    bool        unused;
     int         fd;
-    if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !hfsbi_temp_is_ours(&st) || !hfsbi_temp_is_dead(pid, &st))
-        return;
+    if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return true;
+    /* root's temporaries get the owner of the file they will replace */
+    if (!S_ISREG(st.st_mode) || (me != 0 && st.st_uid != me)) return true;
+    if (!hfsbi_temp_is_stale(pid, &st)) return false;
     fd = hfsbi_openat(dir, name, flags, 0);
-    if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) hfsbi_temp_remove(dir, name);
+    if (fd < 0) return true;
+    unused = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (unused) hfsbi_temp_remove(dir, name);
     hfsbi_close(&fd);
+    return unused;
 }
 
-/* Removes those of processes that died. */
-static void hfsbi_temp_sweep(int dir) {
+/* Removes the stale temporaries in a directory. True when none is left there,
+   in use or not. */
+static bool hfsbi_sweep_dir(int dir) {
     int            fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR           *list = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
+    bool           clean = true;
     size_t         n = 0;
     if (!list) {
         hfsbi_close(&fd);
-        return;
+        return false;
     }
-    while (n++ < 4096 && (entry = readdir(list)) != NULL)
-        hfsbi_temp_bury(dir, entry->d_name);
+    while (n++ < HFSBI_SWEEP_NAMES && (entry = readdir(list)) != NULL)
+        if (!hfsbi_temp_remove_stale(dir, entry->d_name)) clean = false;
     (void)closedir(list);
+    return clean;
 }
 
-/* ==== file lock ==== */
-
-/* keep other writers out while a file is checked and replaced.
-
-   A write compares the file with what the caller expects and then renames the
-   new file over it. No other writer may get in between, so both steps happen
-   under an exclusive flock() of the directory. Separately opened descriptors
-   exclude each other within one process too, so threads need no lock of their
-   own; the kernel drops the lock of a process that dies.
-
-   Two cases need a lock on the file itself:
-   - a directory that can be written but not read cannot be opened to lock it;
-   - a file that is rewritten in place may have names in other directories.
-   The directory is always locked before the file.
-
-   flock() has no timeout, and any program may hold the lock for hours: we
-   poll, and give up after about 2 s. */
-
-/* One try: false when another descriptor holds the lock on the file of fd. */
-static bool hfsbi_try_lock(int fd) {
-    int rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0 || errno != EWOULDBLOCK;
+/* When the directory, unchanged since, was swept; 0: sweep it. */
+static long long hfsbi_sweeps_find(hfsbi_sweeps         *sweeps,
+                                   const hfsb_file_info *dir) {
+    long long at = 0, now = hfsb_clock_ms();
+    size_t    i;
+    pthread_mutex_lock(&sweeps->lock);
+    for (i = 0; i < HFSBI_SWEEPS; i++)
+        if (sweeps->at[i] && now - sweeps->at[i] < HFSBI_SWEEP_MS &&
+            hfsbi_same_info(&sweeps->dir[i], dir))
+            at = sweeps->at[i];
+    pthread_mutex_unlock(&sweeps->lock);
+    return at;
 }
 
-/* An errno. */
-static int hfsbi_lock_dir(const hfsbi_spot *spot, int *fd) {
-    unsigned tries;
-    *fd = hfsbi_openat(spot->dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (*fd < 0) return errno;
-    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
-        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
-        hfsbi_pause(tries);
+/* Replaces the entry of the directory, else the oldest one. */
+static void hfsbi_sweeps_store(hfsbi_sweeps *sweeps, const hfsb_file_info *dir,
+                               long long at) {
+    size_t i, to = 0;
+    pthread_mutex_lock(&sweeps->lock);
+    for (i = 0; i < HFSBI_SWEEPS; i++) {
+        if (sweeps->at[i] < sweeps->at[to]) to = i;
+        if (sweeps->at[i] && sweeps->dir[i].device == dir->device &&
+            sweeps->dir[i].inode == dir->inode) {
+            to = i;
+            break;
+        }
     }
-    return 0;
+    sweeps->dir[to] = *dir;
+    sweeps->at[to] = at;
+    pthread_mutex_unlock(&sweeps->lock);
 }
 
-/* An errno. A lock is worth something only while the name still leads to the
-   locked file; a missing file needs none. */
-static int hfsbi_lock_file(hfsbi_spot *spot, int *fd) {
-    struct stat st;
-    unsigned    tries;
-    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
-        int  code = 0;
-        bool locked;
-        if (tries > 0) hfsbi_pause(tries - 1);
-        *fd = hfsbi_spot_open_any(spot);
-        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-        locked = hfsbi_try_lock(*fd);
-        if (fstat(*fd, &st) != 0) code = errno;
-        if (code == 0) code = hfsbi_spot_look(spot);
-        if (code != 0) return code;
-        if (locked && spot->exists && spot->st.st_dev == st.st_dev &&
-            spot->st.st_ino == st.st_ino)
-            return 0;
-        hfsbi_close(fd);
+/* Removes stale temporaries from the target's directory unless the root knows
+   that it is clean. When it was swept, for hfsbi_sweep_end(); 0: not clean. */
+static long long hfsbi_sweep_begin(const hfsb_place *root, int dir) {
+    hfsb_file_info info;
+    struct stat    st;
+    long long      at = 0;
+    if (root && fstat(dir, &st) == 0) {
+        hfsbi_file_info_fill(&info, &st);
+        at = hfsbi_sweeps_find(root->sweeps, &info);
     }
-    return EWOULDBLOCK;
+    if (at) return at;
+    at = hfsb_clock_ms();
+    return hfsbi_sweep_dir(dir) ? at : 0;
 }
 
-HFSBI_FN int hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock) {
-    int code = lock->dir < 0 ? hfsbi_lock_dir(spot, &lock->dir) : 0;
-    if (code == EACCES || code == EPERM) {
-        file = true;
-        code = 0;
-    }
-    if (code == 0 && file && lock->file < 0)
-        code = hfsbi_lock_file(spot, &lock->file);
-    return code;
+/* After the last change of our own to the directory. */
+static void hfsbi_sweep_end(const hfsb_place *root, int dir, long long at) {
+    hfsb_file_info info;
+    struct stat    st;
+    if (!root || !at || fstat(dir, &st) != 0) return;
+    hfsbi_file_info_fill(&info, &st);
+    hfsbi_sweeps_store(root->sweeps, &info, at);
 }
 
-/* A child between fork() and exec() still has the descriptor: closing it
-   alone would leave the lock held. */
-static void hfsbi_unlock_fd(int *fd) {
-    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
-    hfsbi_close(fd);
-}
-
-HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
-    int keep = errno;
-    hfsbi_unlock_fd(&lock->file);
-    hfsbi_unlock_fd(&lock->dir);
-    errno = keep;
-}
-
-HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err) {
-    if (code != EWOULDBLOCK)
-        return hfsbi_path_fail(place, path, code, verb, err);
-    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
-    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
-                       "seconds: wait for that program, or end it, and try "
-                       "again)");
-    return HFSB_BUSY;
-}
-
-/* ==== file rewrite ==== */
-
-/* new content for a file that must stay the same file. */
-
-/* ---- extended attributes ---- */
+/* ---- metadata ---- */
 
 #ifdef HFSBI_LINUX
 
-/* The value of an attribute; an errno. */
-static int hfsbi_attribute(int fd, const char *name, hfsb_buf *out) {
+static int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
     ssize_t n = fgetxattr(fd, name, NULL, 0);
     if (n < 0) return errno;
     hfsb_buf_truncate(out, 0);
@@ -263,20 +381,21 @@ static int hfsbi_attribute(int fd, const char *name, hfsb_buf *out) {
     return 0;
 }
 
-/* Sets only what differs: the system gives some to every new file (labels),
-   and those cannot be set by everyone. */
-static int hfsbi_copy_attribute(int from, int to, const char *name,
+/* Sets only what differs: the system itself gives every new file some
+   attributes (security labels), which not every user may set. */
+static int hfsbi_attribute_copy(int from, int to, const char *name,
                                 hfsb_buf *old, hfsb_buf *now) {
-    int code = hfsbi_attribute(from, name, old);
+    int code = hfsbi_attribute_get(from, name, old);
     if (code != 0) return code;
-    code = hfsbi_attribute(to, name, now);
+    code = hfsbi_attribute_get(to, name, now);
     if (code == ENOMEM) return code;
     if (code == 0 && hfsb_str_equal(hfsb_buf_str(old), hfsb_buf_str(now)))
         return 0;
     return fsetxattr(to, name, old->ptr, old->len, 0) == 0 ? 0 : errno;
 }
 
-static int hfsbi_attribute_names(int fd, hfsb_buf *out) {
+/* The names of all attributes, each followed by a NUL. */
+static int hfsbi_attribute_list(int fd, hfsb_buf *out) {
     ssize_t n = flistxattr(fd, NULL, 0);
     if (n > 0) {
         if (hfsb_buf_reserve(out, (size_t)n) != HFSB_OK) return ENOMEM;
@@ -287,8 +406,6 @@ static int hfsbi_attribute_names(int fd, hfsb_buf *out) {
     return 0;
 }
 
-/* Extended attributes of one file to another, so that both have the same.
-   0 or an errno. */
 static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     const char *acl = "system.posix_acl_access";
     hfsb_buf    names = HFSB_INIT, old = HFSB_INIT, now = HFSB_INIT;
@@ -296,14 +413,14 @@ static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     bool        has_acl = false;
     int         code;
     names.alloc = old.alloc = now.alloc = *alloc;
-    code = hfsbi_attribute_names(from, &names);
+    code = hfsbi_attribute_list(from, &names);
     while (code == 0 && at < names.len) {
         const char *name = names.ptr + at;
-        code = hfsbi_copy_attribute(from, to, name, &old, &now);
+        code = hfsbi_attribute_copy(from, to, name, &old, &now);
         if (strcmp(name, acl) == 0) has_acl = true;
         at += strlen(name) + 1;
     }
-    /* what the directory gives to new files */
+    /* A default ACL of the directory goes to every new file in it. */
     if (code == 0 && !has_acl) (void)fremovexattr(to, acl);
     hfsb_buf_free(&names);
     hfsb_buf_free(&old);
@@ -312,7 +429,7 @@ static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
 }
 
 #else
-HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
+static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
     (void)from;
     (void)to;
     (void)alloc;
@@ -320,7 +437,37 @@ HFSBI_FN int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
 }
 #endif
 
-/* ---- content ---- */
+/* Gives the file these permission bits unless it has them; false with
+   errno. */
+static bool hfsbi_set_mode(int fd, mode_t mode) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return false;
+    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
+}
+
+/* ---- rewriting in place ----
+
+   UNTOUCHED --first byte written--> CHANGED --failure--> RESTORED
+                                                     \--> SPOILT
+
+   All that can fail is tried before the first byte is written: the old bytes
+   are copied, room for the new ones is reserved. */
+
+typedef enum hfsbi_rewrite_state {
+    HFSBI_REWRITE_UNTOUCHED,
+    HFSBI_REWRITE_CHANGED,
+    HFSBI_REWRITE_RESTORED,
+    HFSBI_REWRITE_SPOILT /* the old bytes could not be put back */
+} hfsbi_rewrite_state;
+
+typedef struct hfsbi_rewrite {
+    int                 fd;     /* the file, for reading and writing */
+    int                 source; /* the new content */
+    unsigned long long  bytes;  /* ... and its length */
+    mode_t              mode;   /* permission bits it shall have */
+    bool                no_sync;
+    hfsbi_rewrite_state state;
+} hfsbi_rewrite;
 
 static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     while (s.len > 0) {
@@ -334,9 +481,16 @@ static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     return true;
 }
 
-/* All of one file over the start of another; false with errno. *total is what
-   was copied, also then. */
-static bool hfsbi_copy_all(int from, int to, off_t *total) {
+static bool hfsbi_set_size(int fd, off_t size) {
+    int rc;
+    do rc = ftruncate(fd, size);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0;
+}
+
+/* Copies all of one file over the start of another; *total is its length.
+   False with errno. */
+static bool hfsbi_copy_bytes(int from, int to, off_t *total) {
     char piece[16384];
     *total = 0;
     for (;;) {
@@ -349,15 +503,15 @@ static bool hfsbi_copy_all(int from, int to, off_t *total) {
     }
 }
 
-static bool hfsbi_cut_file(int fd, off_t size) {
-    int rc;
-    do rc = ftruncate(fd, size);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0;
+/* Gives the file the content of another one; false with errno. */
+static bool hfsbi_copy_content(int from, int to, bool sync) {
+    off_t total;
+    return hfsbi_copy_bytes(from, to, &total) && hfsbi_set_size(to, total) &&
+           (!sync || hfsbi_sync(to));
 }
 
-/* False with errno when it is known that the bytes will not fit. */
-static bool hfsbi_make_room(int fd, off_t bytes) {
+/* False with errno when the bytes are known not to fit. */
+static bool hfsbi_reserve_space(int fd, off_t bytes) {
 #ifdef HFSBI_LINUX
     int rc;
     if (bytes == 0) return true;
@@ -371,116 +525,99 @@ static bool hfsbi_make_room(int fd, off_t bytes) {
 #endif
 }
 
-/* Gives the file these permission bits unless it has them; false with
+/* Does all that can be done before the first byte changes; false with
    errno. */
-static bool hfsbi_set_mode(int fd, mode_t mode) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return false;
-    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
-}
-
-static bool hfsbi_rewrite_content(const hfsbi_rewriting *r) {
-    off_t total;
-    return hfsbi_copy_all(r->spool, r->fd, &total) &&
-           hfsbi_cut_file(r->fd, total) && (r->no_sync || hfsbi_sync(r->fd));
-}
-
-/* All that can be done before the first byte changes; false with errno. */
-static bool hfsbi_rewrite_prepare(const hfsbi_rewriting *r, int backup,
+static bool hfsbi_rewrite_prepare(const hfsbi_rewrite *r, int backup,
                                   const struct stat *old) {
     struct stat now;
     off_t       total;
     int         code;
-    if (!hfsbi_copy_all(r->fd, backup, &total)) return false;
-    if (hfsbi_make_room(r->fd, (off_t)r->bytes))
+    if (!hfsbi_copy_bytes(r->fd, backup, &total)) return false;
+    if (hfsbi_reserve_space(r->fd, (off_t)r->bytes))
         return hfsbi_set_mode(r->fd, r->mode);
-    code = errno; /* and what room there was is given back */
+    code = errno; /* give back the part that was reserved */
     if (fstat(r->fd, &now) == 0 && now.st_blocks > old->st_blocks)
-        (void)hfsbi_cut_file(r->fd, old->st_size);
+        (void)hfsbi_set_size(r->fd, old->st_size);
     errno = code;
     return false;
 }
 
-/* 0, or an errno with the old content put back unless `spoilt`. */
-static int hfsbi_rewrite(hfsbi_rewriting *r) {
+static int hfsbi_rewrite_run(hfsbi_rewrite *r) {
     hfsbi_signal_guard guard;
     struct stat        old;
-    off_t              total;
     int                code = 0, backup = hfsbi_unnamed_file(NULL);
     if (backup < 0) return errno;
     hfsbi_signal_guard_begin(&guard);
     if (fstat(r->fd, &old) != 0 || !hfsbi_rewrite_prepare(r, backup, &old)) {
         code = errno;
-    } else if (!hfsbi_rewrite_content(r)) {
+    } else if (hfsbi_copy_content(r->source, r->fd, !r->no_sync)) {
+        r->state = HFSBI_REWRITE_CHANGED;
+        (void)hfsbi_set_mode(r->fd, r->mode); /* writing drops setuid */
+    } else {
         code = errno;
-        r->begun = true;
-        r->spoilt = !hfsbi_copy_all(backup, r->fd, &total) ||
-                    !hfsbi_cut_file(r->fd, total) || !hfsbi_sync(r->fd);
+        r->state = hfsbi_copy_content(backup, r->fd, true)
+                       ? HFSBI_REWRITE_RESTORED
+                       : HFSBI_REWRITE_SPOILT;
         (void)hfsbi_set_mode(r->fd, old.st_mode & 07777);
-    } else { /* writing takes the setuid bit away */
-        (void)hfsbi_set_mode(r->fd, r->mode);
     }
     hfsbi_signal_guard_end(&guard);
     hfsbi_close(&backup);
     return code;
 }
 
+/* ---- the writer ---- */
+
 struct hfsb_file_writer {
-    const hfsb_place    *place;
+    const hfsb_place    *root;
     hfsb_alloc           alloc;
     hfsb_buf             path; /* as given */
-    hfsbi_spot           spot;
+    hfsbi_spot           target;
     bool                 had_old; /* there was a file, */
-    struct stat          old;     /* and this is what it was last seen as */
+    struct stat          old;     /* and this is its latest stat */
     hfsb_file_write_opts opts;    /* its views and pointers are not kept ... */
     hfsb_file_info       same;    /* ... but here */
-    char                 sha256[HFSB_SHA256_HEX]; /* "": no matter */
+    char                 sha256[HFSB_SHA256_HEX]; /* "": no condition */
     int                  fd;                      /* the new bytes */
     char                 temp[HFSBI_NAME_SIZE];   /* its name; "": none */
+    long long            swept;                   /* hfsbi_sweep_begin() */
     hfsbi_lock           lock;
     bool                 in_place;
-    bool                 done;
     unsigned long long   bytes;
-    hfsb_err             err; /* what went wrong, for good */
+    hfsb_err             err; /* why append and commit are refused: the first
+                                 failure, or that it is committed */
 };
 
 static hfsb_str hfsbi_writer_path(const hfsb_file_writer *w) {
     return hfsb_buf_str(&w->path);
 }
 
-static hfsb_status hfsbi_writer_os(hfsb_file_writer *w, int code) {
-    return hfsbi_path_fail(w->place, hfsbi_writer_path(w), code, "write",
+static hfsb_status hfsbi_writer_fail(hfsb_file_writer *w, int code) {
+    return hfsbi_path_fail(w->root, hfsbi_writer_path(w), code, "write",
                            &w->err);
 }
 
-/* ---- conditions ---- */
-
-static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
-    return a->device == b->device && a->inode == b->inode &&
-           a->size == b->size && a->changed == b->changed &&
-           a->changed_nanos == b->changed_nanos;
+static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
+    return hfsbi_path_say(&w->err, HFSB_EXISTS, "File exists already",
+                          hfsbi_writer_path(w));
 }
 
-/* What the caller asked for, of the spot as it was looked at last. */
+/* Checks the caller's conditions against the latest stat of the target. */
 static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
-    hfsb_file_info now;
-    hfsb_status    st;
-    bool           wanted = w->opts.if_same || w->sha256[0];
-    if (!w->spot.exists) return wanted ? hfsbi_writer_os(w, ENOENT) : HFSB_OK;
-    st = hfsbi_path_regular(hfsbi_writer_path(w), w->spot.st.st_mode, &w->err);
+    hfsb_str    path = hfsbi_writer_path(w);
+    bool        needs_file = w->opts.if_same || w->sha256[0];
+    hfsb_status st;
+    if (!w->target.exists)
+        return needs_file ? hfsbi_writer_fail(w, ENOENT) : HFSB_OK;
+    st = hfsbi_check_regular(path, w->target.st.st_mode, &w->err);
     if (st != HFSB_OK) return st;
-    if (w->opts.create)
-        return hfsbi_path_say(&w->err, HFSB_REFUSED, "File exists already",
-                              hfsbi_writer_path(w));
-    hfsbi_file_info_fill(&now, &w->spot.st);
-    if (w->opts.if_same && !hfsbi_same_info(&now, &w->same))
-        return hfsbi_path_changed(hfsbi_writer_path(w), &w->err);
-    if (!w->sha256[0]) return HFSB_OK;
-    return hfsbi_spot_check_sha256(w->place, hfsbi_writer_path(w), &w->spot,
-                                   w->sha256, &w->err);
+    if (w->opts.create) return hfsbi_writer_fail_exists(w);
+    if (w->opts.if_same)
+        st = hfsbi_check_same(path, &w->target.st, &w->same, &w->err);
+    if (st != HFSB_OK || !w->sha256[0]) return st;
+    return hfsbi_check_sha256(w->root, path, &w->target, w->sha256, &w->err);
 }
 
-/* ---- opening ---- */
+/* ---- the writer: open ---- */
 
 static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
                                           const hfsb_file_write_opts *opts) {
@@ -502,28 +639,29 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
     return HFSB_ARG;
 }
 
-/* An errno when the file may not be written, even where its directory would
-   let us replace it. */
-static int hfsbi_writer_permission(const hfsbi_spot *spot) {
-    int rc = faccessat(spot->dir, spot->name, W_OK, AT_EACCESS);
+/* A rename needs no permission to write the file, but we ask for it: a
+   read-only file stays as it is. */
+static int hfsbi_check_writable(const hfsbi_spot *target) {
+    int rc = faccessat(target->dir, target->name, W_OK, AT_EACCESS);
     if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
-        rc = faccessat(spot->dir, spot->name, W_OK, 0);
+        rc = faccessat(target->dir, target->name, W_OK, 0);
     return rc == 0 ? 0 : errno;
 }
 
-/* Somewhere for the new bytes: beside the file, or when the directory is not
-   ours to write, where temporary files are. */
-static hfsb_status hfsbi_writer_spool(hfsb_file_writer *w) {
-    bool   fresh = !w->spot.exists && w->opts.mode == 0;
-    mode_t mode = fresh ? 0666 : 0600; /* the umask decides, or we later */
+/* Opens a file for the new bytes: next to the target or, when we may not write
+   its directory, in $TMPDIR. */
+static hfsb_status hfsbi_writer_open_temp(hfsb_file_writer *w) {
+    bool   by_umask = !w->target.exists && w->opts.mode == 0;
+    mode_t mode = by_umask ? 0666 : 0600; /* 0600 until the metadata is set */
     int    code =
-        hfsbi_temp_open(w->spot.dir, w->spot.name, mode, w->temp, &w->fd);
-    if ((code == EACCES || code == EPERM || code == EROFS) && w->spot.exists) {
+        hfsbi_temp_open(w->target.dir, w->target.name, mode, w->temp, &w->fd);
+    if ((code == EACCES || code == EPERM || code == EROFS) &&
+        w->target.exists) {
         w->in_place = true;
         w->fd = hfsbi_unnamed_file(NULL);
         code = w->fd < 0 ? errno : 0;
     }
-    return code == 0 ? HFSB_OK : hfsbi_writer_os(w, code);
+    return code == 0 ? HFSB_OK : hfsbi_writer_fail(w, code);
 }
 
 static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
@@ -531,36 +669,36 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     unsigned    how = HFSBI_SPOT_PARENTS;
     int         code;
     hfsb_status st = hfsbi_writer_take_opts(w, opts);
-    if (st == HFSB_OK && hfsb_buf_append(&w->path, path) != HFSB_OK)
-        st = hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
     if (st != HFSB_OK) return st;
-    /* a file that must be there has its directories */
+    if (hfsb_buf_append(&w->path, path) != HFSB_OK)
+        return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
+    /* A file that must exist has its directories already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
     if (w->opts.no_sync) how |= HFSBI_SPOT_NO_SYNC;
-    st = hfsbi_spot_find(w->place, path, how, "write", &w->spot, &w->err);
+    st = hfsbi_spot_find(w->root, path, how, "write", &w->target, &w->err);
     if (st == HFSB_OK) st = hfsbi_writer_check(w);
     if (st != HFSB_OK) return st;
-    if (w->spot.exists) {
-        code = hfsbi_writer_permission(&w->spot);
-        if (code != 0) return hfsbi_writer_os(w, code);
+    if (w->target.exists) {
+        code = hfsbi_check_writable(&w->target);
+        if (code != 0) return hfsbi_writer_fail(w, code);
         w->had_old = true;
-        w->old = w->spot.st;
+        w->old = w->target.st;
     }
-    hfsbi_temp_sweep(w->spot.dir);
-    return hfsbi_writer_spool(w);
+    w->swept = hfsbi_sweep_begin(w->root, w->target.dir);
+    return hfsbi_writer_open_temp(w);
 }
 
-/* ---- committing ---- */
+/* ---- the writer: commit ---- */
 
-/* The file as it is now; metadata of one that is gone is that of before. */
-static hfsb_status hfsbi_writer_look(hfsb_file_writer *w) {
-    int code = hfsbi_spot_look(&w->spot);
-    if (code != 0) return hfsbi_writer_os(w, code);
-    if (!w->spot.exists) return HFSB_OK;
+/* Looks at the target again. The metadata of a file that vanished is kept. */
+static hfsb_status hfsbi_writer_stat(hfsb_file_writer *w) {
+    int code = hfsbi_target_stat(&w->target);
+    if (code != 0) return hfsbi_writer_fail(w, code);
+    if (!w->target.exists) return HFSB_OK;
     w->had_old = true;
-    w->old = w->spot.st;
+    w->old = w->target.st;
     if (w->old.st_nlink > 1) w->in_place = true;
-    return hfsbi_path_regular(hfsbi_writer_path(w), w->old.st_mode, &w->err);
+    return hfsbi_check_regular(hfsbi_writer_path(w), w->old.st_mode, &w->err);
 }
 
 static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
@@ -568,19 +706,19 @@ static mode_t hfsbi_writer_mode(const hfsb_file_writer *w) {
                                  : w->old.st_mode & 07777u);
 }
 
-static int hfsbi_writer_attributes(hfsb_file_writer *w) {
+static int hfsbi_writer_copy_attributes(hfsb_file_writer *w) {
     int code, fd;
-    if (!w->spot.exists) return 0;
-    fd = hfsbi_spot_open_any(&w->spot);
+    if (!w->target.exists) return 0;
+    fd = hfsbi_target_open_any(&w->target);
     if (fd < 0) return errno;
     code = hfsbi_copy_attributes(fd, w->fd, &w->alloc);
     hfsbi_close(&fd);
     return code;
 }
 
-/* Owner, attributes and mode, in this order: a change of owner takes the
-   setuid bit, and an attribute may hold part of the mode. An errno. */
-static int hfsbi_writer_dress(hfsb_file_writer *w) {
+/* Owner, attributes and mode go to the temporary, in this order: a change of
+   owner drops setuid, and an attribute (an ACL) may change the mode. */
+static int hfsbi_writer_copy_metadata(hfsb_file_writer *w) {
     struct stat now;
     int         code;
     if (w->had_old) {
@@ -588,14 +726,14 @@ static int hfsbi_writer_dress(hfsb_file_writer *w) {
         if ((now.st_uid != w->old.st_uid || now.st_gid != w->old.st_gid) &&
             fchown(w->fd, w->old.st_uid, w->old.st_gid) != 0)
             return errno;
-        code = hfsbi_writer_attributes(w);
+        code = hfsbi_writer_copy_attributes(w);
         if (code != 0) return code;
     }
     if (!w->had_old && w->opts.mode == 0) return 0;
     return hfsbi_set_mode(w->fd, hfsbi_writer_mode(w)) ? 0 : errno;
 }
 
-/* Gives the file its name unless that is taken; an errno. */
+/* Renames without replacing; EEXIST when the name is taken. */
 static int hfsbi_rename_new(int dir, const char *from, const char *to) {
     struct stat st;
 #if defined(HFSBI_LINUX) && defined(SYS_renameat2)
@@ -608,110 +746,108 @@ static int hfsbi_rename_new(int dir, const char *from, const char *to) {
         return 0;
     }
     if (errno == EEXIST) return EEXIST;
-    /* No hard links here: all that is left is to look first. */
+    /* No hard links on this file system: check first, under our lock. */
     if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
     return renameat(dir, from, dir, to) == 0 ? 0 : errno;
 }
 
-/* Puts the new file where the old one is, or says that this must be done in
-   place. The temporary's own lock would keep out writers that lock the file
-   itself. */
+/* Renames the temporary over the target, or sets in_place where that is not
+   possible. */
 static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
-    int code, dir = w->spot.dir;
-    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->spot.name);
-    else code = renameat(dir, w->temp, dir, w->spot.name) == 0 ? 0 : errno;
+    int code, dir = w->target.dir;
+    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->target.name);
+    else code = renameat(dir, w->temp, dir, w->target.name) == 0 ? 0 : errno;
     if (code == 0) {
         w->temp[0] = '\0';
+        /* the temporary's lock is now one on the file */
         (void)flock(w->fd, LOCK_UN);
         return HFSB_OK;
     }
-    if (code == EEXIST && w->opts.create)
-        return hfsbi_path_say(&w->err, HFSB_REFUSED, "File exists already",
-                              hfsbi_writer_path(w));
-    w->in_place = w->spot.exists && (code == EBUSY || code == EXDEV ||
-                                     code == EPERM || code == EACCES);
-    return w->in_place ? HFSB_OK : hfsbi_writer_os(w, code);
+    if (code == EEXIST && w->opts.create) return hfsbi_writer_fail_exists(w);
+    w->in_place = w->target.exists && (code == EBUSY || code == EXDEV ||
+                                       code == EPERM || code == EACCES);
+    return w->in_place ? HFSB_OK : hfsbi_writer_fail(w, code);
 }
 
-/* Opens the file that was looked at last, no other; an errno. */
-static int hfsbi_writer_target(hfsb_file_writer *w, int *fd) {
+/* Opens the target; ESTALE when it is not the file of the latest stat. */
+static int hfsbi_writer_open_target(hfsb_file_writer *w, int *fd) {
     const int   flags = O_RDWR | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     struct stat st;
-    *fd = hfsbi_openat(w->spot.dir, w->spot.name, flags, 0);
+    *fd = hfsbi_openat(w->target.dir, w->target.name, flags, 0);
     if (*fd < 0 || fstat(*fd, &st) != 0) return errno;
-    return st.st_dev == w->spot.st.st_dev && st.st_ino == w->spot.st.st_ino
+    return st.st_dev == w->target.st.st_dev && st.st_ino == w->target.st.st_ino
                ? 0
                : ESTALE;
 }
 
 static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
-    hfsbi_rewriting r = HFSB_INIT;
-    int             code;
-    r.spool = w->fd;
+    hfsbi_rewrite r = HFSB_INIT;
+    int           code;
+    r.source = w->fd;
     r.bytes = w->bytes;
     r.mode = hfsbi_writer_mode(w);
     r.no_sync = w->opts.no_sync;
-    code = hfsbi_writer_target(w, &r.fd);
-    if (code == 0) code = hfsbi_rewrite(&r);
+    code = hfsbi_writer_open_target(w, &r.fd);
+    if (code == 0) code = hfsbi_rewrite_run(&r);
     if (code != 0) {
         hfsbi_close(&r.fd);
-        hfsbi_writer_os(w, code);
-        if (r.spoilt)
+        hfsbi_writer_fail(w, code);
+        if (r.state == HFSBI_REWRITE_SPOILT)
             hfsbi_err_add(&w->err, "; it was being rewritten in place, and "
                                    "its old content could not be put back");
-        else if (r.begun)
+        else if (r.state == HFSBI_REWRITE_RESTORED)
             hfsbi_err_add(&w->err, " (the old content was put back)");
         return w->err.code;
     }
-    hfsbi_close(&w->fd); /* from now on the file itself */
+    hfsbi_close(&w->fd); /* from now on fd is the file itself */
     w->fd = r.fd;
     return HFSB_OK;
 }
 
-/* Keeps other writers out, then looks whether the conditions hold. */
-static hfsb_status hfsbi_writer_hold(hfsb_file_writer *w, bool file) {
-    int         code = hfsbi_spot_lock(&w->spot, file, &w->lock);
+/* Locks other writers out, then checks the conditions. */
+static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
+    int         code = hfsbi_lock_target(&w->target, file, &w->lock);
     hfsb_status st;
     if (code != 0)
-        return hfsbi_lock_fail(w->place, hfsbi_writer_path(w), code, "write",
+        return hfsbi_lock_fail(w->root, hfsbi_writer_path(w), code, "write",
                                &w->err);
-    st = hfsbi_writer_look(w);
+    st = hfsbi_writer_stat(w);
     return st == HFSB_OK ? hfsbi_writer_check(w) : st;
 }
 
 static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
-    hfsb_status st = hfsbi_writer_hold(w, false);
+    hfsb_status st = hfsbi_writer_lock(w, false);
     if (st == HFSB_OK && !w->in_place) st = hfsbi_writer_rename(w);
-    if (st == HFSB_OK && w->in_place) st = hfsbi_writer_hold(w, true);
+    if (st == HFSB_OK && w->in_place) st = hfsbi_writer_lock(w, true);
     if (st != HFSB_OK || !w->in_place) return st;
-    return w->spot.exists ? hfsbi_writer_rewrite(w)
-                          : hfsbi_writer_os(w, ENOENT);
+    return w->target.exists ? hfsbi_writer_rewrite(w)
+                            : hfsbi_writer_fail(w, ENOENT);
 }
 
-static hfsb_status hfsbi_writer_finish(hfsb_file_writer *w) {
-    hfsb_status st = hfsbi_writer_look(w);
+static hfsb_status hfsbi_writer_commit(hfsb_file_writer *w) {
+    hfsb_status st = hfsbi_writer_stat(w);
     int         code = 0;
     if (st != HFSB_OK) return st;
-    if (!w->in_place) code = hfsbi_writer_dress(w);
-    if (code == ENOMEM || (code != 0 && !w->spot.exists))
-        return hfsbi_writer_os(w, code);
+    if (!w->in_place) code = hfsbi_writer_copy_metadata(w);
+    if (code == ENOMEM || (code != 0 && !w->target.exists))
+        return hfsbi_writer_fail(w, code);
     if (code != 0) w->in_place = true;
     if (!w->opts.no_sync && !hfsbi_sync(w->fd))
-        return hfsbi_writer_os(w, errno);
+        return hfsbi_writer_fail(w, errno);
     st = hfsbi_writer_replace(w);
     hfsbi_unlock(&w->lock);
     if (st == HFSB_OK && !w->in_place && !w->opts.no_sync)
-        hfsbi_sync_dir(w->spot.dir);
+        hfsbi_sync_dir(w->target.dir);
     return st;
 }
 
 /* ---- public ---- */
 
-hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
                             hfsb_str content, const hfsb_file_write_opts *opts,
                             hfsb_file_written *written, hfsb_err *err) {
     hfsb_file_writer *w;
-    hfsb_status       st = hfsb_file_writer_open(place, path, opts, &w, err);
+    hfsb_status       st = hfsb_file_writer_open(root, path, opts, &w, err);
     if (st != HFSB_OK) return st;
     st = hfsb_file_writer_append(w, content, err);
     if (st == HFSB_OK) st = hfsb_file_writer_commit(w, written, err);
@@ -719,19 +855,19 @@ hfsb_status hfsb_file_write(const hfsb_place *place, hfsb_str path,
     return st;
 }
 
-hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
+hfsb_status hfsb_file_writer_open(const hfsb_place *root, hfsb_str path,
                                   const hfsb_file_write_opts *opts,
                                   hfsb_file_writer **out, hfsb_err *err) {
-    hfsb_alloc        alloc = hfsbi_place_alloc(place);
+    hfsb_alloc        alloc = hfsbi_root_alloc(root);
     hfsb_file_writer *w;
     hfsb_status       st;
     *out = NULL;
     w = (hfsb_file_writer *)hfsbi_array(&alloc, 1, sizeof *w);
     if (!w) return hfsbi_fail_status(err, HFSB_NOMEM, "Writer of a file");
     memset(w, 0, sizeof *w);
-    w->place = place;
+    w->root = root;
     w->alloc = w->path.alloc = alloc;
-    w->fd = w->spot.dir = w->lock.dir = w->lock.file = -1;
+    w->fd = w->target.dir = w->lock.dir = w->lock.file = -1;
     st = hfsbi_writer_start(w, path, opts);
     if (st != HFSB_OK) {
         if (err) *err = w->err;
@@ -742,25 +878,17 @@ hfsb_status hfsb_file_writer_open(const hfsb_place *place, hfsb_str path,
     return hfsbi_ok(err);
 }
 
-/* What a writer that is done or has failed says. */
-static hfsb_status hfsbi_writer_end(hfsb_file_writer *w, hfsb_err *err) {
-    if (w->done)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The file is written: only close() is left.");
-    if (err) *err = w->err;
-    return w->err.code;
-}
-
 hfsb_status hfsb_file_writer_append(hfsb_file_writer *writer, hfsb_str piece,
                                     hfsb_err *err) {
-    if (!writer->done && writer->err.code == HFSB_OK) {
+    if (writer->err.code == HFSB_OK) {
         if (hfsbi_write_all(writer->fd, piece)) {
             writer->bytes += piece.len;
             return hfsbi_ok(err);
         }
-        hfsbi_writer_os(writer, errno);
+        hfsbi_writer_fail(writer, errno);
     }
-    return hfsbi_writer_end(writer, err);
+    if (err) *err = writer->err;
+    return writer->err.code;
 }
 
 hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
@@ -768,16 +896,19 @@ hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                     hfsb_err          *err) {
     hfsb_file_writer *w = writer;
     struct stat       st;
-    if (w->done || w->err.code != HFSB_OK || hfsbi_writer_finish(w) != HFSB_OK)
-        return hfsbi_writer_end(w, err);
-    w->done = true;
+    if (w->err.code != HFSB_OK || hfsbi_writer_commit(w) != HFSB_OK) {
+        if (err) *err = w->err;
+        return w->err.code;
+    }
     if (written) {
         memset(written, 0, sizeof *written);
         written->bytes = w->bytes;
-        written->created = !w->spot.exists;
+        written->created = !w->target.exists;
         written->in_place = w->in_place;
         if (fstat(w->fd, &st) == 0) hfsbi_file_info_fill(&written->info, &st);
     }
+    hfsbi_fail(&w->err, HFSB_ARG, 0,
+               "Writer already committed; only close() is allowed.");
     return hfsbi_ok(err);
 }
 
@@ -785,9 +916,75 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
     hfsb_alloc alloc;
     if (!writer) return;
     alloc = writer->alloc;
-    if (writer->temp[0]) hfsbi_temp_remove(writer->spot.dir, writer->temp);
+    if (writer->temp[0]) hfsbi_temp_remove(writer->target.dir, writer->temp);
+    hfsbi_sweep_end(writer->root, writer->target.dir, writer->swept);
     hfsbi_close(&writer->fd);
-    hfsbi_spot_close(&writer->spot);
+    hfsbi_spot_close(&writer->target);
     hfsb_buf_free(&writer->path);
     hfsbi_array_free(&alloc, writer, 1, sizeof *writer);
+}
+
+/* ---- remove ---- */
+
+/* `same` describes the file that a reader of path sees: for a symlink the file
+   it leads to. A symlink has no content of its own to compare. */
+static hfsb_status hfsbi_remove_check(const hfsb_place *root, hfsb_str path,
+                                      hfsbi_spot *target, const char *sha256,
+                                      const hfsb_file_info *same,
+                                      hfsb_err             *err) {
+    hfsb_file_info now;
+    hfsb_status    st;
+    if (S_ISLNK(target->st.st_mode)) {
+        if (!same) return HFSB_OK;
+        st = hfsb_file_stat(root, path, &now, err);
+        if (st == HFSB_OK && !hfsbi_same_info(&now, same))
+            st = hfsbi_fail_changed(path, err);
+        return st;
+    }
+    st = hfsbi_check_regular(path, target->st.st_mode, err);
+    if (st == HFSB_OK && same)
+        st = hfsbi_check_same(path, &target->st, same, err);
+    if (st != HFSB_OK || !sha256) return st;
+    return hfsbi_check_sha256(root, path, target, sha256, err);
+}
+
+/* Under the lock. */
+static hfsb_status hfsbi_remove_target(const hfsb_place *root, hfsb_str path,
+                                       hfsbi_spot *target, const char *sha256,
+                                       const hfsb_file_info *same,
+                                       hfsb_err             *err) {
+    hfsb_status st;
+    int         rc, code = hfsbi_target_stat(target);
+    if (code == 0 && !target->exists) code = ENOENT;
+    if (code != 0) return hfsbi_path_fail(root, path, code, "remove", err);
+    st = hfsbi_remove_check(root, path, target, sha256, same, err);
+    if (st != HFSB_OK) return st;
+    do rc = unlinkat(target->dir, target->name, 0);
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0) return hfsbi_ok(err);
+    return hfsbi_path_fail(root, path, errno, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
+                                          hfsb_str path, const char *sha256,
+                                          const hfsb_file_info *same,
+                                          hfsb_err             *err) {
+    hfsbi_spot  target;
+    hfsbi_lock  lock = {-1, -1};
+    int         code;
+    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_NO_FOLLOW,
+                                     "remove", &target, err);
+    if (st != HFSB_OK) return st;
+    code = hfsbi_lock_target(&target, false, &lock);
+    st = code == 0
+             ? hfsbi_remove_target(root, path, &target, sha256, same, err)
+             : hfsbi_lock_fail(root, path, code, "remove", err);
+    hfsbi_unlock(&lock);
+    hfsbi_spot_close(&target);
+    return st;
+}
+
+hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
+                             hfsb_err *err) {
+    return hfsbi_file_remove_if(root, path, NULL, NULL, err);
 }

@@ -1,4 +1,9 @@
-/* os.c - the calls to the system that several modules need. */
+/* os.c - system calls that several rooms need, and hfsb_cancel
+
+   Wrappers that repeat after EINTR, keep errno, make descriptors close-on-exec
+   and keep them away from 0 to 2; texts and statuses for errno; random bytes;
+   threads and conditions; waiting for one descriptor with a deadline and a
+   cancel flag. No state of its own: nothing here is global. */
 #include "os_private.h"
 
 /* ---- errors ---- */
@@ -12,7 +17,7 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
                  {EPERM, "operation not permitted"},
                  {ENOTDIR, "a part of the path is not a directory"},
                  {EISDIR, "is a directory"},
-                 {EEXIST, "exists already"},
+                 {EEXIST, "already exists"},
                  {ENAMETOOLONG, "the name is too long"},
                  {ELOOP, "too many symbolic links"},
                  {ENOSPC, "no space left on the device"},
@@ -21,13 +26,13 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
                  {EROFS, "the file system is read-only"},
                  {EIO, "input/output error"},
                  {EBUSY, "in use"},
-                 {EXDEV, "crosses a file system border"},
+                 {EXDEV, "crosses a file system boundary"},
                  {ETXTBSY, "the program is being executed"},
                  {EMFILE, "too many open files in this process"},
                  {ENFILE, "too many open files in the system"},
                  {ENOMEM, "out of memory"},
                  {EINTR, "interrupted"},
-                 {EAGAIN, "no resources at the moment"},
+                 {EAGAIN, "resource temporarily unavailable"},
                  {E2BIG, "argument list too long"},
                  {ENOEXEC, "not an executable format"},
                  {EINVAL, "invalid argument"},
@@ -133,7 +138,7 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 #ifdef HFSBI_LINUX
     int rc = pipe2(raw, O_CLOEXEC);
 #else
-    int rc = pipe(raw); /* a fork in another thread may see them */
+    int rc = pipe(raw); /* a fork in another thread may inherit them */
     if (rc == 0) {
         (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
         (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
@@ -166,13 +171,13 @@ HFSBI_FN void hfsbi_wake_drain(int fd) {
     char    empty[64];
     ssize_t n;
     do n = hfsbi_read(fd, empty, sizeof empty);
-    while (n == (ssize_t)sizeof empty); /* less: there was no more */
+    while (n == (ssize_t)sizeof empty); /* less: the pipe is empty */
 }
 
 HFSBI_FN void hfsbi_wake_write(int fd) {
-    int     keep = errno; /* this may be in a signal handler */
+    int     keep = errno; /* we may be in a signal handler */
     ssize_t n = hfsbi_write(fd, "", 1);
-    (void)n; /* full: it is awake already */
+    (void)n; /* full: a wake-up is pending already */
     errno = keep;
 }
 
@@ -192,9 +197,9 @@ HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard) {
     errno = keep;
 }
 
-/* Takes back one signal that became pending since begin. A signal that the
-   host ignores never becomes pending. */
-static void hfsbi_take_pending(int number, bool before) {
+/* Discards a signal that became pending since begin. A signal that the host
+   ignores never becomes pending. */
+static void hfsbi_discard_pending(int number, bool before) {
     sigset_t pending, one;
     int      got;
     sigemptyset(&pending);
@@ -208,49 +213,122 @@ static void hfsbi_take_pending(int number, bool before) {
 
 HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
     int keep = errno;
-    hfsbi_take_pending(SIGPIPE, guard->pipe_pending);
-    hfsbi_take_pending(SIGXFSZ, guard->size_pending);
+    hfsbi_discard_pending(SIGPIPE, guard->pipe_pending);
+    hfsbi_discard_pending(SIGXFSZ, guard->size_pending);
     (void)pthread_sigmask(SIG_SETMASK, &guard->old_mask, NULL);
     errno = keep;
 }
 
-/* ---- the rest ---- */
+/* ---- random bytes and secrets ---- */
 
-HFSBI_FN void hfsbi_random(void *out, size_t n) {
-    unsigned char *bytes = (unsigned char *)out;
-    int            fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    size_t         got = 0;
-    while (fd >= 0 && got < n) {
+/* Reads from /dev/urandom, how many bytes; 0 when it is not a device: an image
+   of a container may have a plain file there. */
+static size_t hfsbi_random_device(unsigned char *bytes, size_t n) {
+    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    size_t      got = 0;
+    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
+    while (ok && got < n) {
         ssize_t part = hfsbi_read(fd, bytes + got, n - got);
-        if (part <= 0) break;
-        got += (size_t)part;
+        ok = part > 0;
+        if (ok) got += (size_t)part;
     }
     hfsbi_close(&fd);
-    if (got < n) { /* no such device: the clock, the process, an address */
-        struct timespec    now = HFSB_INIT;
-        unsigned long long mix[4];
-        char               hex[HFSB_SHA256_HEX];
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        mix[0] = (unsigned long long)now.tv_sec;
-        mix[1] = (unsigned long long)now.tv_nsec;
-        mix[2] = (unsigned long long)getpid();
-        mix[3] = (unsigned long long)(uintptr_t)&now;
-        hfsb_sha256_hex(hfsb_str_make((const char *)mix, sizeof mix), hex);
-        for (; got < n; got++)
-            bytes[got] = (unsigned char)(hex[got * 2 % 64] * 16 +
-                                         hex[(got * 2 + 1) % 64]);
+    return got;
+}
+
+/* The last resort: a hash of the clock, the process and an address of the
+   thread's stack. */
+static void hfsbi_random_clock(unsigned char *bytes, size_t n) {
+    struct timespec    now = HFSB_INIT;
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    unsigned long long mix[5];
+    hfsb_sha256        sha;
+    size_t             i;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    mix[0] = (unsigned long long)now.tv_sec;
+    mix[1] = (unsigned long long)now.tv_nsec;
+    mix[2] = (unsigned long long)getpid();
+    mix[3] = (unsigned long long)(uintptr_t)&now;
+    for (i = 0; i < n; i++) {
+        if (i % sizeof digest == 0) {
+            mix[4] = i;
+            hfsb_sha256_init(&sha);
+            hfsb_sha256_write(&sha,
+                              hfsb_str_make((const char *)mix, sizeof mix));
+            hfsb_sha256_finish(&sha, digest);
+        }
+        bytes[i] = digest[i % sizeof digest];
     }
 }
 
-HFSBI_FN void hfsbi_random_hex(char *out, size_t digits) {
-    unsigned char byte = 0;
-    size_t        i;
-    hfsbi_random(out, digits);
-    for (i = 0; i < digits; i++) {
-        byte = (unsigned char)out[i];
-        out[i] = "0123456789abcdef"[byte & 15u];
+HFSBI_FN bool hfsbi_random(void *out, size_t n) {
+    unsigned char *bytes = (unsigned char *)out;
+    size_t         got = 0;
+    if (n) memset(bytes, 0, n); /* memory checkers do not see getrandom */
+#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
+    while (got < n) {
+        long part = syscall(SYS_getrandom, bytes + got, n - got, 0u);
+        if (part < 0 && errno == EINTR) continue;
+        if (part <= 0) break; /* an old kernel, or a seccomp filter */
+        got += (size_t)part;
     }
+#endif
+    if (got < n) got += hfsbi_random_device(bytes + got, n - got);
+    if (got == n) return true;
+    hfsbi_random_clock(bytes, n);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits) {
+    bool   ok = hfsbi_random(out, digits);
+    size_t i;
+    for (i = 0; i < digits; i++)
+        out[i] = "0123456789abcdef"[(unsigned char)out[i] & 15u];
     out[digits] = '\0';
+    return ok;
+}
+
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
+}
+
+/* ---- waiting ---- */
+
+/* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once it has
+   come. */
+static int hfsbi_poll_ms(long long until) {
+    long long left = until - hfsb_clock_ms();
+    if (left <= 0) return 0;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                   const hfsb_cancel *cancel, short *ready) {
+    struct pollfd fds[2];
+    *ready = 0;
+    fds[0].fd = fd;
+    fds[0].events = events;
+    fds[1].fd = hfsb_cancel_fd(cancel);
+    fds[1].events = POLLIN;
+    for (;;) {
+        int ms = hfsbi_poll_ms(until), n;
+        fds[0].revents = fds[1].revents = 0;
+        n = poll(fds, cancel ? 2 : 1, ms);
+        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
+        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
+        if (n > 0) {
+            *ready = fds[0].revents;
+            return HFSB_OK;
+        }
+        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+    }
 }
 
 HFSBI_FN void hfsbi_pause(unsigned tries) {
@@ -271,6 +349,60 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
         fds[i].revents = 0;
     }
 }
+
+/* ---- threads ---- */
+
+/* The clock that hfsbi_cond_init() gives a condition. */
+#if defined(__APPLE__) || defined(HFSBI_PORTABLE)
+#define HFSBI_COND_CLOCK CLOCK_REALTIME
+#else
+#define HFSBI_COND_CLOCK CLOCK_MONOTONIC
+#endif
+
+HFSBI_FN int hfsbi_cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t attr;
+    int                rc = pthread_condattr_init(&attr);
+    if (rc != 0) return rc;
+#if !defined(__APPLE__) && !defined(HFSBI_PORTABLE)
+    rc = pthread_condattr_setclock(&attr, HFSBI_COND_CLOCK);
+#endif
+    if (rc == 0) rc = pthread_cond_init(cond, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    return rc;
+}
+
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms) {
+    struct timespec at = HFSB_INIT;
+    (void)clock_gettime(HFSBI_COND_CLOCK, &at);
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_cond_timedwait(cond, lock, &at);
+}
+
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
+                                void *(*fn)(void *user), void *user) {
+    pthread_attr_t attr;
+    sigset_t       all, old;
+    int            rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+#ifdef PTHREAD_STACK_MIN
+    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
+#endif
+    (void)pthread_attr_setstacksize(&attr, stack);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, &attr, fn, user);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc;
+}
+
+/* ---- memory and files without a name ---- */
 
 HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
     char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
@@ -299,88 +431,16 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
     return hfsbi_above_standard(fd);
 }
 
-/* ---- secrets ---- */
+/* ---- cancel ----
 
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
-#if defined(__GNUC__) && !defined(__TINYC__)
-    if (n) memset(ptr, 0, n);
-    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
-#else
-    volatile unsigned char *p = (volatile unsigned char *)ptr;
-    while (n--) *p++ = 0;
-#endif
-}
+   The flag is the pipe itself: set is a byte in it. A wait polls it, a test is
+   a poll() without a wait. So there is nothing to keep in step, and set() is
+   safe in a signal handler. */
 
-/* From the device of that name, when it is one: a file that someone put in
-   its place in a container is no source. */
-static bool hfsbi_random_device(unsigned char *bytes, size_t n) {
-    int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    bool        ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
-    while (ok && n) {
-        ssize_t part = hfsbi_read(fd, bytes, n);
-        ok = part > 0;
-        if (!ok) break;
-        bytes += part;
-        n -= (size_t)part;
-    }
-    hfsbi_close(&fd);
-    return ok;
-}
-
-HFSBI_FN bool hfsbi_random_key(void *out, size_t n) {
-    unsigned char *bytes = (unsigned char *)out;
-    if (n) memset(bytes, 0, n); /* memory checkers do not see the call */
-#if defined(HFSBI_LINUX) && defined(SYS_getrandom)
-    while (n) {
-        long part = syscall(SYS_getrandom, bytes, n, 0u);
-        if (part < 0 && errno == EINTR) continue;
-        if (part <= 0) break; /* an old kernel, or a filter against it */
-        bytes += part;
-        n -= (size_t)part;
-    }
-#endif
-    return !n || hfsbi_random_device(bytes, n);
-}
-
-/* ---- threads ---- */
-
-HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
-                                 long long ms) {
-    struct timespec at = HFSB_INIT;
-    (void)clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += (time_t)(ms / 1000);
-    at.tv_nsec += (long)(ms % 1000) * 1000000L;
-    if (at.tv_nsec >= 1000000000L) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000L;
-    }
-    (void)pthread_cond_timedwait(cond, lock, &at);
-}
-
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
-                                void *(*fn)(void *user), void *user) {
-    pthread_attr_t attr;
-    sigset_t       all, old;
-    int            rc = pthread_attr_init(&attr);
-    if (rc != 0) return rc;
-#ifdef PTHREAD_STACK_MIN
-    if ((size_t)PTHREAD_STACK_MIN > stack) stack = (size_t)PTHREAD_STACK_MIN;
-#endif
-    (void)pthread_attr_setstacksize(&attr, stack);
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(thread, &attr, fn, user);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return rc;
-}
-
-/* ---- cancel, and waiting for one descriptor ---- */
-
-/* The flag is the pipe itself: what waits polls it, and asking is a poll()
-   that does not wait. So there is nothing to keep in step, and set() is fit
-   for a signal handler. */
+struct hfsb_cancel {
+    hfsb_alloc alloc;
+    int        fds[2]; /* hfsbi_wake_open() */
+};
 
 hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
                              hfsb_err *err) {
@@ -426,49 +486,11 @@ void hfsb_cancel_close(hfsb_cancel *cancel) {
     hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
 }
 
-/* From now until then, as poll() takes it: never 0 before `until`, and never
-   longer than it can tell. */
-static int hfsbi_poll_ms(long long until) {
-    long long left = until - hfsb_clock_ms();
-    if (left <= 0) return 0;
-    return left > INT_MAX ? INT_MAX : (int)left;
-}
-
 bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
-    long long     now = hfsb_clock_ms(), until;
-    struct pollfd fd;
-    int           n;
+    long long now = hfsb_clock_ms(), until;
+    short     ready;
     if (!cancel && ms <= 0) return true;
     if (ms < 0) ms = 0;
     until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
-    fd.fd = hfsb_cancel_fd(cancel);
-    fd.events = POLLIN;
-    do {
-        fd.revents = 0;
-        n = poll(&fd, 1, hfsbi_poll_ms(until));
-        if (n > 0) return false;
-    } while ((n < 0 && errno == EINTR) || hfsb_clock_ms() < until);
-    return true;
-}
-
-HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                   const hfsb_cancel *cancel, short *ready) {
-    struct pollfd fds[2];
-    *ready = 0;
-    fds[0].fd = fd;
-    fds[0].events = events;
-    fds[1].fd = hfsb_cancel_fd(cancel);
-    fds[1].events = POLLIN;
-    for (;;) {
-        int ms = hfsbi_poll_ms(until), n;
-        fds[0].revents = fds[1].revents = 0;
-        n = poll(fds, cancel ? 2 : 1, ms);
-        if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
-        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
-        if (n > 0) {
-            *ready = fds[0].revents;
-            return HFSB_OK;
-        }
-        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
-    }
+    return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
 }

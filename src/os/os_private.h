@@ -5,9 +5,9 @@
 #include "proc.h"
 #include "cancel.h"
 
-/* The operating system, for the modules that touch it: its headers, what
-   differs between systems, and the few calls everyone needs. Never part of
-   the public header.
+/* os_private.h - the operating system: its headers, the differences between
+   systems, and the calls that several rooms need. Never part of the public
+   header.
 
    Linux features are used when the kernel has them and replaced when not.
    HFSBI_PORTABLE leaves them out at compile time, so that the tests reach the
@@ -34,7 +34,7 @@
 #include <sys/xattr.h>
 #endif
 
-/* Open a directory only to look things up in it. */
+/* Flags to open a directory only to resolve names in it. */
 #if defined(O_PATH) && !defined(HFSBI_PORTABLE)
 #define HFSBI_O_SEARCH (O_PATH | O_DIRECTORY | O_CLOEXEC)
 #else
@@ -43,8 +43,8 @@
 
 /* ---- errors ---- */
 
-/* The words for an errno, in English whatever the locale. Never NULL; codes
-   that are not known are "system error". */
+/* The text for an errno, in English whatever the locale. Never NULL; "system
+   error" for a code that is not in the table. */
 HFSBI_FN const char *hfsbi_os_text(int code);
 
 /* The status for an errno: NOT_FOUND, NOMEM, LIMIT (E2BIG), DENIED, FULL (no
@@ -52,80 +52,115 @@ HFSBI_FN const char *hfsbi_os_text(int code);
    else HFSB_IO. */
 HFSBI_FN hfsb_status hfsbi_os_status(int code);
 
-/* Fills *err with `format`, ": " and the words for errno `code`; gives the
-   status of that. */
+/* Fills *err with `format`, ": " and the text for errno `code`; returns the
+   status for that errno. */
 HFSBI_FN hfsb_status hfsbi_fail_os(hfsb_err *err, int code, const char *format,
                                    ...) HFSBI_PRINTF(3, 4);
 
 /* ---- descriptors; all are close-on-exec ---- */
 
-/* Closes *fd unless it is -1, sets it to -1, and keeps errno. */
+/* Closes *fd unless it is -1, and sets it to -1. Keeps errno. */
 HFSBI_FN void hfsbi_close(int *fd);
 
-/* read() and write() that go on after an interruption. */
+/* read() and write(), repeated after EINTR. */
 HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
 HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
 
-/* read() of a file opened with O_NONBLOCK: where one of /proc would wait for
-   more to come, it is at its end. */
+/* hfsbi_read() of a file opened with O_NONBLOCK: where a file of /proc would
+   block until an event comes, it returns 0, as at the end. */
 HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n);
 
-/* All of s, in as many writes as it takes; false with errno. A full pipe or a
-   file at its size limit fails, it does not kill the host with a signal. */
+/* Writes all of s; false with errno. A closed pipe or a file at its size limit
+   is an error, not a signal. */
 HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s);
 
 /* A pipe, its ends at 3 or above; false with errno and both -1. */
 HFSBI_FN bool hfsbi_pipe(int fds[2]);
 
-/* fd, or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above and
-   fd is closed. -1 with errno. */
+/* fd; or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above,
+   and fd is closed. -1 with errno. */
 HFSBI_FN int hfsbi_above_standard(int fd);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
-/* A pipe to wake whoever waits for its end 0: neither end ever blocks. False
-   with errno; what was opened is closed by the caller (hfsbi_close). */
+/* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
+   the caller closes the ends that are not -1. */
 HFSBI_FN bool hfsbi_wake_open(int fds[2]);
 /* Empties end 0. */
 HFSBI_FN void hfsbi_wake_drain(int fd);
-/* Makes end 0 readable. May be called from a signal handler. */
+/* Makes end 0 readable; fd is end 1. Safe in a signal handler. */
 HFSBI_FN void hfsbi_wake_write(int fd);
 
 /* ---- signals that a write may raise ---- */
 
-/* Between begin and end, SIGPIPE and SIGXFSZ that this thread's own writes
-   raise are errors of the write and nothing else. The host's handlers are not
-   touched. Keeps errno. */
+/* Between begin and end, a SIGPIPE or SIGXFSZ that this thread's own writes
+   raise is discarded: the write fails with EPIPE or EFBIG. Handlers of the
+   host are not touched. Both keep errno. */
 typedef struct hfsbi_signal_guard {
     sigset_t old_mask;
-    bool     pipe_pending, size_pending; /* before we began */
+    bool     pipe_pending, size_pending; /* before begin */
 } hfsbi_signal_guard;
 
 HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard);
 HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 
-/* ---- the rest ---- */
+/* ---- random bytes and secrets ---- */
 
-/* Fills out with n random bytes; without a source of them, with what changes
-   from call to call. For names and ids, not for keys. */
-HFSBI_FN void hfsbi_random(void *out, size_t n);
+/* Fills out with n bytes. True: from the system's generator, unguessable, fit
+   for keys. False: the system has none; the bytes come from the clock and
+   differ from call to call, so they are fit for names and ids, never for keys.
+   */
+HFSBI_FN bool hfsbi_random(void *out, size_t n);
 
-/* Random hexadecimal digits and a NUL, for names and ids. */
-HFSBI_FN void hfsbi_random_hex(char *out, size_t digits);
+/* The same as hexadecimal digits and a NUL: out has room for digits + 1. */
+HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits);
 
-/* Sleeps before the next try for something that another thread or process
-   holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these pauses take about 2 s. */
+/* Overwrites memory; the compiler does not remove it. */
+HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
+
+/* ---- waiting ---- */
+
+/* A time on hfsb_clock_ms() that never comes. */
+#define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
+
+/* Waits for POLLIN or POLLOUT on fd (-1: for the rest alone); *ready gets
+   poll()'s revents, which may be POLLERR or POLLHUP. HFSB_OK; HFSB_CANCELLED;
+   HFSB_TIMEOUT at `until` on hfsb_clock_ms(); HFSB_IO. cancel may be NULL. */
+HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
+                                   const hfsb_cancel *cancel, short *ready);
+
+/* Sleeps before attempt tries + 1 at something that another thread or process
+   holds: 1, 2 ... 20, 20 ms. HFSBI_TRIES of these take about 2 s. */
 #define HFSBI_TRIES 110
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
-/* The sooner of two times; one below 0 is never. */
+/* The earlier of two deadlines; below 0 means never. */
 HFSBI_FN long long hfsbi_sooner(long long a, long long b);
 
-/* What poll() wants to know, from what our objects say. */
+/* Fills the n entries of fds from a list of hfsb_watch. */
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
                               struct pollfd *fds);
 
-/* A NUL-terminated copy in memory of alloc; give it back with
+/* ---- threads ---- */
+
+/* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on, which
+   must be initialised by this: on the monotonic clock where the system has it.
+   0 or an errno. */
+HFSBI_FN int hfsbi_cond_init(pthread_cond_t *cond);
+
+/* Waits for cond, ms milliseconds at most; may return earlier. Where the
+   system lacks conditions on the monotonic clock (macOS), setting the clock
+   makes the wait longer or shorter: keep ms small. */
+HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
+                                 long long ms);
+
+/* Starts a thread with all signals blocked; 0 or an errno. */
+HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
+                                void *(*fn)(void *user), void *user);
+
+/* ---- memory and files without a name ---- */
+
+/* A NUL-terminated copy in memory of alloc, freed with
    hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
 HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
 
@@ -133,162 +168,111 @@ HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
    -1 with errno. */
 HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
-/* ---- secrets ---- */
-
-/* Overwrites memory in a way the compiler keeps. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
-
-/* Fills out with n random bytes that nobody can guess, for keys; false when
-   the system has no source of them. */
-HFSBI_FN bool hfsbi_random_key(void *out, size_t n);
-
-/* ---- threads ---- */
-
-/* Waits for cond, ms milliseconds at most; may return earlier. A clock that is
-   set meanwhile can make it longer or shorter: keep ms small. */
-HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
-                                 long long ms);
-
-/* Starts a thread that no signal is delivered to; 0 or an errno. */
-HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
-                                void *(*fn)(void *user), void *user);
-
-struct hfsb_cancel {
-    hfsb_alloc alloc;
-    int        fds[2]; /* hfsbi_wake_open() */
-};
-
-/* ---- waiting ---- */
-
-/* A time on hfsb_clock_ms() that never comes. */
-#define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
-
-/* Waits for POLLIN, POLLOUT on fd; *ready has what came (also POLLERR and
-   POLLHUP). HFSB_OK; HFSB_CANCELLED; HFSB_TIMEOUT at `until`; HFSB_IO. */
-HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
-                                   const hfsb_cancel *cancel, short *ready);
-
-/* Private to FILE: from a path to an opened directory and a name in it. All
-   work is done with those two, so that whatever happens to the path in the
-   meantime, nothing outside the root is reached. */
+/* ---- file.c: roots and targets ---- */
 
 /* Longest name in a directory, on every file system of note. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
 
-/* As many symbolic links as Linux follows in one path. */
+/* As many symlinks as Linux follows in one path. */
 #define HFSBI_LINKS_MAX 40
 
+enum { HFSBI_SWEEPS = 16 };
+
+/* The directories that file_write.c found without stale temporaries: their
+   stat after the last write, and when they were swept (0: unused entry). */
+typedef struct hfsbi_sweeps {
+    pthread_mutex_t lock;
+    hfsb_file_info  dir[HFSBI_SWEEPS];
+    long long       at[HFSBI_SWEEPS];
+} hfsbi_sweeps;
+
 struct hfsb_place {
-    int        root_fd;   /* -1: no root */
-    hfsb_buf   root;      /* as given, made absolute */
-    hfsb_buf   real_root; /* the same without symbolic links */
-    hfsb_buf   work_dir;  /* absolute; empty: the current directory */
-    hfsb_buf   work_rest; /* work_dir as seen from the root */
-    hfsb_alloc alloc;
+    int           root_fd;   /* -1: no root */
+    hfsb_buf      root;      /* as given, made absolute */
+    hfsb_buf      real_root; /* the same without symlinks */
+    hfsb_buf      work_dir;  /* absolute; empty: the current directory */
+    hfsb_buf      work_rest; /* work_dir as seen from the root */
+    hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
+    hfsb_alloc    alloc;
 };
 
-/* Where a path leads: what is, or could be, at `name` in the directory. */
+/* Where a path leads: an open directory, and a name in it that may or may not
+   exist. All work on a file uses these two, so whatever happens to the path
+   meanwhile, nothing outside the root is reached. */
 typedef struct hfsbi_spot {
-    int         dir;  /* to be closed */
-    const char *name; /* into `path`; "." when that names a directory by a
-                           slash or a dot at its end */
-    hfsb_buf    path; /* from the root, or where the process sees it */
+    int         dir;  /* closed by hfsbi_spot_close() */
+    const char *name; /* points into `path`; "." when the path names a
+                         directory by a slash or dots at its end */
+    hfsb_buf    path; /* as seen from the root or the current directory */
     bool        exists;
-    struct stat st; /* of what exists; a link only with NO_FOLLOW */
+    struct stat st; /* if it exists; of a symlink only with NO_FOLLOW */
 } hfsbi_spot;
 
 enum {
-    HFSBI_SPOT_NO_FOLLOW = 1, /* a link itself, not what it leads to */
-    HFSBI_SPOT_PARENTS = 2,   /* make missing directories */
+    HFSBI_SPOT_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
+    HFSBI_SPOT_PARENTS = 2,   /* make missing directories, */
     HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
     HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
-                                 last one there is and `name` all the rest */
+                                 deepest that exists, `name` the whole rest */
 };
 
-/* `verb` is what the caller wants to do, for the message. On failure there is
-   nothing to close. */
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *place, hfsb_str path,
+/* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
+   HFSB_OK also when the name does not exist; on failure there is nothing to
+   close. Statuses as listed in file.h. */
+HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
                                      unsigned how, const char *verb,
-                                     hfsbi_spot *spot, hfsb_err *err);
-HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *spot);
+                                     hfsbi_spot *target, hfsb_err *err);
+HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *target);
 
-/* Looks anew at what is at the spot; 0 or an errno. */
-HFSBI_FN int hfsbi_spot_look(hfsbi_spot *spot);
+/* Updates exists and st; 0 or an errno. */
+HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target);
 
-/* Opens the regular file at spot for reading and takes its stat anew. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *place, hfsb_str path,
-                                     hfsbi_spot *spot, int *fd, hfsb_err *err);
+/* Opens the regular file at target for reading and updates target->st. */
+HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
+                                     hfsbi_spot *target, int *fd,
+                                     hfsb_err *err);
 
-/* Opens the file at spot for reading, or when that is not allowed for writing;
-   -1 with errno. Only for its attributes and locks. */
-HFSBI_FN int hfsbi_spot_open_any(const hfsbi_spot *spot);
-
-/* HFSB_STALE unless the regular file at spot has this sha256. */
-HFSBI_FN hfsb_status hfsbi_spot_check_sha256(const hfsb_place *place,
-                                             hfsb_str path, hfsbi_spot *spot,
-                                             const char *hex, hfsb_err *err);
-
-/* The words for errno `code` on the way to or at path. */
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *place, hfsb_str path,
+/* Fails with the message and status for errno `code`, met while resolving path
+   or at it. */
+HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
                                      int code, const char *verb,
                                      hfsb_err *err);
 
-/* "{what}: {path}" */
+/* Fails with "{what}: {path}". */
 HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
                                     const char *what, hfsb_str path);
 
-/* HFSB_STALE: the file has changed since it was read. */
-HFSBI_FN hfsb_status hfsbi_path_changed(hfsb_str path, hfsb_err *err);
+/* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
+HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
+                                         hfsb_err *err);
 
-/* HFSB_OK for a regular file; else the refusal. */
-HFSBI_FN hfsb_status hfsbi_path_regular(hfsb_str path, mode_t mode,
-                                        hfsb_err *err);
+/* The allocator of a root, which may be NULL. */
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root);
 
-HFSBI_FN hfsb_alloc hfsbi_place_alloc(const hfsb_place *place);
-
-/* openat() and unlinkat() of a file that go on after an interruption; what is
-   opened is close-on-exec and at 3 or above. */
+/* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
-HFSBI_FN int hfsbi_unlinkat(int dir, const char *name);
 
-/* fsync(), as far as the file system has it; false with errno. The second is
-   for a directory opened with HFSBI_O_SEARCH; the best it can. */
+/* fsync(); false with errno. True where the file system does not have it. */
 HFSBI_FN bool hfsbi_sync(int fd);
+/* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
 HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
 
-/* sha256 of what can still be read from fd; false with errno. */
+/* sha256 of the bytes from the current position of fd to its end; false with
+   errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
 
-/* ---- locks ---- */
+/* ---- file_write.c ---- */
 
-/* Locks that a writer holds, or -1. */
-typedef struct hfsbi_lock {
-    int dir, file;
-} hfsbi_lock;
-
-/* Keeps other writers of the file at spot out, in this process or another,
-   until hfsbi_unlock(): locks the directory, and with `file`, or when the
-   directory cannot be read, the file. Locks already held are kept. May look at
-   the spot again. 0, EWOULDBLOCK after 2 s, or another errno; the caller
-   unlocks in any case. File systems without locks count as locked. */
-HFSBI_FN int  hfsbi_spot_lock(hfsbi_spot *spot, bool file, hfsbi_lock *lock);
-HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
-
-/* hfsbi_path_fail() for an errno of hfsbi_spot_lock(). */
-HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_place *place, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err);
-
-/* hfsb_file_remove(); HFSB_STALE unless the file has this sha256 (NULL: no
-   matter). */
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *place,
+/* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
+   unless the file has this sha256 and is the one that `same` describes, as
+   if_sha256 and if_same of a write (NULL: no condition). */
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
                                           hfsb_str path, const char *sha256,
-                                          hfsb_err *err);
-
-/* ---- in place ---- */
+                                          const hfsb_file_info *same,
+                                          hfsb_err             *err);
 
 /* What the files of PROC share: the start of a program, and the search for
    its processes. */

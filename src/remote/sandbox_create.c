@@ -311,7 +311,7 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
     hfsb_status   st;
     size_t        i;
     if (c->opts.api_token.len) return HFSB_OK;
-    if (!hfsbi_random_key(key, sizeof key))
+    if (!hfsbi_random(key, sizeof key))
         return hfsbi_fail(&c->err, HFSB_BUSY, 0,
                           "the system gives no random bytes to make a token "
                           "of: give one as the option api_token");

@@ -464,7 +464,7 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
     if (s->close_ms > LLONG_MAX / 2) s->close_ms = LLONG_MAX / 2;
     (void)pthread_mutex_init(&s->lock, NULL);
-    (void)pthread_cond_init(&s->changed, NULL);
+    (void)hfsbi_cond_init(&s->changed);
     st = s->runtime == HFSB_RUNTIME_LOCAL
              ? hfsbi_session_open_local(s, opts, err)
              : hfsbi_session_open_sandbox(s, opts, err);

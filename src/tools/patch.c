@@ -106,10 +106,10 @@ static hfsb_status hfsbi_patch_moved(const hfsb_place        *place,
                                      const hfsb_patch_change *c,
                                      const char *sha256, hfsb_err *err) {
     char        hex[HFSB_SHA256_HEX];
-    hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, err);
+    hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, NULL, err);
     if (st == HFSB_OK) return st;
     hfsb_sha256_hex(hfsb_buf_str(&c->content), hex);
-    (void)hfsbi_file_remove_if(place, c->new_path, hex, NULL);
+    (void)hfsbi_file_remove_if(place, c->new_path, hex, NULL, NULL);
     return st;
 }
 

@@ -130,7 +130,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     tools->alloc = where.alloc = opts->alloc;
     tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
     (void)pthread_mutex_init(&tools->lock, NULL);
-    (void)pthread_cond_init(&tools->changed, NULL);
+    (void)hfsbi_cond_init(&tools->changed);
     where.work_dir = opts->work_dir;
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
@@ -270,8 +270,8 @@ static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsbi_tools_touch(tools);
 }
 
-/* Under the lock: waits for the driver, a second at most, so that no clock
-   that is set can hold anyone up. */
+/* Under the lock: waits for the driver, a second at most: where conditions
+   have no monotonic clock, setting the clock back delays the wait. */
 static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
     long long ms = 1000, left = until - hfsb_clock_ms();
     if (until >= 0 && left < ms) ms = left > 0 ? left : 0;

@@ -66,7 +66,7 @@ typedef struct hfsb_tools_opts {
 } hfsb_tools_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or root cannot be opened;
-   HFSB_REFUSED when work_dir is not beneath root; HFSB_NOMEM. opts may be
+   HFSB_OUTSIDE when work_dir is not beneath root; HFSB_NOMEM. opts may be
    NULL; strings and lists in it are copied, but for checks' user. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);

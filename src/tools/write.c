@@ -13,7 +13,8 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     if (!call->tools->session || hfsbi_seen_has(call->tools, path))
         return true;
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
-    if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_REFUSED) {
+    if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_OUTSIDE &&
+        *st != HFSB_REFUSED) {
         *st = hfsbi_result_err(&call->result, &err); /* it may be there */
         return false;
     }

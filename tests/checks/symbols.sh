@@ -23,7 +23,8 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     open64 openat64 opendir pipe2 poll pread64 pthread_attr_destroy
     pthread_attr_init pthread_attr_setstacksize pthread_cond_broadcast
     pthread_cond_destroy pthread_cond_init pthread_cond_signal
-    pthread_cond_timedwait
+    pthread_cond_timedwait pthread_condattr_destroy pthread_condattr_init
+    pthread_condattr_setclock
     pthread_cond_wait pthread_create pthread_join pthread_mutex_destroy
     pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock
     pthread_setcancelstate pthread_sigmask pwrite64 read readdir64 readlinkat

@@ -1,13 +1,13 @@
-/* test_file.c - files looked at, read and removed; paths that cannot be;
-   places. */
+/* test_file.c - stat, keys, reading, removing; invalid paths; opening a
+   root. */
 #include "../support/t_file.h"
 
 static hfsb_err   err;
 static const char old_text[] = "old\n";
 
-/* ---- looking ---- */
+/* ---- metadata ---- */
 
-static void stat_tells_what_is_there(void) {
+static void stat_reports_metadata(void) {
     hfsb_file_info info;
     struct stat    st;
     t_put("seen", "12345");
@@ -39,7 +39,7 @@ static hfsb_str key(hfsb_buf *out, const char *path) {
     return hfsb_buf_str(out);
 }
 
-static void one_file_has_one_key(void) {
+static void every_path_to_a_file_gives_one_key(void) {
     static const char *const same[][2] = {
         {"keys/file", "./keys//./file"},
         {"keys/file", "keys/../keys/file"},
@@ -93,7 +93,7 @@ static void one_file_has_one_key(void) {
 
 /* ---- reading ---- */
 
-static void a_read_has_its_limits(void) {
+static void read_stops_at_its_limits(void) {
     static const struct {
         size_t max, buf_max;
         bool   fits;
@@ -118,7 +118,7 @@ static void a_read_has_its_limits(void) {
                       "0 bytes)");
 }
 
-static void files_without_a_size_are_read(void) {
+static void read_takes_files_that_claim_no_size(void) {
     hfsb_buf out = HFSB_INIT;
     char     hex[HFSB_SHA256_HEX];
     if (!t_exists("/proc/self/status")) {
@@ -141,27 +141,27 @@ static void files_without_a_size_are_read(void) {
     hfsb_buf_free(&out);
 }
 
-static void what_may_never_answer_is_not_opened(void) {
+static void read_and_write_refuse_devices_and_fifos(void) {
     int fd;
     T_CHECK(mkfifo("fifo", 0600) == 0);
     T_CHECK(symlink("fifo", "fifo-link") == 0);
-    T_CHECK(t_read_fails("fifo", &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: fifo");
-    T_CHECK(t_read_fails("fifo-link", &err) == HFSB_REFUSED);
-    T_CHECK(t_write_fails("fifo-link", NULL, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: fifo-link");
-    T_CHECK(t_read_fails("/dev/zero", &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a device, not a regular file: /dev/zero");
-    T_CHECK(t_write_fails("/dev/zero", NULL, &err) == HFSB_REFUSED);
-    T_CHECK(t_read_fails(".", &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a directory: .");
+    T_CHECK(t_read_fails("fifo", &err) == HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a FIFO, not a regular file: fifo");
+    T_CHECK(t_read_fails("fifo-link", &err) == HFSB_NOT_REGULAR);
+    T_CHECK(t_write_fails("fifo-link", NULL, &err) == HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a FIFO, not a regular file: fifo-link");
+    T_CHECK(t_read_fails("/dev/zero", &err) == HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a device, not a regular file: /dev/zero");
+    T_CHECK(t_write_fails("/dev/zero", NULL, &err) == HFSB_NOT_REGULAR);
+    T_CHECK(t_read_fails(".", &err) == HFSB_IS_DIR);
+    T_ERR(HFSB_IS_DIR, "Is a directory: .");
     T_CHECK(hfsb_file_open(NULL, HFSB_LIT("fifo"), &fd, NULL, &err) ==
-            HFSB_REFUSED);
+            HFSB_NOT_REGULAR);
     T_CHECK(fd == -1);
 }
 
 /* Also for a host without standard input, output and error. */
-static void an_opened_file_is_plain(void) {
+static void open_returns_a_descriptor_above_2(void) {
     hfsb_file_info info;
     hfsb_status    st;
     char           text[8];
@@ -186,7 +186,7 @@ static void an_opened_file_is_plain(void) {
     close(fd);
 }
 
-static void a_gigabyte_takes_no_memory(void) {
+static void sha256_of_a_large_file_needs_no_memory(void) {
     static const char zeros[] = /* of 64 MiB of zeros */
         "3b6a07d0d404fab4e23b6d34bc6696a6a312dd92821332385e5af7c01c421351";
     t_heap          heap = HFSB_INIT;
@@ -236,27 +236,70 @@ static void remove_takes_files_and_links(void) {
     T_CHECK(symlink("gone-dir", "gone-link") == 0);
     T_CHECK(mkfifo("gone-fifo", 0600) == 0);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-fifo"), &err) ==
-            HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a FIFO, not a regular file: gone-fifo");
+            HFSB_NOT_REGULAR);
+    T_ERR(HFSB_NOT_REGULAR, "Is a FIFO, not a regular file: gone-fifo");
     T_CHECK(unlink("gone-fifo") == 0);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-dir"), &err) ==
-            HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "Is a directory: gone-dir");
+            HFSB_IS_DIR);
+    T_ERR(HFSB_IS_DIR, "Is a directory: gone-dir");
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-link/"), &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-dir/.."), &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_CHECK(hfsb_file_remove(NULL, HFSB_LIT("gone-link"), &err) == HFSB_OK);
     T_CHECK(t_exists("gone-dir") && !t_exists("gone-link"));
 }
 
-/* ---- paths that cannot be ---- */
+static hfsb_status remove_if(const char *path, const char *sha256,
+                             const hfsb_file_info *same) {
+    return hfsbi_file_remove_if(NULL, hfsb_cstr(path), sha256, same, &err);
+}
+
+static void remove_if_same_spares_another_file(void) {
+    hfsb_file_info info, other;
+    char           hex[HFSB_SHA256_HEX];
+    t_put("cond", "mine");
+    T_CHECK(symlink("cond", "cond-link") == 0);
+    T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("cond"), &info, &err) == HFSB_OK);
+    other = info;
+    other.inode++;
+    T_CHECK(remove_if("cond", NULL, &other) == HFSB_STALE);
+    T_ERR(HFSB_STALE,
+          "File has changed since it was read: cond (read it again)");
+    other = info;
+    other.changed_nanos ^= 1;
+    T_CHECK(remove_if("cond", NULL, &other) == HFSB_STALE);
+    hfsb_sha256_hex(HFSB_LIT("theirs"), hex);
+    T_CHECK(remove_if("cond", hex, &info) == HFSB_STALE);
+    T_ERR(HFSB_STALE,
+          "File has changed since it was read: cond (read it again)");
+    T_FILE("cond", "mine");
+    /* a symlink is compared by the file it leads to */
+    T_CHECK(remove_if("cond-link", NULL, &other) == HFSB_STALE);
+    T_CHECK(t_exists("cond-link"));
+    T_CHECK(remove_if("cond-link", NULL, &info) == HFSB_OK);
+    T_CHECK(!t_exists("cond-link") && t_exists("cond"));
+    T_CHECK(symlink("nowhere", "cond-link") == 0);
+    T_CHECK(remove_if("cond-link", NULL, &info) == HFSB_NOT_FOUND);
+    T_CHECK(unlink("cond-link") == 0);
+    /* a write since the stat */
+    T_CHECK(hfsb_file_write(NULL, HFSB_LIT("cond"), HFSB_LIT("theirs"), NULL,
+                            NULL, &err) == HFSB_OK);
+    T_CHECK(remove_if("cond", NULL, &info) == HFSB_STALE);
+    T_FILE("cond", "theirs");
+    T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("cond"), &info, &err) == HFSB_OK);
+    T_CHECK(remove_if("cond", hex, &info) == HFSB_OK);
+    T_CHECK(!t_exists("cond"));
+    T_CHECK(remove_if("cond", NULL, &info) == HFSB_NOT_FOUND);
+}
+
+/* ---- invalid paths ---- */
 
 static void bad_paths_have_clear_errors(void) {
     static const struct {
         const char *path;
         hfsb_status read, write;
-        const char *read_says, *write_says;
+        const char *read_message, *write_message;
     } cases[] = {
         {"", HFSB_REFUSED, HFSB_REFUSED, "The path is empty.",
          "The path is empty."},
@@ -271,15 +314,15 @@ static void bad_paths_have_clear_errors(void) {
          "File not found: bad/file/ (a part of the path is not a directory)",
          "File not found: bad/file/ (a part of the path is not a "
          "directory)"},
-        {"bad/", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: bad/",
+        {"bad/", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: bad/",
          "Is a directory: bad/"},
-        {"bad/new/", HFSB_NOT_FOUND, HFSB_REFUSED, "File not found: bad/new/",
+        {"bad/new/", HFSB_NOT_FOUND, HFSB_IS_DIR, "File not found: bad/new/",
          "Is a directory: bad/new/"},
-        {"bad/..", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: bad/..",
+        {"bad/..", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: bad/..",
          "Is a directory: bad/.."},
-        {".", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: .",
+        {".", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: .",
          "Is a directory: ."},
-        {"/", HFSB_REFUSED, HFSB_REFUSED, "Is a directory: /",
+        {"/", HFSB_IS_DIR, HFSB_IS_DIR, "Is a directory: /",
          "Is a directory: /"},
         {"bad/no/../x", HFSB_NOT_FOUND, HFSB_NOT_FOUND,
          "File not found: bad/no/../x", "File not found: bad/no/../x"},
@@ -308,27 +351,27 @@ static void bad_paths_have_clear_errors(void) {
         hfsb_str    path = hfsb_cstr(cases[i].path);
         hfsb_status st;
         T_CHECK(t_read_fails(cases[i].path, &err) == cases[i].read);
-        T_CHECK(strcmp(err.msg, cases[i].read_says) == 0);
-        if (strcmp(err.msg, cases[i].read_says) != 0)
-            printf("  is   %s\n  want %s\n", err.msg, cases[i].read_says);
+        T_CHECK(strcmp(err.msg, cases[i].read_message) == 0);
+        if (strcmp(err.msg, cases[i].read_message) != 0)
+            printf("  is   %s\n  want %s\n", err.msg, cases[i].read_message);
         st = hfsb_file_write(NULL, path, HFSB_LIT(""), NULL, NULL, &err);
         T_CHECK(st == cases[i].write && st == err.code);
-        if (!cases[i].write_says) continue;
-        T_CHECK(strcmp(err.msg, cases[i].write_says) == 0);
-        if (strcmp(err.msg, cases[i].write_says) != 0)
-            printf("  is   %s\n  want %s\n", err.msg, cases[i].write_says);
+        if (!cases[i].write_message) continue;
+        T_CHECK(strcmp(err.msg, cases[i].write_message) == 0);
+        if (strcmp(err.msg, cases[i].write_message) != 0)
+            printf("  is   %s\n  want %s\n", err.msg, cases[i].write_message);
     }
     T_CHECK(!t_exists("~") && !t_exists("~me"));
     T_CHECK(t_entries("bad", "") == 4);
     T_CLEAN("bad");
 }
 
-static void unusual_bytes_and_lengths_are_refused(void) {
+static void nul_bytes_and_long_paths_are_refused(void) {
     hfsb_buf       path = HFSB_INIT, out = HFSB_INIT;
     hfsb_file_info info;
     T_CHECK(hfsb_file_stat(NULL, HFSB_LIT("a\0b"), &info, &err) ==
             HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "The path has a NUL byte in it: a b");
+    T_ERR(HFSB_REFUSED, "The path contains a NUL byte: a b");
     t_repeat(&path, "dir/", 1250); /* 5,000 bytes */
     T_CHECK(hfsb_buf_append(&path, HFSB_LIT("x")) == HFSB_OK);
     T_CHECK(t_read_fails(path.ptr, &err) == HFSB_ARG);
@@ -341,7 +384,7 @@ static void unusual_bytes_and_lengths_are_refused(void) {
     hfsb_buf_free(&out);
 }
 
-/* ---- places ---- */
+/* ---- opening a root ---- */
 
 static void relative_paths_begin_in_the_work_directory(void) {
     hfsb_place_opts opts;
@@ -384,10 +427,10 @@ static void relative_paths_begin_in_the_work_directory(void) {
     hfsb_buf_free(&out);
 }
 
-static void a_place_that_is_not_there_is_an_error(void) {
+static void root_open_reports_missing_directories(void) {
     static const struct {
         const char *root, *work;
-        const char *says;
+        const char *message;
         hfsb_status code;
     } cases[] = {
         {"", "no/work", "Working directory not found: no/work",
@@ -413,8 +456,8 @@ static void a_place_that_is_not_there_is_an_error(void) {
         opts.work_dir = hfsb_cstr(cases[i].work);
         T_CHECK(hfsb_place_open(&opts, &place, &err) == cases[i].code);
         T_CHECK(place == NULL && err.code == cases[i].code);
-        T_CHECK(strcmp(err.msg, cases[i].says) == 0);
-        if (strcmp(err.msg, cases[i].says) != 0) printf("  %s\n", err.msg);
+        T_CHECK(strcmp(err.msg, cases[i].message) == 0);
+        if (strcmp(err.msg, cases[i].message) != 0) printf("  %s\n", err.msg);
     }
     opts.work_dir = HFSB_LIT("a\0b");
     T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_REFUSED);
@@ -482,18 +525,19 @@ static void every_allocation_may_fail(void) {
 int main(void) {
     int fds = t_descriptors();
     t_begin_files();
-    T_RUN(stat_tells_what_is_there);
-    T_RUN(one_file_has_one_key);
-    T_RUN(a_read_has_its_limits);
-    T_RUN(files_without_a_size_are_read);
-    T_RUN(what_may_never_answer_is_not_opened);
-    T_RUN(an_opened_file_is_plain);
-    T_RUN(a_gigabyte_takes_no_memory);
+    T_RUN(stat_reports_metadata);
+    T_RUN(every_path_to_a_file_gives_one_key);
+    T_RUN(read_stops_at_its_limits);
+    T_RUN(read_takes_files_that_claim_no_size);
+    T_RUN(read_and_write_refuse_devices_and_fifos);
+    T_RUN(open_returns_a_descriptor_above_2);
+    T_RUN(sha256_of_a_large_file_needs_no_memory);
     T_RUN(remove_takes_files_and_links);
+    T_RUN(remove_if_same_spares_another_file);
     T_RUN(bad_paths_have_clear_errors);
-    T_RUN(unusual_bytes_and_lengths_are_refused);
+    T_RUN(nul_bytes_and_long_paths_are_refused);
     T_RUN(relative_paths_begin_in_the_work_directory);
-    T_RUN(a_place_that_is_not_there_is_an_error);
+    T_RUN(root_open_reports_missing_directories);
     T_RUN(every_allocation_may_fail);
     T_CHECK(t_descriptors() == fds);
     return t_end_files(__FILE__);

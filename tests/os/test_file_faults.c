@@ -1,6 +1,6 @@
-/* test_file_faults.c - full disks, forbidden files, mount points: a clear
-   error or success, the old file intact, nothing left behind. What needs a
-   file system of its own gets it in a child with mounts of its own. */
+/* test_file_faults.c - full disks, missing permissions, mount points: success
+   or a clear error, the old file intact, no temporary left. Tests that need a
+   file system of their own mount it in a child process. */
 #include "../support/t_file.h"
 #ifdef __linux__
 #include <sched.h>
@@ -19,22 +19,22 @@ static hfsb_status put(const char *path, const char *text,
                            w ? w : &none, &err);
 }
 
-/* A write that fails with these words, and what it leaves. */
+/* A write that must fail with this message and leave no descriptor. */
 static void put_fails(const char *path, const char *text, hfsb_status code,
-                      const char *says) {
+                      const char *message) {
     int         fds = t_descriptors();
     hfsb_status st = put(path, text, NULL);
     T_CHECK(st == code && err.code == code);
-    T_CHECK(strcmp(err.msg, says) == 0);
-    if (st != code || strcmp(err.msg, says) != 0)
+    T_CHECK(strcmp(err.msg, message) == 0);
+    if (st != code || strcmp(err.msg, message) != 0)
         printf("  is   %d %s\n  want %d %s\n", (int)st, err.msg, (int)code,
-               says);
+               message);
     T_CHECK(t_descriptors() == fds);
 }
 
 /* ---- limits of the process ---- */
 
-/* The signal of this limit is at its default, which would end us. */
+/* SIGXFSZ has its default action, which would kill the process. */
 static const char *file_size_limit(void) {
     struct rlimit     limit;
     hfsb_file_writer *w = NULL;
@@ -46,7 +46,7 @@ static const char *file_size_limit(void) {
     T_CHECK(put("larger", big, NULL) == HFSB_OK);
     T_CHECK(link("larger", "larger-link") == 0);
     T_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    put_fails("larger", "small", HFSB_FULL, /* its old content has no backup */
+    put_fails("larger", "small", HFSB_FULL, /* no room for a backup */
               "Cannot write larger: the file size limit is reached");
     T_FILE("larger", big);
     put_fails("limited", big, HFSB_FULL,
@@ -96,7 +96,7 @@ static const char *descriptor_limit(void) {
 /* ---- another user ---- */
 
 static void forbidden_setup(void) {
-    (void)mkdir("closed", 0755); /* 65534 may write the file, not here */
+    (void)mkdir("closed", 0755); /* 65534 may write the file only */
     t_put("closed/file", "a rather long old content");
     t_put("closed/theirs", "old");
     t_put("closed/readonly", "old");
@@ -111,7 +111,7 @@ static void forbidden_setup(void) {
     t_put("open/readonly", "old");
     t_put("open/theirs", "old");
     T_CHECK(chmod("open/theirs", 0666) == 0);
-    t_put("open/mine", "old"); /* their own, but not to be written */
+    t_put("open/mine", "old"); /* owned by 65534, but read-only */
     T_CHECK(chown("open/mine", 65534, 65534) == 0);
     T_CHECK(chmod("open/mine", 0444) == 0);
     t_put("open/setuid", "old");
@@ -141,23 +141,23 @@ static const char *forbidden(void) {
               "Cannot write closed/new/file: permission denied");
     put_fails("closed/readonly", "x", HFSB_DENIED,
               "Cannot write closed/readonly: permission denied");
-    put_fails("closed/blind", "x", HFSB_DENIED, /* no way back: no backup */
+    put_fails("closed/blind", "x", HFSB_DENIED, /* unreadable: no backup */
               "Cannot write closed/blind: permission denied");
-    /* it can, but the file cannot, or not its owner */
+    /* the directory can be written, the file or its owner cannot */
     put_fails("open/readonly", "x", HFSB_DENIED,
               "Cannot write open/readonly: permission denied");
     T_FILE("open/readonly", "old");
     put_fails("open/mine", "x", HFSB_DENIED,
               "Cannot write open/mine: permission denied");
     T_FILE("open/mine", "old");
-    /* writing takes the bit away from those without privileges */
+    /* writing drops setuid for unprivileged users */
     T_CHECK(put("open/setuid", "new", &w) == HFSB_OK && w.in_place);
     T_CHECK(t_mode("open/setuid") == 04755 && w.info.mode == 04755);
     T_CHECK(put("open/theirs", "new", &w) == HFSB_OK && w.in_place);
     T_FILE("open/theirs", "new");
     T_CHECK(put("open/new", "new", &w) == HFSB_OK && !w.in_place);
     T_CLEAN("open");
-    /* nothing to be seen there */
+    /* a directory without search permission */
     put_fails("locked/file", "x", HFSB_DENIED,
               "Cannot write locked/file: permission denied");
     T_CHECK(hfsb_file_read(NULL, HFSB_LIT("locked/file"), 0, &out, NULL,
@@ -173,7 +173,7 @@ static const char *forbidden(void) {
     return NULL;
 }
 
-/* A directory as /tmp: files of others can be written but not replaced. */
+/* A sticky directory like /tmp: files of others can be written but not replaced. */
 static const char *sticky(void) {
     hfsb_file_written w;
     if (!t_root_user()) return "needs root";
@@ -190,7 +190,7 @@ static const char *sticky(void) {
 
 enum { COUNT_TO = 20 };
 
-/* Counts a file up, each time only when nobody else did. */
+/* Increments the number in a file, retrying when another thread did. */
 static void *count_up(void *failed) {
     int n = 0;
     while (n < COUNT_TO) {
@@ -299,11 +299,11 @@ static const char *mount_point(void) {
     T_FILE("point", "new");
     T_FILE("small/file", "new");
     T_CLEAN(".");
-    /* and when there is no room for it: as it was */
+    /* without space for it the file is as it was */
 #ifdef HFSBI_LINUX
     put_fails("point", big, HFSB_FULL,
               "Cannot write point: no space left on the device");
-#else /* room cannot be made sure of */
+#else /* space cannot be reserved */
     put_fails("point", big, HFSB_FULL,
               "Cannot write point: no space left on the device (the old "
               "content was put back)");
@@ -358,7 +358,7 @@ static pid_t run_copy(int *input) {
     }
     close(in[0]);
     close(ready[1]);
-    T_CHECK(read(ready[0], &c, 1) == 0); /* its end: the program runs */
+    T_CHECK(read(ready[0], &c, 1) == 0); /* EOF at exec: the program runs */
     close(ready[0]);
     *input = in[1];
     return pid;
@@ -376,7 +376,7 @@ static const char *running_program(void) {
                             NULL, NULL, &err) == HFSB_OK);
     T_CHECK(chmod("program", 0755) == 0 && link("program", "program2") == 0);
     pid = run_copy(&input);
-    put_fails("program", "new", HFSB_BUSY, /* two names: in place, but no */
+    put_fails("program", "new", HFSB_BUSY, /* two names: in place, refused */
               "Cannot write program: the program is being executed");
     T_CHECK(unlink("program2") == 0);
     T_CHECK(put("program", "new", &w) == HFSB_OK && !w.in_place);

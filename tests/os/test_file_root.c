@@ -1,7 +1,7 @@
-/* test_file_root.c - nothing leads out of the root.
+/* test_file_root.c - no path leads outside the root
 
-   in/            the root               out/secret    what must stay unseen
-   in/dir/sub/    more of it             in2/          a sibling of like name
+   in/            the root               out/secret    must never be read
+   in/dir/sub/    subdirectories         in2/          a sibling directory
    in/LINK        links of all kinds                                       */
 #include "../support/t_file.h"
 #ifdef __linux__
@@ -87,12 +87,12 @@ static void check_refused(const char *what, hfsb_status st, const char *path,
     bool ok;
     (void)snprintf(want, sizeof want, "Path is outside the root %s: %s",
                    root, path);
-    ok = st == HFSB_REFUSED && err.code == st && strcmp(err.msg, want) == 0;
+    ok = st == HFSB_OUTSIDE && err.code == st && strcmp(err.msg, want) == 0;
     T_CHECK(ok);
     if (!ok) printf("  %s %s: %d %s\n", what, path, (int)st, err.msg);
 }
 
-/* remove takes a link itself, so not for paths that end in one */
+/* remove takes a link itself: not tried for paths that end in a link */
 static void each_call_refuses(const hfsb_place *place, const char *name,
                               bool is_link) {
     hfsb_file_write_opts opts;
@@ -142,13 +142,13 @@ static void outside_is_untouched(void) {
 
 /* ---- the tables ---- */
 
-static void no_path_leads_out(void) {
+static void no_path_leads_outside(void) {
     static const struct {
         const char *path;
         bool        is_link;
     } cases[] = {{"..", false},
                  {"../out/secret", false},
-                 {"../out/none", false}, /* the same words */
+                 {"../out/none", false}, /* the same message */
                  {"../out/none/none", false},
                  {"dir/../../out/secret", false},
                  {"dir/../../in/file", false},
@@ -233,10 +233,10 @@ static void paths_inside_work(void) {
             HFSB_ARG);
     T_STR(hfsb_cstr(err.msg), "Cannot read turn/x: too many symbolic links");
     T_CHECK(hfsb_file_read(place, HFSB_LIT("dir"), 0, &out, NULL, &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_STR(hfsb_cstr(err.msg), "Is a directory: dir");
     T_CHECK(hfsb_file_read(place, HFSB_LIT("."), 0, &out, NULL, &err) ==
-            HFSB_REFUSED);
+            HFSB_IS_DIR);
     T_STR(hfsb_cstr(err.msg), "Is a directory: .");
     T_CHECK(hfsb_file_read(place, HFSB_LIT("file/x"), 0, &out, NULL, &err) ==
             HFSB_NOT_FOUND);
@@ -272,7 +272,7 @@ static void long_paths_inside_are_errors(void) {
     hfsb_place_close(place);
 }
 
-static void a_link_that_leads_out_can_be_removed(void) {
+static void remove_takes_a_link_that_leads_outside(void) {
     hfsb_place *place = open_root("in", "");
     make_link("../out/secret", "in/remove-me");
     T_CHECK(hfsb_file_remove(place, HFSB_LIT("remove-me"), &err) == HFSB_OK);
@@ -281,15 +281,15 @@ static void a_link_that_leads_out_can_be_removed(void) {
     hfsb_place_close(place);
 }
 
-static void the_work_directory_lies_beneath_the_root(void) {
+static void work_directory_must_lie_beneath_the_root(void) {
     static const struct {
         const char *work;
         hfsb_status code;
-    } cases[] = {{"$/out", HFSB_REFUSED},  {"..", HFSB_REFUSED},
-                 {"$/in2", HFSB_REFUSED},  {"out-dir", HFSB_REFUSED},
-                 {"/", HFSB_REFUSED},      {"$/in/dir", HFSB_OK},
+    } cases[] = {{"$/out", HFSB_OUTSIDE},  {"..", HFSB_OUTSIDE},
+                 {"$/in2", HFSB_OUTSIDE},  {"out-dir", HFSB_OUTSIDE},
+                 {"/", HFSB_OUTSIDE},      {"$/in/dir", HFSB_OK},
                  {"dir", HFSB_OK},         {"good-dir", HFSB_OK},
-                 {"dir/sub/..", HFSB_OK},  {"$/in-link/dir", HFSB_REFUSED},
+                 {"dir/sub/..", HFSB_OK},  {"$/in-link/dir", HFSB_OUTSIDE},
                  {"none", HFSB_NOT_FOUND}, {"file", HFSB_NOT_FOUND}};
     hfsb_place_opts opts;
     hfsb_place     *place;
@@ -350,7 +350,7 @@ static void magic_links_are_not_followed(void) {
     hfsb_place_close(place);
 }
 
-/* ---- while someone plays with links ---- */
+/* ---- races ---- */
 
 #ifdef SYS_renameat2
 static bool exchange(const char *a, const char *b) {
@@ -380,7 +380,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* What the racer is for: by a plain path it gets us out. */
+/* Proves that the racer works: a plain open() gets outside. */
 static bool plain_path_escapes(const char *path) {
     double end = now() + 20;
     char   text[16];
@@ -399,7 +399,7 @@ typedef struct race_score {
 
 static void count(race_score *score, hfsb_status st) {
     if (st == HFSB_OK) score->good++;
-    else if (st == HFSB_REFUSED) score->refused++;
+    else if (st == HFSB_OUTSIDE) score->refused++;
     else score->failed++;
 }
 
@@ -439,7 +439,7 @@ static void race_round(const hfsb_place *place, race_score *score) {
     hfsb_buf_free(&out);
 }
 
-static bool raced_before; /* this way of resolving has had its long race */
+static bool raced_before; /* the long race was run already */
 
 static void race(void) {
     double      end;
@@ -486,11 +486,11 @@ static void race(void) {
 /* ---- the same without openat2 ---- */
 
 static const char *all_of_it(void) {
-    no_path_leads_out();
+    no_path_leads_outside();
     paths_inside_work();
     long_paths_inside_are_errors();
-    a_link_that_leads_out_can_be_removed();
-    the_work_directory_lies_beneath_the_root();
+    remove_takes_a_link_that_leads_outside();
+    work_directory_must_lie_beneath_the_root();
     magic_links_are_not_followed();
     race();
     return NULL;

@@ -1,11 +1,11 @@
-/* test_file_write.c - files written: what stays of the old one, when a write
-   is refused, what becomes of temporaries. */
+/* test_file_write.c - writing: kept metadata, conditions, temporaries, several
+   writers at once. */
 #include "../support/t_file.h"
 
 static hfsb_err   err;
 static const char old_text[] = "old\n";
 
-/* Writes and wants that to go well. */
+/* A write that must succeed. */
 static hfsb_file_written put(const char *path, const char *text,
                              const hfsb_file_write_opts *opts) {
     hfsb_file_written w;
@@ -22,7 +22,7 @@ static hfsb_file_written put(const char *path, const char *text,
 
 /* ---- content ---- */
 
-static void what_is_written_is_read(void) {
+static void read_returns_the_bytes_written(void) {
     static const struct {
         const char *bytes;
         size_t      len;
@@ -75,7 +75,7 @@ static void a_large_file_is_written_in_pieces(void) {
     T_CHECK(done.bytes == all.len && !done.created && !done.in_place);
     T_CLEAN(".");
     T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_ARG);
-    T_STR(hfsb_cstr(err.msg), "The file is written: only close() is left.");
+    T_STR(hfsb_cstr(err.msg), "Writer already committed; only close() is allowed.");
     T_CHECK(hfsb_file_writer_commit(w, &done, &err) == HFSB_ARG);
     hfsb_file_writer_close(w);
     T_CHECK(hfsb_file_read(NULL, HFSB_LIT("large"), 0, &got, NULL, &err) ==
@@ -89,7 +89,7 @@ static void a_large_file_is_written_in_pieces(void) {
     hfsb_buf_free(&got);
 }
 
-static void a_writer_given_up_leaves_no_trace(void) {
+static void close_before_commit_leaves_no_trace(void) {
     hfsb_file_writer *w;
     char              temp[64];
     t_put("kept", old_text);
@@ -97,7 +97,7 @@ static void a_writer_given_up_leaves_no_trace(void) {
             HFSB_OK);
     T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("new"), &err) == HFSB_OK);
     (void)snprintf(temp, sizeof temp, ".kept.hfsb-%ld-1", (long)getpid());
-    T_CHECK(t_mode(temp) == 0600); /* nobody reads it before it is done */
+    T_CHECK(t_mode(temp) == 0600); /* private until it is complete */
     hfsb_file_writer_close(w);
     T_FILE("kept", old_text);
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("never"), NULL, &w, &err) ==
@@ -109,7 +109,7 @@ static void a_writer_given_up_leaves_no_trace(void) {
     T_CLEAN(".");
 }
 
-/* ---- what stays ---- */
+/* ---- kept metadata ---- */
 
 static void write_keeps_the_mode(void) {
     static const mode_t modes[] = {0755, 0640, 0600, 0666, 04755, 02711};
@@ -195,7 +195,7 @@ static void write_through_a_dangling_link_makes_its_target(void) {
     T_CHECK(t_read_fails("turn/x", &err) == HFSB_ARG);
 }
 
-static void hard_links_stay_one_file(void) {
+static void write_keeps_hard_links(void) {
     struct stat       a, b;
     hfsb_file_written w;
     t_put("hard", "long old content");
@@ -245,7 +245,7 @@ static void write_keeps_extended_attributes(void) {
                      sizeof got) == (ssize_t)sizeof acl &&
             memcmp(got, acl, sizeof acl) == 0);
     T_CHECK(t_mode("attributes") == 0640);
-    /* what a directory gives to new files is not for those that were there */
+    /* a default ACL of the directory is not for an existing file */
     (void)mkdir("heirs", 0755);
     t_put("heirs/file", old_text);
     T_CHECK(setxattr("heirs", "system.posix_acl_default", acl, sizeof acl,
@@ -261,25 +261,25 @@ static void write_keeps_extended_attributes(void) {
 
 /* ---- conditions ---- */
 
-static void create_refuses_what_exists(void) {
+static void create_refuses_an_existing_file(void) {
     hfsb_file_write_opts opts;
     hfsb_file_writer    *w;
     memset(&opts, 0, sizeof opts);
     opts.create = true;
     T_CHECK(put("created", "new", &opts).created);
-    T_CHECK(t_write_fails("created", &opts, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "File exists already: created");
+    T_CHECK(t_write_fails("created", &opts, &err) == HFSB_EXISTS);
+    T_ERR(HFSB_EXISTS, "File exists already: created");
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("created"), &opts, &w,
-                                  &err) == HFSB_REFUSED); /* at once */
+                                  &err) == HFSB_EXISTS); /* at once */
     T_CHECK(w == NULL);
-    /* also when it appears while we write */
+    /* also when the file appears during the write */
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("late"), &opts, &w, &err) ==
             HFSB_OK);
     t_put("late", "theirs");
-    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "File exists already: late");
-    T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_REFUSED);
-    T_ERR(HFSB_REFUSED, "File exists already: late");
+    T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_EXISTS);
+    T_ERR(HFSB_EXISTS, "File exists already: late");
+    T_CHECK(hfsb_file_writer_append(w, HFSB_LIT("x"), &err) == HFSB_EXISTS);
+    T_ERR(HFSB_EXISTS, "File exists already: late");
     hfsb_file_writer_close(w);
     T_FILE("late", "theirs");
     T_CLEAN(".");
@@ -294,7 +294,7 @@ static void if_sha256_refuses_another_content(void) {
     t_put("sha", old_text);
     hfsb_sha256_hex(hfsb_cstr(old_text), hex);
     opts.if_sha256 = hfsb_cstr(hex);
-    for (i = 0; hex[i]; i++) /* capitals count as well */
+    for (i = 0; hex[i]; i++) /* upper case is accepted */
         if (hex[i] >= 'a') hex[i] = (char)(hex[i] - 'a' + 'A');
     put("sha", "new", &opts);
     T_CHECK(t_write_fails("sha", &opts, &err) == HFSB_STALE);
@@ -333,7 +333,7 @@ static void if_same_refuses_another_file(void) {
     T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
     T_ERR(HFSB_STALE,
           "File has changed since it was read: same (read it again)");
-    info = done.info; /* that of the file that is there now */
+    info = done.info; /* of the current file */
     done = put("same", "newer\n", &opts);
     other = done.info;
     opts.if_same = &other;
@@ -348,7 +348,7 @@ static void if_same_refuses_another_file(void) {
     other.changed_nanos ^= 1;
     T_CHECK(hfsb_file_writer_open(NULL, HFSB_LIT("same"), &opts, &w, &err) ==
             HFSB_OK);
-    memset(&other, 0, sizeof other); /* not needed any more */
+    memset(&other, 0, sizeof other); /* the writer has its own copy */
     t_put("same", "theirs");
     T_CHECK(hfsb_file_writer_commit(w, NULL, &err) == HFSB_STALE);
     hfsb_file_writer_close(w);
@@ -358,7 +358,7 @@ static void if_same_refuses_another_file(void) {
     T_CLEAN(".");
 }
 
-static void no_parents_makes_none(void) {
+static void no_parents_makes_no_directory(void) {
     hfsb_file_write_opts opts;
     memset(&opts, 0, sizeof opts);
     opts.no_parents = true;
@@ -369,15 +369,15 @@ static void no_parents_makes_none(void) {
     opts.no_parents = false;
     put("orphan/./and//more/file", "x", &opts);
     T_FILE("orphan/and/more/file", "x");
-    (void)mkdir("~", 0755); /* once it is there, a name like any other */
+    (void)mkdir("~", 0755); /* an existing "~" is a name like any other */
     put("~/new/file", "x", NULL);
     T_FILE("~/new/file", "x");
 }
 
 /* ---- temporaries ---- */
 
-static void temporaries_of_the_dead_are_removed(void) {
-    /* %ld is the process; true: it must go */
+static void write_removes_temporaries_of_dead_processes(void) {
+    /* %ld is the process id; goes: it must be removed */
     static const struct {
         const char *name;
         bool        dead, old, goes;
@@ -418,7 +418,7 @@ static void temporaries_of_the_dead_are_removed(void) {
         T_CHECK(t_exists(name) == !cases[i].goes);
         if (t_exists(name) == cases[i].goes) printf("  %s\n", name);
     }
-    /* no file, or one that someone holds: never */
+    /* not a regular file, or locked: never removed */
     (void)snprintf(name, sizeof name, ".dir.hfsb-%ld-1", (long)dead);
     T_CHECK(mkdir(name, 0755) == 0);
     (void)snprintf(name, sizeof name, ".link.hfsb-%ld-1", (long)dead);
@@ -436,6 +436,102 @@ static void temporaries_of_the_dead_are_removed(void) {
     put("g", "z", NULL);
     T_CHECK(t_entries(".", ".held.") == 0);
     T_CHECK(chdir("..") == 0);
+}
+
+/* A stale temporary in "swept", which exists. */
+static void plant_stale(void) {
+    char  name[64];
+    int   status;
+    pid_t dead = fork();
+    if (dead == 0) _exit(0);
+    T_CHECK(dead > 0 && waitpid(dead, &status, 0) == dead);
+    (void)snprintf(name, sizeof name, "swept/.f.hfsb-%ld-1", (long)dead);
+    t_put(name, "x");
+}
+
+static void put_through(hfsb_place *place) {
+    T_CHECK(hfsb_file_write(place, HFSB_LIT("swept/g"), HFSB_LIT("x"), NULL,
+                            NULL, &err) == HFSB_OK);
+}
+
+static void root_sweeps_a_directory_that_changed(void) {
+    hfsb_place *place = NULL, *other = NULL;
+    int         i;
+    (void)mkdir("swept", 0755);
+    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    for (i = 0; i < 3; i++) {
+        put_through(place);
+        put_through(place);
+        (void)poll(NULL, 0, 20); /* past a tick of the clock */
+        plant_stale();
+        put_through(place);
+        T_CLEAN("swept");
+    }
+    hfsb_place_close(place);
+    T_CHECK(hfsb_place_open(NULL, &other, &err) == HFSB_OK);
+    plant_stale();
+    put_through(other);
+    T_CLEAN("swept");
+    hfsb_place_close(other);
+}
+
+/* The temporary becomes stale without another change of the directory. */
+static void root_sweeps_again_while_a_temporary_is_in_use(void) {
+    hfsb_place *place = NULL;
+    char        name[64];
+    int         status, ready[2];
+    char        c;
+    pid_t       pid;
+    (void)mkdir("swept", 0755);
+    T_CHECK(pipe(ready) == 0);
+    pid = fork();
+    if (pid == 0) {
+        close(ready[1]);
+        _exit(read(ready[0], &c, 1) < 0);
+    }
+    close(ready[0]);
+    (void)snprintf(name, sizeof name, "swept/.f.hfsb-%ld-1", (long)pid);
+    t_put(name, "x");
+    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    put_through(place);
+    put_through(place);
+    T_CHECK(t_exists(name));
+    close(ready[1]);
+    T_CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    put_through(place);
+    T_CLEAN("swept");
+    hfsb_place_close(place);
+}
+
+/* More directories than the root remembers, from several threads. */
+static void *sweep_many(void *place) {
+    void *failed = NULL;
+    int   i;
+    for (i = 0; i < 2 * HFSBI_SWEEPS; i++) {
+        char                 path[32];
+        hfsb_file_write_opts opts = HFSB_INIT;
+        (void)snprintf(path, sizeof path, "many/%d/f", i);
+        opts.no_sync = true;
+        if (hfsb_file_write((hfsb_place *)place, hfsb_cstr(path),
+                            HFSB_LIT("x"), &opts, NULL, NULL) != HFSB_OK)
+            failed = place;
+    }
+    return failed;
+}
+
+static void threads_share_the_sweeps_of_a_root(void) {
+    hfsb_place *place = NULL;
+    pthread_t   thread[3];
+    void       *failed;
+    size_t      i;
+    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    T_CHECK(!sweep_many(place));
+    for (i = 0; i < 3; i++)
+        T_CHECK(pthread_create(&thread[i], NULL, sweep_many, place) == 0);
+    for (i = 0; i < 3; i++)
+        T_CHECK(pthread_join(thread[i], &failed) == 0 && !failed);
+    T_CLEAN("many/0");
+    hfsb_place_close(place);
 }
 
 static void a_living_writer_keeps_its_temporary(void) {
@@ -466,8 +562,8 @@ static void a_living_writer_keeps_its_temporary(void) {
     T_CLEAN("alive");
 }
 
-/* Names of temporaries can be guessed: what is planted there is not used. */
-static void planted_temporaries_are_passed_by(void) {
+/* The names of temporaries can be guessed: planted files are not used. */
+static void planted_temporaries_are_not_used(void) {
     char name[64];
     t_put("planted", old_text);
     t_put("victim", "victim");
@@ -485,8 +581,8 @@ static void planted_temporaries_are_passed_by(void) {
         T_CHECK(unlink(name) == 0);
 }
 
-/* While two processes write, whoever reads sees one text or the other. */
-static void readers_see_whole_contents(void) {
+/* While two processes write, a reader sees one text or the other. */
+static void readers_see_the_old_or_the_new_content(void) {
     hfsb_file_write_opts opts;
     char                 text[30000];
     pid_t                pid[2];
@@ -581,9 +677,9 @@ static void parallel_writes_in_place_never_mix(void) {
     free(text);
 }
 
-/* The lock of another program is waited for, but not for long. */
-static void a_lock_held_by_others_makes_a_write_busy(void) {
-    static const char says[] =
+/* A write waits for the lock of another program, about 2 s. */
+static void write_is_busy_while_another_holds_the_lock(void) {
+    static const char reason[] =
         " (it or its directory was locked with flock for 2 seconds: wait for "
         "that program, or end it, and try again)";
     tw_writer w[4];
@@ -608,7 +704,7 @@ static void a_lock_held_by_others_makes_a_write_busy(void) {
     for (i = 0; i < 4; i++) {
         (void)snprintf(want, sizeof want,
                        "File is locked by another program: %s%s", w[i].path,
-                       says);
+                       reason);
         T_CHECK(w[i].st == HFSB_BUSY && w[i].err.code == HFSB_BUSY);
         T_CHECK(strcmp(w[i].err.msg, want) == 0);
     }
@@ -630,7 +726,7 @@ static void *release_soon(void *fd) {
     return NULL;
 }
 
-static void a_lock_that_is_released_is_waited_for(void) {
+static void write_waits_for_a_lock_that_is_released(void) {
     int       dir;
     pthread_t thread;
     T_CHECK(mkdir("soon", 0755) == 0);
@@ -687,29 +783,32 @@ static void the_longest_names_can_be_written(void) {
 int main(void) {
     int fds = t_descriptors();
     t_begin_files();
-    T_RUN(what_is_written_is_read);
+    T_RUN(read_returns_the_bytes_written);
     T_RUN(a_large_file_is_written_in_pieces);
-    T_RUN(a_writer_given_up_leaves_no_trace);
+    T_RUN(close_before_commit_leaves_no_trace);
     T_RUN(write_keeps_the_mode);
     T_RUN(a_new_file_follows_the_umask);
     T_RUN(write_keeps_the_owner);
     T_RUN(write_keeps_symbolic_links);
     T_RUN(write_through_a_dangling_link_makes_its_target);
-    T_RUN(hard_links_stay_one_file);
+    T_RUN(write_keeps_hard_links);
 #ifdef HFSBI_LINUX
     T_RUN(write_keeps_extended_attributes);
 #endif
-    T_RUN(create_refuses_what_exists);
+    T_RUN(create_refuses_an_existing_file);
     T_RUN(if_sha256_refuses_another_content);
     T_RUN(if_same_refuses_another_file);
-    T_RUN(no_parents_makes_none);
-    T_RUN(temporaries_of_the_dead_are_removed);
+    T_RUN(no_parents_makes_no_directory);
+    T_RUN(write_removes_temporaries_of_dead_processes);
+    T_RUN(root_sweeps_a_directory_that_changed);
+    T_RUN(root_sweeps_again_while_a_temporary_is_in_use);
+    T_RUN(threads_share_the_sweeps_of_a_root);
     T_RUN(a_living_writer_keeps_its_temporary);
-    T_RUN(planted_temporaries_are_passed_by);
-    T_RUN(readers_see_whole_contents);
+    T_RUN(planted_temporaries_are_not_used);
+    T_RUN(readers_see_the_old_or_the_new_content);
     T_RUN(parallel_writes_in_place_never_mix);
-    T_RUN(a_lock_held_by_others_makes_a_write_busy);
-    T_RUN(a_lock_that_is_released_is_waited_for);
+    T_RUN(write_is_busy_while_another_holds_the_lock);
+    T_RUN(write_waits_for_a_lock_that_is_released);
     T_RUN(the_longest_names_can_be_written);
     T_CHECK(t_descriptors() == fds);
     return t_end_files(__FILE__);

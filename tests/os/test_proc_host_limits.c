@@ -178,7 +178,7 @@ static void with_no_process_left(void) {
     o.input = HFSB_LIT("x");
     T_CHECK(hfsb_proc_open(&o, &proc, &err) == HFSB_BUSY);
     T_STR(hfsb_cstr(err.msg),
-          "Cannot start a process: no resources at the moment");
+          "Cannot start a process: resource temporarily unavailable");
     T_CHECK(t_open_fds() == fds && t_no_child());
 }
 

@@ -1,7 +1,7 @@
-/* crash.c - writes a file, for tests/checks/crash.sh to kill on the way.
-     crash write FILE LETTER    as the library does
-     crash edit FILE LETTER     by the tool edit: every "o" becomes LETTER
-     crash tear FILE LETTER     as it must not be done: cut, then fill */
+/* crash.c - writes a file; tests/checks/crash.sh kills it at every call
+     crash write FILE LETTER    with hfsb_file_write()
+     crash edit FILE LETTER     with the tool edit: every "o" becomes LETTER
+     crash tear FILE LETTER     the wrong way: truncate, then fill */
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 

@@ -1,8 +1,9 @@
-/* faults.c - every system call of FILE fails in turn, in every way it may.
+/* faults.c - every system call of FILE fails in turn, in every way it may
 
-   Each scenario runs with its first call failing, then its second, until none
-   is left: there must be success or a clear error, the old content or the new,
-   no temporary and no descriptor left. tests/checks/faults.sh */
+   Each scenario runs with its first call failing, then its second, and so on
+   to its last. It must end in success or a clear error, with the old content
+   or the new, and leave no temporary and no descriptor. Then the program
+   counts how often a root lists a directory. tests/checks/faults.sh */
 #include "../support/fakes.h"
 
 /* ---- scenarios ---- */
@@ -55,7 +56,13 @@ static hfsb_status hashes(void) {
 static hfsb_status removes(void) {
     return hfsb_file_remove(inside, HFSB_LIT("f"), &err);
 }
-static hfsb_status opens_a_place(void) {
+static hfsb_status removes_if_same(void) {
+    hfsb_file_info info;
+    hfsb_status    st = hfsb_file_stat(inside, HFSB_LIT("f"), &info, &err);
+    if (st != HFSB_OK) return st;
+    return hfsbi_file_remove_if(inside, HFSB_LIT("f"), NULL, &info, &err);
+}
+static hfsb_status opens_a_root(void) {
     hfsb_place_opts opts = HFSB_INIT;
     hfsb_place     *place;
     hfsb_status     st;
@@ -69,7 +76,7 @@ static const struct scenario {
     const char *name;
     hfsb_status (*run)(void);
     const char *path;           /* look here afterwards */
-    const char *before, *after; /* its content; NULL: not there */
+    const char *before, *after; /* its content; NULL: it does not exist */
 } scenarios[] = {
     {"replaces", replaces, "f", OLD, NEW},
     {"follows a link", follows_a_link, "f", OLD, NEW},
@@ -79,9 +86,10 @@ static const struct scenario {
     {"reads", reads, "f", OLD, OLD},
     {"hashes", hashes, "f", OLD, OLD},
     {"removes", removes, "f", OLD, NULL},
-    {"opens a place", opens_a_place, "f", OLD, OLD}};
+    {"removes if same", removes_if_same, "f", OLD, NULL},
+    {"opens a root", opens_a_root, "f", OLD, OLD}};
 
-/* ---- what is left ---- */
+/* ---- before and after ---- */
 
 static void begin(void) {
     (void)unlink("f");
@@ -119,7 +127,7 @@ static const char *verdict(const struct scenario *s, hfsb_status st,
 static int  bad;
 static long points;
 
-/* Calls that no signal interrupts, or after which nobody knows. */
+/* Calls that signals do not interrupt, or that cannot be repeated. */
 static bool interruptible(const char *name) {
     static const char *const no[] = {"renameat", "linkat", "fstat", "fstatat",
                                      "faccessat", "readlinkat", "flistxattr",
@@ -163,6 +171,52 @@ static void sweep(const struct scenario *s, int code, int how,
     }
 }
 
+/* ---- how often a directory is listed ---- */
+
+/* Writes "f"; how many directories were listed for it. */
+static long listed(const hfsb_place *place) {
+    fault.only = "fdopendir";
+    fault.count = 0;
+    fault.how = ONCE;
+    fault.at = LONG_MAX; /* counts only */
+    if (put(place, "f", NULL) != HFSB_OK) bad++;
+    fault.at = 0;
+    return fault.count;
+}
+
+static void expect(const char *what, long is, long want) {
+    points++;
+    if (is == want) return;
+    bad++;
+    printf("FAIL  %s: %ld directories listed, not %ld\n", what, is, want);
+}
+
+static void counts_listings(const hfsb_place_opts *opts) {
+    hfsb_place *other;
+    begin();
+    fault.name = NULL;
+    if (hfsb_place_open(opts, &other, &err) != HFSB_OK) {
+        bad++;
+        return;
+    }
+    expect("first write of a root", listed(other), 1);
+    expect("second write", listed(other), 0);
+    expect("third write", listed(other), 0);
+    (void)poll(NULL, 0, 20); /* past a tick of the file system's clock */
+    spill("theirs", "");
+    expect("write after a foreign change", listed(other), 1);
+    expect("write after that", listed(other), 0);
+    fault.later = 59;
+    expect("write before the entry expires", listed(other), 0);
+    fault.later = 61;
+    expect("write after the entry expired", listed(other), 1);
+    expect("write after that", listed(other), 0);
+    fault.later = 0;
+    expect("write without a root", listed(NULL), 1);
+    hfsb_place_close(other);
+    (void)unlink("theirs");
+}
+
 int main(void) {
     static const int codes[] = {EINTR,  EIO,    ENOSPC, EACCES, EPERM,
                                 ENOMEM, ENOSYS, EBUSY,  EROFS};
@@ -185,6 +239,7 @@ int main(void) {
         sweep(&scenarios[i], EPERM, FOREVER, "syscall");
         sweep(&scenarios[i], EPERM, FOREVER, "linkat");
     }
+    counts_listings(&opts);
     hfsb_place_close(inside);
     hfsb_buf_free(&got);
     begin();

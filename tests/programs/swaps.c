@@ -1,11 +1,11 @@
-/* swaps.c - before every system call of FILE in turn, someone plants a link.
+/* swaps.c - before every system call of FILE in turn, a link is planted
 
-   A race that is lost on purpose: a directory or a file beneath the root
-   becomes a link to the outside before the first call of a scenario, before
-   the second and so on, for one call, two or for good. Nothing outside may be
-   seen or touched. tests/checks/faults.sh
+   A race lost on purpose: a directory or a file beneath the root becomes a
+   link to the outside before the first call of a scenario, before the second
+   and so on, for one call, for two or for good. Nothing outside may be read or
+   changed. tests/checks/faults.sh
 
-   in/d/f    far/f       what the links d-link, f-link and h-link lead to
+   in/d/f    far/f       the links d-link, f-link and h-link lead to far
    in/s/f    in/s/h      (two names)                                       */
 #include "../support/fakes.h"
 
@@ -16,7 +16,7 @@ static int         bad;
 static long        points;
 static bool        planted; /* by make_file() */
 
-/* ---- what is planted ---- */
+/* ---- planting ---- */
 
 static bool exchange(const char *a, const char *b) {
     const unsigned swap = 2; /* RENAME_EXCHANGE */
@@ -43,7 +43,7 @@ static void make_file(void) { /* where a file is about to be created */
     close(fd);
 }
 
-/* ---- what is done ---- */
+/* ---- scenarios ---- */
 
 static hfsb_status put(const char *path, bool create) {
     hfsb_file_write_opts opts = HFSB_INIT;
@@ -89,6 +89,12 @@ static hfsb_status creates(void) {
 static hfsb_status removes_d(void) {
     return hfsb_file_remove(inside, HFSB_LIT("d/f"), &err);
 }
+static hfsb_status removes_f_if_same(void) {
+    hfsb_file_info info;
+    hfsb_status    st = hfsb_file_stat(inside, HFSB_LIT("s/f"), &info, &err);
+    if (st != HFSB_OK) return st;
+    return hfsbi_file_remove_if(inside, HFSB_LIT("s/f"), NULL, &info, &err);
+}
 static hfsb_status hashes_f(void) {
     char        hex[HFSB_SHA256_HEX], want[HFSB_SHA256_HEX];
     hfsb_status st = hfsb_file_sha256(inside, HFSB_LIT("s/f"), hex, &err);
@@ -118,6 +124,7 @@ static const struct scenario {
                  {"writes s/made/x", writes_made, swap_made},
                  {"creates s/new", creates, make_file},
                  {"removes d/f", removes_d, swap_directory},
+                 {"removes s/f if same", removes_f_if_same, swap_file},
                  {"hashes s/f", hashes_f, swap_file},
                  {"looks at s/f", looks_at_f, swap_file}};
 
@@ -125,7 +132,7 @@ static const struct scenario {
 
 static void clear(void) {
     static const char *const files[] = {
-        "in/d", "in/s/made", /* when they are links, before what they hide */
+        "in/d", "in/s/made", /* first, in case they are links */
         "in/d/f", "in/d/new", "in/d/a/b/c", "in/s/f", "in/s/h", "in/s/h2",
         "in/s/new", "in/s/made/x", "in/d-link", "in/s/f-link",
         "in/s/h-link"};
@@ -164,7 +171,7 @@ static int entries(const char *path) {
 
 static const char *verdict(hfsb_status st, int fds) {
     if (!holds("far/f", "OUTSIDE") || entries("far") != 1)
-        return "the outside is not as it was";
+        return "the outside was changed";
     if (st == HFSB_OK && got.len > 0 &&
         !hfsb_str_equal(hfsb_buf_str(&got), HFSB_LIT("in")))
         return "the outside was read";
@@ -192,7 +199,7 @@ static void sweep(const struct scenario *s, long span) {
         acted = fault.acted;
         if (acted % 2 && s->act != make_file) s->act();
         why = verdict(st, fds);
-        if (planted && (st != HFSB_REFUSED || !holds("in/s/new", "THEIRS")))
+        if (planted && (st != HFSB_EXISTS || !holds("in/s/new", "THEIRS")))
             why = "created over another's";
         points++;
         if (why || bad != before)

@@ -175,7 +175,7 @@ static void what_cannot_be_is_told(void) {
                                  &err) == HFSB_OK);
         T_STR(got, "12345");
         hfsb_buf_free(&got);
-        T_CHECK(down("five", "dir", &err) == HFSB_REFUSED);
+        T_CHECK(down("five", "dir", &err) == HFSB_IS_DIR);
         T_CHECK(down("", "copy", &err) == HFSB_ARG);
         T_CHECK(up("none", "x", &err) == HFSB_NOT_FOUND);
         if (foreign) {

@@ -1,6 +1,5 @@
-/* fakes.h - system calls that a test makes fail, or something happen before.
-   The program defines them itself, in front of those of libc, and counts
-   them. */
+/* fakes.h - system calls that a test counts, makes fail, or precedes with an
+   action. The program defines them itself; they hide those of libc. */
 #ifndef FAKES_H
 #define FAKES_H
 #define HFSB_IMPLEMENTATION
@@ -11,19 +10,19 @@
 
 enum { ONCE, FOREVER, SHORT };
 
-
 static struct {
     long        at;    /* the call to fail, 1-based; 0: none */
     long        count; /* calls so far */
-    int         code;  /* what it fails with; 0 counts only */
+    int         code;  /* the errno it fails with */
     int         how;
     const char *only;  /* calls of this name (NULL: all) */
     const char *name;  /* the last call that failed */
     bool        stuck; /* one of them was to remove a file */
-    void (*act)(void); /* what else happens, before the call `at` and again
-                          before the call `again`; then none fails */
+    void (*act)(void); /* called before the call `at` and the call `again`;
+                          then no call fails */
     long again;
-    int  acted;        /* how often that was */
+    int  acted;        /* how often act was called */
+    long later;        /* seconds that the monotonic clock is ahead */
 } fault;
 
 static void hooked(void) {
@@ -31,7 +30,7 @@ static void hooked(void) {
     if (!at) return;
     fault.count++;
     if (fault.count != at && fault.count != fault.again) return;
-    fault.at = 0; /* its own calls do not count */
+    fault.at = 0; /* calls of act itself do not count */
     fault.acted++;
     fault.act();
     fault.at = at;
@@ -62,7 +61,7 @@ static bool failing(const char *name) {
         return real actual;                                                \
     }
 
-/* The same for one that may do a part of its work only. */
+/* The same for a call that may transfer fewer bytes. */
 #define FAKE_SHORT(result, name, formal, actual)                           \
     result name formal {                                                   \
         result(*real) formal;                                              \
@@ -104,19 +103,28 @@ FAKE(int, fsetxattr,
      (int fd, const char *k, const void *b, size_t n, int f),
      (fd, k, b, n, f))
 
-/* waits for no disk, there are too many of them */
+/* does not wait for the disk: there are too many calls */
 int fsync(int fd) {
     (void)fd;
     return failing("fsync") && fault.how != SHORT ? -1 : 0;
 }
 
-/* closed all the same, as on Linux */
+/* closes even when it fails, as on Linux */
 int close(int fd) {
     int (*real)(int);
     int rc;
     *(void **)(&real) = dlsym(RTLD_NEXT, "close");
     rc = real(fd);
     return failing("close") && fault.how != SHORT ? -1 : rc;
+}
+
+int clock_gettime(clockid_t id, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *);
+    int rc;
+    *(void **)(&real) = dlsym(RTLD_NEXT, "clock_gettime");
+    rc = real(id, now);
+    if (rc == 0 && id == CLOCK_MONOTONIC) now->tv_sec += fault.later;
+    return rc;
 }
 
 DIR *fdopendir(int fd) {
@@ -163,7 +171,7 @@ long syscall(long number, ...) {
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* ---- what is left ---- */
+/* ---- traces ---- */
 
 static int descriptors(void) {
     int fd, n = 0;
@@ -179,7 +187,7 @@ static void spill(const char *path, const char *text) {
     }
 }
 
-/* The file holds text, or is not there when that is NULL. */
+/* The file contains text; NULL: it does not exist. */
 static bool holds(const char *path, const char *text) {
     char   bytes[256];
     FILE  *f = fopen(path, "rb");
@@ -189,7 +197,7 @@ static bool holds(const char *path, const char *text) {
     return n == strlen(text) && memcmp(bytes, text, n) == 0;
 }
 
-/* Removes temporaries, and says whether there were any. */
+/* Removes temporaries; true when there were any. */
 static bool leftovers(const char *path) {
     DIR           *dir = opendir(path);
     struct dirent *e;

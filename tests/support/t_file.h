@@ -1,5 +1,5 @@
-/* t_file.h - what the tests of FILE share. Each program works in a directory
-   of its own, which is also the current one; it removes that at the end. */
+/* t_file.h - shared by the tests of FILE. Each program works in a directory of
+   its own, which is also the current one, and removes it at the end. */
 #ifndef T_FILE_H
 #define T_FILE_H
 #include "t.h"
@@ -10,7 +10,7 @@ HFSBI_UNUSED static bool t_root_user(void) {
     return geteuid() == 0;
 }
 
-/* ---- files, by plain calls ---- */
+/* ---- files, without the library ---- */
 
 HFSBI_UNUSED static void t_put(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -18,7 +18,7 @@ HFSBI_UNUSED static void t_put(const char *path, const char *text) {
     if (fd >= 0) close(fd);
 }
 
-/* The file holds exactly this text. */
+/* The file contains exactly this text. */
 #define T_FILE(path, text) t_file_is(__LINE__, path, text)
 
 HFSBI_UNUSED static void t_file_is(int line, const char *path,
@@ -45,7 +45,7 @@ HFSBI_UNUSED static mode_t t_mode(const char *path) {
     return stat(path, &st) == 0 ? st.st_mode & 07777 : 0;
 }
 
-/* Entries of a directory whose name has part in it. */
+/* How many names in a directory contain part; -1: no such directory. */
 HFSBI_UNUSED static int t_entries(const char *path, const char *part) {
     DIR           *dir = opendir(path);
     struct dirent *e;
@@ -85,7 +85,7 @@ HFSBI_UNUSED static void t_remove_tree(const char *path) {
 
 /* ---- calls that must fail ---- */
 
-/* The last error, in the program's err, was this one. */
+/* The program's err holds this status and message. */
 #define T_ERR(status, text)                                                 \
     (T_CHECK(err.code == (status)), T_STR(hfsb_cstr(err.msg), text))
 
@@ -115,10 +115,10 @@ HFSBI_UNUSED static int t_descriptors(void) {
     return n;
 }
 
-/* ---- a process for what cannot be undone ---- */
+/* ---- tests in a child process ---- */
 
-/* Runs fn in a child and waits: its checks that fail count here. fn says in
-   *reason what it cannot do here, which is then a skip. */
+/* Runs fn in a child, for changes that cannot be undone. Failed checks of the
+   child count here. fn returns NULL, or the reason why it was skipped. */
 HFSBI_UNUSED static void t_in_child(const char *(*fn)(void)) {
     int   status = 0;
     pid_t pid;

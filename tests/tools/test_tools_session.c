@@ -290,7 +290,7 @@ static void what_cannot_be_opened_is_said(void) {
     mkdir("root", 0755);
     opts.root = HFSB_LIT("root");
     opts.work_dir = HFSB_LIT("/tmp");
-    T_CHECK(hfsb_tools_open(&opts, &tools, &err) == HFSB_REFUSED);
+    T_CHECK(hfsb_tools_open(&opts, &tools, &err) == HFSB_OUTSIDE);
     T_CHECK(!tools);
     hfsb_tools_close(NULL);
 }
