@@ -348,7 +348,8 @@ typedef struct hfsbi_snapshot {
     hfsbi_process      few[HFSBI_SNAPSHOT_FEW];
 } hfsbi_snapshot;
 
-/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied. */
+/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied.
+   */
 HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
@@ -358,7 +359,8 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
 HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
                                    unsigned long long since);
 
-/* Reads /proc unless the snapshot began at `need`, on hfsb_clock_ms(), or later. */
+/* Reads /proc unless the snapshot began at `need`, on hfsb_clock_ms(), or
+   later. */
 HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
 
 /* A command's session, and the ticks between which its number was certainly
@@ -396,6 +398,7 @@ typedef struct hfsbi_tree {
                                         exited; -1: none */
     unsigned long long leader_start; /* without pidfd: to recognise it */
     unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
+    bool               empty; /* the last find saw no process: none can come */
     hfsbi_process     *known; /* members that a signal to the group misses */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;
@@ -418,7 +421,8 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
 HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
 
 /* Matches the tree with a snapshot and returns how many of its processes run;
-   zombies do not. When the snapshot is blind: 1 if the group may have members. */
+   zombies do not. When the snapshot is blind: 1 if the group may have members.
+   */
 HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
 
 /* Signals the group, and the other members that the last find knew of. */
@@ -570,16 +574,16 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
 /* ---- proc.c: a command for the rooms below ---- */
 
-/* Lets commands search for their processes in one snapshot, which outlives them
-   all and is used by one thread at a time: those that are killed at the same
-   time then cost one pass over /proc. NULL: a snapshot of its own. */
+/* Lets commands search for their processes in one snapshot, which outlives
+   them all and is used by one thread at a time: those that are killed at the
+   same time then cost one pass over /proc. NULL: a snapshot of its own. */
 HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
 
 /* The span of a running command, for the sweep of a tools object. */
 HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
 
-/* Signals (0: does not) the whole tree as the snapshot shows it; returns how many
-   processes it had. */
+/* Signals (0: does not) the whole tree as the snapshot shows it; returns how
+   many processes it had. */
 HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
                                   int number);
 
@@ -589,8 +593,8 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
    once, at the end, when the command is no longer attached. It may call any
    function of the command, hfsb_proc_close() included.
 
-   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The loop
-   must outlive the command or its detach. All in the loop's thread. */
+   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
+   loop must outlive the command or its detach. All in the loop's thread. */
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void (*on_change)(void *user, hfsb_proc *proc,
                                                   bool done),

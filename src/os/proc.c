@@ -5,16 +5,20 @@
    descriptors of hfsb_proc_watch() or until hfsb_proc_deadline(), then calls
    hfsb_proc_step(), which does what can be done and changes the state:
 
-       RUNNING ---- leader exits -----------------------> DRAIN
-          |                                               ^   |
-          | timeout, kill      kill (once) --- TERM <-----|---+
-          v                                               |   |
-        TERM ------ tree is gone -------------------------+   | pipes quiet, but
-          | grace is over                                 |   | open without a
-          v                                               |   v process
-        KILL ------ tree is gone, or it cannot be killed -+  LINGER
-                                                              |
-          pipes closed or quiet: DRAIN, LINGER ------------> DONE
+     RUNNING --- the leader exits --------------------------> DRAIN
+        | timeout or kill
+        v
+     TERM ------ the tree is gone --------------------------> DRAIN
+        | the grace is over (at once when it is negative)
+        v
+     KILL ------ the tree is gone, or cannot be killed -----> DRAIN
+
+     DRAIN ----- the pipes are closed, or quiet ------------> DONE
+        | quiet, but a pipe is open though no process runs
+        v
+     LINGER ---- the pipes are closed, or quiet for longer -> DONE
+
+     DRAIN, LINGER --- the first kill ----------------------> TERM
 
    The leader stays a zombie until close, so that its pid and the number of its
    session are not reused while they may be signalled. The leader's status is
@@ -29,9 +33,7 @@
 #define HFSBI_PROC_PIPE    1048576u /* size that a busy pipe gets */
 #define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
 #define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL had no effect */
-#define HFSBI_PROC_RETRY \
-    20 /* ms until a descriptor that the loop
-                                       could not watch is looked at */
+#define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
 
 typedef enum hfsbi_proc_state {
     HFSBI_PROC_RUNNING,
@@ -334,15 +336,15 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
 
 /* ---- the exit of the leader ---- */
 
-/* Sets the next look at the tree, in about `wait` ms. The times are multiples
-   of a step that all commands have in common, so that those that are killed at
-   the same time need one snapshot; and snapshots that take long become rare. */
+/* Sets the next look at the tree, in at most `wait` ms. The times are
+   multiples of `wait`, so that commands that are killed at about the same time
+   look at the same snapshot. Snapshots that take long become rare. */
 static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     hfsbi_proc_times *t = &proc->times;
-    long long         step = 5, at = hfsb_clock_ms() + wait;
-    if (proc->snapshot) step += 4 * proc->snapshot->cost_ms;
-    if (step > 200) step = 200;
-    at = (at + step - 1) / step * step;
+    long long         cost = proc->snapshot ? proc->snapshot->cost_ms : 0, at;
+    if (wait < 4 * cost) wait = 4 * cost;
+    if (wait > 200) wait = 200;
+    at = (hfsb_clock_ms() / wait + 1) * wait;
     t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
@@ -374,13 +376,13 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
     }
     proc->changes++;
     if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
-    else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 1);
+    else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);
 }
 
 /* ---- the end of the tree ---- */
 
-/* Searches the tree in a snapshot that began at `need` or later. Returns how many
-   of its processes run; *blind: the snapshot may lack some. */
+/* Searches the tree in a snapshot that began at `need` or later. Returns how
+   many of its processes run; *blind: the snapshot may lack some. */
 static size_t hfsbi_proc_search(hfsb_proc *proc, long long need, bool *blind) {
     hfsbi_snapshot own, *snap = proc->snapshot;
     size_t         left;
@@ -397,11 +399,13 @@ static size_t hfsbi_proc_search(hfsb_proc *proc, long long need, bool *blind) {
 }
 
 /* Scans before signalling: once a parent dies its children are reparented and
-   can no longer be found by ancestry. A snapshot of a few ms ago will do: the
+   can no longer be found by ancestry. A snapshot of a moment ago will do: the
    group, in which nearly all processes are, is signalled now in any case. */
 static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
-    bool gently = proc->times.grace_ms >= 0, blind;
-    (void)hfsbi_proc_search(proc, now - 20, &blind);
+    bool      gently = proc->times.grace_ms >= 0, blind;
+    long long fresh = 20;
+    if (proc->snapshot) fresh += proc->snapshot->cost_ms;
+    (void)hfsbi_proc_search(proc, now - fresh, &blind);
     hfsbi_proc_enter(proc, gently ? HFSBI_PROC_TERM : HFSBI_PROC_KILL);
     hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
     if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT); /* the stopped */
@@ -412,8 +416,8 @@ static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
 }
 
 /* TERM is sent once, so that a trap can finish its work. KILL is sent whenever
-   a snapshot finds something. A blind snapshot cannot tell a dead group from one whose
-   leader is a zombie, so it relies on KILL. */
+   a snapshot shows a process. A blind one cannot tell a dead group from one
+   whose leader is a zombie, so it relies on KILL. */
 static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
     hfsbi_proc_times *t = &proc->times;
     long long         wait = t->check_wait < 20 ? t->check_wait * 2 : 50;
@@ -794,8 +798,10 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
             part.len = room;
             c->full[stream] = true;
         }
-        if (hfsb_buf_append(to, part) != HFSB_OK)
+        if (hfsb_buf_append(to, part) != HFSB_OK) {
+            hfsb_buf_truncate(to, to->len); /* usable for the caller */
             c->full[stream] = c->no_memory = true;
+        }
     }
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }

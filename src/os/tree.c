@@ -1,25 +1,26 @@
 /* tree.c - finds the processes of commands in /proc, and signals them.
 
    A command is started as the leader of a session, but its processes may leave
-   that session, clear their environment or lose their parent. A process belongs
-   to a command when one of these holds for it, or for one of its ancestors:
+   that session, clear their environment or lose their parent. A process
+   belongs to a command when one of these holds for it, or for one of its
+   ancestors:
 
        session   it was born into the command's session
        marker    its environment has the command's HFSB_JOB
        known     an earlier search found it (pid and start time agree)
 
-   There is one search. A snapshot reads each process of /proc once; any number of
-   trees, each the processes of one command, and the sweep of a tools object are
-   then matched against that snapshot. Commands that are killed at the same time
-   share a snap, so a kill costs one pass over /proc however many they are.
+   There is one search. A snapshot reads each process of /proc once; any number
+   of trees, each the processes of one command, and the sweep of a tools object
+   are then matched against that snapshot. Commands that are killed at the same
+   time share it: the cost is one pass over /proc however many they are.
 
    A number alone never decides who gets a signal: pids and session numbers are
    reused. A session number counts for processes that were started while it was
-   certainly the command's, and a signal goes to a pid only after its start time
-   was compared again.
+   certainly the command's, and a signal goes to a pid only after its start
+   time was compared again.
 
-   Where /proc cannot be read (other systems, no descriptors left) a snapshot is
-   blind: then only the command's process group is signalled. */
+   Where /proc cannot be read (other systems, no descriptors left) a snapshot
+   is blind: then only the command's process group is signalled. */
 #include "os_private.h"
 
 /* A chain of parents longer than this is not followed. */
@@ -114,9 +115,9 @@ static hfsb_str hfsbi_job_owner(hfsb_str id) {
 }
 
 /* Finds HFSB_JOB in the environment and notes the hashes of its value. Read in
-   pieces, since an environment may have megabytes. Hashes are enough: a process
-   that could choose a colliding value could as well copy the right one. False
-   with errno when the environment cannot be read. */
+   pieces, since an environment may have megabytes. Hashes are enough: a
+   process that could choose a colliding value could as well copy the right
+   one. False with errno when the environment cannot be read. */
 static bool hfsbi_process_read_job(hfsbi_process *p) {
     static const char  name[] = "HFSB_JOB=";
     char               piece[4096], id[512];
@@ -580,9 +581,9 @@ static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
 }
 
 /* Keeps the members that a signal to the group misses. The next signal may
-   kill their parents, which ends their descent. After a blind snapshot those known
-   before are kept as well. Without memory it keeps those that fit: the next
-   search finds the others again. */
+   kill their parents, which ends their descent. After a blind snapshot those
+   known before are kept as well. Without memory it keeps those that fit: the
+   next search finds the others again. */
 static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
     size_t i, n = snap->blind ? tree->known_count : 0;
     for (i = 0; i < snap->count; i++) {
@@ -606,7 +607,10 @@ static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
 HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
     size_t count = hfsbi_tree_match(tree, snap);
     hfsbi_tree_remember(tree, snap);
-    if (!snap->blind) return count;
+    if (!snap->blind) {
+        tree->empty = count == 0;
+        return count;
+    }
     return hfsbi_tree_holds(tree) && kill(-(pid_t)tree->span.session, 0) == 0;
 }
 
@@ -626,7 +630,7 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
     bool           young;
     /* Most commands leave nothing: no process is newer than the leader. Pids
        rise until they wrap, which takes longer than a second. */
-    if (last == leader) return 0;
+    if (last == leader || tree->empty) return 0;
     hfsbi_snapshot_init(&snap, &tree->alloc);
     hfsbi_snapshot_cover(&snap, tree->span.since);
     young = last > leader && ran_ms < 1000 && hfsbi_tree_holds(&copy);

@@ -479,8 +479,9 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
 
 /* ---- sweep: ends all processes that a tools object ever started ---- */
 
-/* One snapshot serves the whole sweep. It comes before all signals: once a parent
-   dies its children are reparented and can no longer be found by ancestry. */
+/* One snapshot serves the whole sweep. It comes before all signals: once a
+   parent dies its children are reparented and can no longer be found by
+   ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
     hfsbi_family family = HFSB_INIT;
     hfsbi_job   *job;
