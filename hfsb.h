@@ -1567,6 +1567,12 @@ HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
    comes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
+/* Lists the children of this process, at most max: those that have ended and
+   were not waited for, or those that run. For a host that adopts orphans
+   (PR_SET_CHILD_SUBREAPER); commands that run are among them. Empty on systems
+   without /proc. */
+HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
+
 /* Frees it; proc may be NULL. A command that still runs is killed at once,
    with its tree, which may take a second when it resists. Pipes that survivors
    hold are given to hfsb_proc_keep_pipes(), or closed with no_keeper.
@@ -17979,22 +17985,21 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
-/* What the files of PROC share: the start of a program, and the search for
-   its processes. */
+/* ---- spawn.c: starts a program ---- */
 
-/* ---- proc_spawn.c: from fork to exec ---- */
-
-/* Where the host holds the other end of the command's standard input, output
-   and error; -1: there is no pipe. */
+/* The host's ends of the command's standard input, output and error; -1: no
+   pipe. */
 typedef struct hfsbi_ends {
     int input, output[2];
 } hfsbi_ends;
 
-/* Starts what opts say; on failure nothing is left. */
+/* Starts the command that opts describe. HFSB_OK once the program runs, with
+   its pid and the ends of its pipes, which the caller closes; else as
+   hfsb_proc_open(), and nothing is left. */
 HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
                                  hfsbi_ends *ends, hfsb_err *err);
 
-/* No signal and no cancellation reaches this thread between begin and end, so
+/* Between begin and end no signal and no cancellation reaches this thread, so
    that no handler of the host runs in a child. */
 typedef struct hfsbi_fork_guard {
     sigset_t old_mask;
@@ -18004,97 +18009,126 @@ typedef struct hfsbi_fork_guard {
 HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
 HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
 
-/* For a child after fork, where little else is safe: every signal as a fresh
-   program has it; none blocked; every descriptor from `first` on closed. */
+/* For a child after fork, where little else is safe: reset every signal to its
+   default; unblock all signals; close every descriptor from `first` on. */
 HFSBI_FN void hfsbi_child_signals(void);
 HFSBI_FN void hfsbi_child_unblock(void);
 HFSBI_FN void hfsbi_child_close(int first);
 
-/* ---- proc_tree.c: the processes of a command ---- */
+/* ---- tree.c: the processes of commands ---- */
 
-/* One process: a number alone may belong to another one a moment later. */
+/* A process as /proc shows it. pid and start name it for good; a pid alone may
+   be reused a moment later. */
 typedef struct hfsbi_process {
+    unsigned long long start;      /* clock ticks since boot */
+    unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
-    unsigned long long start; /* clock ticks since boot */
     char               state;
-    bool               seen; /* in the last search */
+    bool               env_read; /* private: job and owner are known */
+    unsigned char      kin;      /* private: result of the last match */
 } hfsbi_process;
 
+/* A snapshot of /proc, to be matched with any number of trees. Has room for
+   some processes in itself, so that a search works without memory. */
+enum { HFSBI_SNAPSHOT_FEW = 128 };
+
+typedef struct hfsbi_snapshot {
+    unsigned long long since;   /* ticks: lists no process that is older */
+    long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
+    long long          cost_ms; /* how long it took */
+    bool               blind;   /* it may lack processes */
+    hfsb_alloc         alloc;
+    hfsbi_process     *list; /* private, as all below; sorted by pid */
+    size_t             count, cap;
+    hfsbi_process      few[HFSBI_SNAPSHOT_FEW];
+} hfsbi_snapshot;
+
+/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied.
+   */
+HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
+                                  const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
+
+/* Lists processes from these ticks on, or from earlier ones when an earlier
+   call asked for that. */
+HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
+                                   unsigned long long since);
+
+/* Reads /proc unless the snapshot began at `need`, on hfsb_clock_ms(), or
+   later. */
+HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
+
+/* A command's session, and the ticks between which its number was certainly
+   that command's: a process of the session that was started then was born into
+   it. */
+typedef struct hfsbi_span {
+    long               session; /* pid of the leader; 0: none */
+    unsigned long long since, until;
+    bool               running; /* the leader is a child of ours that was not
+                                   waited for: the span lasts until now */
+} hfsbi_span;
+
+/* The processes to look for: those of one command, or of all commands of a
+   tools object. */
+typedef struct hfsbi_family {
+    unsigned long long   since; /* ticks: no member is older */
+    unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
+    unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
+                                   jobs; 0: any */
+    hfsbi_span          *spans; /* extended while a member lives in them */
+    size_t               span_count;
+    const hfsbi_process *known; /* members that were found before */
+    size_t               known_count;
+} hfsbi_family;
+
+/* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
+   that are running. Returns how many members run. Needs no memory. */
+HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
+                                      const hfsbi_family *family, bool gently);
+
+/* The processes of one command. */
 typedef struct hfsbi_tree {
-    pid_t leader; /* of a session and group of its own */
-    int   pidfd;  /* of it, readable once it has exited; -1: none */
-    bool  held;   /* it is a child of ours that was not waited for, so that its
-                     number is its own */
-    bool  blind;  /* the last search could not look into /proc */
-    bool  numbers_ours; /* group and session numbers can be trusted */
-    unsigned long long leader_start; /* without pidfd: to know it again */
-    unsigned long long since;        /* nothing older belongs to it */
-    hfsb_str           marker;       /* "HFSB_JOB=..." (empty: none) */
+    hfsbi_span         span;
+    int                pidfd;        /* of the leader; readable once it has
+                                        exited; -1: none */
+    unsigned long long leader_start; /* without pidfd: to recognise it */
+    unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
+    bool               empty; /* the last find saw no process: none can come */
     hfsbi_process     *known; /* members that a signal to the group misses */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;
 } hfsbi_tree;
 
-/* To be called before the leader is started. */
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
+/* To be called before the command is started; job is its HFSB_JOB (empty:
+   none). */
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
+                              hfsb_str job);
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
 
-/* The leader runs from now on. */
+/* The command has been started: this is its process. */
 HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
 
 /* waitid() for the leader and no other child, without waiting: 0 or -1. */
 HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
                              int options);
 
-/* How many processes of the tree run (zombies do not). Without a look into
-   /proc: 1 when the group may have members. */
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree);
+/* The span of a tree whose leader is still held; else an empty one. */
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
 
-/* A signal to the group, and to all others that the last search found. */
+/* Matches the tree with a snapshot and returns how many of its processes run;
+   zombies do not. When the snapshot is blind: 1 if the group may have members.
+   */
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
+
+/* Signals the group, and the other members that the last find knew of. */
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
 
-/* The members that run, without the leader, at most max. ran_ms is how long
-   ago the leader was started: the search is cheaper for young ones. */
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+/* Lists the members that run, except the leader, at most max. ran_ms is the
+   time since the leader was started: the search is cheaper for young ones. */
+HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max);
 
-/* ---- proc_tree.c: what commands left behind ---- */
-
-/* The session that a command began, and the ticks between which its number
-   was that command's and no one else's: a process born then that is in it now
-   was born into it. */
-typedef struct hfsbi_span {
-    long               session; /* 0: none */
-    unsigned long long since, until;
-    bool               running; /* the leader is held: it lasts until now */
-} hfsbi_span;
-
-/* Those of a running command; without a leader that is held: none. */
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
-/* The same of a command (proc.c). */
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
-/* A signal (0: none) to the whole tree of a command, here and now; gives how
-   many were there (proc.c). */
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number);
-
-/* The commands of one owner. */
-typedef struct hfsbi_remains {
-    hfsb_str           owner; /* HFSB_JOB ends in it, "-" and a number */
-    unsigned long long since; /* nothing of it is older */
-    hfsbi_span        *spans; /* those still in use are lengthened */
-    size_t             count;
-    bool               gently; /* TERM, and not to sessions that `running`
-                                  says: they have got theirs. Else KILL */
-} hfsbi_remains;
-
-/* Signals what has the owner's marker, is in one of the sessions, or descends
-   from such a process; gives how many those are, 0 where /proc cannot be
-   looked into. Needs no memory. */
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
-
-/* The operating system as the server sees it, beyond os.h: sockets, and the
-   kernel's ways to wait for many descriptors. Never part of the public
-   header. */
+/* ---- sockets, and the kernel's ways to wait for many descriptors ---- */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18115,44 +18149,61 @@ HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
 #include <sys/event.h>
 #endif
 
-/* The event loop of a server: descriptors, timers, sources that drive
-   themselves, work for threads. Private to the server. One thread runs a
-   loop; post and wake may come from any. */
+/* ---- loop.c: the event loop ---- */
 
+/* One thread runs a loop; only post, work and wake may be called from others.
+   What the loop calls may call every function of the loop but turn and
+   close. */
 typedef struct hfsbi_loop hfsbi_loop;
 
-/* ---- descriptors ---- */
+/* Opens a loop with up to max_threads threads for hfsbi_loop_work() (0: 8),
+   which are started at need. HFSB_OK; HFSB_NOMEM; HFSB_BUSY: no descriptors;
+   *out is NULL on failure. */
+HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
+                                     size_t max_threads, bool no_threads,
+                                     hfsbi_loop **out, hfsb_err *err);
+/* Waits for the threads, calls done of all tasks, frees the loop (may be
+   NULL). All descriptors must have been forgotten and timers cleared. */
+HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
+
+/* One turn: waits up to wait_ms (below 0: without limit) until something
+   happens, and calls the functions that it concerns. */
+HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
+
+/* The time this turn began, on hfsb_clock_ms(). */
+HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
+
+/* io: calls fn while a descriptor is ready. */
 
 enum {
     HFSBI_IO_READ = 1,
     HFSBI_IO_WRITE = 2,
-    HFSBI_IO_EOF = 4, /* the peer has ended its side; only told when asked for,
-                         and while READ is not asked for */
-    HFSBI_IO_GONE = 8 /* told whether asked for or not: both sides are closed,
-                         or the connection is broken; told once while neither
-                         READ nor WRITE is asked for */
+    HFSBI_IO_EOF = 4, /* the peer has ended its side; only reported when asked
+                         for, and while READ is not asked for */
+    HFSBI_IO_GONE = 8 /* both sides are closed, or the connection is broken;
+                         reported whether asked for or not, and once while
+                         neither READ nor WRITE is asked for */
 };
 
-/* A descriptor of interest, part of its owner; all-zero but fd and fn before
-   its first set. */
+/* A descriptor, part of its owner; all-zero but fd and fn before its first
+   use. */
 typedef struct hfsbi_io {
     int           fd;
-    unsigned char want;  /* private: what is asked for */
-    bool          known; /* private: the kernel's set has it */
-    bool          gone;  /* private: it was told so */
-    size_t        place; /* private: in the list of the poll() way */
+    unsigned char want;  /* private: events that are asked for */
+    bool          known; /* private: it is in the kernel's set */
+    bool          gone;  /* private: GONE was reported */
+    size_t        place; /* private: in the list of poll(), or filters */
     void (*fn)(struct hfsbi_io *io, unsigned events);
 } hfsbi_io;
 
-/* Asks for events, level-triggered; replaces what was asked for before. False
-   without memory or kernel resources; then nothing is asked for. */
+/* Asks for events, level-triggered, instead of those asked for before. False
+   without memory or kernel resources; then none are asked for. */
 HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want);
-/* Forgets it: its fn is not called any more, also not for an event that the
-   current turn has found already. Before its descriptor is closed. May be
-   called at any time, also from its own fn or that of another. */
+/* Ends that: fn is not called any more, not even for an event that this turn
+   has found already. To be called before the descriptor is closed. */
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
 
-/* ---- timers: no allocation, any number ---- */
+/* timer: calls fn once at a time. No allocation, any number. */
 
 typedef struct hfsbi_timer {
     struct hfsbi_timer *child, *next, *prev; /* private: a pairing heap */
@@ -18167,14 +18218,30 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
                                long long at);
 HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
 
-/* The time this turn began. */
-HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
+/* task: work in a thread, with an answer later. Part of its owner. */
 
-/* ---- objects that say themselves what they wait for (tools) ---- */
+typedef struct hfsbi_task {
+    struct hfsbi_task *next;               /* private */
+    void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
+    void (*done)(struct hfsbi_task *task); /* then, in the loop */
+} hfsbi_task;
 
-/* All-zero but for its functions and user. The first descriptor it tells of
-   is its own: it is there, and the same, while the source is in the loop. The
-   others may be closed and replaced at any time. */
+/* Calls task->run in a thread, then task->done in the loop. Without threads
+   run is called at once, and done later all the same. Threads are started when
+   all are busy, and stay. */
+HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
+/* Calls task->done in the loop, soon. From any thread. */
+HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* The number of tasks whose done was not called yet. */
+HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
+
+/* Ends the wait of a turn. From any thread or signal handler. */
+HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
+
+/* source: an object that a host could poll itself (hfsb_tools). All-zero but
+   for its functions and user. Its first descriptor stays open and the same
+   while the source is in the loop; the others may be closed and replaced at
+   any time. */
 typedef struct hfsbi_source {
     hfsbi_io             first; /* private, as all up to `ready` */
     struct hfsbi_source *next;
@@ -18183,7 +18250,7 @@ typedef struct hfsbi_source {
     bool                 ready;
     size_t (*watch)(void *user, hfsb_watch *list, size_t max);
     long long (*deadline)(void *user);
-    void (*step)(void *user); /* called every turn in which one of its
+    void (*step)(void *user); /* called in every turn in which one of its
                                  descriptors is ready or its deadline passed */
     void *user;
 } hfsbi_source;
@@ -18191,75 +18258,44 @@ typedef struct hfsbi_source {
 HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source);
 HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
 
-/* ---- tasks: part of their owner, no allocation ---- */
+/* The snapshot that the commands attached to this loop share. */
+HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
 
-typedef struct hfsbi_task {
-    struct hfsbi_task *next;               /* private */
-    void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
-    void (*done)(struct hfsbi_task *task); /* then, in the loop */
-} hfsbi_task;
-
-/* Calls task->done in the loop, soon. From any thread. */
-HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
-/* Calls task->run in a thread, then task->done in the loop. Where no thread
-   can be had (or with no_threads) run is called at once, done later all the
-   same. Threads are started when all that there are are busy, up to
-   max_threads, and stay. */
-HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
-/* Tasks given to work or post whose done was not called yet. */
-HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
-
-/* Ends the wait of a turn. From any thread or signal handler. */
-HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
-
-/* ---- the loop ---- */
-
-HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
-                                     size_t max_threads, bool no_threads,
-                                     hfsbi_loop **out, hfsb_err *err);
-/* Waits for the threads, calls what done is due, frees it. All descriptors
-   must have been forgotten and timers cleared. */
-HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
-
-/* One turn: waits up to wait_ms (below 0: until something happens) and calls
-   whoever is concerned. */
-HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
-
-/* For a host's own loop, as in hfsb_server_watch(). */
+/* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
+   turn with wait_ms 0. */
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
-/* What the event loop is made of: the kernel's set of descriptors and the
-   threads. Private to the loop. */
+/* ---- proc.c: a command for the rooms below ---- */
 
-/* ---- the kernel's set: epoll, kqueue, or a list for poll() ---- */
+/* Lets commands search for their processes in one snapshot, which outlives
+   them all and is used by one thread at a time: those that are killed at the
+   same time then cost one pass over /proc. NULL: a snapshot of its own. */
+HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
 
-enum {
-    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
-    HFSBI_POLLER_GUESTS = 512 /* descriptors that are not in the set */
-};
+/* The span of a running command, for the sweep of a tools object. */
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
 
-/* Events are found by wait and told by tell. In between, and while they are
-   told, the entries of what is forgotten are emptied: from `at` on. */
-typedef struct hfsbi_poller {
-#if defined(HFSBI_EPOLL)
-    int                fd;
-    size_t             at, count;
-    struct epoll_event batch[HFSBI_POLLER_BATCH];
-#elif defined(HFSBI_KQUEUE)
-    int           fd;
-    size_t        at, count;
-    struct kevent batch[HFSBI_POLLER_BATCH];
-#else
-    hfsb_alloc     alloc;
-    struct pollfd *fds; /* room for the guests behind `count` */
-    hfsbi_io     **ios; /* NULL: forgotten since the last wait */
-    size_t         count, fds_cap, ios_cap;
-#endif
-} hfsbi_poller;
+/* Signals (0: does not) the whole tree as the snapshot shows it; returns how
+   many processes it had. */
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
+                                  int number);
 
-/* ---- threads ---- */
+/* Lets a loop drive the command: its pipes, its exit and its deadlines become
+   events of the loop, which steps it. on_change is called in the loop after a
+   step that took output or input or changed the command's state; with `done`
+   once, at the end, when the command is no longer attached. It may call any
+   function of the command, hfsb_proc_close() included.
+
+   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
+   loop must outlive the command or its detach. All in the loop's thread. */
+HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
+                                void (*on_change)(void *user, hfsb_proc *proc,
+                                                  bool done),
+                                void *user);
+/* Ends that, also before the command is done; quiet when not attached. */
+HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 
 /* ---- src/os/os.c ---- */
 /* os.c - system calls that several rooms need, and hfsb_cancel
@@ -18758,98 +18794,73 @@ bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
 }
 
 /* ---- src/os/loop.c ---- */
-/* loop.c - the turns of the event loop: descriptors, timers, sources,
-   tasks. */
-typedef struct hfsbi_pool {
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock;
-    pthread_cond_t  more;          /* something to do, or the end */
-    hfsbi_task     *first, **last; /* that wait for a thread */
-    size_t          waiting, idle; /* tasks, threads */
-    pthread_t      *threads;
-    size_t          count, max;
-    bool            ending;
-    void (*finished)(void *user, hfsbi_task *task); /* in whatever thread */
-    void *user;
-} hfsbi_pool;
+/* loop.c - an event loop: descriptors, timers, and work in threads.
 
-/* ==== server poller ==== */
+   One thread runs a loop, turn by turn. A turn waits until something happens
+   and then calls, in this order,
 
-/* the kernel's set of descriptors: epoll on Linux, kqueue on
-   BSD and macOS, poll() elsewhere. */
+       io       the fn of each descriptor that is ready
+       task     the done of each task that a thread finished or posted; the
+                pipe that wakes the loop is one of the descriptors
+       timer    the fn of each timer that is due
+       source   the step of each object that has a poll loop of its own
 
+   An io, timer, task or source is part of its owner's object: the loop links
+   them and allocates nothing for them. Each function that is called may change
+   anything, also remove and free others that were found ready in this turn:
+   these are not called any more. Timers and tasks that are set in a turn are
+   called in the next one, so a turn always ends.
+
+   Three parts follow: the poller, which is the kernel's set of descriptors
+   (epoll, kqueue, or a list for poll()); the pool of threads; and the loop
+   itself. Only post, work and wake may be called from another thread. */
 #define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
-/* What each of the three ways brings: */
+enum {
+    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
+    HFSBI_POLLER_GUESTS = 512 /* descriptors of sources, not in the set */
+};
 
-/* Puts io into the set or changes what is asked for; false with errno. */
-static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want);
-/* Takes it out of the set. */
-static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io);
-/* Empties its entries among the events that are found and not told yet. */
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io);
+/* ---- the poller ---- */
 
-/* ---- the same for all ---- */
+/* A wait finds events, which are then delivered one by one. `at` is the next
+   one; the events from there on may be discarded meanwhile. */
+typedef struct hfsbi_poller {
+    size_t at, count;
+#if defined(HFSBI_EPOLL)
+    int                fd;
+    struct epoll_event batch[HFSBI_POLLER_BATCH];
+#elif defined(HFSBI_KQUEUE)
+    int           fd;
+    struct kevent batch[HFSBI_POLLER_BATCH];
+#else
+    hfsb_alloc     alloc;
+    struct pollfd *fds; /* with room for the guests after the last one */
+    hfsbi_io     **ios; /* NULL: removed since the last wait */
+    size_t         length, fds_cap, ios_cap;
+#endif
+} hfsbi_poller;
 
-/* Out of the set, but for the owner still as it was. */
-static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
-    if (io->known) hfsbi_poller_drop(poller, io);
-    io->known = false;
-}
+/* Each of the three kinds has these functions:
 
-/* False with errno; close it even so. */
-static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want) {
-    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
-    if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
-    if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
-        hfsbi_poller_mute(poller, io);
-        io->want = (unsigned char)want;
-        return true;
-    }
-    if (io->known && io->want == want) return true;
-    if (!hfsbi_poller_put(poller, io, want)) {
-        hfsbi_poller_mute(poller, io);
-        hfsbi_poller_unfind(poller, io);
-        io->want = 0;
-        return false;
-    }
-    io->known = true;
-    io->want = (unsigned char)want;
-    return true;
-}
+     open, close
+     put      adds io to the set or changes its events; false with errno
+     drop     removes io from the set
+     discard  discards the events of io that are found and not delivered
+     wait     waits for the set and for n guests in list[1] to list[n], whose
+              revents it fills; list[0] is for its own use
+     next     the next event; false when all are delivered
+     watch    the descriptors that a host must wait for */
 
-static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
-    hfsbi_poller_unfind(poller, io);
-    hfsbi_poller_mute(poller, io);
-    io->want = 0;
-    io->gone = false;
-}
-
-/* Tells io, unless what was found is no longer asked for. The kernel would
-   say again and again that a connection is gone. */
-static void hfsbi_poller_tell_one(hfsbi_poller *poller, hfsbi_io *io,
-                                  unsigned events) {
-    bool quiet = !(io->want & HFSBI_IO_BOTH);
-    if (io->gone && quiet) return;
-    events &= io->want | (unsigned)HFSBI_IO_GONE;
-    if (events & HFSBI_IO_GONE) {
-        io->gone = true;
-        if (quiet) hfsbi_poller_mute(poller, io);
-    }
-    if (events) io->fn(io, events);
-}
-
-#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
-
-/* A nap in place of a wait that failed, so that nobody spins. */
+/* Sleeps instead of a wait that failed, so that the loop does not spin. */
 static void hfsbi_poller_nap(int ms) {
     (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
 }
 
-/* Waits for the set's own descriptor and the guests with poll(). True when the
-   set has something. */
+#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
+
+/* Waits with poll() for the set's own descriptor and the guests. True when the
+   set has events. */
 static bool hfsbi_poller_wait_guests(hfsbi_poller *poller, struct pollfd *list,
                                      size_t n, int ms) {
     size_t i;
@@ -18877,9 +18888,14 @@ static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
     return 1;
 }
 
-#endif
+/* Notes the result of a wait. */
+static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
+    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
+    poller->at = 0;
+    poller->count = found > 0 ? (size_t)found : 0;
+}
 
-/* ---- epoll ---- */
+#endif
 
 #if defined(HFSBI_EPOLL)
 
@@ -18903,12 +18919,12 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
 }
 
 static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
-    struct epoll_event unused; /* early kernels want one */
+    struct epoll_event unused; /* kernels before 2.6.9 want one */
     memset(&unused, 0, sizeof unused);
     (void)epoll_ctl(poller->fd, EPOLL_CTL_DEL, io->fd, &unused);
 }
 
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
     size_t i;
     for (i = poller->at; i < poller->count; i++)
         if (poller->batch[i].data.ptr == io) poller->batch[i].data.ptr = NULL;
@@ -18920,39 +18936,36 @@ static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
     if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
         found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
                            n == 0 ? ms : 0);
-    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
+    hfsbi_poller_found(poller, found, ms);
 }
 
-static void hfsbi_poller_tell(hfsbi_poller *poller) {
+static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
+                              unsigned *events) {
     while (poller->at < poller->count) {
         const struct epoll_event *event = &poller->batch[poller->at++];
         uint32_t                  found = event->events;
-        hfsbi_io                 *io = (hfsbi_io *)event->data.ptr;
-        if (!io) continue;
-        hfsbi_poller_tell_one(
-            poller, io,
+        *io = (hfsbi_io *)event->data.ptr;
+        if (!*io) continue;
+        *events =
             (found & EPOLLIN ? (unsigned)HFSBI_IO_READ : 0) |
-                (found & EPOLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
-                (found & EPOLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
-                (found & (EPOLLERR | EPOLLHUP) ? (unsigned)HFSBI_IO_GONE : 0));
+            (found & EPOLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
+            (found & EPOLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
+            (found & (EPOLLERR | EPOLLHUP) ? (unsigned)HFSBI_IO_GONE : 0);
+        return true;
     }
+    return false;
 }
-
-/* ---- kqueue ---- */
 
 #elif defined(HFSBI_KQUEUE)
 
-/* hfsbi_io.place holds which filters there are: */
+/* The filters of an io, in hfsbi_io.place. */
 enum {
     HFSBI_FILTER_READ = 1,
-    HFSBI_FILTER_END = 2, /* the read filter too, but only for its end */
+    HFSBI_FILTER_END = 2, /* the read filter as well, but only for its end */
     HFSBI_FILTER_WRITE = 4
 };
 
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
+static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
     poller->fd = hfsbi_above_standard(kqueue());
@@ -18967,7 +18980,7 @@ static bool hfsbi_poller_filter(hfsbi_poller *poller, hfsbi_io *io, int filter,
     return kevent(poller->fd, &change, 1, NULL, 0, NULL) == 0;
 }
 
-/* The end is told by the read filter, whatever is asked for: each change once
+/* The read filter reports the end, whatever is asked for: each change once
    (EV_CLEAR), and where the kernel can, without those of mere bytes. */
 static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
                              unsigned want) {
@@ -18975,7 +18988,7 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
         (want & HFSBI_IO_READ ? HFSBI_FILTER_READ : HFSBI_FILTER_END) |
         (want & HFSBI_IO_WRITE ? (size_t)HFSBI_FILTER_WRITE : 0);
     size_t before = io->known ? io->place : 0, changed = now ^ before;
-    bool   ok = true;
+    bool ok = true;
     if (before & changed & (HFSBI_FILTER_READ | HFSBI_FILTER_END))
         (void)hfsbi_poller_filter(poller, io, EVFILT_READ, EV_DELETE, 0);
     if (before & changed & HFSBI_FILTER_WRITE)
@@ -18983,7 +18996,7 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     if (now & HFSBI_FILTER_READ & changed)
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD, 0);
     else if (now & HFSBI_FILTER_END)
-        /* again when it is there, to be told of an end that came before */
+        /* again when it is there, so that an earlier end is reported */
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD | EV_CLEAR,
                                  NOTE_LOWAT);
     if (ok && (now & HFSBI_FILTER_WRITE & changed))
@@ -18997,28 +19010,27 @@ static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
     (void)hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_DELETE, 0);
 }
 
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
     size_t i;
     for (i = poller->at; i < poller->count; i++)
         if ((const void *)poller->batch[i].udata == (const void *)io)
             poller->batch[i].udata = NULL;
 }
 
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
+static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                              size_t n, int ms) {
     struct timespec time = HFSB_INIT;
-    int             found = 0, wait = n == 0 ? ms : 0;
+    int found = 0, wait = n == 0 ? ms : 0;
     time.tv_sec = wait / 1000;
     time.tv_nsec = (long)(wait % 1000) * 1000000L;
     if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
         found = kevent(poller->fd, NULL, 0, poller->batch, HFSBI_POLLER_BATCH,
                        wait < 0 ? NULL : &time);
-    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
+    hfsbi_poller_found(poller, found, ms);
 }
 
-/* kqueue tells of an end, not whether of one side or of both: poll() does. */
+/* kqueue reports an end, but not whether of one side or of both; poll()
+   does. */
 static unsigned hfsbi_poller_end(const hfsbi_io *io) {
     struct pollfd one = HFSB_INIT;
     one.fd = io->fd;
@@ -19029,29 +19041,28 @@ static unsigned hfsbi_poller_end(const hfsbi_io *io) {
                 : 0);
 }
 
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
+static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
+                              unsigned *events) {
     while (poller->at < poller->count) {
         const struct kevent *event = &poller->batch[poller->at++];
-        hfsbi_io            *io = (hfsbi_io *)event->udata;
-        unsigned             events;
-        if (!io) continue;
-        events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
-                                              : (unsigned)HFSBI_IO_WRITE;
-        if (event->flags & EV_EOF) events |= hfsbi_poller_end(io);
-        if (event->flags & EV_ERROR) events |= (unsigned)HFSBI_IO_GONE;
-        hfsbi_poller_tell_one(poller, io, events);
+        *io = (hfsbi_io *)event->udata;
+        if (!*io) continue;
+        *events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
+                                               : (unsigned)HFSBI_IO_WRITE;
+        if (event->flags & EV_EOF) *events |= hfsbi_poller_end(*io);
+        if (event->flags & EV_ERROR) *events |= (unsigned)HFSBI_IO_GONE;
+        return true;
     }
+    return false;
 }
 
-/* ---- poll() ---- */
-
-#else
+#else /* poll() */
 
 #ifndef POLLRDHUP
-#define POLLRDHUP 0 /* an end is only seen by reading */
+#define POLLRDHUP 0 /* only a read finds an end */
 #endif
 
-/* Room for n of ours and all guests. */
+/* Makes room for n of the set and all guests. */
 static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
     void *grown;
     if (n + HFSBI_POLLER_GUESTS > poller->fds_cap) {
@@ -19069,15 +19080,14 @@ static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
     return true;
 }
 
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
+static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     memset(poller, 0, sizeof *poller);
     poller->alloc = *alloc;
     errno = ENOMEM;
     return hfsbi_poller_room(poller, 1);
 }
 
-HFSBI_FN void hfsbi_poller_close(hfsbi_poller *poller) {
+static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_array_free(&poller->alloc, poller->fds, poller->fds_cap,
                      sizeof *poller->fds);
     hfsbi_array_free(&poller->alloc, (void *)poller->ios, poller->ios_cap,
@@ -19090,11 +19100,11 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
                              unsigned want) {
     struct pollfd *item;
     if (!io->known) {
-        if (!hfsbi_poller_room(poller, poller->count + 1)) {
+        if (!hfsbi_poller_room(poller, poller->length + 1)) {
             errno = ENOMEM;
             return false;
         }
-        io->place = poller->count++;
+        io->place = poller->length++;
         poller->ios[io->place] = io;
         poller->fds[io->place].revents = 0;
     }
@@ -19106,67 +19116,69 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     return true;
 }
 
-/* Leaves a hole: others may be on their way through the list. */
+/* Leaves a hole, which the next wait closes: next() may be in the list. */
 static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
     poller->ios[io->place] = NULL;
     poller->fds[io->place].fd = -1;
 }
 
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
     if (io->known) poller->fds[io->place].revents = 0;
 }
 
 static void hfsbi_poller_close_holes(hfsbi_poller *poller) {
     size_t from, to = 0;
-    for (from = 0; from < poller->count; from++) {
+    for (from = 0; from < poller->length; from++) {
         if (!poller->ios[from]) continue;
         poller->fds[to] = poller->fds[from];
         poller->ios[to] = poller->ios[from];
         poller->ios[to]->place = to;
         to++;
     }
-    poller->count = to;
+    poller->length = to;
 }
 
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
+static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                              size_t n, int ms) {
     size_t i, all;
-    int    found;
     hfsbi_poller_close_holes(poller);
-    all = poller->count + n;
-    if (n) memcpy(poller->fds + poller->count, list + 1, n * sizeof *list);
-    found = poll(poller->fds, (nfds_t)all, ms);
-    if (found < 0) {
+    poller->at = 0;
+    poller->count = poller->length; /* those that are added later are new */
+    all = poller->length + n;
+    if (n) memcpy(poller->fds + poller->length, list + 1, n * sizeof *list);
+    if (poll(poller->fds, (nfds_t)all, ms) < 0) {
         bool odd = errno != EINTR;
-        if (odd) (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
+        if (odd) hfsbi_poller_nap(ms);
         for (i = 0; i < all; i++) poller->fds[i].revents = 0;
-        for (i = poller->count; odd && i < all; i++)
+        for (i = poller->length; odd && i < all; i++)
             poller->fds[i].revents = POLLERR; /* look at them all */
     }
-    if (n) memcpy(list + 1, poller->fds + poller->count, n * sizeof *list);
+    if (n) memcpy(list + 1, poller->fds + poller->length, n * sizeof *list);
 }
 
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
-    size_t i, n = poller->count; /* what comes behind is new */
-    for (i = 0; i < n; i++) {
+static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
+                              unsigned *events) {
+    while (poller->at < poller->count) {
+        size_t i = poller->at++;
         int found = poller->fds[i].revents;
         poller->fds[i].revents = 0;
-        if (!found || !poller->ios[i]) continue;
-        hfsbi_poller_tell_one(
-            poller, poller->ios[i],
+        *io = poller->ios[i];
+        if (!found || !*io) continue;
+        *events =
             (found & POLLIN ? (unsigned)HFSBI_IO_READ : 0) |
-                (found & POLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
-                (found & POLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
-                (found & (POLLERR | POLLHUP | POLLNVAL)
-                     ? (unsigned)HFSBI_IO_GONE
-                     : 0));
+            (found & POLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
+            (found & POLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
+            (found & (POLLERR | POLLHUP | POLLNVAL) ? (unsigned)HFSBI_IO_GONE
+                                                    : 0);
+        return true;
     }
+    return false;
 }
 
-HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max) {
+static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
+                                 size_t max) {
     size_t i, n = 0;
-    for (i = 0; i < poller->count; i++) {
+    for (i = 0; i < poller->length; i++) {
         if (!poller->ios[i]) continue;
         if (n < max) {
             list[n].fd = poller->fds[i].fd;
@@ -19180,135 +19192,104 @@ HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
 
 #endif
 
-/* ==== server pool ==== */
+/* Removes io from the set; its owner still counts as asking for events. */
+static void hfsbi_poller_remove(hfsbi_poller *poller, hfsbi_io *io) {
+    if (io->known) hfsbi_poller_drop(poller, io);
+    io->known = false;
+}
 
-/* a few threads for work that may block. */
+/* See hfsbi_loop_io(). */
+static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
+                             unsigned want) {
+    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
+    if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
+    if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to report */
+        hfsbi_poller_remove(poller, io);
+        io->want = (unsigned char)want;
+        return true;
+    }
+    if (io->known && io->want == want) return true;
+    if (!hfsbi_poller_put(poller, io, want)) {
+        hfsbi_poller_remove(poller, io);
+        hfsbi_poller_discard(poller, io);
+        io->want = 0;
+        return false;
+    }
+    io->known = true;
+    io->want = (unsigned char)want;
+    return true;
+}
 
-/* The deepest of the tools' functions stay far below this, blocks of 64 kB on
-   the stack included; only what is touched costs memory. */
+static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
+    hfsbi_poller_discard(poller, io);
+    hfsbi_poller_remove(poller, io);
+    io->want = 0;
+    io->gone = false;
+}
+
+/* Calls fn of io, unless nobody asks for these events any more. The kernel
+   would report a broken connection again and again: its io leaves the set. */
+static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
+                                 unsigned events) {
+    bool idle = !(io->want & HFSBI_IO_BOTH);
+    if (io->gone && idle) return;
+    events &= io->want | (unsigned)HFSBI_IO_GONE;
+    if (events & HFSBI_IO_GONE) {
+        io->gone = true;
+        if (idle) hfsbi_poller_remove(poller, io);
+    }
+    if (events) io->fn(io, events);
+}
+
+/* ---- the loop ---- */
+
+/* Threads of the pool stay far below this stack with all that the tools call,
+   blocks of 64 kB included; only pages that are touched cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
 
-/* max 0: no threads, tasks run in give(). False without memory. */
-static bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
-                            size_t max,
-                            void (*finished)(void *user, hfsbi_task *task),
-                            void *user) {
-    memset(pool, 0, sizeof *pool);
-    pool->alloc = *alloc;
-    pool->last = &pool->first;
-    pool->finished = finished;
-    pool->user = user;
-    (void)pthread_mutex_init(&pool->lock, NULL);
-    (void)pthread_cond_init(&pool->more, NULL);
-    if (max == 0) return true;
-    pool->threads = (pthread_t *)hfsbi_array(alloc, max, sizeof(pthread_t));
-    if (pool->threads) pool->max = max;
-    return pool->threads != NULL;
-}
+/* Tasks in the order they came. */
+typedef struct hfsbi_queue {
+    hfsbi_task *first, **last; /* last: where the next one is linked */
+} hfsbi_queue;
 
-/* The first task that waits; NULL when there is none. Under the lock. */
-static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
-    hfsbi_task *task = pool->first;
-    if (!task) return NULL;
-    pool->first = task->next;
-    if (!pool->first) pool->last = &pool->first;
-    pool->waiting--;
-    return task;
-}
-
-static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_pool *pool = (hfsbi_pool *)arg;
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        hfsbi_task *task = hfsbi_pool_next(pool);
-        if (task) {
-            pthread_mutex_unlock(&pool->lock);
-            task->run(task);
-            pool->finished(pool->user, task); /* it may be gone after this */
-            pthread_mutex_lock(&pool->lock);
-        } else if (pool->ending) {
-            break;
-        } else {
-            pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &pool->lock);
-            pool->idle--;
-        }
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return NULL;
-}
-
-/* One more thread, under the lock; false when it cannot be had. It inherits a
-   mask with all signals blocked: the host's signals are for its threads. */
-static bool hfsbi_pool_start(hfsbi_pool *pool) {
-    int rc = hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
-                                hfsbi_pool_thread, pool);
-    if (rc == 0) pool->count++;
-    return rc == 0;
-}
-
-/* A place for it among the threads; false when there is no thread at all.
-   Threads that were woken but have not come to the lock yet still count as
-   idle, and so do their tasks as waiting. */
-static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task) {
-    bool queued;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->waiting >= pool->idle && pool->count < pool->max &&
-        !pool->ending)
-        (void)hfsbi_pool_start(pool);
-    queued = pool->count > 0;
-    if (queued) {
-        task->next = NULL;
-        *pool->last = task;
-        pool->last = &task->next;
-        pool->waiting++;
-        (void)pthread_cond_signal(&pool->more);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return queued;
-}
-
-static void hfsbi_pool_give(hfsbi_pool *pool, hfsbi_task *task) {
-    if (hfsbi_pool_queue(pool, task)) return;
-    task->run(task);
-    pool->finished(pool->user, task);
-}
-
-static void hfsbi_pool_end(hfsbi_pool *pool) {
-    size_t i;
-    pthread_mutex_lock(&pool->lock);
-    pool->ending = true;
-    (void)pthread_cond_broadcast(&pool->more);
-    pthread_mutex_unlock(&pool->lock);
-    for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->threads[i], NULL);
-    pool->count = 0;
-}
-
-static void hfsbi_pool_close(hfsbi_pool *pool) {
-    hfsbi_pool_end(pool);
-    hfsbi_array_free(&pool->alloc, pool->threads, pool->max,
-                     sizeof(pthread_t));
-    (void)pthread_cond_destroy(&pool->more);
-    (void)pthread_mutex_destroy(&pool->lock);
-}
+typedef struct hfsbi_pool {
+    pthread_cond_t more;    /* a task came, or the end */
+    hfsbi_queue    waiting; /* for a thread */
+    size_t         length;  /* of the queue */
+    size_t         idle;    /* threads that wait for a task */
+    pthread_t     *threads;
+    size_t         count, max;
+    bool           ending;
+} hfsbi_pool;
 
 struct hfsbi_loop {
-    hfsb_alloc    alloc;
-    hfsbi_poller  poller;
-    hfsbi_pool    pool;
-    hfsbi_timer   heap; /* its child is the root */
-    hfsbi_timer   due;  /* its child is the first of those that run now */
-    hfsbi_source *sources, *next_source; /* next: of those being stepped */
-    long long     now;
-    hfsbi_io      wake;
-    int           wake_fds[2];
+    hfsb_alloc     alloc;
+    hfsbi_poller   poller;
+    hfsbi_timer    heap; /* its child is the root */
+    hfsbi_timer    due;  /* its child is the first of those that run now */
+    hfsbi_source  *sources, *next_source; /* next: of those being stepped */
+    long long      now;
+    hfsbi_snapshot snapshot; /* of the commands that are attached */
+    hfsbi_io       wake;
+    int            wake_fds[2];
 
-    pthread_mutex_t lock;                  /* for what is below: */
-    hfsbi_task     *posted, **posted_last; /* done is due */
-    size_t          pending;
-    bool            woken; /* a byte for the posted ones is in the pipe */
+    pthread_mutex_t lock; /* guards all below */
+    hfsbi_pool      pool;
+    hfsbi_queue     posted;  /* their done is due */
+    size_t          pending; /* tasks whose done was not called yet */
+    bool            woken;   /* a byte for the posted ones is in the pipe */
 };
+
+static void hfsbi_queue_init(hfsbi_queue *queue) {
+    queue->first = NULL;
+    queue->last = &queue->first;
+}
+
+static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
+    task->next = NULL;
+    *queue->last = task;
+    queue->last = &task->next;
+}
 
 /* ---- descriptors ---- */
 
@@ -19325,9 +19306,9 @@ HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
 /* A pairing heap: `child` is the first of the children, which are linked by
    `next`; `prev` is the one before, or for the first the parent. The loop
    holds two timers that are parents only, so every timer that is set has one
-   before it, and leaves a list of those due as it leaves the heap. */
+   before it, and leaves the list of due timers as it leaves the heap. */
 
-/* Two trees become one. Either may be NULL. */
+/* Melds two trees into one. Either may be NULL. */
 static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
     hfsbi_timer *later;
     if (!a || !b) return a ? a : b;
@@ -19340,8 +19321,8 @@ static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
     return a;
 }
 
-/* The children of a tree without its root: melded in pairs from the left, the
-   pairs from the right. */
+/* Makes one tree of the children of a removed root: melds them in pairs from
+   the left, then the pairs from the right. */
 static hfsbi_timer *hfsbi_timer_merge(hfsbi_timer *first) {
     hfsbi_timer *pairs = NULL, *root = NULL;
     while (first) {
@@ -19368,7 +19349,7 @@ static void hfsbi_timer_put(hfsbi_loop *loop, hfsbi_timer *tree) {
     root->next = NULL;
 }
 
-/* Out of the heap or the list of those due. */
+/* Removes a timer from the heap or the list of due timers. */
 static void hfsbi_timer_take(hfsbi_loop *loop, hfsbi_timer *timer) {
     if (timer->prev->child == timer) timer->prev->child = timer->next;
     else timer->prev->next = timer->next;
@@ -19391,7 +19372,7 @@ HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer) {
     timer->set = false;
 }
 
-/* First all that are due are listed: what they set runs in the next turn. */
+/* Lists all due timers first: what they set runs in the next turn. */
 static void hfsbi_timers_run(hfsbi_loop *loop) {
     hfsbi_timer *last = &loop->due, *timer;
     while ((timer = loop->heap.child) != NULL && timer->at <= loop->now) {
@@ -19407,7 +19388,7 @@ static void hfsbi_timers_run(hfsbi_loop *loop) {
     }
 }
 
-/* When the next one is due; -1: never. */
+/* When the next timer is due; -1: never. */
 static long long hfsbi_timers_next(const hfsbi_loop *loop) {
     const hfsbi_timer *root = loop->heap.child;
     return !root ? -1 : root->at < 0 ? 0 : root->at;
@@ -19415,6 +19396,10 @@ static long long hfsbi_timers_next(const hfsbi_loop *loop) {
 
 HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
     return loop->now;
+}
+
+HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop) {
+    return &loop->snapshot;
 }
 
 /* ---- sources ---- */
@@ -19432,9 +19417,9 @@ HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source) {
     *end = source;
     source->next = NULL;
     source->ready = false;
-    /* Mostly its first descriptor is all there is to watch: that one is in
-       the kernel's set, which makes one call of the whole wait. When that
-       fails it is watched like the rest. */
+    /* Mostly the first descriptor is the only one. It is put into the kernel's
+       set, so that the wait is one system call; when that fails it is watched
+       like the others. */
     memset(&source->first, 0, sizeof source->first);
     source->first.fd = -1;
     if (source->watch(source->user, &own, 1) == 0 || !own.readable ||
@@ -19455,8 +19440,8 @@ HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop   *loop,
     hfsbi_poller_forget(&loop->poller, &source->first);
 }
 
-/* What there is to watch besides what the kernel's set has: fills list, gives
-   how many there are, which may be more than max. */
+/* Fills list with the descriptors of a source that are not in the kernel's
+   set; returns how many there are, which may be more than max. */
 static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
                                  size_t max) {
     hfsb_watch all[HFSBI_POLLER_GUESTS + 1];
@@ -19470,8 +19455,8 @@ static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
     return n - own;
 }
 
-/* Asks all sources before a wait, fills fds; how many there are. One that has
-   more than there is room for is looked at in any case. */
+/* Asks all sources before a wait and fills fds; returns their number. A source
+   with more descriptors than there is room for is stepped in any case. */
 static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
     hfsb_watch    list[HFSBI_POLLER_GUESTS];
     hfsbi_source *source;
@@ -19489,7 +19474,8 @@ static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
     return n;
 }
 
-/* After the wait, before anyone can change the list of sources. */
+/* Notes which sources are ready. After the wait, before anything that is
+   called can change the list of sources. */
 static void hfsbi_sources_look(hfsbi_loop *loop, const struct pollfd *fds) {
     hfsbi_source *source;
     size_t        i;
@@ -19511,33 +19497,86 @@ static void hfsbi_sources_step(hfsbi_loop *loop) {
 
 /* ---- tasks ---- */
 
-/* done is due; from any thread. */
-static void hfsbi_loop_append(hfsbi_loop *loop, hfsbi_task *task,
-                              size_t count) {
-    pthread_mutex_lock(&loop->lock);
-    loop->pending += count;
-    task->next = NULL;
-    *loop->posted_last = task;
-    loop->posted_last = &task->next;
-    /* under the lock: once the task is done the loop may be closed */
+/* Makes done of a task due. Under the lock, and so is the write: as soon as
+   the task is done its owner may close the loop. */
+static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_queue_add(&loop->posted, task);
     if (!loop->woken) hfsbi_wake_write(loop->wake_fds[1]);
     loop->woken = true;
-    pthread_mutex_unlock(&loop->lock);
 }
 
-static void hfsbi_loop_finished(void *user, hfsbi_task *task) {
-    hfsbi_loop_append((hfsbi_loop *)user, task, 0);
+static void *hfsbi_pool_thread(void *arg) {
+    hfsbi_loop *loop = (hfsbi_loop *)arg;
+    hfsbi_pool *pool = &loop->pool;
+    pthread_mutex_lock(&loop->lock);
+    for (;;) {
+        hfsbi_task *task = pool->waiting.first;
+        if (task) {
+            pool->waiting.first = task->next;
+            if (!task->next) hfsbi_queue_init(&pool->waiting);
+            pool->length--;
+            pthread_mutex_unlock(&loop->lock);
+            task->run(task);
+            pthread_mutex_lock(&loop->lock);
+            hfsbi_loop_add_posted(loop, task);
+        } else if (pool->ending) {
+            break;
+        } else {
+            pool->idle++;
+            (void)pthread_cond_wait(&pool->more, &loop->lock);
+            pool->idle--;
+        }
+    }
+    pthread_mutex_unlock(&loop->lock);
+    return NULL;
+}
+
+/* Gives a task to the threads; false when there is none at all. Under the
+   lock. Threads that were woken but have not got the lock yet still count as
+   idle, and their tasks as waiting. */
+static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_pool *pool = &loop->pool;
+    if (pool->length >= pool->idle && pool->count < pool->max &&
+        !pool->ending &&
+        hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
+                           hfsbi_pool_thread, loop) == 0)
+        pool->count++;
+    if (pool->count == 0) return false;
+    hfsbi_queue_add(&pool->waiting, task);
+    pool->length++;
+    (void)pthread_cond_signal(&pool->more);
+    return true;
+}
+
+/* Waits for the threads, which first finish all tasks. */
+static void hfsbi_pool_end(hfsbi_loop *loop) {
+    hfsbi_pool *pool = &loop->pool;
+    size_t      i;
+    pthread_mutex_lock(&loop->lock);
+    pool->ending = true;
+    (void)pthread_cond_broadcast(&pool->more);
+    pthread_mutex_unlock(&loop->lock);
+    for (i = 0; i < pool->count; i++)
+        (void)pthread_join(pool->threads[i], NULL);
+    pool->count = 0;
 }
 
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
-    hfsbi_loop_append(loop, task, 1);
+    pthread_mutex_lock(&loop->lock);
+    loop->pending++;
+    hfsbi_loop_add_posted(loop, task);
+    pthread_mutex_unlock(&loop->lock);
 }
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
+    bool given;
     pthread_mutex_lock(&loop->lock);
-    loop->pending++;
+    given = hfsbi_pool_add(loop, task);
+    if (given) loop->pending++;
     pthread_mutex_unlock(&loop->lock);
-    hfsbi_pool_give(&loop->pool, task);
+    if (given) return;
+    task->run(task);
+    hfsbi_loop_post(loop, task);
 }
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
@@ -19548,18 +19587,17 @@ HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
     return n;
 }
 
-/* Calls done of all that are posted by now; false when there was none. */
+/* Calls done of all tasks that are posted by now; false: there was none. */
 static bool hfsbi_loop_finish(hfsbi_loop *loop) {
     hfsbi_task *task, *next;
     pthread_mutex_lock(&loop->lock);
-    task = loop->posted;
-    loop->posted = NULL;
-    loop->posted_last = &loop->posted;
+    task = loop->posted.first;
+    hfsbi_queue_init(&loop->posted);
     loop->woken = false;
     pthread_mutex_unlock(&loop->lock);
     if (!task) return false;
     for (; task; task = next) {
-        next = task->next; /* done may free it or give it again */
+        next = task->next; /* done may free the task or give it again */
         pthread_mutex_lock(&loop->lock);
         loop->pending--;
         pthread_mutex_unlock(&loop->lock);
@@ -19568,7 +19606,8 @@ static bool hfsbi_loop_finish(hfsbi_loop *loop) {
     return true;
 }
 
-/* Emptied first: what is posted after that and not found here writes again. */
+/* Empties the pipe first: a task that is posted after that, and not found
+   here, writes again. */
 static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
     hfsbi_loop *loop =
         (hfsbi_loop *)(void *)((char *)io - offsetof(hfsbi_loop, wake));
@@ -19581,25 +19620,34 @@ HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
     hfsbi_wake_write(loop->wake_fds[1]);
 }
 
-/* ---- the loop ---- */
+/* ---- open, close, turn ---- */
 
 static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsb_alloc alloc = loop->alloc;
-    hfsbi_pool_close(&loop->pool);
     hfsbi_poller_close(&loop->poller);
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
+    hfsbi_snapshot_free(&loop->snapshot);
+    if (loop->pool.threads)
+        hfsbi_array_free(&alloc, loop->pool.threads, loop->pool.max,
+                         sizeof(pthread_t));
+    (void)pthread_cond_destroy(&loop->pool.more);
     (void)pthread_mutex_destroy(&loop->lock);
     hfsbi_array_free(&alloc, loop, 1, sizeof *loop);
 }
 
-/* False with errno. */
+/* Opens all that can fail; false with errno. */
 static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
-    bool pool = hfsbi_pool_open(&loop->pool, &loop->alloc, max_threads,
-                                hfsbi_loop_finished, loop);
-    bool poller = hfsbi_poller_open(&loop->poller, &loop->alloc);
-    if (!pool) errno = ENOMEM;
-    if (!pool || !poller || !hfsbi_wake_open(loop->wake_fds)) return false;
+    if (!hfsbi_poller_open(&loop->poller, &loop->alloc) ||
+        !hfsbi_wake_open(loop->wake_fds))
+        return false;
+    loop->pool.max = max_threads;
+    if (max_threads) {
+        loop->pool.threads = (pthread_t *)hfsbi_array(
+            &loop->alloc, max_threads, sizeof(pthread_t));
+        errno = ENOMEM;
+        if (!loop->pool.threads) return false;
+    }
     loop->wake.fd = loop->wake_fds[0];
     loop->wake.fn = hfsbi_loop_woken;
     return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
@@ -19611,17 +19659,20 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     hfsbi_loop *loop = (hfsbi_loop *)hfsbi_array(alloc, 1, sizeof *loop);
     *out = NULL;
     if (!loop)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server's loop");
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the event loop");
     memset(loop, 0, sizeof *loop);
     loop->alloc = *alloc;
     loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    loop->posted_last = &loop->posted;
+    hfsbi_snapshot_init(&loop->snapshot, alloc);
+    hfsbi_queue_init(&loop->pool.waiting);
+    hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
     (void)pthread_mutex_init(&loop->lock, NULL);
+    (void)pthread_cond_init(&loop->pool.more, NULL);
     if (max_threads == 0) max_threads = 8;
     if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
         hfsb_status st =
-            hfsbi_fail_os(err, errno, "The server's loop cannot be opened");
+            hfsbi_fail_os(err, errno, "Cannot open the event loop");
         hfsbi_loop_free(loop);
         return st;
     }
@@ -19631,12 +19682,12 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
 
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
     if (!loop) return;
-    hfsbi_pool_end(&loop->pool);
+    hfsbi_pool_end(loop);
     while (hfsbi_loop_finish(loop)) continue; /* done may give more to do */
     hfsbi_loop_free(loop);
 }
 
-/* Milliseconds to wait, after the sources were asked. */
+/* Milliseconds to wait, after the sources were asked; -1: without limit. */
 static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
     const hfsbi_source *source;
     long long           at = hfsbi_timers_next(loop), now;
@@ -19653,10 +19704,13 @@ static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
     struct pollfd list[1 + HFSBI_POLLER_GUESTS];
     size_t        n = hfsbi_sources_ask(loop, list + 1);
+    hfsbi_io     *io;
+    unsigned      events;
     hfsbi_poller_wait(&loop->poller, list, n, hfsbi_loop_time(loop, wait_ms));
     loop->now = hfsb_clock_ms();
     hfsbi_sources_look(loop, list + 1);
-    hfsbi_poller_tell(&loop->poller);
+    while (hfsbi_poller_next(&loop->poller, &io, &events))
+        hfsbi_poller_deliver(&loop->poller, io, events);
     hfsbi_timers_run(loop);
     hfsbi_sources_step(loop);
 }
@@ -21498,14 +21552,46 @@ hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
 }
 
 /* ---- src/os/tree.c ---- */
-/* tree.c - finds and signals the processes of a command, also those that
-   left its group. */
+/* tree.c - finds the processes of commands in /proc, and signals them.
+
+   A command is started as the leader of a session, but its processes may leave
+   that session, clear their environment or lose their parent. A process
+   belongs to a command when one of these holds for it, or for one of its
+   ancestors:
+
+       session   it was born into the command's session
+       marker    its environment has the command's HFSB_JOB
+       known     an earlier search found it (pid and start time agree)
+
+   There is one search. A snapshot reads each process of /proc once; any number
+   of trees, each the processes of one command, and the sweep of a tools object
+   are then matched against that snapshot. Commands that are killed at the same
+   time share it: the cost is one pass over /proc however many they are.
+
+   A number alone never decides who gets a signal: pids and session numbers are
+   reused. A session number counts for processes that were started while it was
+   certainly the command's, and a signal goes to a pid only after its start
+   time was compared again.
+
+   Where /proc cannot be read (other systems, no descriptors left) a snapshot
+   is blind: then only the command's process group is signalled. */
 /* A chain of parents longer than this is not followed. */
 #define HFSBI_TREE_DEPTH 128
 
+/* What a match found out about a process. */
+enum {
+    HFSBI_KIN_OPEN,     /* not examined yet */
+    HFSBI_KIN_STRANGER, /* does not belong to the family */
+    HFSBI_KIN_MEMBER,
+    HFSBI_KIN_HELD, /* a member by the session of a command that still runs */
+    HFSBI_KIN_KNOWN /* a member that the family knew before */
+};
+
+/* ---- /proc ---- */
+
 #ifdef HFSBI_LINUX
 
-/* Now, as the kernel stamps processes: in ticks since boot; 0: not known. */
+/* The clock that start times are measured by: ticks since boot; 0: unknown. */
 static unsigned long long hfsbi_ticks_now(void) {
     struct timespec now = HFSB_INIT;
     long            ticks = sysconf(_SC_CLK_TCK);
@@ -21515,31 +21601,7 @@ static unsigned long long hfsbi_ticks_now(void) {
                1000000000u;
 }
 
-#endif
-
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
-    memset(tree, 0, sizeof *tree);
-    tree->alloc = *alloc;
-    tree->pidfd = -1;
-#ifdef HFSBI_LINUX
-    tree->since = hfsbi_ticks_now();
-    if (tree->since > 0) tree->since--;
-#endif
-}
-
-HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
-    hfsbi_close(&tree->pidfd);
-    if (tree->known)
-        hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
-                         sizeof *tree->known);
-    tree->known = NULL;
-    tree->known_count = tree->known_cap = 0;
-}
-
-#ifdef HFSBI_LINUX
-
-/* ---- what /proc says about one process ---- */
-
+/* Opens a file of /proc/PID; -1 with errno. */
 static int hfsbi_proc_file(long pid, const char *name) {
     char path[64];
     int  fd;
@@ -21549,7 +21611,8 @@ static int hfsbi_proc_file(long pid, const char *name) {
     return fd;
 }
 
-/* The first bytes of the file, NUL-terminated; their number, 0 on failure. */
+/* Reads the first bytes of a file of /proc/PID and appends a NUL. Returns
+   their number, 0 on failure. */
 static size_t hfsbi_proc_head(long pid, const char *name, char *out,
                               size_t size) {
     int    fd = hfsbi_proc_file(pid, name);
@@ -21565,8 +21628,9 @@ static size_t hfsbi_proc_head(long pid, const char *name, char *out,
     return len;
 }
 
-/* The line of stat is: pid (name) state parent group session ... with the
-   start as its 22nd field. A name may hold anything, also ") ". */
+/* Fills *p from /proc/PID/stat; false with errno when it cannot be read. The
+   line is: pid (name) state parent group session ..., the start time its 22nd
+   field. A name may contain any character, ") " included. */
 static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     char        line[1024];
     const char *at;
@@ -21591,201 +21655,76 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     return true;
 }
 
-static bool hfsbi_process_dead(const hfsbi_process *p) {
-    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
+/* The part of a job's id that names its tools object: abc of abc-1, and of
+   build.abc-1 where a caller chose the id (see job.c). Empty: it has none. */
+static hfsb_str hfsbi_job_owner(hfsb_str id) {
+    hfsb_str none = HFSB_INIT;
+    size_t   end = id.len, start;
+    while (end > 0 && id.ptr[end - 1] >= '0' && id.ptr[end - 1] <= '9') end--;
+    if (end == id.len || end == 0 || id.ptr[--end] != '-') return none;
+    for (start = end; start > 0 && id.ptr[start - 1] != '.'; start--) continue;
+    return hfsb_str_make(id.ptr + start, end - start);
 }
 
-/* True when the environment has the marker as a whole variable. Read in
-   pieces, since it may be megabytes. */
-static bool hfsbi_process_marked(long pid, hfsb_str marker) {
-    char    piece[4096];
-    int     fd = hfsbi_proc_file(pid, "environ");
-    size_t  same = 0; /* bytes that agree so far; above len: none any more */
-    bool    found = false;
-    ssize_t n, i;
-    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+/* Finds HFSB_JOB in the environment and notes the hashes of its value. Read in
+   pieces, since an environment may have megabytes. Hashes are enough: a
+   process that could choose a colliding value could as well copy the right
+   one. False with errno when the environment cannot be read. */
+static bool hfsbi_process_read_job(hfsbi_process *p) {
+    static const char  name[] = "HFSB_JOB=";
+    char               piece[4096], id[512];
+    const size_t       skip = sizeof name - 1;
+    size_t             len = 0; /* of the variable so far */
+    bool               named = true, found = false;
+    unsigned long long hash = HFSB_FNV_START;
+    ssize_t            n = 0, i;
+    int                fd = hfsbi_proc_file(p->pid, "environ");
+    p->env_read = true;
+    if (fd < 0) return false;
+    while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
         for (i = 0; i < n && !found; i++) {
             if (piece[i] == '\0') {
-                found = same == marker.len;
-                same = 0;
-            } else if (same < marker.len && piece[i] == marker.ptr[same]) {
-                same++;
-            } else {
-                same = marker.len + 1;
+                found = named && len > skip;
+                if (found) break;
+                len = 0;
+                named = true;
+                continue;
             }
+            if (len < skip) {
+                named = named && piece[i] == name[len];
+            } else if (named) {
+                hash = hfsb_fnv_add(hash, hfsb_str_make(piece + i, 1));
+                if (len - skip < sizeof id) id[len - skip] = piece[i];
+            }
+            len++;
         }
     hfsbi_close(&fd);
-    return found;
+    if (!found) return true;
+    p->job = hash;
+    if (len - skip <= sizeof id) {
+        hfsb_str owner = hfsbi_job_owner(hfsb_str_make(id, len - skip));
+        if (owner.len) p->owner = hfsb_fnv(owner);
+    }
+    return true;
 }
 
-/* A thread's number opens the same files as a process's. */
-static bool hfsbi_process_is_thread(long pid) {
-    char        text[512];
+/* The pid that the newest process of the system got; 0: unknown. */
+static long hfsbi_last_pid(void) {
+    char        line[128];
     const char *at;
-    if (hfsbi_proc_head(pid, "status", text, sizeof text) == 0) return true;
-    at = strstr(text, "\nTgid:");
-    return at && strtol(at + 6, NULL, 10) != pid;
+    ssize_t     n;
+    int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = hfsbi_read(fd, line, sizeof line - 1);
+    hfsbi_close(&fd);
+    if (n <= 0) return 0;
+    line[n] = '\0';
+    at = strrchr(line, ' ');
+    return at ? strtol(at + 1, NULL, 10) : 0;
 }
 
-#endif
-
-/* ---- the leader ---- */
-
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
-    tree->leader = leader;
-    tree->held = true;
-#ifdef HFSBI_LINUX
-#ifdef SYS_pidfd_open
-    tree->pidfd =
-        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
-#endif
-    if (tree->pidfd < 0) {
-        hfsbi_process p;
-        if (hfsbi_process_read((long)leader, &p)) tree->leader_start = p.start;
-    }
-#endif
-}
-
-/* True when the number is another process's by now: the host has waited for
-   the leader, and another child of it got the number. */
-static bool hfsbi_tree_number_reused(const hfsbi_tree *tree) {
-#ifdef HFSBI_LINUX
-    hfsbi_process p;
-    return tree->leader_start && hfsbi_process_read((long)tree->leader, &p) &&
-           p.start != tree->leader_start;
-#else
-    (void)tree;
-    return false;
-#endif
-}
-
-static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
-    int rc;
-    memset(info, 0, sizeof *info);
-    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
-    while (rc < 0 && errno == EINTR);
-    return rc;
-}
-
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options) {
-    if (tree->pidfd >= 0) {
-        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
-        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
-        if (rc == 0 || errno != EINVAL) return rc;
-    }
-    if (hfsbi_tree_number_reused(tree)) {
-        errno = ECHILD;
-        return -1;
-    }
-    return hfsbi_waitid(P_PID, (id_t)tree->leader, info, options);
-}
-
-/* True while the leader is held; notes when the host took it away. */
-static bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    siginfo_t info;
-    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
-    return tree->held;
-}
-
-#ifdef HFSBI_LINUX
-
-/* ---- who belongs to it ---- */
-
-static hfsbi_process *hfsbi_tree_known(const hfsbi_tree    *tree,
-                                       const hfsbi_process *p) {
-    size_t i;
-    for (i = 0; i < tree->known_count; i++)
-        if (tree->known[i].pid == p->pid && tree->known[i].start == p->start)
-            return &tree->known[i];
-    return NULL;
-}
-
-/* By its own number, group, session or environment, or by an ancestor's. */
-static bool hfsbi_tree_has(const hfsbi_tree *tree, const hfsbi_process *p) {
-    hfsbi_process q = *p;
-    int           depth;
-    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
-        if (q.start < tree->since) return false;
-        if (tree->numbers_ours &&
-            (q.pid == tree->leader || q.group == tree->leader ||
-             q.session == tree->leader))
-            return true;
-        if (hfsbi_tree_known(tree, &q)) return true;
-        if (tree->marker.len && hfsbi_process_marked(q.pid, tree->marker))
-            return true;
-        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
-    }
-    return false;
-}
-
-/* Without memory it is not remembered, but the next search finds it again. */
-static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_process *p) {
-    hfsbi_process *item = hfsbi_tree_known(tree, p), *grown;
-    if (!item) {
-        if (tree->known_count == tree->known_cap) {
-            grown = (hfsbi_process *)hfsbi_array_grow(
-                &tree->alloc, tree->known, &tree->known_cap,
-                tree->known_count + 1, sizeof *grown);
-            if (!grown) return;
-            tree->known = grown;
-        }
-        item = &tree->known[tree->known_count++];
-    }
-    *item = *p;
-    item->seen = true;
-}
-
-static void hfsbi_tree_forget_unseen(hfsbi_tree *tree) {
-    size_t i, kept = 0;
-    for (i = 0; i < tree->known_count; i++)
-        if (tree->known[i].seen) tree->known[kept++] = tree->known[i];
-    tree->known_count = kept;
-}
-
-/* ---- the search ---- */
-
-/* True when pid is a process of the tree that runs. What cannot be read for
-   want of descriptors or memory leaves the search blind. */
-static bool hfsbi_tree_visit(hfsbi_tree *tree, long pid, hfsbi_process *p) {
-    errno = 0;
-    if (!hfsbi_process_read(pid, p)) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            tree->blind = true;
-        return false;
-    }
-    return p->start >= tree->since && !hfsbi_process_dead(p) &&
-           pid != (long)getpid() && hfsbi_tree_has(tree, p);
-}
-
-static void hfsbi_tree_look(hfsbi_tree *tree) {
-    hfsbi_process leader;
-    tree->blind = false;
-    /* when the number of a leader that is gone is in use, it is reused */
-    tree->numbers_ours = hfsbi_tree_holds(tree) ||
-                         !hfsbi_process_read((long)tree->leader, &leader);
-}
-
-static long hfsbi_pid_of_name(const char *name) {
-    long pid = 0;
-    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
-        pid = pid * 10 + (*name - '0');
-    return *name ? 0 : pid;
-}
-
-/* The next number of a process in the list of /proc; 0 at its end. */
-static long hfsbi_next_pid(DIR *dir) {
-    struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
-        long pid = hfsbi_pid_of_name(entry->d_name);
-        if (pid > 0) return pid;
-    }
-    return 0;
-}
-
-/* ---- what a survivor is called ---- */
-
-/* Its arguments with blanks between, in valid UTF-8. */
+/* Fills the entry of a survivor: its arguments with blanks between, in valid
+   UTF-8. */
 static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
     char     raw[256];
     hfsb_str text;
@@ -21813,186 +21752,177 @@ static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
     entry->command[len] = '\0';
 }
 
-/* The number that was given to the newest process; 0 when not known. */
-static long hfsbi_last_pid(void) {
-    char        line[128];
-    const char *at;
-    ssize_t     n;
-    int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    n = hfsbi_read(fd, line, sizeof line - 1);
-    hfsbi_close(&fd);
-    if (n <= 0) return 0;
-    line[n] = '\0';
-    at = strrchr(line, ' ');
-    return at ? strtol(at + 1, NULL, 10) : 0;
-}
-
-/* Looks at the numbers from first to last, one by one. */
-static size_t hfsbi_tree_list_range(hfsbi_tree *tree, long first, long last,
-                                    hfsb_proc_entry *list, size_t max) {
-    hfsbi_process p;
-    size_t        n = 0;
-    for (; first <= last && n < max; first++)
-        if (hfsbi_tree_visit(tree, first, &p) &&
-            !hfsbi_process_is_thread(first))
-            hfsbi_entry_fill(&list[n++], first);
-    return n;
-}
-
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max) {
-    long          leader = (long)tree->leader, above = 0, last, pid;
-    hfsbi_process p;
-    size_t        n = 0;
-    DIR          *dir;
-    /* numbers rise until they wrap, which takes longer than a second */
-    last = hfsbi_last_pid();
-    if (last == leader) return 0;
-    if (last > leader && ran_ms < 1000) above = leader;
-    hfsbi_tree_look(tree);
-    if (above && last - above <= 64)
-        return hfsbi_tree_list_range(tree, above + 1, last, list, max);
-    dir = opendir("/proc");
-    while (dir && n < max && (pid = hfsbi_next_pid(dir)) > 0)
-        if (pid > above && pid != leader && hfsbi_tree_visit(tree, pid, &p))
-            hfsbi_entry_fill(&list[n++], pid);
-    if (dir) (void)closedir(dir);
-    return n;
-}
-
-/* ---- the search before a signal ---- */
-
-static size_t hfsbi_tree_find_listed(hfsbi_tree *tree) {
-    hfsbi_process p;
-    size_t        count = 0, i;
-    long          pid;
-    DIR          *dir = opendir("/proc");
-    hfsbi_tree_look(tree);
-    if (!dir) tree->blind = true;
-    for (i = 0; i < tree->known_count; i++) tree->known[i].seen = false;
-    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
-        if (!hfsbi_tree_visit(tree, pid, &p)) continue;
-        count++;
-        if (!tree->held || p.group != (long)tree->leader)
-            hfsbi_tree_remember(tree, &p);
-    }
-    if (dir) (void)closedir(dir);
-    if (!tree->blind) hfsbi_tree_forget_unseen(tree);
-    return count;
-}
-
-/* ---- signals ---- */
-
-/* The descriptor holds on to one process, whatever becomes of its number. */
+/* Signals one process. A pidfd names the same process whatever becomes of its
+   pid; the start time shows that it names the right one. */
 static void hfsbi_process_signal(const hfsbi_process *p, int number) {
     hfsbi_process now;
     int           fd = -1;
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
     fd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0u);
 #endif
-    if (!hfsbi_process_read(p->pid, &now) || now.start != p->start) {
-        hfsbi_close(&fd);
-        return;
-    }
+    if (hfsbi_process_read(p->pid, &now) && now.start == p->start) {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
-    if (fd >= 0) {
-        (void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0u);
-        hfsbi_close(&fd);
-        return;
-    }
+        if (fd >= 0)
+            (void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0u);
 #endif
-    (void)kill((pid_t)p->pid, number); /* an old kernel: seen just now */
+        if (fd < 0) (void)kill((pid_t)p->pid, number); /* an old kernel */
+    }
+    hfsbi_close(&fd);
 }
 
-#else
+#else /* no /proc: every snapshot is blind, so that no list has an entry */
 
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max) {
-    (void)tree, (void)ran_ms, (void)list, (void)max;
+static unsigned long long hfsbi_ticks_now(void) {
     return 0;
 }
 
-#endif
-
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree) {
-#ifdef HFSBI_LINUX
-    size_t count = hfsbi_tree_find_listed(tree);
-    if (!tree->blind) return count;
-#endif
-    tree->blind = true;
-    return hfsbi_tree_holds(tree) && kill(-tree->leader, 0) == 0;
+static bool hfsbi_process_read(long pid, hfsbi_process *p) {
+    (void)pid, (void)p;
+    return false;
 }
 
-HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
-#ifdef HFSBI_LINUX
-    size_t i;
-#endif
-    if (hfsbi_tree_holds(tree)) (void)kill(-tree->leader, number);
-#ifdef HFSBI_LINUX
-    for (i = 0; i < tree->known_count; i++)
-        hfsbi_process_signal(&tree->known[i], number);
-#endif
+static bool hfsbi_process_read_job(hfsbi_process *p) {
+    (void)p;
+    return true;
 }
 
-/* ---- what commands left behind ---- */
+static long hfsbi_last_pid(void) {
+    return 0;
+}
 
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
-    hfsbi_span span = HFSB_INIT;
-#ifdef HFSBI_LINUX
-    span.until = hfsbi_ticks_now();
+static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
+    (void)entry, (void)pid;
+}
+
+static void hfsbi_process_signal(const hfsbi_process *p, int number) {
+    (void)p, (void)number;
+}
+
 #endif
-    if (!hfsbi_tree_holds(tree)) return span;
-    span.session = (long)tree->leader;
-    span.since = tree->since;
-    span.running = true;
-    return span;
+
+/* A zombie has ended, though its pid is still in use. */
+static bool hfsbi_process_ended(const hfsbi_process *p) {
+    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
 }
 
-#ifdef HFSBI_LINUX
+/* ---- snapshots ---- */
 
-/* A whole variable: HFSB_JOB=abc-1, or behind an id that a caller chose,
-   HFSB_JOB=build.abc-1 (see job.c). */
-static bool hfsbi_owner_named(hfsb_str variable, hfsb_str owner) {
-    size_t n = variable.len;
-    if (!hfsb_str_starts(variable, HFSB_LIT("HFSB_JOB="))) return false;
-    while (n > 0 && variable.ptr[n - 1] >= '0' && variable.ptr[n - 1] <= '9')
-        n--;
-    if (n == variable.len || n < owner.len + 2) return false;
-    if (variable.ptr[--n] != '-') return false;
-    n -= owner.len;
-    return memcmp(variable.ptr + n, owner.ptr, owner.len) == 0 &&
-           (variable.ptr[n - 1] == '=' || variable.ptr[n - 1] == '.');
+HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
+                                  const hfsb_alloc *alloc) {
+    snap->alloc = *alloc;
+    snap->since = 0;
+    snap->at = -1;
+    snap->cost_ms = 0;
+    snap->blind = true;
+    snap->list = snap->few;
+    snap->count = 0;
+    snap->cap = HFSBI_SNAPSHOT_FEW;
 }
 
-static bool hfsbi_process_owned(long pid, hfsb_str owner) {
-    char    piece[4096], variable[512];
-    int     fd = hfsbi_proc_file(pid, "environ");
-    size_t  len = 0; /* counts on where it no longer fits */
-    bool    found = false;
-    ssize_t n, i;
-    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
-        for (i = 0; i < n && !found; i++) {
-            if (piece[i] != '\0') {
-                if (len < sizeof variable) variable[len] = piece[i];
-                len++;
-                continue;
-            }
-            found = len <= sizeof variable &&
-                    hfsbi_owner_named(hfsb_str_make(variable, len), owner);
-            len = 0;
+HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
+    if (snap->list != snap->few)
+        hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
+                         sizeof *snap->list);
+    hfsbi_snapshot_init(snap, &snap->alloc);
+}
+
+HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
+                                   unsigned long long since) {
+    if (snap->since && snap->since <= since) return;
+    snap->since = since;
+    snap->at = -1; /* what it has may lack older processes */
+}
+
+/* Appends a process. Without memory the snapshot keeps those that fit. */
+static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
+    if (snap->count == snap->cap) {
+        size_t         cap = snap->cap * 2;
+        hfsbi_process *grown =
+            (hfsbi_process *)hfsbi_array(&snap->alloc, cap, sizeof *grown);
+        if (!grown) {
+            snap->blind = true;
+            return;
         }
-    hfsbi_close(&fd);
-    return found;
+        memcpy(grown, snap->list, snap->count * sizeof *grown);
+        if (snap->list != snap->few)
+            hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
+                             sizeof *grown);
+        snap->list = grown;
+        snap->cap = cap;
+    }
+    snap->list[snap->count++] = *p;
 }
 
-/* The session that it is in by birth, or NULL. One that it made itself has
-   its own number, which is the leader's or no command's. */
-static hfsbi_span *hfsbi_remains_span(const hfsbi_remains *remains,
-                                      const hfsbi_process *p) {
+/* Notes when errno is about this process's own limits: then more processes may
+   exist than can be seen. */
+static void hfsbi_snapshot_note_errno(hfsbi_snapshot *snap) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        snap->blind = true;
+}
+
+static int hfsbi_process_order(const void *a, const void *b) {
+    long x = ((const hfsbi_process *)a)->pid;
+    long y = ((const hfsbi_process *)b)->pid;
+    return x < y ? -1 : x > y;
+}
+
+/* The pid that a name in /proc stands for; 0: none. */
+static long hfsbi_pid_of_name(const char *name) {
+    long pid = 0;
+    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
+        pid = pid * 10 + (*name - '0');
+    return *name ? 0 : pid;
+}
+
+/* Reads the processes from the pid `first` on. A /proc that does not list this
+   process is not one, or hides too much to rely on. */
+static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
+    long           pid, self = (long)getpid();
+    struct dirent *entry;
+    hfsbi_process  p;
+    DIR           *dir = opendir("/proc");
+    snap->at = hfsb_clock_ms();
+    snap->count = 0;
+    snap->blind = false;
+    while (dir && (entry = readdir(dir)) != NULL) {
+        pid = hfsbi_pid_of_name(entry->d_name);
+        if (pid == self) self = 0;
+        if (pid < first) continue;
+        errno = 0;
+        if (!hfsbi_process_read(pid, &p)) hfsbi_snapshot_note_errno(snap);
+        else if (p.start >= snap->since) hfsbi_snapshot_add(snap, &p);
+    }
+    if (dir) (void)closedir(dir);
+    if (self) snap->blind = true;
+    qsort(snap->list, snap->count, sizeof *snap->list, hfsbi_process_order);
+    snap->cost_ms = hfsb_clock_ms() - snap->at;
+}
+
+HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need) {
+    if (snap->at < 0 || snap->at < need) hfsbi_snapshot_read(snap, 1);
+}
+
+static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
+                                          long                  pid) {
+    size_t low = 0, high = snap->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (snap->list[middle].pid < pid) low = middle + 1;
+        else high = middle;
+    }
+    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
+                                                           : NULL;
+}
+
+/* ---- matching a snapshot with a family ---- */
+
+/* The span of the family that p was born into, or NULL. A session that p began
+   itself has p's own number, which is a leader's or no command's. */
+static hfsbi_span *hfsbi_family_span(const hfsbi_family  *family,
+                                     const hfsbi_process *p) {
     size_t i;
-    for (i = 0; i < remains->count; i++) {
-        hfsbi_span *span = &remains->spans[i];
+    for (i = 0; i < family->span_count; i++) {
+        hfsbi_span *span = &family->spans[i];
         if (span->session > 0 && span->session == p->session &&
             p->start >= span->since &&
             (span->running || p->start <= span->until))
@@ -22001,72 +21931,269 @@ static hfsbi_span *hfsbi_remains_span(const hfsbi_remains *remains,
     return NULL;
 }
 
-/* By itself or by an ancestor. *told: it has got its signal already. */
-static bool hfsbi_remains_has(const hfsbi_remains *remains,
-                              const hfsbi_process *p, bool *told) {
-    hfsbi_process     q = *p;
-    const hfsbi_span *span;
-    long              self = (long)getpid();
-    int               depth;
-    *told = false;
-    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
-        if (q.start < remains->since || q.pid == self) return false;
-        span = hfsbi_remains_span(remains, &q);
-        if (span) {
-            *told = remains->gently && span->running;
-            return true;
-        }
-        if (hfsbi_process_owned(q.pid, remains->owner)) return true;
-        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
-    }
-    return false;
-}
-
-/* A session with a member that was born into it has had its number all the
-   time: so those born later are of it, too. */
-static void hfsbi_remains_lengthen(const hfsbi_remains *remains) {
+/* While a member lives that was born into a session, the session's number is
+   in use: so those born into it later belong to it as well. */
+static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
+                                      const hfsbi_family   *family) {
     unsigned long long now = hfsbi_ticks_now();
-    hfsbi_process      p;
-    hfsbi_span        *span;
-    long               pid;
-    DIR               *dir = opendir("/proc");
-    while (dir && (pid = hfsbi_next_pid(dir)) > 0)
-        if (hfsbi_process_read(pid, &p) && !hfsbi_process_dead(&p) &&
-            (span = hfsbi_remains_span(remains, &p)) != NULL &&
-            span->until < now)
-            span->until = now;
-    if (dir) (void)closedir(dir);
+    size_t             i;
+    for (i = 0; i < snap->count; i++) {
+        hfsbi_span *span = hfsbi_process_ended(&snap->list[i])
+                               ? NULL
+                               : hfsbi_family_span(family, &snap->list[i]);
+        if (span && span->until < now) span->until = now;
+    }
 }
 
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
-    hfsbi_process p;
-    size_t        count = 0;
-    bool          told;
-    long          pid;
-    DIR          *dir;
-    hfsbi_remains_lengthen(remains);
-    dir = opendir("/proc");
-    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
-        if (!hfsbi_process_read(pid, &p) || hfsbi_process_dead(&p) ||
-            !hfsbi_remains_has(remains, &p, &told))
-            continue;
-        count++;
-        if (told) continue;
-        hfsbi_process_signal(&p, remains->gently ? SIGTERM : SIGKILL);
-        if (remains->gently) hfsbi_process_signal(&p, SIGCONT);
+/* The kinship that p has by itself; OPEN: only an ancestor can decide. */
+static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
+                                        const hfsbi_family *family,
+                                        hfsbi_process      *p) {
+    const hfsbi_span *span;
+    if (p->kin != HFSBI_KIN_OPEN) return p->kin;
+    if (p->start < family->since) return HFSBI_KIN_STRANGER;
+    span = hfsbi_family_span(family, p);
+    if (span) return span->running ? HFSBI_KIN_HELD : HFSBI_KIN_MEMBER;
+    if ((family->job || family->owner) && !p->env_read) {
+        errno = 0;
+        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
     }
-    if (dir) (void)closedir(dir);
+    if ((family->job && p->job == family->job) ||
+        (family->owner && p->owner == family->owner))
+        return HFSBI_KIN_MEMBER;
+    return p->parent <= 1 ? HFSBI_KIN_STRANGER : HFSBI_KIN_OPEN;
+}
+
+/* Decides about p, and about the ancestors that were asked on the way: none of
+   them belonged to the family by itself. */
+static void hfsbi_family_decide(hfsbi_snapshot     *snap,
+                                const hfsbi_family *family, hfsbi_process *p) {
+    hfsbi_process *at = p;
+    unsigned char  kin = HFSBI_KIN_OPEN;
+    int            depth;
+    for (depth = 0; at && depth < HFSBI_TREE_DEPTH; depth++) {
+        kin = hfsbi_family_judge(snap, family, at);
+        if (kin != HFSBI_KIN_OPEN) break;
+        at = hfsbi_snapshot_find(snap, at->parent);
+    }
+    if (kin != HFSBI_KIN_OPEN) at->kin = kin;
+    else kin = HFSBI_KIN_STRANGER;
+    /* the children of a known process are new to the family */
+    if (kin == HFSBI_KIN_KNOWN) kin = HFSBI_KIN_MEMBER;
+    for (; p != at; p = hfsbi_snapshot_find(snap, p->parent)) p->kin = kin;
+}
+
+static bool hfsbi_process_is_kin(const hfsbi_process *p) {
+    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
+}
+
+/* Sets `kin` of every process; returns how many belong to the family and run.
+   This process and what it is a child of never do. */
+static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
+                                   const hfsbi_family *family) {
+    hfsbi_process *p;
+    size_t         i, count = 0;
+    hfsbi_family_extend_spans(snap, family);
+    for (i = 0; i < snap->count; i++) snap->list[i].kin = HFSBI_KIN_OPEN;
+    for (i = 0; i < family->known_count; i++) {
+        p = hfsbi_snapshot_find(snap, family->known[i].pid);
+        if (p && p->start == family->known[i].start) p->kin = HFSBI_KIN_KNOWN;
+    }
+    p = hfsbi_snapshot_find(snap, (long)getpid());
+    if (p) p->kin = HFSBI_KIN_STRANGER;
+    for (i = 0; i < snap->count; i++) {
+        p = &snap->list[i];
+        if (p->kin == HFSBI_KIN_OPEN) hfsbi_family_decide(snap, family, p);
+        count += hfsbi_process_is_kin(p);
+    }
     return count;
 }
 
-#else
-
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
-    (void)remains;
-    return 0;
+HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
+                                      const hfsbi_family *family,
+                                      bool                gently) {
+    size_t i, count = hfsbi_snapshot_match(snap, family);
+    for (i = 0; i < snap->count; i++) {
+        const hfsbi_process *p = &snap->list[i];
+        if (!hfsbi_process_is_kin(p)) continue;
+        if (gently && p->kin == HFSBI_KIN_HELD) continue;
+        hfsbi_process_signal(p, gently ? SIGTERM : SIGKILL);
+        if (gently) hfsbi_process_signal(p, SIGCONT);
+    }
+    return count;
 }
 
+size_t hfsb_proc_children(bool ended, long *list, size_t max) {
+    hfsb_alloc     alloc = HFSB_INIT;
+    hfsbi_snapshot snap;
+    size_t         i, n = 0;
+    hfsbi_snapshot_init(&snap, &alloc);
+    hfsbi_snapshot_read(&snap, 1);
+    for (i = 0; i < snap.count && n < max; i++)
+        if (snap.list[i].parent == (long)getpid() &&
+            hfsbi_process_ended(&snap.list[i]) == ended)
+            list[n++] = snap.list[i].pid;
+    hfsbi_snapshot_free(&snap);
+    return n;
+}
+
+/* ---- the leader of a tree ---- */
+
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
+                              hfsb_str job) {
+    memset(tree, 0, sizeof *tree);
+    tree->alloc = *alloc;
+    tree->pidfd = -1;
+    tree->span.since = hfsbi_ticks_now();
+    if (tree->span.since > 0) tree->span.since--;
+    if (job.len) tree->job = hfsb_fnv(job);
+}
+
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
+    hfsbi_close(&tree->pidfd);
+    if (tree->known)
+        hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
+                         sizeof *tree->known);
+    tree->known = NULL;
+    tree->known_count = tree->known_cap = 0;
+}
+
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
+    hfsbi_process p;
+    tree->span.session = (long)leader;
+    tree->span.running = true;
+    tree->span.until = hfsbi_ticks_now();
+#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
+    tree->pidfd =
+        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
 #endif
+    if (tree->pidfd < 0 && hfsbi_process_read((long)leader, &p))
+        tree->leader_start = p.start;
+}
+
+static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+    int rc;
+    memset(info, 0, sizeof *info);
+    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options) {
+    hfsbi_process p;
+    if (tree->pidfd >= 0) {
+        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
+        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
+        if (rc == 0 || errno != EINVAL) return rc;
+    }
+    /* the host may have waited for the leader, and its next child may have got
+       the same number */
+    if (tree->leader_start && hfsbi_process_read(tree->span.session, &p) &&
+        p.start != tree->leader_start) {
+        errno = ECHILD;
+        return -1;
+    }
+    return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
+}
+
+/* True while the leader is our child, running or a zombie: until then its
+   number is its own. Notes when the host took it away. */
+static bool hfsbi_tree_holds(hfsbi_tree *tree) {
+    hfsbi_span *span = &tree->span;
+    siginfo_t   info;
+    if (!span->running) return false;
+    if (hfsbi_tree_wait(tree, &info, WNOWAIT) != 0) span->running = false;
+    else span->until = hfsbi_ticks_now();
+    return span->running;
+}
+
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
+    hfsbi_span none = HFSB_INIT;
+    return hfsbi_tree_holds(tree) ? tree->span : none;
+}
+
+/* ---- the members of a tree ---- */
+
+static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
+    hfsbi_family family = HFSB_INIT;
+    hfsbi_tree_holds(tree);
+    /* While no process has the number of a leader that the host took away, the
+       number was not reused. */
+    if (!tree->span.running && !snap->blind &&
+        !hfsbi_snapshot_find(snap, tree->span.session))
+        tree->span.until = hfsbi_ticks_now();
+    family.since = tree->span.since;
+    family.job = tree->job;
+    family.spans = &tree->span;
+    family.span_count = 1;
+    family.known = tree->known;
+    family.known_count = tree->known_count;
+    return hfsbi_snapshot_match(snap, &family);
+}
+
+/* Keeps the members that a signal to the group misses. The next signal may
+   kill their parents, which ends their descent. After a blind snapshot those
+   known before are kept as well. Without memory it keeps those that fit: the
+   next search finds the others again. */
+static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
+    size_t i, n = snap->blind ? tree->known_count : 0;
+    for (i = 0; i < snap->count; i++) {
+        const hfsbi_process *p = &snap->list[i];
+        if (!hfsbi_process_is_kin(p) ||
+            (tree->span.running && p->group == tree->span.session) ||
+            (snap->blind && p->kin == HFSBI_KIN_KNOWN))
+            continue;
+        if (n == tree->known_cap) {
+            hfsbi_process *grown = (hfsbi_process *)hfsbi_array_grow(
+                &tree->alloc, tree->known, &tree->known_cap, n + 1,
+                sizeof *grown);
+            if (!grown) break;
+            tree->known = grown;
+        }
+        tree->known[n++] = *p;
+    }
+    tree->known_count = n;
+}
+
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
+    size_t count = hfsbi_tree_match(tree, snap);
+    hfsbi_tree_remember(tree, snap);
+    if (!snap->blind) {
+        tree->empty = count == 0;
+        return count;
+    }
+    return hfsbi_tree_holds(tree) && kill(-(pid_t)tree->span.session, 0) == 0;
+}
+
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
+    size_t i;
+    if (hfsbi_tree_holds(tree)) (void)kill(-(pid_t)tree->span.session, number);
+    for (i = 0; i < tree->known_count; i++)
+        hfsbi_process_signal(&tree->known[i], number);
+}
+
+HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max) {
+    hfsbi_tree     copy = *tree; /* matched with, but not changed */
+    long           leader = tree->span.session, last = hfsbi_last_pid();
+    hfsbi_snapshot snap;
+    size_t         i, n = 0;
+    bool           young;
+    /* Most commands leave nothing: no process is newer than the leader. Pids
+       rise until they wrap, which takes longer than a second. */
+    if (last == leader || tree->empty) return 0;
+    hfsbi_snapshot_init(&snap, &tree->alloc);
+    hfsbi_snapshot_cover(&snap, tree->span.since);
+    young = last > leader && ran_ms < 1000 && hfsbi_tree_holds(&copy);
+    hfsbi_snapshot_read(&snap, young ? leader : 1);
+    (void)hfsbi_tree_match(&copy, &snap);
+    for (i = 0; i < snap.count && n < max; i++)
+        if (hfsbi_process_is_kin(&snap.list[i]) && snap.list[i].pid != leader)
+            hfsbi_entry_fill(&list[n++], snap.list[i].pid);
+    hfsbi_snapshot_free(&snap);
+    return n;
+}
 
 /* ---- src/os/spawn.c ---- */
 /* spawn.c - starts a program: all that happens from fork to exec. */
@@ -22655,53 +22782,114 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
 }
 
 /* ---- src/os/proc.c ---- */
-/* proc.c - a command from its start to its end, driven step by step. */
-#define HFSBI_PROC_BLOCK   65536u   /* bytes a read */
-#define HFSBI_PROC_READS   4        /* of each stream, a step */
-#define HFSBI_PROC_PIPE    1048576u /* a busy pipe is made as big as this */
-#define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
-#define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL was in vain */
+/* proc.c - a command from its start to its end.
 
-/* TERM, then KILL, until nothing is left or it cannot be helped. */
-typedef enum hfsbi_hunt {
-    HFSBI_HUNT_NONE,
-    HFSBI_HUNT_TERM,
-    HFSBI_HUNT_KILL,
-    HFSBI_HUNT_OVER
-} hfsbi_hunt;
+   A command is a process that leads a session of its own, called the leader
+   here, and all that it starts. Nothing here blocks: the host waits for the
+   descriptors of hfsb_proc_watch() or until hfsb_proc_deadline(), then calls
+   hfsb_proc_step(), which does what can be done and changes the state:
+
+     RUNNING --- the leader exits --------------------------> DRAIN
+        | timeout or kill
+        v
+     TERM ------ the tree is gone --------------------------> DRAIN
+        | the grace is over (at once when it is negative)
+        v
+     KILL ------ the tree is gone, or cannot be killed -----> DRAIN
+
+     DRAIN ----- the pipes are closed, or quiet ------------> DONE
+        | quiet, but a pipe is open though no process runs
+        v
+     LINGER ---- the pipes are closed, or quiet for longer -> DONE
+
+     DRAIN, LINGER --- the first kill ----------------------> TERM
+
+   The leader stays a zombie until close, so that its pid and the number of its
+   session are not reused while they may be signalled. The leader's status is
+   in result.end from its exit on, whatever the state is.
+
+   Two things must always hold: no byte that was written before the exit is
+   lost, and no process that keeps a pipe open delays the end for long. */
+#define HFSBI_PROC_BLOCK   65536u   /* bytes of one read */
+#define HFSBI_PROC_READS   4        /* of each stream in one step */
+#define HFSBI_PROC_PIPE    1048576u /* size that a busy pipe gets */
+#define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
+#define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL had no effect */
+#define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
+
+typedef enum hfsbi_proc_state {
+    HFSBI_PROC_RUNNING,
+    HFSBI_PROC_TERM,   /* TERM was sent to the tree */
+    HFSBI_PROC_KILL,   /* KILL is sent until the tree is gone */
+    HFSBI_PROC_DRAIN,  /* takes the rest of the output */
+    HFSBI_PROC_LINGER, /* does so five times as long: see proc_drain() */
+    HFSBI_PROC_DONE
+} hfsbi_proc_state;
+
+/* The descriptors of a command, by their use. The first two are as in
+   hfsb_proc_stream. */
+enum {
+    HFSBI_SLOT_OUT,
+    HFSBI_SLOT_ERR,
+    HFSBI_SLOT_IN,
+    HFSBI_SLOT_EXIT, /* pidfd of the leader; the tree closes it */
+    HFSBI_SLOTS
+};
+
+typedef struct hfsbi_proc_io {
+    hfsbi_io   io; /* first; its fd is -1 once closed */
+    hfsb_proc *proc;
+} hfsbi_proc_io;
+
+typedef struct hfsbi_proc_input {
+    hfsb_buf bytes; /* those from `at` on wait to be written */
+    size_t   at;
+    bool     ends; /* after them, standard input is closed */
+} hfsbi_proc_input;
+
+/* How far the output that was left at the end of the command has been read. */
+typedef struct hfsbi_proc_rest {
+    bool               empty; /* the last read found nothing */
+    unsigned long long bytes; /* since DRAIN began */
+} hfsbi_proc_rest;
+
+/* Points in time are on hfsb_clock_ms(); -1: never. */
+typedef struct hfsbi_proc_times {
+    long long grace_ms, quiet_ms, quiet_max_ms; /* the options, resolved */
+    long long started;
+    long long timeout_at;
+    long long hunt_ends;  /* of TERM: KILL follows; of KILL: gives up */
+    long long check_at;   /* next look at the leader or the tree */
+    long long check_wait; /* ms between these, rising */
+    long long drain_at;   /* DRAIN began */
+    long long byte_at;    /* the last output came */
+} hfsbi_proc_times;
+
+/* The loop that drives the command, see hfsbi_proc_attach(). */
+typedef struct hfsbi_proc_driver {
+    hfsbi_timer timer; /* first */
+    hfsb_proc  *proc;
+    hfsbi_loop *loop; /* NULL: the host drives it */
+    void (*on_change)(void *user, hfsb_proc *proc, bool done);
+    void *user;
+} hfsbi_proc_driver;
 
 struct hfsb_proc {
     hfsb_alloc          alloc;
     hfsb_proc_output_fn on_output;
     void               *user;
-    hfsb_proc_result    result;
     bool                no_keeper;
-    bool                exited; /* the leader; a zombie until close */
-    bool                done;
-
-    int      input_fd;
-    hfsb_buf input; /* what waits is behind input_at */
-    size_t   input_at;
-    bool     input_ends;
-
-    int                output[2];
-    bool               drained[2];   /* the last read found it empty */
-    unsigned long long after_end[2]; /* bytes since ended_at */
-
-    /* on hfsb_clock_ms(); -1: not yet, or never */
-    long long started, timeout_at;
-    long long look_at, look_wait; /* for the exit, when nothing tells of it */
-    long long ended_at;           /* it exited, and no hunt goes on */
-    long long byte_at;            /* when the last output came */
-    long long grace_ms, quiet_ms, quiet_max_ms;
-    bool      no_survivor; /* see hfsbi_proc_no_survivor() */
-
-    hfsbi_tree tree;
-    char      *marker;
-    hfsbi_hunt hunt;
-    long long  hunt_ends, scan_at, scan_wait;
-
-    char block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
+    hfsbi_proc_state    state;
+    hfsb_proc_result    result;
+    unsigned long long  changes; /* counts all that on_change reports */
+    hfsbi_proc_times    times;
+    hfsbi_proc_io       io[HFSBI_SLOTS];
+    hfsbi_proc_input    input;
+    hfsbi_proc_rest     rest[2];
+    hfsbi_tree          tree;
+    hfsbi_snapshot     *snapshot; /* shared; NULL: none */
+    hfsbi_proc_driver   driver;
+    char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
 };
 
 long long hfsb_clock_ms(void) {
@@ -22715,60 +22903,192 @@ static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
 
-/* ---- start ---- */
-
-static long long hfsbi_proc_ms(long long given, long long otherwise) {
-    return given == 0 ? otherwise : given;
+static bool hfsbi_proc_exited(const hfsb_proc *proc) {
+    return proc->result.end != HFSB_PROC_RUNNING;
 }
 
+static bool hfsbi_proc_is_hunted(const hfsb_proc *proc) {
+    return proc->state == HFSBI_PROC_TERM || proc->state == HFSBI_PROC_KILL;
+}
+
+static void hfsbi_proc_enter(hfsb_proc *proc, hfsbi_proc_state state) {
+    proc->state = state;
+    proc->changes++;
+}
+
+static void hfsbi_proc_begin_drain(hfsb_proc *proc, long long now) {
+    hfsbi_proc_enter(proc, HFSBI_PROC_DRAIN);
+    proc->times.drain_at = now;
+    proc->rest[0].bytes = proc->rest[1].bytes = 0;
+}
+
+/* ---- what it waits for ---- */
+
+/* The events that the command waits for on a descriptor. */
+static unsigned hfsbi_proc_wants(const hfsb_proc *proc, int slot) {
+    if (proc->state == HFSBI_PROC_DONE || proc->io[slot].io.fd < 0) return 0;
+    if (slot == HFSBI_SLOT_EXIT)
+        return hfsbi_proc_exited(proc) ? 0 : (unsigned)HFSBI_IO_READ;
+    if (slot == HFSBI_SLOT_IN)
+        return proc->input.at < proc->input.bytes.len
+                   ? (unsigned)HFSBI_IO_WRITE
+                   : 0;
+    return (unsigned)HFSBI_IO_READ;
+}
+
+/* When the pipes count as quiet. */
+static long long hfsbi_quiet_at(const hfsb_proc *proc) {
+    const hfsbi_proc_times *t = &proc->times;
+    long long               from = t->drain_at, most, quiet = t->quiet_ms;
+    most = hfsbi_later(from, t->quiet_max_ms);
+    if (t->byte_at > from) from = t->byte_at;
+    if (proc->state == HFSBI_PROC_LINGER && quiet < LLONG_MAX / 5) quiet *= 5;
+    from = hfsbi_later(from, quiet);
+    return from < most ? from : most;
+}
+
+size_t hfsb_proc_watch(const hfsb_proc *proc,
+                       hfsb_watch       list[HFSB_PROC_WATCHES]) {
+    size_t n = 0;
+    int    slot;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++) {
+        unsigned want = hfsbi_proc_wants(proc, slot);
+        if (!want) continue;
+        list[n].fd = proc->io[slot].io.fd;
+        list[n].readable = want == HFSBI_IO_READ;
+        list[n++].writable = want == HFSBI_IO_WRITE;
+    }
+    return n;
+}
+
+long long hfsb_proc_deadline(const hfsb_proc *proc) {
+    switch (proc->state) {
+    case HFSBI_PROC_RUNNING:
+        if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
+        return hfsbi_sooner(proc->times.timeout_at, proc->times.check_at);
+    case HFSBI_PROC_TERM:
+    case HFSBI_PROC_KILL: return proc->times.check_at;
+    case HFSBI_PROC_DRAIN:
+    case HFSBI_PROC_LINGER: return hfsbi_quiet_at(proc);
+    case HFSBI_PROC_DONE: break;
+    }
+    return -1;
+}
+
+/* ---- driven by a loop ---- */
+
+/* Tells the loop what the command waits for now. A descriptor that the loop
+   cannot take is looked at from time to time instead. */
+static void hfsbi_proc_follow(hfsb_proc *proc) {
+    hfsbi_loop *loop = proc->driver.loop;
+    long long   at;
+    bool        all = true;
+    int         slot;
+    if (!loop) return;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++) {
+        hfsbi_io *io = &proc->io[slot].io;
+        unsigned  want = hfsbi_proc_wants(proc, slot);
+        if (!want) hfsbi_loop_io_forget(loop, io);
+        else if (!hfsbi_loop_io(loop, io, want)) all = false;
+    }
+    at = hfsb_proc_deadline(proc);
+    if (!all) at = hfsbi_sooner(at, hfsb_clock_ms() + HFSBI_PROC_RETRY);
+    if (at >= 0) hfsbi_loop_timer(loop, &proc->driver.timer, at);
+    else hfsbi_loop_timer_clear(loop, &proc->driver.timer);
+}
+
+/* on_change comes last: it may close the command. */
+static void hfsbi_proc_drive(hfsb_proc *proc) {
+    hfsbi_proc_driver *d = &proc->driver;
+    unsigned long long before = proc->changes;
+    bool               done = hfsb_proc_step(proc);
+    void (*on_change)(void *user, hfsb_proc *proc, bool done) = d->on_change;
+    if (done) hfsbi_proc_detach(proc);
+    else hfsbi_proc_follow(proc);
+    if (done || proc->changes != before) on_change(d->user, proc, done);
+}
+
+static void hfsbi_proc_io_ready(hfsbi_io *io, unsigned events) {
+    (void)events;
+    hfsbi_proc_drive(((hfsbi_proc_io *)(void *)io)->proc);
+}
+
+static void hfsbi_proc_timer_due(hfsbi_timer *timer) {
+    hfsbi_proc_drive(((hfsbi_proc_driver *)(void *)timer)->proc);
+}
+
+HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
+                                void (*on_change)(void *user, hfsb_proc *proc,
+                                                  bool done),
+                                void *user) {
+    hfsbi_proc_detach(proc);
+    proc->driver.loop = loop;
+    proc->driver.on_change = on_change;
+    proc->driver.user = user;
+    hfsbi_proc_share_snapshot(proc, hfsbi_loop_snapshot(loop));
+    hfsbi_proc_follow(proc);
+    if (proc->state == HFSBI_PROC_DONE) /* is reported in the next turn */
+        hfsbi_loop_timer(loop, &proc->driver.timer, 0);
+}
+
+HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc) {
+    hfsbi_loop *loop = proc->driver.loop;
+    int         slot;
+    if (!loop) return;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++)
+        hfsbi_loop_io_forget(loop, &proc->io[slot].io);
+    hfsbi_loop_timer_clear(loop, &proc->driver.timer);
+    proc->driver.loop = NULL;
+    hfsbi_proc_share_snapshot(proc, NULL);
+}
+
+/* A loop must forget a descriptor before it is closed. */
+static void hfsbi_proc_close_io(hfsb_proc *proc, int slot) {
+    hfsbi_io *io = &proc->io[slot].io;
+    if (proc->driver.loop) hfsbi_loop_io_forget(proc->driver.loop, io);
+    hfsbi_close(&io->fd);
+}
+
+/* ---- start ---- */
+
 static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
+    hfsbi_proc_times *t = &proc->times;
+    int               slot;
     memset(proc, 0, offsetof(struct hfsb_proc, block));
-    proc->alloc = proc->input.alloc = o->alloc;
+    proc->alloc = proc->input.bytes.alloc = o->alloc;
     proc->on_output = o->on_output;
     proc->user = o->user;
     proc->no_keeper = o->no_keeper;
-    proc->input_fd = -1;
-    proc->output[0] = proc->output[1] = -1;
-    proc->input_ends = !o->keep_input;
-    proc->started = hfsb_clock_ms();
-    proc->timeout_at =
-        o->timeout_ms > 0 ? hfsbi_later(proc->started, o->timeout_ms) : -1;
-    proc->ended_at = -1;
-    proc->look_at = proc->started + 1;
-    proc->grace_ms = hfsbi_proc_ms(o->grace_ms, 2000);
-    proc->quiet_ms = hfsbi_proc_ms(o->quiet_ms, 100);
-    if (proc->quiet_ms < 0) proc->quiet_ms = 0;
-    proc->quiet_max_ms = o->quiet_max_ms > 0 ? o->quiet_max_ms : 2000;
-    if (o->quiet_max_ms <= 0 && proc->quiet_max_ms < proc->quiet_ms)
-        proc->quiet_max_ms = proc->quiet_ms;
-    hfsbi_tree_init(&proc->tree, &o->alloc);
-}
-
-/* What must be there before the command is: a failure later would come too
-   late. */
-static bool hfsbi_proc_prepare(hfsb_proc *proc, const hfsb_proc_opts *o) {
-    size_t size;
-    if (o->input.len && hfsb_buf_append(&proc->input, o->input) != HFSB_OK)
-        return false;
-    if (o->job.len == 0) return true;
-    size = sizeof "HFSB_JOB=" - 1 + o->job.len;
-    proc->marker = (char *)hfsbi_array(&o->alloc, size, 1);
-    if (!proc->marker) return false;
-    memcpy(proc->marker, "HFSB_JOB=", sizeof "HFSB_JOB=" - 1);
-    memcpy(proc->marker + sizeof "HFSB_JOB=" - 1, o->job.ptr, o->job.len);
-    proc->tree.marker = hfsb_str_make(proc->marker, size);
-    return true;
+    proc->input.ends = !o->keep_input;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++) {
+        proc->io[slot].io.fd = -1;
+        proc->io[slot].io.fn = hfsbi_proc_io_ready;
+        proc->io[slot].proc = proc;
+    }
+    proc->driver.timer.fn = hfsbi_proc_timer_due;
+    proc->driver.proc = proc;
+    t->started = hfsb_clock_ms();
+    t->timeout_at =
+        o->timeout_ms > 0 ? hfsbi_later(t->started, o->timeout_ms) : -1;
+    t->check_at = t->started + 1;
+    t->grace_ms = o->grace_ms == 0 ? 2000 : o->grace_ms;
+    t->quiet_ms = o->quiet_ms == 0 ? 100 : o->quiet_ms;
+    if (t->quiet_ms < 0) t->quiet_ms = 0;
+    t->quiet_max_ms = o->quiet_max_ms > 0 ? o->quiet_max_ms : 2000;
+    if (o->quiet_max_ms <= 0 && t->quiet_max_ms < t->quiet_ms)
+        t->quiet_max_ms = t->quiet_ms;
+    hfsbi_tree_init(&proc->tree, &o->alloc, o->job);
 }
 
 static void hfsbi_proc_free(hfsb_proc *proc) {
     hfsb_alloc alloc = proc->alloc;
-    hfsb_buf_free(&proc->input);
+    hfsb_buf_free(&proc->input.bytes);
     hfsbi_tree_free(&proc->tree);
-    if (proc->marker)
-        hfsbi_array_free(&alloc, proc->marker, proc->tree.marker.len, 1);
     hfsbi_array_free(&alloc, proc, 1, sizeof *proc);
 }
 
+/* All memory is taken before the command exists: a failure after that would
+   come too late. */
 hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
                            hfsb_err *err) {
     hfsb_proc  *proc;
@@ -22779,8 +23099,8 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);
     if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
     hfsbi_proc_init(proc, opts);
-    st = hfsbi_proc_prepare(proc, opts) ? HFSB_OK : HFSB_NOMEM;
-    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Start of a command");
+    if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
         hfsbi_proc_free(proc);
@@ -22788,85 +23108,46 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     }
     proc->result.pid = (long)pid;
     hfsbi_tree_start(&proc->tree, pid);
-    proc->input_fd = ends.input;
-    proc->output[0] = ends.output[0];
-    proc->output[1] = ends.output[1];
+    proc->io[HFSBI_SLOT_OUT].io.fd = ends.output[0];
+    proc->io[HFSBI_SLOT_ERR].io.fd = ends.output[1];
+    proc->io[HFSBI_SLOT_IN].io.fd = ends.input;
+    proc->io[HFSBI_SLOT_EXIT].io.fd = proc->tree.pidfd;
     *out = proc;
     return HFSB_OK;
 }
 
-/* ---- what to wait for ---- */
+/* ---- the exit of the leader ---- */
 
-/* When the pipes count as quiet. */
-static long long hfsbi_quiet_at(const hfsb_proc *proc) {
-    long long from = proc->ended_at, most, quiet = proc->quiet_ms;
-    most = hfsbi_later(from, proc->quiet_max_ms);
-    if (proc->byte_at > from) from = proc->byte_at;
-    if (proc->no_survivor && quiet < LLONG_MAX / 5) quiet *= 5;
-    from = hfsbi_later(from, quiet);
-    return from < most ? from : most;
+/* Sets the next look at the tree, in at most `wait` ms. The times are
+   multiples of `wait`, so that commands that are killed at about the same time
+   look at the same snapshot. Snapshots that take long become rare. */
+static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
+    hfsbi_proc_times *t = &proc->times;
+    long long         cost = proc->snapshot ? proc->snapshot->cost_ms : 0, at;
+    if (wait < 4 * cost) wait = 4 * cost;
+    if (wait > 200) wait = 200;
+    at = (hfsb_clock_ms() / wait + 1) * wait;
+    t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
-static bool hfsbi_hunting(const hfsb_proc *proc) {
-    return proc->hunt == HFSBI_HUNT_TERM || proc->hunt == HFSBI_HUNT_KILL;
-}
-
-size_t hfsb_proc_watch(const hfsb_proc *proc,
-                       hfsb_watch       list[HFSB_PROC_WATCHES]) {
-    hfsb_watch none = HFSB_INIT;
-    size_t     n = 0, i;
-    if (proc->done) return 0;
-    if (!proc->exited && proc->tree.pidfd >= 0) {
-        list[n] = none;
-        list[n].readable = true;
-        list[n++].fd = proc->tree.pidfd;
-    }
-    for (i = 0; i < 2; i++)
-        if (proc->output[i] >= 0) {
-            list[n] = none;
-            list[n].readable = true;
-            list[n++].fd = proc->output[i];
-        }
-    if (proc->input_fd >= 0 && proc->input_at < proc->input.len) {
-        list[n] = none;
-        list[n].writable = true;
-        list[n++].fd = proc->input_fd;
-    }
-    return n;
-}
-
-long long hfsb_proc_deadline(const hfsb_proc *proc) {
-    long long at = -1;
-    if (proc->done) return -1;
-    if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE) at = proc->timeout_at;
-    if (!proc->exited && proc->tree.pidfd < 0)
-        at = hfsbi_sooner(at, proc->look_at);
-    if (hfsbi_hunting(proc)) at = hfsbi_sooner(at, proc->scan_at);
-    if (proc->ended_at >= 0) at = hfsbi_sooner(at, hfsbi_quiet_at(proc));
-    return at;
-}
-
-/* ---- one step ---- */
-
-/* The status is looked at but not taken: as long as the leader is a zombie of
-   ours, its number and its group's are no one else's. */
+/* Looks for the exit without taking the status: the leader stays a zombie. */
 static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
+    hfsbi_proc_times *t = &proc->times;
     hfsb_proc_result *r = &proc->result;
     siginfo_t         info;
     int               rc;
-    if (proc->exited) return;
+    if (hfsbi_proc_exited(proc)) return;
     rc = hfsbi_tree_wait(&proc->tree, &info, WNOWAIT);
     if (rc == 0 && info.si_pid == 0) {
-        proc->look_wait = proc->look_wait ? proc->look_wait * 2 : 1;
-        if (proc->look_wait > 50) proc->look_wait = 50;
-        proc->look_at = now + proc->look_wait;
+        if (proc->state != HFSBI_PROC_RUNNING || now < t->check_at) return;
+        t->check_wait = t->check_wait ? t->check_wait * 2 : 1;
+        if (t->check_wait > 50) t->check_wait = 50;
+        t->check_at = now + t->check_wait;
         return;
     }
-    proc->exited = true;
-    proc->scan_at = now;
-    r->duration_ms = now - proc->started;
+    r->duration_ms = now - t->started;
     if (rc != 0) {
-        proc->tree.held = false;
+        proc->tree.span.running = false;
         r->end = HFSB_PROC_UNKNOWN;
     } else if (info.si_code == CLD_EXITED) {
         r->end = HFSB_PROC_EXITED;
@@ -22875,91 +23156,116 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         r->end = HFSB_PROC_SIGNALED;
         r->signal = info.si_status;
     }
+    proc->changes++;
+    if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
+    else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);
 }
 
-/* The search comes before the signal: whose parent has died is an orphan, and
-   no longer known by its descent. */
+/* ---- the end of the tree ---- */
+
+/* Searches the tree in a snapshot that began at `need` or later. Returns how
+   many of its processes run; *blind: the snapshot may lack some. */
+static size_t hfsbi_proc_search(hfsb_proc *proc, long long need, bool *blind) {
+    hfsbi_snapshot own, *snap = proc->snapshot;
+    size_t         left;
+    if (!snap) {
+        snap = &own;
+        hfsbi_snapshot_init(snap, &proc->alloc);
+        hfsbi_snapshot_cover(snap, proc->tree.span.since);
+    }
+    hfsbi_snapshot_renew(snap, need);
+    left = hfsbi_tree_find(&proc->tree, snap);
+    *blind = snap->blind;
+    if (snap == &own) hfsbi_snapshot_free(snap);
+    return left;
+}
+
+/* Scans before signalling: once a parent dies its children are reparented and
+   can no longer be found by ancestry. A snapshot of a moment ago will do: the
+   group, in which nearly all processes are, is signalled now in any case. */
 static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
-    bool gently = proc->grace_ms >= 0;
-    if (proc->hunt != HFSBI_HUNT_NONE) return;
-    (void)hfsbi_tree_find(&proc->tree);
-    proc->hunt = gently ? HFSBI_HUNT_TERM : HFSBI_HUNT_KILL;
-    proc->hunt_ends =
-        hfsbi_later(now, gently ? proc->grace_ms : HFSBI_PROC_GIVE_UP);
-    proc->ended_at = -1;
-    proc->scan_wait = 5;
-    proc->scan_at = now + proc->scan_wait;
+    bool      gently = proc->times.grace_ms >= 0, blind;
+    long long fresh = 20;
+    if (proc->snapshot) fresh += proc->snapshot->cost_ms;
+    (void)hfsbi_proc_search(proc, now - fresh, &blind);
+    hfsbi_proc_enter(proc, gently ? HFSBI_PROC_TERM : HFSBI_PROC_KILL);
     hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
-    if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT);
+    if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT); /* the stopped */
+    proc->times.hunt_ends =
+        hfsbi_later(now, gently ? proc->times.grace_ms : HFSBI_PROC_GIVE_UP);
+    proc->times.check_wait = 5;
+    hfsbi_hunt_check_in(proc, 5);
 }
 
-/* TERM is sent once: what a trap for it starts may finish. KILL is sent as
-   often as something is found. A search that is blind cannot tell a dead group
-   from one whose leader is a zombie, so it trusts in KILL. */
+/* TERM is sent once, so that a trap can finish its work. KILL is sent whenever
+   a snapshot shows a process. A blind one cannot tell a dead group from one
+   whose leader is a zombie, so it relies on KILL. */
 static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
-    size_t left;
-    bool   late = now >= proc->hunt_ends, gone;
-    if (!hfsbi_hunting(proc) || now < proc->scan_at) return;
-    left = hfsbi_tree_find(&proc->tree);
-    gone = left == 0 || (proc->tree.blind && proc->hunt == HFSBI_HUNT_KILL);
-    if (proc->exited && gone) {
-        proc->hunt = HFSBI_HUNT_OVER;
+    hfsbi_proc_times *t = &proc->times;
+    long long         wait = t->check_wait < 20 ? t->check_wait * 2 : 50;
+    bool              late = now >= t->hunt_ends, blind, gone;
+    if (!hfsbi_proc_is_hunted(proc) || now < t->check_at) return;
+    gone = hfsbi_proc_search(proc, t->check_at, &blind) == 0;
+    if (blind && proc->state == HFSBI_PROC_KILL) gone = true;
+    if (hfsbi_proc_exited(proc) && gone) {
+        hfsbi_proc_begin_drain(proc, now);
         return;
     }
-    if (late && proc->hunt == HFSBI_HUNT_KILL) {
-        proc->hunt = HFSBI_HUNT_OVER;
+    if (late && proc->state == HFSBI_PROC_KILL) {
         proc->result.incomplete = true;
+        hfsbi_proc_begin_drain(proc, now);
         return;
     }
-    proc->scan_wait = proc->scan_wait < 20 ? proc->scan_wait * 2 : 50;
     if (late) {
-        proc->hunt = HFSBI_HUNT_KILL;
-        proc->hunt_ends = now + HFSBI_PROC_GIVE_UP;
-        proc->scan_wait = 5;
+        hfsbi_proc_enter(proc, HFSBI_PROC_KILL);
+        t->hunt_ends = now + HFSBI_PROC_GIVE_UP;
+        wait = 5;
     }
-    if (proc->hunt == HFSBI_HUNT_KILL) hfsbi_tree_signal(&proc->tree, SIGKILL);
-    proc->scan_at = hfsbi_later(now, proc->scan_wait);
-    if (proc->scan_at > proc->hunt_ends) proc->scan_at = proc->hunt_ends;
+    if (proc->state == HFSBI_PROC_KILL)
+        hfsbi_tree_signal(&proc->tree, SIGKILL);
+    t->check_wait = wait;
+    hfsbi_hunt_check_in(proc, wait);
 }
+
+/* ---- input and output ---- */
 
 static void hfsbi_proc_end_input(hfsb_proc *proc) {
-    hfsbi_close(&proc->input_fd);
-    hfsb_buf_free(&proc->input);
-    proc->input_at = 0;
+    hfsbi_proc_close_io(proc, HFSBI_SLOT_IN);
+    hfsb_buf_free(&proc->input.bytes);
+    proc->input.at = 0;
 }
 
-/* Writes what the command takes. One that closed its input wants no more. */
+/* Writes as much input as the pipe takes, a bounded amount a step. When the
+   command has closed its end, the rest is dropped. */
 static void hfsbi_proc_feed(hfsb_proc *proc) {
-    hfsb_str           rest;
+    hfsbi_proc_input  *in = &proc->input;
+    int                fd = proc->io[HFSBI_SLOT_IN].io.fd;
     hfsbi_signal_guard guard;
-    ssize_t            n;
-    int                reads = HFSBI_PROC_READS;
-    if (proc->input_fd < 0) return;
-    rest = hfsb_str_slice(hfsb_buf_str(&proc->input), proc->input_at,
-                          proc->input.len);
-    if (rest.len) {
-        hfsbi_signal_guard_begin(&guard);
-        do {
-            size_t most = rest.len;
-            if (most > HFSBI_PROC_BLOCK) most = HFSBI_PROC_BLOCK;
-            n = hfsbi_write(proc->input_fd, rest.ptr, most);
-            if (n > 0) rest = hfsb_str_slice(rest, (size_t)n, rest.len);
-        } while (n > 0 && rest.len && --reads > 0);
-        hfsbi_signal_guard_end(&guard);
-        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-            hfsbi_proc_end_input(proc);
-            return;
-        }
-        proc->input_at = proc->input.len - rest.len;
+    ssize_t            n = 1;
+    int                writes;
+    if (fd < 0) return;
+    hfsbi_signal_guard_begin(&guard);
+    for (writes = 0; writes < HFSBI_PROC_READS && n > 0; writes++) {
+        size_t most = in->bytes.len - in->at;
+        if (most == 0) break;
+        if (most > HFSBI_PROC_BLOCK) most = HFSBI_PROC_BLOCK;
+        n = hfsbi_write(fd, in->bytes.ptr + in->at, most);
+        if (n <= 0) break;
+        in->at += (size_t)n;
+        proc->changes++;
     }
-    if (rest.len) return;
-    hfsb_buf_truncate(&proc->input, 0);
-    proc->input_at = 0;
-    if (proc->input_ends) hfsbi_proc_end_input(proc);
+    hfsbi_signal_guard_end(&guard);
+    if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        hfsbi_proc_end_input(proc);
+    } else if (in->at == in->bytes.len) {
+        hfsb_buf_truncate(&in->bytes, 0);
+        in->at = 0;
+        if (in->ends) hfsbi_proc_end_input(proc);
+    }
 }
 
-/* A bigger pipe makes a flood faster; few commands are one, and the kernel
-   counts what a user's pipes take. */
+/* Makes the pipe of a command that prints much bigger, which makes it faster.
+   Not for all: the kernel limits the memory of a user's pipes. */
 static void hfsbi_proc_widen(int fd, unsigned long long before,
                              unsigned long long after) {
 #if defined(HFSBI_LINUX) && defined(F_SETPIPE_SZ)
@@ -22970,25 +23276,31 @@ static void hfsbi_proc_widen(int fd, unsigned long long before,
 #endif
 }
 
+/* Reads a bounded amount of one stream. */
 static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
     unsigned long long *total =
         stream == 0 ? &proc->result.stdout_bytes : &proc->result.stderr_bytes;
-    int i, *fd = &proc->output[stream];
-    proc->drained[stream] = false;
+    const int *fd = &proc->io[stream].io.fd;
+    int        i;
+    proc->rest[stream].empty = false;
     for (i = 0; *fd >= 0 && i < HFSBI_PROC_READS; i++) {
         ssize_t n = hfsbi_read(*fd, proc->block, sizeof proc->block);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            proc->drained[stream] = true;
+            proc->rest[stream].empty = true;
             return;
         }
+        proc->changes++;
         if (n <= 0) {
-            hfsbi_close(fd);
-            proc->look_wait = 0; /* its exit is near */
+            hfsbi_proc_close_io(proc, stream);
+            if (proc->state == HFSBI_PROC_RUNNING) { /* its exit is near */
+                proc->times.check_wait = 0;
+                proc->times.check_at = hfsb_clock_ms() + 1;
+            }
             return;
         }
         *total += (unsigned long long)n;
-        proc->after_end[stream] += (unsigned long long)n;
-        proc->byte_at = hfsb_clock_ms();
+        proc->rest[stream].bytes += (unsigned long long)n;
+        proc->times.byte_at = hfsb_clock_ms();
         hfsbi_proc_widen(*fd, *total - (unsigned long long)n, *total);
         if (proc->on_output)
             proc->on_output(proc->user, (hfsb_proc_stream)stream,
@@ -22996,170 +23308,141 @@ static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
     }
 }
 
-/* True when a pipe is open though none of the command's processes runs. Then
-   it is most likely a child that another thread of the host is just starting,
-   which holds copies of all pipes until its exec: worth some more patience. */
-static bool hfsbi_proc_no_survivor(hfsb_proc *proc) {
-    return hfsbi_tree_find(&proc->tree) == 0 && !proc->tree.blind;
+static void hfsbi_proc_finish(hfsb_proc *proc) {
+    hfsbi_proc_enter(proc, HFSBI_PROC_DONE);
+    hfsbi_proc_end_input(proc);
+    if (!hfsbi_proc_exited(proc))
+        proc->result.duration_ms = hfsb_clock_ms() - proc->times.started;
 }
 
-/* What was in a pipe when the command ended is read whatever the time is: it
-   fits into the pipe. What survivors write is waited for only so long. */
-static bool hfsbi_proc_over(hfsb_proc *proc, long long now) {
-    int i;
-    if (hfsbi_hunting(proc)) return false;
-    if (!proc->exited && proc->hunt != HFSBI_HUNT_OVER) return false;
-    if (proc->ended_at < 0) {
-        proc->ended_at = now;
-        proc->after_end[0] = proc->after_end[1] = 0;
+/* Decides whether the output is complete. What was in a pipe when the command
+   ended is read whatever the time is: it is at most the size of the pipe. What
+   survivors write after that is waited for until they are quiet.
+
+   When a pipe is open though none of the command's processes runs, its holder
+   is most likely a child that another thread of the host is just starting: it
+   has copies of all pipes until its exec. That is worth some more patience. */
+static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
+    bool open = false, blind;
+    int  i;
+    if (proc->state != HFSBI_PROC_DRAIN && proc->state != HFSBI_PROC_LINGER)
+        return;
+    for (i = 0; i < 2; i++) {
+        if (proc->io[i].io.fd < 0) continue;
+        open = true;
+        if (!proc->rest[i].empty && proc->rest[i].bytes < HFSBI_PROC_PIPE)
+            return;
     }
-    if (proc->output[0] < 0 && proc->output[1] < 0) return true;
-    for (i = 0; i < 2; i++)
-        if (proc->output[i] >= 0 && !proc->drained[i] &&
-            proc->after_end[i] < HFSBI_PROC_PIPE)
-            return false;
-    if (now < hfsbi_quiet_at(proc)) return false;
-    if (!proc->no_survivor) {
-        proc->no_survivor = hfsbi_proc_no_survivor(proc);
-        if (now < hfsbi_quiet_at(proc)) return false;
+    if (open && now < hfsbi_quiet_at(proc)) return;
+    if (open && proc->state == HFSBI_PROC_DRAIN &&
+        hfsbi_proc_search(proc, proc->times.drain_at + 1, &blind) == 0 &&
+        !blind) {
+        hfsbi_proc_enter(proc, HFSBI_PROC_LINGER);
+        if (now < hfsbi_quiet_at(proc)) return;
     }
-    proc->result.incomplete = true;
-    return true;
+    if (open) proc->result.incomplete = true;
+    hfsbi_proc_finish(proc);
 }
 
 bool hfsb_proc_step(hfsb_proc *proc) {
     long long now = hfsb_clock_ms();
-    if (proc->done) return true;
+    if (proc->state == HFSBI_PROC_DONE) return true;
     hfsbi_proc_note_exit(proc, now);
-    if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE &&
-        proc->timeout_at >= 0 && now >= proc->timeout_at) {
+    if (proc->state == HFSBI_PROC_RUNNING && proc->times.timeout_at >= 0 &&
+        now >= proc->times.timeout_at) {
         proc->result.timed_out = true;
         hfsbi_hunt_begin(proc, now);
     }
     hfsbi_hunt_step(proc, now);
     hfsbi_proc_feed(proc);
-    hfsbi_proc_take(proc, 0);
-    hfsbi_proc_take(proc, 1);
-    if (!hfsbi_proc_over(proc, now)) return false;
-    proc->done = true;
-    hfsbi_proc_end_input(proc);
-    if (!proc->exited)
-        proc->result.duration_ms = hfsb_clock_ms() - proc->started;
-    return true;
+    hfsbi_proc_take(proc, HFSB_PROC_STDOUT);
+    hfsbi_proc_take(proc, HFSB_PROC_STDERR);
+    hfsbi_proc_drain(proc, now);
+    return proc->state == HFSBI_PROC_DONE;
 }
 
 hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc) {
     hfsb_proc_result result = proc->result;
-    if (!proc->exited && !proc->done)
-        result.duration_ms = hfsb_clock_ms() - proc->started;
+    if (!hfsbi_proc_exited(proc) && proc->state != HFSBI_PROC_DONE)
+        result.duration_ms = hfsb_clock_ms() - proc->times.started;
     return result;
 }
 
 void hfsb_proc_kill(hfsb_proc *proc) {
-    if (proc->done) return;
+    bool before = proc->result.killed || proc->result.timed_out;
+    if (proc->state == HFSBI_PROC_DONE) return;
     proc->result.killed = true;
+    if (before) return;
     hfsbi_hunt_begin(proc, hfsb_clock_ms());
+    hfsbi_proc_follow(proc);
 }
 
 hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                             hfsb_err *err) {
-    size_t waits = proc->input.len - proc->input_at;
-    if (proc->input_fd < 0 || proc->input_ends)
+    hfsbi_proc_input *in = &proc->input;
+    size_t            waiting = in->bytes.len - in->at;
+    if (proc->io[HFSBI_SLOT_IN].io.fd < 0 || in->ends)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The command's standard input is closed: it was "
                           "ended, or the command reads no more.");
-    if (waits > HFSBI_PROC_INPUT)
+    if (waiting > HFSBI_PROC_INPUT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The command has not read its input: %zu bytes "
                           "wait already. Give more when it has.",
-                          waits);
-    if (waits && proc->input_at) { /* what was written makes room */
-        memmove(proc->input.ptr, proc->input.ptr + proc->input_at, waits);
-        hfsb_buf_truncate(&proc->input, waits);
-        proc->input_at = 0;
+                          waiting);
+    if (waiting && in->at) { /* the written bytes make room */
+        memmove(in->bytes.ptr, in->bytes.ptr + in->at, waiting);
+        hfsb_buf_truncate(&in->bytes, waiting);
+        in->at = 0;
     }
-    if (hfsb_buf_append(&proc->input, bytes) != HFSB_OK)
+    if (hfsb_buf_append(&in->bytes, bytes) != HFSB_OK) {
+        hfsb_buf_truncate(&in->bytes, waiting + in->at);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Input of a command");
-    proc->input_ends = end;
+    }
+    in->ends = end;
     hfsbi_proc_feed(proc);
+    hfsbi_proc_follow(proc);
     return hfsbi_ok(err);
+}
+
+/* ---- for the tools ---- */
+
+HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc      *proc,
+                                        hfsbi_snapshot *snap) {
+    proc->snapshot = snap;
+    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
 }
 
 HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc) {
     return hfsbi_tree_span(&proc->tree);
 }
 
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number) {
-    size_t left = hfsbi_tree_find(&proc->tree);
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
+                                  int number) {
+    size_t left = hfsbi_tree_find(&proc->tree, snap);
     if (number) hfsbi_tree_signal(&proc->tree, number);
     return left;
 }
 
-/* ---- what outlives it ---- */
+/* ---- survivors ---- */
 
 size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,
                            size_t max) {
-    hfsbi_tree tree = proc->tree; /* searched in, not added to */
-    return hfsbi_tree_list(&tree, hfsb_clock_ms() - proc->started, list, max);
+    return hfsbi_tree_list(&proc->tree, hfsb_clock_ms() - proc->times.started,
+                           list, max);
 }
 
 size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]) {
     size_t n = 0;
     int    i;
-    for (i = 0; proc->done && i < 2; i++)
-        if (proc->output[i] >= 0) {
-            fds[n++] = proc->output[i];
-            proc->output[i] = -1;
-        }
+    if (proc->state != HFSBI_PROC_DONE) return 0;
+    hfsbi_proc_detach(proc);
+    for (i = 0; i < 2; i++) {
+        if (proc->io[i].io.fd >= 0) fds[n++] = proc->io[i].io.fd;
+        proc->io[i].io.fd = -1;
+    }
     return n;
 }
-
-/* ---- the end ---- */
-
-/* KILL to all of it, until it is gone or a second has passed. */
-static void hfsbi_proc_destroy(hfsb_proc *proc) {
-    long long end = hfsb_clock_ms() + 1000;
-    for (;;) {
-        size_t left = hfsbi_tree_find(&proc->tree);
-        hfsbi_proc_note_exit(proc, hfsb_clock_ms());
-        if (proc->exited && left == 0) return;
-        hfsbi_tree_signal(&proc->tree, SIGKILL);
-        if (proc->exited && proc->tree.blind) return;
-        if (hfsb_clock_ms() >= end) return;
-        (void)poll(NULL, 0, 2);
-    }
-}
-
-/* True when no process holds the other end. */
-static bool hfsbi_pipe_ended(int fd) {
-    struct pollfd ready;
-    ready.fd = fd;
-    ready.events = POLLIN;
-    ready.revents = 0;
-    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLHUP) != 0;
-}
-
-void hfsb_proc_close(hfsb_proc *proc) {
-    siginfo_t info;
-    int       fds[2];
-    size_t    n, i, held = 0;
-    if (!proc) return;
-    if (!proc->done) hfsbi_proc_destroy(proc);
-    hfsbi_proc_end_input(proc);
-    if (proc->tree.held) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
-    proc->done = true;
-    n = hfsb_proc_take_pipes(proc, fds);
-    for (i = 0; i < n; i++)
-        if (proc->no_keeper || hfsbi_pipe_ended(fds[i])) hfsbi_close(&fds[i]);
-        else fds[held++] = fds[i];
-    if (held) hfsb_proc_keep_pipes(fds, held);
-    hfsbi_proc_free(proc);
-}
-
-/* ==== proc run ==== */
-
-/* a command in one call; readers for pipes that nobody reads any
-   more. */
 
 /* ---- the keeper ---- */
 
@@ -23233,6 +23516,50 @@ void hfsb_proc_keep_pipes(const int *fds, size_t count) {
     }
 }
 
+/* ---- the end ---- */
+
+/* Sends KILL to the tree until it is gone or a second has passed. */
+static void hfsbi_proc_destroy(hfsb_proc *proc) {
+    long long end = hfsb_clock_ms() + 1000;
+    for (;;) {
+        bool   blind;
+        size_t left = hfsbi_proc_search(proc, LLONG_MAX, &blind);
+        hfsbi_proc_note_exit(proc, hfsb_clock_ms());
+        if (hfsbi_proc_exited(proc) && left == 0) return;
+        hfsbi_tree_signal(&proc->tree, SIGKILL);
+        if (hfsbi_proc_exited(proc) && blind) return;
+        if (hfsb_clock_ms() >= end) return;
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+/* True when no process holds the other end. */
+static bool hfsbi_pipe_ended(int fd) {
+    struct pollfd ready;
+    ready.fd = fd;
+    ready.events = POLLIN;
+    ready.revents = 0;
+    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLHUP) != 0;
+}
+
+void hfsb_proc_close(hfsb_proc *proc) {
+    siginfo_t info;
+    int       fds[2];
+    size_t    n, i, held = 0;
+    if (!proc) return;
+    if (proc->state != HFSBI_PROC_DONE) hfsbi_proc_destroy(proc);
+    hfsbi_proc_detach(proc);
+    hfsbi_proc_end_input(proc);
+    if (proc->tree.span.running) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
+    proc->state = HFSBI_PROC_DONE;
+    n = hfsb_proc_take_pipes(proc, fds);
+    for (i = 0; i < n; i++)
+        if (proc->no_keeper || hfsbi_pipe_ended(fds[i])) hfsbi_close(&fds[i]);
+        else fds[held++] = fds[i];
+    hfsb_proc_keep_pipes(fds, held);
+    hfsbi_proc_free(proc);
+}
+
 /* ---- a command in one call ---- */
 
 typedef struct hfsbi_capture {
@@ -23253,8 +23580,10 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
             part.len = room;
             c->full[stream] = true;
         }
-        if (hfsb_buf_append(to, part) != HFSB_OK)
+        if (hfsb_buf_append(to, part) != HFSB_OK) {
+            hfsb_buf_truncate(to, to->len); /* usable for the caller */
             c->full[stream] = c->no_memory = true;
+        }
     }
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
@@ -23565,8 +23894,9 @@ struct hfsb_tools {
     size_t          drain_count, drain_cap;
     hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
                          run, or that left something running */
-    size_t          span_next; /* to be overwritten when all are in use */
-    unsigned long long since;  /* no process of ours is older; 0: none */
+    size_t          span_next;   /* to be overwritten when all are in use */
+    unsigned long long since;    /* no process of ours is older; 0: none */
+    hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
     hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
     size_t             seen_count, seen_cap; /* its size a power of two or 0 */
 };
@@ -25761,9 +26091,6 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
 
 /* ---- src/tools/job.c ---- */
 /* job.c - the commands of a tools object: waiting, running, finished. */
-static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job);
-static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job);
-
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
@@ -25915,6 +26242,43 @@ static void hfsbi_drains_step(hfsb_tools *tools) {
     }
 }
 
+/* ---- sessions of commands, for the sweep ---- */
+
+/* Commands that run have a tree each (os room). For processes that finished
+   commands left, the session of each such command is remembered, together with
+   the time during which that number was the command's. */
+
+static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
+    size_t i;
+    for (i = 0; i < HFSBI_JOB_SPANS; i++)
+        if (tools->spans[i].running && tools->spans[i].session == job->pid)
+            return &tools->spans[i];
+    return NULL;
+}
+
+/* When all spans are in use the oldest is dropped: processes in that session
+   that do not have the marker will not be found. */
+static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_span span = hfsbi_proc_span(job->proc);
+    size_t     i = 0;
+    if (span.session == 0) return;
+    if (tools->since == 0) tools->since = span.since;
+    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
+    if (i == HFSBI_JOB_SPANS) {
+        i = tools->span_next;
+        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
+    }
+    tools->spans[i] = span;
+}
+
+/* The span of a finished command is kept while it may have survivors. */
+static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    if (!span) return;
+    *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
+    span->running = false;
+}
+
 /* ---- one job ---- */
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
@@ -25948,6 +26312,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     hfsb_proc_opts  o = HFSB_INIT;
     hfsbi_job_spec *spec = &job->spec;
     long long       waited = hfsb_clock_ms() - job->created;
+    hfsb_status     st;
     o.command = hfsb_buf_str(&spec->command);
     o.any_length = true;
     o.shell = spec->shell.len ? spec->shell.ptr : NULL;
@@ -25966,7 +26331,9 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
-    return hfsb_proc_open(&o, &job->proc, err);
+    st = hfsb_proc_open(&o, &job->proc, err);
+    if (st == HFSB_OK) hfsbi_proc_share_snapshot(job->proc, &tools->snapshot);
+    return st;
 }
 
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
@@ -26157,6 +26524,7 @@ HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
         tools->jobs = job->next;
         hfsbi_job_free(tools, job);
     }
+    hfsbi_snapshot_free(&tools->snapshot);
 }
 
 HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
@@ -26213,71 +26581,28 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
     return mark;
 }
 
-/* ==== job sweep ==== */
+/* ---- sweep: ends all processes that a tools object ever started ---- */
 
-/* the end of all that a tools object ever started. */
-
-/* ---- where it may be ---- */
-
-static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
-    size_t i;
-    for (i = 0; i < HFSBI_JOB_SPANS; i++)
-        if (tools->spans[i].running && tools->spans[i].session == job->pid)
-            return &tools->spans[i];
-    return NULL;
-}
-
-/* When all are in use the oldest is forgotten: what is in that session and
-   not marked will not be found. */
-static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span span = hfsbi_proc_span(job->proc);
-    size_t     i = 0;
-    if (span.session == 0) return;
-    if (tools->since == 0) tools->since = span.since;
-    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
-    if (i == HFSBI_JOB_SPANS) {
-        i = tools->span_next;
-        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
-    }
-    tools->spans[i] = span;
-}
-
-static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
-    if (!span) return;
-    *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
-    span->running = false;
-}
-
-/* ---- the end of it ---- */
-
-/* Those that run have a tree, which knows also those that left the session,
-   lost their parent and have an environment of their own. */
-static size_t hfsbi_jobs_signal(hfsb_tools *tools, bool hard) {
-    hfsbi_job *job;
-    size_t     count = 0;
+/* One snapshot serves the whole sweep. It comes before all signals: once a
+   parent dies its children are reparented and can no longer be found by
+   ancestry. */
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
+    hfsbi_family family = HFSB_INIT;
+    hfsbi_job   *job;
+    size_t       running = 0, all;
+    pthread_mutex_lock(&tools->lock);
+    family.since = tools->since;
+    family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
+    family.spans = tools->spans;
+    family.span_count = HFSBI_JOB_SPANS;
+    hfsbi_snapshot_renew(&tools->snapshot, hfsb_clock_ms() + 1);
+    all = hfsbi_snapshot_signal(&tools->snapshot, &family, !hard);
     for (job = tools->jobs; job; job = job->next) {
         if (job->state == HFSBI_JOB_RUNNING)
-            count += hfsbi_proc_signal(job->proc, hard ? SIGKILL : 0);
+            running += hfsbi_proc_signal(job->proc, &tools->snapshot,
+                                         hard ? SIGKILL : 0);
         (void)hfsbi_job_kill(tools, job);
     }
-    return count;
-}
-
-HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
-    hfsbi_remains remains = HFSB_INIT;
-    size_t        running, all;
-    pthread_mutex_lock(&tools->lock);
-    remains.owner = hfsb_cstr(tools->prefix);
-    remains.since = tools->since;
-    remains.spans = tools->spans;
-    remains.count = HFSBI_JOB_SPANS;
-    remains.gently = !hard;
-    /* gently: the search comes before the signals to those that run, which
-       make orphans of their children */
-    all = hard ? 0 : hfsbi_remains_signal(&remains);
-    running = hfsbi_jobs_signal(tools, hard);
-    if (hard) all = hfsbi_remains_signal(&remains);
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
     return all > running ? all : running;
@@ -26505,6 +26830,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
+    hfsbi_snapshot_init(&tools->snapshot, &opts->alloc);
     tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
     (void)pthread_mutex_init(&tools->lock, NULL);
     (void)hfsbi_cond_init(&tools->changed);

@@ -5,7 +5,6 @@
 
 #include "cli.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -110,41 +109,6 @@ void adopt_orphans(void) {
 #endif
 }
 
-/* The parent of a process and its state ('Z': it has ended), or -1: the fields
-   behind the name, which may have any character in it. */
-static long parent_of(const char *pid, char *state) {
-    char   path[64], text[512], *behind;
-    FILE  *file;
-    size_t n;
-    (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    file = fopen(path, "r");
-    if (!file) return -1;
-    n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    behind = strrchr(text, ')');
-    if (!behind || strlen(behind) <= 4) return -1;
-    *state = behind[2];
-    return strtol(behind + 4, NULL, 10);
-}
-
-/* The children of this process that have ended, or those that have not; how
-   many there are, at most MOST. */
-static size_t find_children(bool ended, pid_t *list) {
-    DIR           *dir = opendir("/proc");
-    struct dirent *entry;
-    size_t         n = 0;
-    while (dir && n < MOST && (entry = readdir(dir)) != NULL) {
-        long pid = strtol(entry->d_name, NULL, 10);
-        char state = 0;
-        if (pid > 1 && parent_of(entry->d_name, &state) == (long)getpid() &&
-            (state == 'Z') == ended)
-            list[n++] = (pid_t)pid;
-    }
-    if (dir) closedir(dir);
-    return n;
-}
-
 /* The library waits for its own children, and must be the one who does: each
    is the leader of a session, or in ours until it is one. Such processes that
    nobody has waited for in seconds are daemons that came to us. */
@@ -156,13 +120,13 @@ static bool is_orphan(pid_t pid) {
 /* All that were there seconds ago: one by one they would go more slowly than
    a command can leave them. first is one of them, or 0: there are none. */
 static void reap_stale(pid_t first) {
-    static pid_t  list[MOST];
+    static long   list[MOST];
     static size_t count;
     static time_t since;
     if (!first) count = 0; /* the numbers may be others' by the next time */
     if (!first || (count && time(NULL) - since < STALE_S)) return;
-    while (count) (void)waitpid(list[--count], NULL, WNOHANG);
-    count = find_children(true, list);
+    while (count) (void)waitpid((pid_t)list[--count], NULL, WNOHANG);
+    count = hfsb_proc_children(true, list, MOST);
     if (!count) list[count++] = first; /* there is no /proc */
     since = time(NULL);
 }
@@ -182,9 +146,9 @@ bool reap_orphans(void) {
 }
 
 static void kill_children(void) {
-    pid_t  list[MOST];
-    size_t n = find_children(false, list);
-    while (n) (void)kill(list[--n], SIGKILL);
+    long   list[MOST];
+    size_t n = hfsb_proc_children(false, list, MOST);
+    while (n) (void)kill((pid_t)list[--n], SIGKILL);
 }
 
 void kill_orphans(void) {

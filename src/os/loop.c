@@ -1,97 +1,72 @@
-/* loop.c - the turns of the event loop: descriptors, timers, sources,
-   tasks. */
+/* loop.c - an event loop: descriptors, timers, and work in threads.
+
+   One thread runs a loop, turn by turn. A turn waits until something happens
+   and then calls, in this order,
+
+       io       the fn of each descriptor that is ready
+       task     the done of each task that a thread finished or posted; the
+                pipe that wakes the loop is one of the descriptors
+       timer    the fn of each timer that is due
+       source   the step of each object that has a poll loop of its own
+
+   An io, timer, task or source is part of its owner's object: the loop links
+   them and allocates nothing for them. Each function that is called may change
+   anything, also remove and free others that were found ready in this turn:
+   these are not called any more. Timers and tasks that are set in a turn are
+   called in the next one, so a turn always ends.
+
+   Three parts follow: the poller, which is the kernel's set of descriptors
+   (epoll, kqueue, or a list for poll()); the pool of threads; and the loop
+   itself. Only post, work and wake may be called from another thread. */
 #include "os_private.h"
-
-typedef struct hfsbi_pool {
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock;
-    pthread_cond_t  more;          /* something to do, or the end */
-    hfsbi_task     *first, **last; /* that wait for a thread */
-    size_t          waiting, idle; /* tasks, threads */
-    pthread_t      *threads;
-    size_t          count, max;
-    bool            ending;
-    void (*finished)(void *user, hfsbi_task *task); /* in whatever thread */
-    void *user;
-} hfsbi_pool;
-
-/* ==== server poller ==== */
-
-/* the kernel's set of descriptors: epoll on Linux, kqueue on
-   BSD and macOS, poll() elsewhere. */
 
 #define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
-/* What each of the three ways brings: */
+enum {
+    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
+    HFSBI_POLLER_GUESTS = 512 /* descriptors of sources, not in the set */
+};
 
-/* Puts io into the set or changes what is asked for; false with errno. */
-static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want);
-/* Takes it out of the set. */
-static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io);
-/* Empties its entries among the events that are found and not told yet. */
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io);
+/* ---- the poller ---- */
 
-/* ---- the same for all ---- */
+/* A wait finds events, which are then delivered one by one. `at` is the next
+   one; the events from there on may be discarded meanwhile. */
+typedef struct hfsbi_poller {
+    size_t at, count;
+#if defined(HFSBI_EPOLL)
+    int                fd;
+    struct epoll_event batch[HFSBI_POLLER_BATCH];
+#elif defined(HFSBI_KQUEUE)
+    int           fd;
+    struct kevent batch[HFSBI_POLLER_BATCH];
+#else
+    hfsb_alloc     alloc;
+    struct pollfd *fds; /* with room for the guests after the last one */
+    hfsbi_io     **ios; /* NULL: removed since the last wait */
+    size_t         length, fds_cap, ios_cap;
+#endif
+} hfsbi_poller;
 
-/* Out of the set, but for the owner still as it was. */
-static void hfsbi_poller_mute(hfsbi_poller *poller, hfsbi_io *io) {
-    if (io->known) hfsbi_poller_drop(poller, io);
-    io->known = false;
-}
+/* Each of the three kinds has these functions:
 
-/* False with errno; close it even so. */
-static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
-                             unsigned want) {
-    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
-    if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
-    if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to tell */
-        hfsbi_poller_mute(poller, io);
-        io->want = (unsigned char)want;
-        return true;
-    }
-    if (io->known && io->want == want) return true;
-    if (!hfsbi_poller_put(poller, io, want)) {
-        hfsbi_poller_mute(poller, io);
-        hfsbi_poller_unfind(poller, io);
-        io->want = 0;
-        return false;
-    }
-    io->known = true;
-    io->want = (unsigned char)want;
-    return true;
-}
+     open, close
+     put      adds io to the set or changes its events; false with errno
+     drop     removes io from the set
+     discard  discards the events of io that are found and not delivered
+     wait     waits for the set and for n guests in list[1] to list[n], whose
+              revents it fills; list[0] is for its own use
+     next     the next event; false when all are delivered
+     watch    the descriptors that a host must wait for */
 
-static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
-    hfsbi_poller_unfind(poller, io);
-    hfsbi_poller_mute(poller, io);
-    io->want = 0;
-    io->gone = false;
-}
-
-/* Tells io, unless what was found is no longer asked for. The kernel would
-   say again and again that a connection is gone. */
-static void hfsbi_poller_tell_one(hfsbi_poller *poller, hfsbi_io *io,
-                                  unsigned events) {
-    bool quiet = !(io->want & HFSBI_IO_BOTH);
-    if (io->gone && quiet) return;
-    events &= io->want | (unsigned)HFSBI_IO_GONE;
-    if (events & HFSBI_IO_GONE) {
-        io->gone = true;
-        if (quiet) hfsbi_poller_mute(poller, io);
-    }
-    if (events) io->fn(io, events);
-}
-
-#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
-
-/* A nap in place of a wait that failed, so that nobody spins. */
+/* Sleeps instead of a wait that failed, so that the loop does not spin. */
 static void hfsbi_poller_nap(int ms) {
     (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
 }
 
-/* Waits for the set's own descriptor and the guests with poll(). True when the
-   set has something. */
+#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
+
+/* Waits with poll() for the set's own descriptor and the guests. True when the
+   set has events. */
 static bool hfsbi_poller_wait_guests(hfsbi_poller *poller, struct pollfd *list,
                                      size_t n, int ms) {
     size_t i;
@@ -119,9 +94,14 @@ static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
     return 1;
 }
 
-#endif
+/* Notes the result of a wait. */
+static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
+    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
+    poller->at = 0;
+    poller->count = found > 0 ? (size_t)found : 0;
+}
 
-/* ---- epoll ---- */
+#endif
 
 #if defined(HFSBI_EPOLL)
 
@@ -145,12 +125,12 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
 }
 
 static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
-    struct epoll_event unused; /* early kernels want one */
+    struct epoll_event unused; /* kernels before 2.6.9 want one */
     memset(&unused, 0, sizeof unused);
     (void)epoll_ctl(poller->fd, EPOLL_CTL_DEL, io->fd, &unused);
 }
 
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
     size_t i;
     for (i = poller->at; i < poller->count; i++)
         if (poller->batch[i].data.ptr == io) poller->batch[i].data.ptr = NULL;
@@ -162,39 +142,36 @@ static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
     if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
         found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
                            n == 0 ? ms : 0);
-    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
+    hfsbi_poller_found(poller, found, ms);
 }
 
-static void hfsbi_poller_tell(hfsbi_poller *poller) {
+static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
+                              unsigned *events) {
     while (poller->at < poller->count) {
         const struct epoll_event *event = &poller->batch[poller->at++];
         uint32_t                  found = event->events;
-        hfsbi_io                 *io = (hfsbi_io *)event->data.ptr;
-        if (!io) continue;
-        hfsbi_poller_tell_one(
-            poller, io,
+        *io = (hfsbi_io *)event->data.ptr;
+        if (!*io) continue;
+        *events =
             (found & EPOLLIN ? (unsigned)HFSBI_IO_READ : 0) |
-                (found & EPOLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
-                (found & EPOLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
-                (found & (EPOLLERR | EPOLLHUP) ? (unsigned)HFSBI_IO_GONE : 0));
+            (found & EPOLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
+            (found & EPOLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
+            (found & (EPOLLERR | EPOLLHUP) ? (unsigned)HFSBI_IO_GONE : 0);
+        return true;
     }
+    return false;
 }
-
-/* ---- kqueue ---- */
 
 #elif defined(HFSBI_KQUEUE)
 
-/* hfsbi_io.place holds which filters there are: */
+/* The filters of an io, in hfsbi_io.place. */
 enum {
     HFSBI_FILTER_READ = 1,
-    HFSBI_FILTER_END = 2, /* the read filter too, but only for its end */
+    HFSBI_FILTER_END = 2, /* the read filter as well, but only for its end */
     HFSBI_FILTER_WRITE = 4
 };
 
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
+static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
     poller->fd = hfsbi_above_standard(kqueue());
@@ -209,7 +186,7 @@ static bool hfsbi_poller_filter(hfsbi_poller *poller, hfsbi_io *io, int filter,
     return kevent(poller->fd, &change, 1, NULL, 0, NULL) == 0;
 }
 
-/* The end is told by the read filter, whatever is asked for: each change once
+/* The read filter reports the end, whatever is asked for: each change once
    (EV_CLEAR), and where the kernel can, without those of mere bytes. */
 static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
                              unsigned want) {
@@ -217,7 +194,7 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
         (want & HFSBI_IO_READ ? HFSBI_FILTER_READ : HFSBI_FILTER_END) |
         (want & HFSBI_IO_WRITE ? (size_t)HFSBI_FILTER_WRITE : 0);
     size_t before = io->known ? io->place : 0, changed = now ^ before;
-    bool   ok = true;
+    bool ok = true;
     if (before & changed & (HFSBI_FILTER_READ | HFSBI_FILTER_END))
         (void)hfsbi_poller_filter(poller, io, EVFILT_READ, EV_DELETE, 0);
     if (before & changed & HFSBI_FILTER_WRITE)
@@ -225,7 +202,7 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     if (now & HFSBI_FILTER_READ & changed)
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD, 0);
     else if (now & HFSBI_FILTER_END)
-        /* again when it is there, to be told of an end that came before */
+        /* again when it is there, so that an earlier end is reported */
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD | EV_CLEAR,
                                  NOTE_LOWAT);
     if (ok && (now & HFSBI_FILTER_WRITE & changed))
@@ -239,28 +216,27 @@ static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
     (void)hfsbi_poller_filter(poller, io, EVFILT_WRITE, EV_DELETE, 0);
 }
 
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
     size_t i;
     for (i = poller->at; i < poller->count; i++)
         if ((const void *)poller->batch[i].udata == (const void *)io)
             poller->batch[i].udata = NULL;
 }
 
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
+static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                              size_t n, int ms) {
     struct timespec time = HFSB_INIT;
-    int             found = 0, wait = n == 0 ? ms : 0;
+    int found = 0, wait = n == 0 ? ms : 0;
     time.tv_sec = wait / 1000;
     time.tv_nsec = (long)(wait % 1000) * 1000000L;
     if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
         found = kevent(poller->fd, NULL, 0, poller->batch, HFSBI_POLLER_BATCH,
                        wait < 0 ? NULL : &time);
-    if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
+    hfsbi_poller_found(poller, found, ms);
 }
 
-/* kqueue tells of an end, not whether of one side or of both: poll() does. */
+/* kqueue reports an end, but not whether of one side or of both; poll()
+   does. */
 static unsigned hfsbi_poller_end(const hfsbi_io *io) {
     struct pollfd one = HFSB_INIT;
     one.fd = io->fd;
@@ -271,29 +247,28 @@ static unsigned hfsbi_poller_end(const hfsbi_io *io) {
                 : 0);
 }
 
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
+static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
+                              unsigned *events) {
     while (poller->at < poller->count) {
         const struct kevent *event = &poller->batch[poller->at++];
-        hfsbi_io            *io = (hfsbi_io *)event->udata;
-        unsigned             events;
-        if (!io) continue;
-        events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
-                                              : (unsigned)HFSBI_IO_WRITE;
-        if (event->flags & EV_EOF) events |= hfsbi_poller_end(io);
-        if (event->flags & EV_ERROR) events |= (unsigned)HFSBI_IO_GONE;
-        hfsbi_poller_tell_one(poller, io, events);
+        *io = (hfsbi_io *)event->udata;
+        if (!*io) continue;
+        *events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
+                                               : (unsigned)HFSBI_IO_WRITE;
+        if (event->flags & EV_EOF) *events |= hfsbi_poller_end(*io);
+        if (event->flags & EV_ERROR) *events |= (unsigned)HFSBI_IO_GONE;
+        return true;
     }
+    return false;
 }
 
-/* ---- poll() ---- */
-
-#else
+#else /* poll() */
 
 #ifndef POLLRDHUP
-#define POLLRDHUP 0 /* an end is only seen by reading */
+#define POLLRDHUP 0 /* only a read finds an end */
 #endif
 
-/* Room for n of ours and all guests. */
+/* Makes room for n of the set and all guests. */
 static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
     void *grown;
     if (n + HFSBI_POLLER_GUESTS > poller->fds_cap) {
@@ -311,15 +286,14 @@ static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
     return true;
 }
 
-HFSBI_FN bool hfsbi_poller_open(hfsbi_poller     *poller,
-                                const hfsb_alloc *alloc) {
+static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     memset(poller, 0, sizeof *poller);
     poller->alloc = *alloc;
     errno = ENOMEM;
     return hfsbi_poller_room(poller, 1);
 }
 
-HFSBI_FN void hfsbi_poller_close(hfsbi_poller *poller) {
+static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_array_free(&poller->alloc, poller->fds, poller->fds_cap,
                      sizeof *poller->fds);
     hfsbi_array_free(&poller->alloc, (void *)poller->ios, poller->ios_cap,
@@ -332,11 +306,11 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
                              unsigned want) {
     struct pollfd *item;
     if (!io->known) {
-        if (!hfsbi_poller_room(poller, poller->count + 1)) {
+        if (!hfsbi_poller_room(poller, poller->length + 1)) {
             errno = ENOMEM;
             return false;
         }
-        io->place = poller->count++;
+        io->place = poller->length++;
         poller->ios[io->place] = io;
         poller->fds[io->place].revents = 0;
     }
@@ -348,67 +322,69 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     return true;
 }
 
-/* Leaves a hole: others may be on their way through the list. */
+/* Leaves a hole, which the next wait closes: next() may be in the list. */
 static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
     poller->ios[io->place] = NULL;
     poller->fds[io->place].fd = -1;
 }
 
-static void hfsbi_poller_unfind(hfsbi_poller *poller, const hfsbi_io *io) {
+static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
     if (io->known) poller->fds[io->place].revents = 0;
 }
 
 static void hfsbi_poller_close_holes(hfsbi_poller *poller) {
     size_t from, to = 0;
-    for (from = 0; from < poller->count; from++) {
+    for (from = 0; from < poller->length; from++) {
         if (!poller->ios[from]) continue;
         poller->fds[to] = poller->fds[from];
         poller->ios[to] = poller->ios[from];
         poller->ios[to]->place = to;
         to++;
     }
-    poller->count = to;
+    poller->length = to;
 }
 
-HFSBI_FN void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                                size_t n, int ms) {
+static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
+                              size_t n, int ms) {
     size_t i, all;
-    int    found;
     hfsbi_poller_close_holes(poller);
-    all = poller->count + n;
-    if (n) memcpy(poller->fds + poller->count, list + 1, n * sizeof *list);
-    found = poll(poller->fds, (nfds_t)all, ms);
-    if (found < 0) {
+    poller->at = 0;
+    poller->count = poller->length; /* those that are added later are new */
+    all = poller->length + n;
+    if (n) memcpy(poller->fds + poller->length, list + 1, n * sizeof *list);
+    if (poll(poller->fds, (nfds_t)all, ms) < 0) {
         bool odd = errno != EINTR;
-        if (odd) (void)poll(NULL, 0, ms < 0 || ms > 20 ? 20 : ms);
+        if (odd) hfsbi_poller_nap(ms);
         for (i = 0; i < all; i++) poller->fds[i].revents = 0;
-        for (i = poller->count; odd && i < all; i++)
+        for (i = poller->length; odd && i < all; i++)
             poller->fds[i].revents = POLLERR; /* look at them all */
     }
-    if (n) memcpy(list + 1, poller->fds + poller->count, n * sizeof *list);
+    if (n) memcpy(list + 1, poller->fds + poller->length, n * sizeof *list);
 }
 
-HFSBI_FN void hfsbi_poller_tell(hfsbi_poller *poller) {
-    size_t i, n = poller->count; /* what comes behind is new */
-    for (i = 0; i < n; i++) {
+static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
+                              unsigned *events) {
+    while (poller->at < poller->count) {
+        size_t i = poller->at++;
         int found = poller->fds[i].revents;
         poller->fds[i].revents = 0;
-        if (!found || !poller->ios[i]) continue;
-        hfsbi_poller_tell_one(
-            poller, poller->ios[i],
+        *io = poller->ios[i];
+        if (!found || !*io) continue;
+        *events =
             (found & POLLIN ? (unsigned)HFSBI_IO_READ : 0) |
-                (found & POLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
-                (found & POLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
-                (found & (POLLERR | POLLHUP | POLLNVAL)
-                     ? (unsigned)HFSBI_IO_GONE
-                     : 0));
+            (found & POLLOUT ? (unsigned)HFSBI_IO_WRITE : 0) |
+            (found & POLLRDHUP ? (unsigned)HFSBI_IO_EOF : 0) |
+            (found & (POLLERR | POLLHUP | POLLNVAL) ? (unsigned)HFSBI_IO_GONE
+                                                    : 0);
+        return true;
     }
+    return false;
 }
 
-HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
-                                   hfsb_watch *list, size_t max) {
+static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
+                                 size_t max) {
     size_t i, n = 0;
-    for (i = 0; i < poller->count; i++) {
+    for (i = 0; i < poller->length; i++) {
         if (!poller->ios[i]) continue;
         if (n < max) {
             list[n].fd = poller->fds[i].fd;
@@ -422,135 +398,104 @@ HFSBI_FN size_t hfsbi_poller_watch(const hfsbi_poller *poller,
 
 #endif
 
-/* ==== server pool ==== */
+/* Removes io from the set; its owner still counts as asking for events. */
+static void hfsbi_poller_remove(hfsbi_poller *poller, hfsbi_io *io) {
+    if (io->known) hfsbi_poller_drop(poller, io);
+    io->known = false;
+}
 
-/* a few threads for work that may block. */
+/* See hfsbi_loop_io(). */
+static bool hfsbi_poller_set(hfsbi_poller *poller, hfsbi_io *io,
+                             unsigned want) {
+    want &= HFSBI_IO_BOTH | (unsigned)HFSBI_IO_EOF;
+    if (want & HFSBI_IO_READ) want &= ~(unsigned)HFSBI_IO_EOF;
+    if (io->gone && !(want & HFSBI_IO_BOTH)) { /* nothing more to report */
+        hfsbi_poller_remove(poller, io);
+        io->want = (unsigned char)want;
+        return true;
+    }
+    if (io->known && io->want == want) return true;
+    if (!hfsbi_poller_put(poller, io, want)) {
+        hfsbi_poller_remove(poller, io);
+        hfsbi_poller_discard(poller, io);
+        io->want = 0;
+        return false;
+    }
+    io->known = true;
+    io->want = (unsigned char)want;
+    return true;
+}
 
-/* The deepest of the tools' functions stay far below this, blocks of 64 kB on
-   the stack included; only what is touched costs memory. */
+static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
+    hfsbi_poller_discard(poller, io);
+    hfsbi_poller_remove(poller, io);
+    io->want = 0;
+    io->gone = false;
+}
+
+/* Calls fn of io, unless nobody asks for these events any more. The kernel
+   would report a broken connection again and again: its io leaves the set. */
+static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
+                                 unsigned events) {
+    bool idle = !(io->want & HFSBI_IO_BOTH);
+    if (io->gone && idle) return;
+    events &= io->want | (unsigned)HFSBI_IO_GONE;
+    if (events & HFSBI_IO_GONE) {
+        io->gone = true;
+        if (idle) hfsbi_poller_remove(poller, io);
+    }
+    if (events) io->fn(io, events);
+}
+
+/* ---- the loop ---- */
+
+/* Threads of the pool stay far below this stack with all that the tools call,
+   blocks of 64 kB included; only pages that are touched cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
 
-/* max 0: no threads, tasks run in give(). False without memory. */
-static bool hfsbi_pool_open(hfsbi_pool *pool, const hfsb_alloc *alloc,
-                            size_t max,
-                            void (*finished)(void *user, hfsbi_task *task),
-                            void *user) {
-    memset(pool, 0, sizeof *pool);
-    pool->alloc = *alloc;
-    pool->last = &pool->first;
-    pool->finished = finished;
-    pool->user = user;
-    (void)pthread_mutex_init(&pool->lock, NULL);
-    (void)pthread_cond_init(&pool->more, NULL);
-    if (max == 0) return true;
-    pool->threads = (pthread_t *)hfsbi_array(alloc, max, sizeof(pthread_t));
-    if (pool->threads) pool->max = max;
-    return pool->threads != NULL;
-}
+/* Tasks in the order they came. */
+typedef struct hfsbi_queue {
+    hfsbi_task *first, **last; /* last: where the next one is linked */
+} hfsbi_queue;
 
-/* The first task that waits; NULL when there is none. Under the lock. */
-static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
-    hfsbi_task *task = pool->first;
-    if (!task) return NULL;
-    pool->first = task->next;
-    if (!pool->first) pool->last = &pool->first;
-    pool->waiting--;
-    return task;
-}
-
-static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_pool *pool = (hfsbi_pool *)arg;
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        hfsbi_task *task = hfsbi_pool_next(pool);
-        if (task) {
-            pthread_mutex_unlock(&pool->lock);
-            task->run(task);
-            pool->finished(pool->user, task); /* it may be gone after this */
-            pthread_mutex_lock(&pool->lock);
-        } else if (pool->ending) {
-            break;
-        } else {
-            pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &pool->lock);
-            pool->idle--;
-        }
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return NULL;
-}
-
-/* One more thread, under the lock; false when it cannot be had. It inherits a
-   mask with all signals blocked: the host's signals are for its threads. */
-static bool hfsbi_pool_start(hfsbi_pool *pool) {
-    int rc = hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
-                                hfsbi_pool_thread, pool);
-    if (rc == 0) pool->count++;
-    return rc == 0;
-}
-
-/* A place for it among the threads; false when there is no thread at all.
-   Threads that were woken but have not come to the lock yet still count as
-   idle, and so do their tasks as waiting. */
-static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task) {
-    bool queued;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->waiting >= pool->idle && pool->count < pool->max &&
-        !pool->ending)
-        (void)hfsbi_pool_start(pool);
-    queued = pool->count > 0;
-    if (queued) {
-        task->next = NULL;
-        *pool->last = task;
-        pool->last = &task->next;
-        pool->waiting++;
-        (void)pthread_cond_signal(&pool->more);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return queued;
-}
-
-static void hfsbi_pool_give(hfsbi_pool *pool, hfsbi_task *task) {
-    if (hfsbi_pool_queue(pool, task)) return;
-    task->run(task);
-    pool->finished(pool->user, task);
-}
-
-static void hfsbi_pool_end(hfsbi_pool *pool) {
-    size_t i;
-    pthread_mutex_lock(&pool->lock);
-    pool->ending = true;
-    (void)pthread_cond_broadcast(&pool->more);
-    pthread_mutex_unlock(&pool->lock);
-    for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->threads[i], NULL);
-    pool->count = 0;
-}
-
-static void hfsbi_pool_close(hfsbi_pool *pool) {
-    hfsbi_pool_end(pool);
-    hfsbi_array_free(&pool->alloc, pool->threads, pool->max,
-                     sizeof(pthread_t));
-    (void)pthread_cond_destroy(&pool->more);
-    (void)pthread_mutex_destroy(&pool->lock);
-}
+typedef struct hfsbi_pool {
+    pthread_cond_t more;    /* a task came, or the end */
+    hfsbi_queue    waiting; /* for a thread */
+    size_t         length;  /* of the queue */
+    size_t         idle;    /* threads that wait for a task */
+    pthread_t     *threads;
+    size_t         count, max;
+    bool           ending;
+} hfsbi_pool;
 
 struct hfsbi_loop {
-    hfsb_alloc    alloc;
-    hfsbi_poller  poller;
-    hfsbi_pool    pool;
-    hfsbi_timer   heap; /* its child is the root */
-    hfsbi_timer   due;  /* its child is the first of those that run now */
-    hfsbi_source *sources, *next_source; /* next: of those being stepped */
-    long long     now;
-    hfsbi_io      wake;
-    int           wake_fds[2];
+    hfsb_alloc     alloc;
+    hfsbi_poller   poller;
+    hfsbi_timer    heap; /* its child is the root */
+    hfsbi_timer    due;  /* its child is the first of those that run now */
+    hfsbi_source  *sources, *next_source; /* next: of those being stepped */
+    long long      now;
+    hfsbi_snapshot snapshot; /* of the commands that are attached */
+    hfsbi_io       wake;
+    int            wake_fds[2];
 
-    pthread_mutex_t lock;                  /* for what is below: */
-    hfsbi_task     *posted, **posted_last; /* done is due */
-    size_t          pending;
-    bool            woken; /* a byte for the posted ones is in the pipe */
+    pthread_mutex_t lock; /* guards all below */
+    hfsbi_pool      pool;
+    hfsbi_queue     posted;  /* their done is due */
+    size_t          pending; /* tasks whose done was not called yet */
+    bool            woken;   /* a byte for the posted ones is in the pipe */
 };
+
+static void hfsbi_queue_init(hfsbi_queue *queue) {
+    queue->first = NULL;
+    queue->last = &queue->first;
+}
+
+static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
+    task->next = NULL;
+    *queue->last = task;
+    queue->last = &task->next;
+}
 
 /* ---- descriptors ---- */
 
@@ -567,9 +512,9 @@ HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
 /* A pairing heap: `child` is the first of the children, which are linked by
    `next`; `prev` is the one before, or for the first the parent. The loop
    holds two timers that are parents only, so every timer that is set has one
-   before it, and leaves a list of those due as it leaves the heap. */
+   before it, and leaves the list of due timers as it leaves the heap. */
 
-/* Two trees become one. Either may be NULL. */
+/* Melds two trees into one. Either may be NULL. */
 static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
     hfsbi_timer *later;
     if (!a || !b) return a ? a : b;
@@ -582,8 +527,8 @@ static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
     return a;
 }
 
-/* The children of a tree without its root: melded in pairs from the left, the
-   pairs from the right. */
+/* Makes one tree of the children of a removed root: melds them in pairs from
+   the left, then the pairs from the right. */
 static hfsbi_timer *hfsbi_timer_merge(hfsbi_timer *first) {
     hfsbi_timer *pairs = NULL, *root = NULL;
     while (first) {
@@ -610,7 +555,7 @@ static void hfsbi_timer_put(hfsbi_loop *loop, hfsbi_timer *tree) {
     root->next = NULL;
 }
 
-/* Out of the heap or the list of those due. */
+/* Removes a timer from the heap or the list of due timers. */
 static void hfsbi_timer_take(hfsbi_loop *loop, hfsbi_timer *timer) {
     if (timer->prev->child == timer) timer->prev->child = timer->next;
     else timer->prev->next = timer->next;
@@ -633,7 +578,7 @@ HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer) {
     timer->set = false;
 }
 
-/* First all that are due are listed: what they set runs in the next turn. */
+/* Lists all due timers first: what they set runs in the next turn. */
 static void hfsbi_timers_run(hfsbi_loop *loop) {
     hfsbi_timer *last = &loop->due, *timer;
     while ((timer = loop->heap.child) != NULL && timer->at <= loop->now) {
@@ -649,7 +594,7 @@ static void hfsbi_timers_run(hfsbi_loop *loop) {
     }
 }
 
-/* When the next one is due; -1: never. */
+/* When the next timer is due; -1: never. */
 static long long hfsbi_timers_next(const hfsbi_loop *loop) {
     const hfsbi_timer *root = loop->heap.child;
     return !root ? -1 : root->at < 0 ? 0 : root->at;
@@ -657,6 +602,10 @@ static long long hfsbi_timers_next(const hfsbi_loop *loop) {
 
 HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
     return loop->now;
+}
+
+HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop) {
+    return &loop->snapshot;
 }
 
 /* ---- sources ---- */
@@ -674,9 +623,9 @@ HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source) {
     *end = source;
     source->next = NULL;
     source->ready = false;
-    /* Mostly its first descriptor is all there is to watch: that one is in
-       the kernel's set, which makes one call of the whole wait. When that
-       fails it is watched like the rest. */
+    /* Mostly the first descriptor is the only one. It is put into the kernel's
+       set, so that the wait is one system call; when that fails it is watched
+       like the others. */
     memset(&source->first, 0, sizeof source->first);
     source->first.fd = -1;
     if (source->watch(source->user, &own, 1) == 0 || !own.readable ||
@@ -697,8 +646,8 @@ HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop   *loop,
     hfsbi_poller_forget(&loop->poller, &source->first);
 }
 
-/* What there is to watch besides what the kernel's set has: fills list, gives
-   how many there are, which may be more than max. */
+/* Fills list with the descriptors of a source that are not in the kernel's
+   set; returns how many there are, which may be more than max. */
 static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
                                  size_t max) {
     hfsb_watch all[HFSBI_POLLER_GUESTS + 1];
@@ -712,8 +661,8 @@ static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
     return n - own;
 }
 
-/* Asks all sources before a wait, fills fds; how many there are. One that has
-   more than there is room for is looked at in any case. */
+/* Asks all sources before a wait and fills fds; returns their number. A source
+   with more descriptors than there is room for is stepped in any case. */
 static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
     hfsb_watch    list[HFSBI_POLLER_GUESTS];
     hfsbi_source *source;
@@ -731,7 +680,8 @@ static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
     return n;
 }
 
-/* After the wait, before anyone can change the list of sources. */
+/* Notes which sources are ready. After the wait, before anything that is
+   called can change the list of sources. */
 static void hfsbi_sources_look(hfsbi_loop *loop, const struct pollfd *fds) {
     hfsbi_source *source;
     size_t        i;
@@ -753,33 +703,86 @@ static void hfsbi_sources_step(hfsbi_loop *loop) {
 
 /* ---- tasks ---- */
 
-/* done is due; from any thread. */
-static void hfsbi_loop_append(hfsbi_loop *loop, hfsbi_task *task,
-                              size_t count) {
-    pthread_mutex_lock(&loop->lock);
-    loop->pending += count;
-    task->next = NULL;
-    *loop->posted_last = task;
-    loop->posted_last = &task->next;
-    /* under the lock: once the task is done the loop may be closed */
+/* Makes done of a task due. Under the lock, and so is the write: as soon as
+   the task is done its owner may close the loop. */
+static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_queue_add(&loop->posted, task);
     if (!loop->woken) hfsbi_wake_write(loop->wake_fds[1]);
     loop->woken = true;
-    pthread_mutex_unlock(&loop->lock);
 }
 
-static void hfsbi_loop_finished(void *user, hfsbi_task *task) {
-    hfsbi_loop_append((hfsbi_loop *)user, task, 0);
+static void *hfsbi_pool_thread(void *arg) {
+    hfsbi_loop *loop = (hfsbi_loop *)arg;
+    hfsbi_pool *pool = &loop->pool;
+    pthread_mutex_lock(&loop->lock);
+    for (;;) {
+        hfsbi_task *task = pool->waiting.first;
+        if (task) {
+            pool->waiting.first = task->next;
+            if (!task->next) hfsbi_queue_init(&pool->waiting);
+            pool->length--;
+            pthread_mutex_unlock(&loop->lock);
+            task->run(task);
+            pthread_mutex_lock(&loop->lock);
+            hfsbi_loop_add_posted(loop, task);
+        } else if (pool->ending) {
+            break;
+        } else {
+            pool->idle++;
+            (void)pthread_cond_wait(&pool->more, &loop->lock);
+            pool->idle--;
+        }
+    }
+    pthread_mutex_unlock(&loop->lock);
+    return NULL;
+}
+
+/* Gives a task to the threads; false when there is none at all. Under the
+   lock. Threads that were woken but have not got the lock yet still count as
+   idle, and their tasks as waiting. */
+static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_pool *pool = &loop->pool;
+    if (pool->length >= pool->idle && pool->count < pool->max &&
+        !pool->ending &&
+        hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
+                           hfsbi_pool_thread, loop) == 0)
+        pool->count++;
+    if (pool->count == 0) return false;
+    hfsbi_queue_add(&pool->waiting, task);
+    pool->length++;
+    (void)pthread_cond_signal(&pool->more);
+    return true;
+}
+
+/* Waits for the threads, which first finish all tasks. */
+static void hfsbi_pool_end(hfsbi_loop *loop) {
+    hfsbi_pool *pool = &loop->pool;
+    size_t      i;
+    pthread_mutex_lock(&loop->lock);
+    pool->ending = true;
+    (void)pthread_cond_broadcast(&pool->more);
+    pthread_mutex_unlock(&loop->lock);
+    for (i = 0; i < pool->count; i++)
+        (void)pthread_join(pool->threads[i], NULL);
+    pool->count = 0;
 }
 
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
-    hfsbi_loop_append(loop, task, 1);
+    pthread_mutex_lock(&loop->lock);
+    loop->pending++;
+    hfsbi_loop_add_posted(loop, task);
+    pthread_mutex_unlock(&loop->lock);
 }
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
+    bool given;
     pthread_mutex_lock(&loop->lock);
-    loop->pending++;
+    given = hfsbi_pool_add(loop, task);
+    if (given) loop->pending++;
     pthread_mutex_unlock(&loop->lock);
-    hfsbi_pool_give(&loop->pool, task);
+    if (given) return;
+    task->run(task);
+    hfsbi_loop_post(loop, task);
 }
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
@@ -790,18 +793,17 @@ HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
     return n;
 }
 
-/* Calls done of all that are posted by now; false when there was none. */
+/* Calls done of all tasks that are posted by now; false: there was none. */
 static bool hfsbi_loop_finish(hfsbi_loop *loop) {
     hfsbi_task *task, *next;
     pthread_mutex_lock(&loop->lock);
-    task = loop->posted;
-    loop->posted = NULL;
-    loop->posted_last = &loop->posted;
+    task = loop->posted.first;
+    hfsbi_queue_init(&loop->posted);
     loop->woken = false;
     pthread_mutex_unlock(&loop->lock);
     if (!task) return false;
     for (; task; task = next) {
-        next = task->next; /* done may free it or give it again */
+        next = task->next; /* done may free the task or give it again */
         pthread_mutex_lock(&loop->lock);
         loop->pending--;
         pthread_mutex_unlock(&loop->lock);
@@ -810,7 +812,8 @@ static bool hfsbi_loop_finish(hfsbi_loop *loop) {
     return true;
 }
 
-/* Emptied first: what is posted after that and not found here writes again. */
+/* Empties the pipe first: a task that is posted after that, and not found
+   here, writes again. */
 static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
     hfsbi_loop *loop =
         (hfsbi_loop *)(void *)((char *)io - offsetof(hfsbi_loop, wake));
@@ -823,25 +826,34 @@ HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
     hfsbi_wake_write(loop->wake_fds[1]);
 }
 
-/* ---- the loop ---- */
+/* ---- open, close, turn ---- */
 
 static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsb_alloc alloc = loop->alloc;
-    hfsbi_pool_close(&loop->pool);
     hfsbi_poller_close(&loop->poller);
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
+    hfsbi_snapshot_free(&loop->snapshot);
+    if (loop->pool.threads)
+        hfsbi_array_free(&alloc, loop->pool.threads, loop->pool.max,
+                         sizeof(pthread_t));
+    (void)pthread_cond_destroy(&loop->pool.more);
     (void)pthread_mutex_destroy(&loop->lock);
     hfsbi_array_free(&alloc, loop, 1, sizeof *loop);
 }
 
-/* False with errno. */
+/* Opens all that can fail; false with errno. */
 static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
-    bool pool = hfsbi_pool_open(&loop->pool, &loop->alloc, max_threads,
-                                hfsbi_loop_finished, loop);
-    bool poller = hfsbi_poller_open(&loop->poller, &loop->alloc);
-    if (!pool) errno = ENOMEM;
-    if (!pool || !poller || !hfsbi_wake_open(loop->wake_fds)) return false;
+    if (!hfsbi_poller_open(&loop->poller, &loop->alloc) ||
+        !hfsbi_wake_open(loop->wake_fds))
+        return false;
+    loop->pool.max = max_threads;
+    if (max_threads) {
+        loop->pool.threads = (pthread_t *)hfsbi_array(
+            &loop->alloc, max_threads, sizeof(pthread_t));
+        errno = ENOMEM;
+        if (!loop->pool.threads) return false;
+    }
     loop->wake.fd = loop->wake_fds[0];
     loop->wake.fn = hfsbi_loop_woken;
     return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
@@ -853,17 +865,20 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     hfsbi_loop *loop = (hfsbi_loop *)hfsbi_array(alloc, 1, sizeof *loop);
     *out = NULL;
     if (!loop)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server's loop");
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the event loop");
     memset(loop, 0, sizeof *loop);
     loop->alloc = *alloc;
     loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    loop->posted_last = &loop->posted;
+    hfsbi_snapshot_init(&loop->snapshot, alloc);
+    hfsbi_queue_init(&loop->pool.waiting);
+    hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
     (void)pthread_mutex_init(&loop->lock, NULL);
+    (void)pthread_cond_init(&loop->pool.more, NULL);
     if (max_threads == 0) max_threads = 8;
     if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
         hfsb_status st =
-            hfsbi_fail_os(err, errno, "The server's loop cannot be opened");
+            hfsbi_fail_os(err, errno, "Cannot open the event loop");
         hfsbi_loop_free(loop);
         return st;
     }
@@ -873,12 +888,12 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
 
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
     if (!loop) return;
-    hfsbi_pool_end(&loop->pool);
+    hfsbi_pool_end(loop);
     while (hfsbi_loop_finish(loop)) continue; /* done may give more to do */
     hfsbi_loop_free(loop);
 }
 
-/* Milliseconds to wait, after the sources were asked. */
+/* Milliseconds to wait, after the sources were asked; -1: without limit. */
 static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
     const hfsbi_source *source;
     long long           at = hfsbi_timers_next(loop), now;
@@ -895,10 +910,13 @@ static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
     struct pollfd list[1 + HFSBI_POLLER_GUESTS];
     size_t        n = hfsbi_sources_ask(loop, list + 1);
+    hfsbi_io     *io;
+    unsigned      events;
     hfsbi_poller_wait(&loop->poller, list, n, hfsbi_loop_time(loop, wait_ms));
     loop->now = hfsb_clock_ms();
     hfsbi_sources_look(loop, list + 1);
-    hfsbi_poller_tell(&loop->poller);
+    while (hfsbi_poller_next(&loop->poller, &io, &events))
+        hfsbi_poller_deliver(&loop->poller, io, events);
     hfsbi_timers_run(loop);
     hfsbi_sources_step(loop);
 }

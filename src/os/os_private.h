@@ -274,22 +274,21 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
-/* What the files of PROC share: the start of a program, and the search for
-   its processes. */
+/* ---- spawn.c: starts a program ---- */
 
-/* ---- proc_spawn.c: from fork to exec ---- */
-
-/* Where the host holds the other end of the command's standard input, output
-   and error; -1: there is no pipe. */
+/* The host's ends of the command's standard input, output and error; -1: no
+   pipe. */
 typedef struct hfsbi_ends {
     int input, output[2];
 } hfsbi_ends;
 
-/* Starts what opts say; on failure nothing is left. */
+/* Starts the command that opts describe. HFSB_OK once the program runs, with
+   its pid and the ends of its pipes, which the caller closes; else as
+   hfsb_proc_open(), and nothing is left. */
 HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
                                  hfsbi_ends *ends, hfsb_err *err);
 
-/* No signal and no cancellation reaches this thread between begin and end, so
+/* Between begin and end no signal and no cancellation reaches this thread, so
    that no handler of the host runs in a child. */
 typedef struct hfsbi_fork_guard {
     sigset_t old_mask;
@@ -299,97 +298,126 @@ typedef struct hfsbi_fork_guard {
 HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
 HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
 
-/* For a child after fork, where little else is safe: every signal as a fresh
-   program has it; none blocked; every descriptor from `first` on closed. */
+/* For a child after fork, where little else is safe: reset every signal to its
+   default; unblock all signals; close every descriptor from `first` on. */
 HFSBI_FN void hfsbi_child_signals(void);
 HFSBI_FN void hfsbi_child_unblock(void);
 HFSBI_FN void hfsbi_child_close(int first);
 
-/* ---- proc_tree.c: the processes of a command ---- */
+/* ---- tree.c: the processes of commands ---- */
 
-/* One process: a number alone may belong to another one a moment later. */
+/* A process as /proc shows it. pid and start name it for good; a pid alone may
+   be reused a moment later. */
 typedef struct hfsbi_process {
+    unsigned long long start;      /* clock ticks since boot */
+    unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
-    unsigned long long start; /* clock ticks since boot */
     char               state;
-    bool               seen; /* in the last search */
+    bool               env_read; /* private: job and owner are known */
+    unsigned char      kin;      /* private: result of the last match */
 } hfsbi_process;
 
+/* A snapshot of /proc, to be matched with any number of trees. Has room for
+   some processes in itself, so that a search works without memory. */
+enum { HFSBI_SNAPSHOT_FEW = 128 };
+
+typedef struct hfsbi_snapshot {
+    unsigned long long since;   /* ticks: lists no process that is older */
+    long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
+    long long          cost_ms; /* how long it took */
+    bool               blind;   /* it may lack processes */
+    hfsb_alloc         alloc;
+    hfsbi_process     *list; /* private, as all below; sorted by pid */
+    size_t             count, cap;
+    hfsbi_process      few[HFSBI_SNAPSHOT_FEW];
+} hfsbi_snapshot;
+
+/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied.
+   */
+HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
+                                  const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
+
+/* Lists processes from these ticks on, or from earlier ones when an earlier
+   call asked for that. */
+HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
+                                   unsigned long long since);
+
+/* Reads /proc unless the snapshot began at `need`, on hfsb_clock_ms(), or
+   later. */
+HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
+
+/* A command's session, and the ticks between which its number was certainly
+   that command's: a process of the session that was started then was born into
+   it. */
+typedef struct hfsbi_span {
+    long               session; /* pid of the leader; 0: none */
+    unsigned long long since, until;
+    bool               running; /* the leader is a child of ours that was not
+                                   waited for: the span lasts until now */
+} hfsbi_span;
+
+/* The processes to look for: those of one command, or of all commands of a
+   tools object. */
+typedef struct hfsbi_family {
+    unsigned long long   since; /* ticks: no member is older */
+    unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
+    unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
+                                   jobs; 0: any */
+    hfsbi_span          *spans; /* extended while a member lives in them */
+    size_t               span_count;
+    const hfsbi_process *known; /* members that were found before */
+    size_t               known_count;
+} hfsbi_family;
+
+/* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
+   that are running. Returns how many members run. Needs no memory. */
+HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
+                                      const hfsbi_family *family, bool gently);
+
+/* The processes of one command. */
 typedef struct hfsbi_tree {
-    pid_t leader; /* of a session and group of its own */
-    int   pidfd;  /* of it, readable once it has exited; -1: none */
-    bool  held;   /* it is a child of ours that was not waited for, so that its
-                     number is its own */
-    bool  blind;  /* the last search could not look into /proc */
-    bool  numbers_ours; /* group and session numbers can be trusted */
-    unsigned long long leader_start; /* without pidfd: to know it again */
-    unsigned long long since;        /* nothing older belongs to it */
-    hfsb_str           marker;       /* "HFSB_JOB=..." (empty: none) */
+    hfsbi_span         span;
+    int                pidfd;        /* of the leader; readable once it has
+                                        exited; -1: none */
+    unsigned long long leader_start; /* without pidfd: to recognise it */
+    unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
+    bool               empty; /* the last find saw no process: none can come */
     hfsbi_process     *known; /* members that a signal to the group misses */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;
 } hfsbi_tree;
 
-/* To be called before the leader is started. */
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc);
+/* To be called before the command is started; job is its HFSB_JOB (empty:
+   none). */
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
+                              hfsb_str job);
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
 
-/* The leader runs from now on. */
+/* The command has been started: this is its process. */
 HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
 
 /* waitid() for the leader and no other child, without waiting: 0 or -1. */
 HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
                              int options);
 
-/* How many processes of the tree run (zombies do not). Without a look into
-   /proc: 1 when the group may have members. */
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree);
+/* The span of a tree whose leader is still held; else an empty one. */
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
 
-/* A signal to the group, and to all others that the last search found. */
+/* Matches the tree with a snapshot and returns how many of its processes run;
+   zombies do not. When the snapshot is blind: 1 if the group may have members.
+   */
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
+
+/* Signals the group, and the other members that the last find knew of. */
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
 
-/* The members that run, without the leader, at most max. ran_ms is how long
-   ago the leader was started: the search is cheaper for young ones. */
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
+/* Lists the members that run, except the leader, at most max. ran_ms is the
+   time since the leader was started: the search is cheaper for young ones. */
+HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max);
 
-/* ---- proc_tree.c: what commands left behind ---- */
-
-/* The session that a command began, and the ticks between which its number
-   was that command's and no one else's: a process born then that is in it now
-   was born into it. */
-typedef struct hfsbi_span {
-    long               session; /* 0: none */
-    unsigned long long since, until;
-    bool               running; /* the leader is held: it lasts until now */
-} hfsbi_span;
-
-/* Those of a running command; without a leader that is held: none. */
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
-/* The same of a command (proc.c). */
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
-/* A signal (0: none) to the whole tree of a command, here and now; gives how
-   many were there (proc.c). */
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number);
-
-/* The commands of one owner. */
-typedef struct hfsbi_remains {
-    hfsb_str           owner; /* HFSB_JOB ends in it, "-" and a number */
-    unsigned long long since; /* nothing of it is older */
-    hfsbi_span        *spans; /* those still in use are lengthened */
-    size_t             count;
-    bool               gently; /* TERM, and not to sessions that `running`
-                                  says: they have got theirs. Else KILL */
-} hfsbi_remains;
-
-/* Signals what has the owner's marker, is in one of the sessions, or descends
-   from such a process; gives how many those are, 0 where /proc cannot be
-   looked into. Needs no memory. */
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
-
-/* The operating system as the server sees it, beyond os.h: sockets, and the
-   kernel's ways to wait for many descriptors. Never part of the public
-   header. */
+/* ---- sockets, and the kernel's ways to wait for many descriptors ---- */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -410,44 +438,61 @@ HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains);
 #include <sys/event.h>
 #endif
 
-/* The event loop of a server: descriptors, timers, sources that drive
-   themselves, work for threads. Private to the server. One thread runs a
-   loop; post and wake may come from any. */
+/* ---- loop.c: the event loop ---- */
 
+/* One thread runs a loop; only post, work and wake may be called from others.
+   What the loop calls may call every function of the loop but turn and
+   close. */
 typedef struct hfsbi_loop hfsbi_loop;
 
-/* ---- descriptors ---- */
+/* Opens a loop with up to max_threads threads for hfsbi_loop_work() (0: 8),
+   which are started at need. HFSB_OK; HFSB_NOMEM; HFSB_BUSY: no descriptors;
+   *out is NULL on failure. */
+HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
+                                     size_t max_threads, bool no_threads,
+                                     hfsbi_loop **out, hfsb_err *err);
+/* Waits for the threads, calls done of all tasks, frees the loop (may be
+   NULL). All descriptors must have been forgotten and timers cleared. */
+HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
+
+/* One turn: waits up to wait_ms (below 0: without limit) until something
+   happens, and calls the functions that it concerns. */
+HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
+
+/* The time this turn began, on hfsb_clock_ms(). */
+HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
+
+/* io: calls fn while a descriptor is ready. */
 
 enum {
     HFSBI_IO_READ = 1,
     HFSBI_IO_WRITE = 2,
-    HFSBI_IO_EOF = 4, /* the peer has ended its side; only told when asked for,
-                         and while READ is not asked for */
-    HFSBI_IO_GONE = 8 /* told whether asked for or not: both sides are closed,
-                         or the connection is broken; told once while neither
-                         READ nor WRITE is asked for */
+    HFSBI_IO_EOF = 4, /* the peer has ended its side; only reported when asked
+                         for, and while READ is not asked for */
+    HFSBI_IO_GONE = 8 /* both sides are closed, or the connection is broken;
+                         reported whether asked for or not, and once while
+                         neither READ nor WRITE is asked for */
 };
 
-/* A descriptor of interest, part of its owner; all-zero but fd and fn before
-   its first set. */
+/* A descriptor, part of its owner; all-zero but fd and fn before its first
+   use. */
 typedef struct hfsbi_io {
     int           fd;
-    unsigned char want;  /* private: what is asked for */
-    bool          known; /* private: the kernel's set has it */
-    bool          gone;  /* private: it was told so */
-    size_t        place; /* private: in the list of the poll() way */
+    unsigned char want;  /* private: events that are asked for */
+    bool          known; /* private: it is in the kernel's set */
+    bool          gone;  /* private: GONE was reported */
+    size_t        place; /* private: in the list of poll(), or filters */
     void (*fn)(struct hfsbi_io *io, unsigned events);
 } hfsbi_io;
 
-/* Asks for events, level-triggered; replaces what was asked for before. False
-   without memory or kernel resources; then nothing is asked for. */
+/* Asks for events, level-triggered, instead of those asked for before. False
+   without memory or kernel resources; then none are asked for. */
 HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want);
-/* Forgets it: its fn is not called any more, also not for an event that the
-   current turn has found already. Before its descriptor is closed. May be
-   called at any time, also from its own fn or that of another. */
+/* Ends that: fn is not called any more, not even for an event that this turn
+   has found already. To be called before the descriptor is closed. */
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
 
-/* ---- timers: no allocation, any number ---- */
+/* timer: calls fn once at a time. No allocation, any number. */
 
 typedef struct hfsbi_timer {
     struct hfsbi_timer *child, *next, *prev; /* private: a pairing heap */
@@ -462,14 +507,30 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
                                long long at);
 HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
 
-/* The time this turn began. */
-HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop);
+/* task: work in a thread, with an answer later. Part of its owner. */
 
-/* ---- objects that say themselves what they wait for (tools) ---- */
+typedef struct hfsbi_task {
+    struct hfsbi_task *next;               /* private */
+    void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
+    void (*done)(struct hfsbi_task *task); /* then, in the loop */
+} hfsbi_task;
 
-/* All-zero but for its functions and user. The first descriptor it tells of
-   is its own: it is there, and the same, while the source is in the loop. The
-   others may be closed and replaced at any time. */
+/* Calls task->run in a thread, then task->done in the loop. Without threads
+   run is called at once, and done later all the same. Threads are started when
+   all are busy, and stay. */
+HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
+/* Calls task->done in the loop, soon. From any thread. */
+HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* The number of tasks whose done was not called yet. */
+HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
+
+/* Ends the wait of a turn. From any thread or signal handler. */
+HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
+
+/* source: an object that a host could poll itself (hfsb_tools). All-zero but
+   for its functions and user. Its first descriptor stays open and the same
+   while the source is in the loop; the others may be closed and replaced at
+   any time. */
 typedef struct hfsbi_source {
     hfsbi_io             first; /* private, as all up to `ready` */
     struct hfsbi_source *next;
@@ -478,7 +539,7 @@ typedef struct hfsbi_source {
     bool                 ready;
     size_t (*watch)(void *user, hfsb_watch *list, size_t max);
     long long (*deadline)(void *user);
-    void (*step)(void *user); /* called every turn in which one of its
+    void (*step)(void *user); /* called in every turn in which one of its
                                  descriptors is ready or its deadline passed */
     void *user;
 } hfsbi_source;
@@ -486,72 +547,41 @@ typedef struct hfsbi_source {
 HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source);
 HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
 
-/* ---- tasks: part of their owner, no allocation ---- */
+/* The snapshot that the commands attached to this loop share. */
+HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
 
-typedef struct hfsbi_task {
-    struct hfsbi_task *next;               /* private */
-    void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
-    void (*done)(struct hfsbi_task *task); /* then, in the loop */
-} hfsbi_task;
-
-/* Calls task->done in the loop, soon. From any thread. */
-HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
-/* Calls task->run in a thread, then task->done in the loop. Where no thread
-   can be had (or with no_threads) run is called at once, done later all the
-   same. Threads are started when all that there are are busy, up to
-   max_threads, and stay. */
-HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
-/* Tasks given to work or post whose done was not called yet. */
-HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
-
-/* Ends the wait of a turn. From any thread or signal handler. */
-HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
-
-/* ---- the loop ---- */
-
-HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
-                                     size_t max_threads, bool no_threads,
-                                     hfsbi_loop **out, hfsb_err *err);
-/* Waits for the threads, calls what done is due, frees it. All descriptors
-   must have been forgotten and timers cleared. */
-HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
-
-/* One turn: waits up to wait_ms (below 0: until something happens) and calls
-   whoever is concerned. */
-HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
-
-/* For a host's own loop, as in hfsb_server_watch(). */
+/* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
+   turn with wait_ms 0. */
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
-/* What the event loop is made of: the kernel's set of descriptors and the
-   threads. Private to the loop. */
+/* ---- proc.c: a command for the rooms below ---- */
 
-/* ---- the kernel's set: epoll, kqueue, or a list for poll() ---- */
+/* Lets commands search for their processes in one snapshot, which outlives
+   them all and is used by one thread at a time: those that are killed at the
+   same time then cost one pass over /proc. NULL: a snapshot of its own. */
+HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
 
-enum {
-    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
-    HFSBI_POLLER_GUESTS = 512 /* descriptors that are not in the set */
-};
+/* The span of a running command, for the sweep of a tools object. */
+HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
 
-/* Events are found by wait and told by tell. In between, and while they are
-   told, the entries of what is forgotten are emptied: from `at` on. */
-typedef struct hfsbi_poller {
-#if defined(HFSBI_EPOLL)
-    int                fd;
-    size_t             at, count;
-    struct epoll_event batch[HFSBI_POLLER_BATCH];
-#elif defined(HFSBI_KQUEUE)
-    int           fd;
-    size_t        at, count;
-    struct kevent batch[HFSBI_POLLER_BATCH];
-#else
-    hfsb_alloc     alloc;
-    struct pollfd *fds; /* room for the guests behind `count` */
-    hfsbi_io     **ios; /* NULL: forgotten since the last wait */
-    size_t         count, fds_cap, ios_cap;
-#endif
-} hfsbi_poller;
+/* Signals (0: does not) the whole tree as the snapshot shows it; returns how
+   many processes it had. */
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
+                                  int number);
 
-/* ---- threads ---- */
+/* Lets a loop drive the command: its pipes, its exit and its deadlines become
+   events of the loop, which steps it. on_change is called in the loop after a
+   step that took output or input or changed the command's state; with `done`
+   once, at the end, when the command is no longer attached. It may call any
+   function of the command, hfsb_proc_close() included.
+
+   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
+   loop must outlive the command or its detach. All in the loop's thread. */
+HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
+                                void (*on_change)(void *user, hfsb_proc *proc,
+                                                  bool done),
+                                void *user);
+/* Ends that, also before the command is done; quiet when not attached. */
+HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);

@@ -1,52 +1,113 @@
-/* proc.c - a command from its start to its end, driven step by step. */
+/* proc.c - a command from its start to its end.
+
+   A command is a process that leads a session of its own, called the leader
+   here, and all that it starts. Nothing here blocks: the host waits for the
+   descriptors of hfsb_proc_watch() or until hfsb_proc_deadline(), then calls
+   hfsb_proc_step(), which does what can be done and changes the state:
+
+     RUNNING --- the leader exits --------------------------> DRAIN
+        | timeout or kill
+        v
+     TERM ------ the tree is gone --------------------------> DRAIN
+        | the grace is over (at once when it is negative)
+        v
+     KILL ------ the tree is gone, or cannot be killed -----> DRAIN
+
+     DRAIN ----- the pipes are closed, or quiet ------------> DONE
+        | quiet, but a pipe is open though no process runs
+        v
+     LINGER ---- the pipes are closed, or quiet for longer -> DONE
+
+     DRAIN, LINGER --- the first kill ----------------------> TERM
+
+   The leader stays a zombie until close, so that its pid and the number of its
+   session are not reused while they may be signalled. The leader's status is
+   in result.end from its exit on, whatever the state is.
+
+   Two things must always hold: no byte that was written before the exit is
+   lost, and no process that keeps a pipe open delays the end for long. */
 #include "os_private.h"
 
-#define HFSBI_PROC_BLOCK   65536u   /* bytes a read */
-#define HFSBI_PROC_READS   4        /* of each stream, a step */
-#define HFSBI_PROC_PIPE    1048576u /* a busy pipe is made as big as this */
+#define HFSBI_PROC_BLOCK   65536u   /* bytes of one read */
+#define HFSBI_PROC_READS   4        /* of each stream in one step */
+#define HFSBI_PROC_PIPE    1048576u /* size that a busy pipe gets */
 #define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
-#define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL was in vain */
+#define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL had no effect */
+#define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
 
-/* TERM, then KILL, until nothing is left or it cannot be helped. */
-typedef enum hfsbi_hunt {
-    HFSBI_HUNT_NONE,
-    HFSBI_HUNT_TERM,
-    HFSBI_HUNT_KILL,
-    HFSBI_HUNT_OVER
-} hfsbi_hunt;
+typedef enum hfsbi_proc_state {
+    HFSBI_PROC_RUNNING,
+    HFSBI_PROC_TERM,   /* TERM was sent to the tree */
+    HFSBI_PROC_KILL,   /* KILL is sent until the tree is gone */
+    HFSBI_PROC_DRAIN,  /* takes the rest of the output */
+    HFSBI_PROC_LINGER, /* does so five times as long: see proc_drain() */
+    HFSBI_PROC_DONE
+} hfsbi_proc_state;
+
+/* The descriptors of a command, by their use. The first two are as in
+   hfsb_proc_stream. */
+enum {
+    HFSBI_SLOT_OUT,
+    HFSBI_SLOT_ERR,
+    HFSBI_SLOT_IN,
+    HFSBI_SLOT_EXIT, /* pidfd of the leader; the tree closes it */
+    HFSBI_SLOTS
+};
+
+typedef struct hfsbi_proc_io {
+    hfsbi_io   io; /* first; its fd is -1 once closed */
+    hfsb_proc *proc;
+} hfsbi_proc_io;
+
+typedef struct hfsbi_proc_input {
+    hfsb_buf bytes; /* those from `at` on wait to be written */
+    size_t   at;
+    bool     ends; /* after them, standard input is closed */
+} hfsbi_proc_input;
+
+/* How far the output that was left at the end of the command has been read. */
+typedef struct hfsbi_proc_rest {
+    bool               empty; /* the last read found nothing */
+    unsigned long long bytes; /* since DRAIN began */
+} hfsbi_proc_rest;
+
+/* Points in time are on hfsb_clock_ms(); -1: never. */
+typedef struct hfsbi_proc_times {
+    long long grace_ms, quiet_ms, quiet_max_ms; /* the options, resolved */
+    long long started;
+    long long timeout_at;
+    long long hunt_ends;  /* of TERM: KILL follows; of KILL: gives up */
+    long long check_at;   /* next look at the leader or the tree */
+    long long check_wait; /* ms between these, rising */
+    long long drain_at;   /* DRAIN began */
+    long long byte_at;    /* the last output came */
+} hfsbi_proc_times;
+
+/* The loop that drives the command, see hfsbi_proc_attach(). */
+typedef struct hfsbi_proc_driver {
+    hfsbi_timer timer; /* first */
+    hfsb_proc  *proc;
+    hfsbi_loop *loop; /* NULL: the host drives it */
+    void (*on_change)(void *user, hfsb_proc *proc, bool done);
+    void *user;
+} hfsbi_proc_driver;
 
 struct hfsb_proc {
     hfsb_alloc          alloc;
     hfsb_proc_output_fn on_output;
     void               *user;
-    hfsb_proc_result    result;
     bool                no_keeper;
-    bool                exited; /* the leader; a zombie until close */
-    bool                done;
-
-    int      input_fd;
-    hfsb_buf input; /* what waits is behind input_at */
-    size_t   input_at;
-    bool     input_ends;
-
-    int                output[2];
-    bool               drained[2];   /* the last read found it empty */
-    unsigned long long after_end[2]; /* bytes since ended_at */
-
-    /* on hfsb_clock_ms(); -1: not yet, or never */
-    long long started, timeout_at;
-    long long look_at, look_wait; /* for the exit, when nothing tells of it */
-    long long ended_at;           /* it exited, and no hunt goes on */
-    long long byte_at;            /* when the last output came */
-    long long grace_ms, quiet_ms, quiet_max_ms;
-    bool      no_survivor; /* see hfsbi_proc_no_survivor() */
-
-    hfsbi_tree tree;
-    char      *marker;
-    hfsbi_hunt hunt;
-    long long  hunt_ends, scan_at, scan_wait;
-
-    char block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
+    hfsbi_proc_state    state;
+    hfsb_proc_result    result;
+    unsigned long long  changes; /* counts all that on_change reports */
+    hfsbi_proc_times    times;
+    hfsbi_proc_io       io[HFSBI_SLOTS];
+    hfsbi_proc_input    input;
+    hfsbi_proc_rest     rest[2];
+    hfsbi_tree          tree;
+    hfsbi_snapshot     *snapshot; /* shared; NULL: none */
+    hfsbi_proc_driver   driver;
+    char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
 };
 
 long long hfsb_clock_ms(void) {
@@ -60,60 +121,192 @@ static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
 
-/* ---- start ---- */
-
-static long long hfsbi_proc_ms(long long given, long long otherwise) {
-    return given == 0 ? otherwise : given;
+static bool hfsbi_proc_exited(const hfsb_proc *proc) {
+    return proc->result.end != HFSB_PROC_RUNNING;
 }
 
+static bool hfsbi_proc_is_hunted(const hfsb_proc *proc) {
+    return proc->state == HFSBI_PROC_TERM || proc->state == HFSBI_PROC_KILL;
+}
+
+static void hfsbi_proc_enter(hfsb_proc *proc, hfsbi_proc_state state) {
+    proc->state = state;
+    proc->changes++;
+}
+
+static void hfsbi_proc_begin_drain(hfsb_proc *proc, long long now) {
+    hfsbi_proc_enter(proc, HFSBI_PROC_DRAIN);
+    proc->times.drain_at = now;
+    proc->rest[0].bytes = proc->rest[1].bytes = 0;
+}
+
+/* ---- what it waits for ---- */
+
+/* The events that the command waits for on a descriptor. */
+static unsigned hfsbi_proc_wants(const hfsb_proc *proc, int slot) {
+    if (proc->state == HFSBI_PROC_DONE || proc->io[slot].io.fd < 0) return 0;
+    if (slot == HFSBI_SLOT_EXIT)
+        return hfsbi_proc_exited(proc) ? 0 : (unsigned)HFSBI_IO_READ;
+    if (slot == HFSBI_SLOT_IN)
+        return proc->input.at < proc->input.bytes.len
+                   ? (unsigned)HFSBI_IO_WRITE
+                   : 0;
+    return (unsigned)HFSBI_IO_READ;
+}
+
+/* When the pipes count as quiet. */
+static long long hfsbi_quiet_at(const hfsb_proc *proc) {
+    const hfsbi_proc_times *t = &proc->times;
+    long long               from = t->drain_at, most, quiet = t->quiet_ms;
+    most = hfsbi_later(from, t->quiet_max_ms);
+    if (t->byte_at > from) from = t->byte_at;
+    if (proc->state == HFSBI_PROC_LINGER && quiet < LLONG_MAX / 5) quiet *= 5;
+    from = hfsbi_later(from, quiet);
+    return from < most ? from : most;
+}
+
+size_t hfsb_proc_watch(const hfsb_proc *proc,
+                       hfsb_watch       list[HFSB_PROC_WATCHES]) {
+    size_t n = 0;
+    int    slot;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++) {
+        unsigned want = hfsbi_proc_wants(proc, slot);
+        if (!want) continue;
+        list[n].fd = proc->io[slot].io.fd;
+        list[n].readable = want == HFSBI_IO_READ;
+        list[n++].writable = want == HFSBI_IO_WRITE;
+    }
+    return n;
+}
+
+long long hfsb_proc_deadline(const hfsb_proc *proc) {
+    switch (proc->state) {
+    case HFSBI_PROC_RUNNING:
+        if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
+        return hfsbi_sooner(proc->times.timeout_at, proc->times.check_at);
+    case HFSBI_PROC_TERM:
+    case HFSBI_PROC_KILL: return proc->times.check_at;
+    case HFSBI_PROC_DRAIN:
+    case HFSBI_PROC_LINGER: return hfsbi_quiet_at(proc);
+    case HFSBI_PROC_DONE: break;
+    }
+    return -1;
+}
+
+/* ---- driven by a loop ---- */
+
+/* Tells the loop what the command waits for now. A descriptor that the loop
+   cannot take is looked at from time to time instead. */
+static void hfsbi_proc_follow(hfsb_proc *proc) {
+    hfsbi_loop *loop = proc->driver.loop;
+    long long   at;
+    bool        all = true;
+    int         slot;
+    if (!loop) return;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++) {
+        hfsbi_io *io = &proc->io[slot].io;
+        unsigned  want = hfsbi_proc_wants(proc, slot);
+        if (!want) hfsbi_loop_io_forget(loop, io);
+        else if (!hfsbi_loop_io(loop, io, want)) all = false;
+    }
+    at = hfsb_proc_deadline(proc);
+    if (!all) at = hfsbi_sooner(at, hfsb_clock_ms() + HFSBI_PROC_RETRY);
+    if (at >= 0) hfsbi_loop_timer(loop, &proc->driver.timer, at);
+    else hfsbi_loop_timer_clear(loop, &proc->driver.timer);
+}
+
+/* on_change comes last: it may close the command. */
+static void hfsbi_proc_drive(hfsb_proc *proc) {
+    hfsbi_proc_driver *d = &proc->driver;
+    unsigned long long before = proc->changes;
+    bool               done = hfsb_proc_step(proc);
+    void (*on_change)(void *user, hfsb_proc *proc, bool done) = d->on_change;
+    if (done) hfsbi_proc_detach(proc);
+    else hfsbi_proc_follow(proc);
+    if (done || proc->changes != before) on_change(d->user, proc, done);
+}
+
+static void hfsbi_proc_io_ready(hfsbi_io *io, unsigned events) {
+    (void)events;
+    hfsbi_proc_drive(((hfsbi_proc_io *)(void *)io)->proc);
+}
+
+static void hfsbi_proc_timer_due(hfsbi_timer *timer) {
+    hfsbi_proc_drive(((hfsbi_proc_driver *)(void *)timer)->proc);
+}
+
+HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
+                                void (*on_change)(void *user, hfsb_proc *proc,
+                                                  bool done),
+                                void *user) {
+    hfsbi_proc_detach(proc);
+    proc->driver.loop = loop;
+    proc->driver.on_change = on_change;
+    proc->driver.user = user;
+    hfsbi_proc_share_snapshot(proc, hfsbi_loop_snapshot(loop));
+    hfsbi_proc_follow(proc);
+    if (proc->state == HFSBI_PROC_DONE) /* is reported in the next turn */
+        hfsbi_loop_timer(loop, &proc->driver.timer, 0);
+}
+
+HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc) {
+    hfsbi_loop *loop = proc->driver.loop;
+    int         slot;
+    if (!loop) return;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++)
+        hfsbi_loop_io_forget(loop, &proc->io[slot].io);
+    hfsbi_loop_timer_clear(loop, &proc->driver.timer);
+    proc->driver.loop = NULL;
+    hfsbi_proc_share_snapshot(proc, NULL);
+}
+
+/* A loop must forget a descriptor before it is closed. */
+static void hfsbi_proc_close_io(hfsb_proc *proc, int slot) {
+    hfsbi_io *io = &proc->io[slot].io;
+    if (proc->driver.loop) hfsbi_loop_io_forget(proc->driver.loop, io);
+    hfsbi_close(&io->fd);
+}
+
+/* ---- start ---- */
+
 static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
+    hfsbi_proc_times *t = &proc->times;
+    int               slot;
     memset(proc, 0, offsetof(struct hfsb_proc, block));
-    proc->alloc = proc->input.alloc = o->alloc;
+    proc->alloc = proc->input.bytes.alloc = o->alloc;
     proc->on_output = o->on_output;
     proc->user = o->user;
     proc->no_keeper = o->no_keeper;
-    proc->input_fd = -1;
-    proc->output[0] = proc->output[1] = -1;
-    proc->input_ends = !o->keep_input;
-    proc->started = hfsb_clock_ms();
-    proc->timeout_at =
-        o->timeout_ms > 0 ? hfsbi_later(proc->started, o->timeout_ms) : -1;
-    proc->ended_at = -1;
-    proc->look_at = proc->started + 1;
-    proc->grace_ms = hfsbi_proc_ms(o->grace_ms, 2000);
-    proc->quiet_ms = hfsbi_proc_ms(o->quiet_ms, 100);
-    if (proc->quiet_ms < 0) proc->quiet_ms = 0;
-    proc->quiet_max_ms = o->quiet_max_ms > 0 ? o->quiet_max_ms : 2000;
-    if (o->quiet_max_ms <= 0 && proc->quiet_max_ms < proc->quiet_ms)
-        proc->quiet_max_ms = proc->quiet_ms;
-    hfsbi_tree_init(&proc->tree, &o->alloc);
-}
-
-/* What must be there before the command is: a failure later would come too
-   late. */
-static bool hfsbi_proc_prepare(hfsb_proc *proc, const hfsb_proc_opts *o) {
-    size_t size;
-    if (o->input.len && hfsb_buf_append(&proc->input, o->input) != HFSB_OK)
-        return false;
-    if (o->job.len == 0) return true;
-    size = sizeof "HFSB_JOB=" - 1 + o->job.len;
-    proc->marker = (char *)hfsbi_array(&o->alloc, size, 1);
-    if (!proc->marker) return false;
-    memcpy(proc->marker, "HFSB_JOB=", sizeof "HFSB_JOB=" - 1);
-    memcpy(proc->marker + sizeof "HFSB_JOB=" - 1, o->job.ptr, o->job.len);
-    proc->tree.marker = hfsb_str_make(proc->marker, size);
-    return true;
+    proc->input.ends = !o->keep_input;
+    for (slot = 0; slot < HFSBI_SLOTS; slot++) {
+        proc->io[slot].io.fd = -1;
+        proc->io[slot].io.fn = hfsbi_proc_io_ready;
+        proc->io[slot].proc = proc;
+    }
+    proc->driver.timer.fn = hfsbi_proc_timer_due;
+    proc->driver.proc = proc;
+    t->started = hfsb_clock_ms();
+    t->timeout_at =
+        o->timeout_ms > 0 ? hfsbi_later(t->started, o->timeout_ms) : -1;
+    t->check_at = t->started + 1;
+    t->grace_ms = o->grace_ms == 0 ? 2000 : o->grace_ms;
+    t->quiet_ms = o->quiet_ms == 0 ? 100 : o->quiet_ms;
+    if (t->quiet_ms < 0) t->quiet_ms = 0;
+    t->quiet_max_ms = o->quiet_max_ms > 0 ? o->quiet_max_ms : 2000;
+    if (o->quiet_max_ms <= 0 && t->quiet_max_ms < t->quiet_ms)
+        t->quiet_max_ms = t->quiet_ms;
+    hfsbi_tree_init(&proc->tree, &o->alloc, o->job);
 }
 
 static void hfsbi_proc_free(hfsb_proc *proc) {
     hfsb_alloc alloc = proc->alloc;
-    hfsb_buf_free(&proc->input);
+    hfsb_buf_free(&proc->input.bytes);
     hfsbi_tree_free(&proc->tree);
-    if (proc->marker)
-        hfsbi_array_free(&alloc, proc->marker, proc->tree.marker.len, 1);
     hfsbi_array_free(&alloc, proc, 1, sizeof *proc);
 }
 
+/* All memory is taken before the command exists: a failure after that would
+   come too late. */
 hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
                            hfsb_err *err) {
     hfsb_proc  *proc;
@@ -124,8 +317,8 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);
     if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
     hfsbi_proc_init(proc, opts);
-    st = hfsbi_proc_prepare(proc, opts) ? HFSB_OK : HFSB_NOMEM;
-    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Start of a command");
+    if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
         hfsbi_proc_free(proc);
@@ -133,85 +326,46 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     }
     proc->result.pid = (long)pid;
     hfsbi_tree_start(&proc->tree, pid);
-    proc->input_fd = ends.input;
-    proc->output[0] = ends.output[0];
-    proc->output[1] = ends.output[1];
+    proc->io[HFSBI_SLOT_OUT].io.fd = ends.output[0];
+    proc->io[HFSBI_SLOT_ERR].io.fd = ends.output[1];
+    proc->io[HFSBI_SLOT_IN].io.fd = ends.input;
+    proc->io[HFSBI_SLOT_EXIT].io.fd = proc->tree.pidfd;
     *out = proc;
     return HFSB_OK;
 }
 
-/* ---- what to wait for ---- */
+/* ---- the exit of the leader ---- */
 
-/* When the pipes count as quiet. */
-static long long hfsbi_quiet_at(const hfsb_proc *proc) {
-    long long from = proc->ended_at, most, quiet = proc->quiet_ms;
-    most = hfsbi_later(from, proc->quiet_max_ms);
-    if (proc->byte_at > from) from = proc->byte_at;
-    if (proc->no_survivor && quiet < LLONG_MAX / 5) quiet *= 5;
-    from = hfsbi_later(from, quiet);
-    return from < most ? from : most;
+/* Sets the next look at the tree, in at most `wait` ms. The times are
+   multiples of `wait`, so that commands that are killed at about the same time
+   look at the same snapshot. Snapshots that take long become rare. */
+static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
+    hfsbi_proc_times *t = &proc->times;
+    long long         cost = proc->snapshot ? proc->snapshot->cost_ms : 0, at;
+    if (wait < 4 * cost) wait = 4 * cost;
+    if (wait > 200) wait = 200;
+    at = (hfsb_clock_ms() / wait + 1) * wait;
+    t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
-static bool hfsbi_hunting(const hfsb_proc *proc) {
-    return proc->hunt == HFSBI_HUNT_TERM || proc->hunt == HFSBI_HUNT_KILL;
-}
-
-size_t hfsb_proc_watch(const hfsb_proc *proc,
-                       hfsb_watch       list[HFSB_PROC_WATCHES]) {
-    hfsb_watch none = HFSB_INIT;
-    size_t     n = 0, i;
-    if (proc->done) return 0;
-    if (!proc->exited && proc->tree.pidfd >= 0) {
-        list[n] = none;
-        list[n].readable = true;
-        list[n++].fd = proc->tree.pidfd;
-    }
-    for (i = 0; i < 2; i++)
-        if (proc->output[i] >= 0) {
-            list[n] = none;
-            list[n].readable = true;
-            list[n++].fd = proc->output[i];
-        }
-    if (proc->input_fd >= 0 && proc->input_at < proc->input.len) {
-        list[n] = none;
-        list[n].writable = true;
-        list[n++].fd = proc->input_fd;
-    }
-    return n;
-}
-
-long long hfsb_proc_deadline(const hfsb_proc *proc) {
-    long long at = -1;
-    if (proc->done) return -1;
-    if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE) at = proc->timeout_at;
-    if (!proc->exited && proc->tree.pidfd < 0)
-        at = hfsbi_sooner(at, proc->look_at);
-    if (hfsbi_hunting(proc)) at = hfsbi_sooner(at, proc->scan_at);
-    if (proc->ended_at >= 0) at = hfsbi_sooner(at, hfsbi_quiet_at(proc));
-    return at;
-}
-
-/* ---- one step ---- */
-
-/* The status is looked at but not taken: as long as the leader is a zombie of
-   ours, its number and its group's are no one else's. */
+/* Looks for the exit without taking the status: the leader stays a zombie. */
 static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
+    hfsbi_proc_times *t = &proc->times;
     hfsb_proc_result *r = &proc->result;
     siginfo_t         info;
     int               rc;
-    if (proc->exited) return;
+    if (hfsbi_proc_exited(proc)) return;
     rc = hfsbi_tree_wait(&proc->tree, &info, WNOWAIT);
     if (rc == 0 && info.si_pid == 0) {
-        proc->look_wait = proc->look_wait ? proc->look_wait * 2 : 1;
-        if (proc->look_wait > 50) proc->look_wait = 50;
-        proc->look_at = now + proc->look_wait;
+        if (proc->state != HFSBI_PROC_RUNNING || now < t->check_at) return;
+        t->check_wait = t->check_wait ? t->check_wait * 2 : 1;
+        if (t->check_wait > 50) t->check_wait = 50;
+        t->check_at = now + t->check_wait;
         return;
     }
-    proc->exited = true;
-    proc->scan_at = now;
-    r->duration_ms = now - proc->started;
+    r->duration_ms = now - t->started;
     if (rc != 0) {
-        proc->tree.held = false;
+        proc->tree.span.running = false;
         r->end = HFSB_PROC_UNKNOWN;
     } else if (info.si_code == CLD_EXITED) {
         r->end = HFSB_PROC_EXITED;
@@ -220,91 +374,116 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         r->end = HFSB_PROC_SIGNALED;
         r->signal = info.si_status;
     }
+    proc->changes++;
+    if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
+    else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);
 }
 
-/* The search comes before the signal: whose parent has died is an orphan, and
-   no longer known by its descent. */
+/* ---- the end of the tree ---- */
+
+/* Searches the tree in a snapshot that began at `need` or later. Returns how
+   many of its processes run; *blind: the snapshot may lack some. */
+static size_t hfsbi_proc_search(hfsb_proc *proc, long long need, bool *blind) {
+    hfsbi_snapshot own, *snap = proc->snapshot;
+    size_t         left;
+    if (!snap) {
+        snap = &own;
+        hfsbi_snapshot_init(snap, &proc->alloc);
+        hfsbi_snapshot_cover(snap, proc->tree.span.since);
+    }
+    hfsbi_snapshot_renew(snap, need);
+    left = hfsbi_tree_find(&proc->tree, snap);
+    *blind = snap->blind;
+    if (snap == &own) hfsbi_snapshot_free(snap);
+    return left;
+}
+
+/* Scans before signalling: once a parent dies its children are reparented and
+   can no longer be found by ancestry. A snapshot of a moment ago will do: the
+   group, in which nearly all processes are, is signalled now in any case. */
 static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
-    bool gently = proc->grace_ms >= 0;
-    if (proc->hunt != HFSBI_HUNT_NONE) return;
-    (void)hfsbi_tree_find(&proc->tree);
-    proc->hunt = gently ? HFSBI_HUNT_TERM : HFSBI_HUNT_KILL;
-    proc->hunt_ends =
-        hfsbi_later(now, gently ? proc->grace_ms : HFSBI_PROC_GIVE_UP);
-    proc->ended_at = -1;
-    proc->scan_wait = 5;
-    proc->scan_at = now + proc->scan_wait;
+    bool      gently = proc->times.grace_ms >= 0, blind;
+    long long fresh = 20;
+    if (proc->snapshot) fresh += proc->snapshot->cost_ms;
+    (void)hfsbi_proc_search(proc, now - fresh, &blind);
+    hfsbi_proc_enter(proc, gently ? HFSBI_PROC_TERM : HFSBI_PROC_KILL);
     hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
-    if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT);
+    if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT); /* the stopped */
+    proc->times.hunt_ends =
+        hfsbi_later(now, gently ? proc->times.grace_ms : HFSBI_PROC_GIVE_UP);
+    proc->times.check_wait = 5;
+    hfsbi_hunt_check_in(proc, 5);
 }
 
-/* TERM is sent once: what a trap for it starts may finish. KILL is sent as
-   often as something is found. A search that is blind cannot tell a dead group
-   from one whose leader is a zombie, so it trusts in KILL. */
+/* TERM is sent once, so that a trap can finish its work. KILL is sent whenever
+   a snapshot shows a process. A blind one cannot tell a dead group from one
+   whose leader is a zombie, so it relies on KILL. */
 static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
-    size_t left;
-    bool   late = now >= proc->hunt_ends, gone;
-    if (!hfsbi_hunting(proc) || now < proc->scan_at) return;
-    left = hfsbi_tree_find(&proc->tree);
-    gone = left == 0 || (proc->tree.blind && proc->hunt == HFSBI_HUNT_KILL);
-    if (proc->exited && gone) {
-        proc->hunt = HFSBI_HUNT_OVER;
+    hfsbi_proc_times *t = &proc->times;
+    long long         wait = t->check_wait < 20 ? t->check_wait * 2 : 50;
+    bool              late = now >= t->hunt_ends, blind, gone;
+    if (!hfsbi_proc_is_hunted(proc) || now < t->check_at) return;
+    gone = hfsbi_proc_search(proc, t->check_at, &blind) == 0;
+    if (blind && proc->state == HFSBI_PROC_KILL) gone = true;
+    if (hfsbi_proc_exited(proc) && gone) {
+        hfsbi_proc_begin_drain(proc, now);
         return;
     }
-    if (late && proc->hunt == HFSBI_HUNT_KILL) {
-        proc->hunt = HFSBI_HUNT_OVER;
+    if (late && proc->state == HFSBI_PROC_KILL) {
         proc->result.incomplete = true;
+        hfsbi_proc_begin_drain(proc, now);
         return;
     }
-    proc->scan_wait = proc->scan_wait < 20 ? proc->scan_wait * 2 : 50;
     if (late) {
-        proc->hunt = HFSBI_HUNT_KILL;
-        proc->hunt_ends = now + HFSBI_PROC_GIVE_UP;
-        proc->scan_wait = 5;
+        hfsbi_proc_enter(proc, HFSBI_PROC_KILL);
+        t->hunt_ends = now + HFSBI_PROC_GIVE_UP;
+        wait = 5;
     }
-    if (proc->hunt == HFSBI_HUNT_KILL) hfsbi_tree_signal(&proc->tree, SIGKILL);
-    proc->scan_at = hfsbi_later(now, proc->scan_wait);
-    if (proc->scan_at > proc->hunt_ends) proc->scan_at = proc->hunt_ends;
+    if (proc->state == HFSBI_PROC_KILL)
+        hfsbi_tree_signal(&proc->tree, SIGKILL);
+    t->check_wait = wait;
+    hfsbi_hunt_check_in(proc, wait);
 }
+
+/* ---- input and output ---- */
 
 static void hfsbi_proc_end_input(hfsb_proc *proc) {
-    hfsbi_close(&proc->input_fd);
-    hfsb_buf_free(&proc->input);
-    proc->input_at = 0;
+    hfsbi_proc_close_io(proc, HFSBI_SLOT_IN);
+    hfsb_buf_free(&proc->input.bytes);
+    proc->input.at = 0;
 }
 
-/* Writes what the command takes. One that closed its input wants no more. */
+/* Writes as much input as the pipe takes, a bounded amount a step. When the
+   command has closed its end, the rest is dropped. */
 static void hfsbi_proc_feed(hfsb_proc *proc) {
-    hfsb_str           rest;
+    hfsbi_proc_input  *in = &proc->input;
+    int                fd = proc->io[HFSBI_SLOT_IN].io.fd;
     hfsbi_signal_guard guard;
-    ssize_t            n;
-    int                reads = HFSBI_PROC_READS;
-    if (proc->input_fd < 0) return;
-    rest = hfsb_str_slice(hfsb_buf_str(&proc->input), proc->input_at,
-                          proc->input.len);
-    if (rest.len) {
-        hfsbi_signal_guard_begin(&guard);
-        do {
-            size_t most = rest.len;
-            if (most > HFSBI_PROC_BLOCK) most = HFSBI_PROC_BLOCK;
-            n = hfsbi_write(proc->input_fd, rest.ptr, most);
-            if (n > 0) rest = hfsb_str_slice(rest, (size_t)n, rest.len);
-        } while (n > 0 && rest.len && --reads > 0);
-        hfsbi_signal_guard_end(&guard);
-        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-            hfsbi_proc_end_input(proc);
-            return;
-        }
-        proc->input_at = proc->input.len - rest.len;
+    ssize_t            n = 1;
+    int                writes;
+    if (fd < 0) return;
+    hfsbi_signal_guard_begin(&guard);
+    for (writes = 0; writes < HFSBI_PROC_READS && n > 0; writes++) {
+        size_t most = in->bytes.len - in->at;
+        if (most == 0) break;
+        if (most > HFSBI_PROC_BLOCK) most = HFSBI_PROC_BLOCK;
+        n = hfsbi_write(fd, in->bytes.ptr + in->at, most);
+        if (n <= 0) break;
+        in->at += (size_t)n;
+        proc->changes++;
     }
-    if (rest.len) return;
-    hfsb_buf_truncate(&proc->input, 0);
-    proc->input_at = 0;
-    if (proc->input_ends) hfsbi_proc_end_input(proc);
+    hfsbi_signal_guard_end(&guard);
+    if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        hfsbi_proc_end_input(proc);
+    } else if (in->at == in->bytes.len) {
+        hfsb_buf_truncate(&in->bytes, 0);
+        in->at = 0;
+        if (in->ends) hfsbi_proc_end_input(proc);
+    }
 }
 
-/* A bigger pipe makes a flood faster; few commands are one, and the kernel
-   counts what a user's pipes take. */
+/* Makes the pipe of a command that prints much bigger, which makes it faster.
+   Not for all: the kernel limits the memory of a user's pipes. */
 static void hfsbi_proc_widen(int fd, unsigned long long before,
                              unsigned long long after) {
 #if defined(HFSBI_LINUX) && defined(F_SETPIPE_SZ)
@@ -315,25 +494,31 @@ static void hfsbi_proc_widen(int fd, unsigned long long before,
 #endif
 }
 
+/* Reads a bounded amount of one stream. */
 static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
     unsigned long long *total =
         stream == 0 ? &proc->result.stdout_bytes : &proc->result.stderr_bytes;
-    int i, *fd = &proc->output[stream];
-    proc->drained[stream] = false;
+    const int *fd = &proc->io[stream].io.fd;
+    int        i;
+    proc->rest[stream].empty = false;
     for (i = 0; *fd >= 0 && i < HFSBI_PROC_READS; i++) {
         ssize_t n = hfsbi_read(*fd, proc->block, sizeof proc->block);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            proc->drained[stream] = true;
+            proc->rest[stream].empty = true;
             return;
         }
+        proc->changes++;
         if (n <= 0) {
-            hfsbi_close(fd);
-            proc->look_wait = 0; /* its exit is near */
+            hfsbi_proc_close_io(proc, stream);
+            if (proc->state == HFSBI_PROC_RUNNING) { /* its exit is near */
+                proc->times.check_wait = 0;
+                proc->times.check_at = hfsb_clock_ms() + 1;
+            }
             return;
         }
         *total += (unsigned long long)n;
-        proc->after_end[stream] += (unsigned long long)n;
-        proc->byte_at = hfsb_clock_ms();
+        proc->rest[stream].bytes += (unsigned long long)n;
+        proc->times.byte_at = hfsb_clock_ms();
         hfsbi_proc_widen(*fd, *total - (unsigned long long)n, *total);
         if (proc->on_output)
             proc->on_output(proc->user, (hfsb_proc_stream)stream,
@@ -341,170 +526,141 @@ static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
     }
 }
 
-/* True when a pipe is open though none of the command's processes runs. Then
-   it is most likely a child that another thread of the host is just starting,
-   which holds copies of all pipes until its exec: worth some more patience. */
-static bool hfsbi_proc_no_survivor(hfsb_proc *proc) {
-    return hfsbi_tree_find(&proc->tree) == 0 && !proc->tree.blind;
+static void hfsbi_proc_finish(hfsb_proc *proc) {
+    hfsbi_proc_enter(proc, HFSBI_PROC_DONE);
+    hfsbi_proc_end_input(proc);
+    if (!hfsbi_proc_exited(proc))
+        proc->result.duration_ms = hfsb_clock_ms() - proc->times.started;
 }
 
-/* What was in a pipe when the command ended is read whatever the time is: it
-   fits into the pipe. What survivors write is waited for only so long. */
-static bool hfsbi_proc_over(hfsb_proc *proc, long long now) {
-    int i;
-    if (hfsbi_hunting(proc)) return false;
-    if (!proc->exited && proc->hunt != HFSBI_HUNT_OVER) return false;
-    if (proc->ended_at < 0) {
-        proc->ended_at = now;
-        proc->after_end[0] = proc->after_end[1] = 0;
+/* Decides whether the output is complete. What was in a pipe when the command
+   ended is read whatever the time is: it is at most the size of the pipe. What
+   survivors write after that is waited for until they are quiet.
+
+   When a pipe is open though none of the command's processes runs, its holder
+   is most likely a child that another thread of the host is just starting: it
+   has copies of all pipes until its exec. That is worth some more patience. */
+static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
+    bool open = false, blind;
+    int  i;
+    if (proc->state != HFSBI_PROC_DRAIN && proc->state != HFSBI_PROC_LINGER)
+        return;
+    for (i = 0; i < 2; i++) {
+        if (proc->io[i].io.fd < 0) continue;
+        open = true;
+        if (!proc->rest[i].empty && proc->rest[i].bytes < HFSBI_PROC_PIPE)
+            return;
     }
-    if (proc->output[0] < 0 && proc->output[1] < 0) return true;
-    for (i = 0; i < 2; i++)
-        if (proc->output[i] >= 0 && !proc->drained[i] &&
-            proc->after_end[i] < HFSBI_PROC_PIPE)
-            return false;
-    if (now < hfsbi_quiet_at(proc)) return false;
-    if (!proc->no_survivor) {
-        proc->no_survivor = hfsbi_proc_no_survivor(proc);
-        if (now < hfsbi_quiet_at(proc)) return false;
+    if (open && now < hfsbi_quiet_at(proc)) return;
+    if (open && proc->state == HFSBI_PROC_DRAIN &&
+        hfsbi_proc_search(proc, proc->times.drain_at + 1, &blind) == 0 &&
+        !blind) {
+        hfsbi_proc_enter(proc, HFSBI_PROC_LINGER);
+        if (now < hfsbi_quiet_at(proc)) return;
     }
-    proc->result.incomplete = true;
-    return true;
+    if (open) proc->result.incomplete = true;
+    hfsbi_proc_finish(proc);
 }
 
 bool hfsb_proc_step(hfsb_proc *proc) {
     long long now = hfsb_clock_ms();
-    if (proc->done) return true;
+    if (proc->state == HFSBI_PROC_DONE) return true;
     hfsbi_proc_note_exit(proc, now);
-    if (!proc->exited && proc->hunt == HFSBI_HUNT_NONE &&
-        proc->timeout_at >= 0 && now >= proc->timeout_at) {
+    if (proc->state == HFSBI_PROC_RUNNING && proc->times.timeout_at >= 0 &&
+        now >= proc->times.timeout_at) {
         proc->result.timed_out = true;
         hfsbi_hunt_begin(proc, now);
     }
     hfsbi_hunt_step(proc, now);
     hfsbi_proc_feed(proc);
-    hfsbi_proc_take(proc, 0);
-    hfsbi_proc_take(proc, 1);
-    if (!hfsbi_proc_over(proc, now)) return false;
-    proc->done = true;
-    hfsbi_proc_end_input(proc);
-    if (!proc->exited)
-        proc->result.duration_ms = hfsb_clock_ms() - proc->started;
-    return true;
+    hfsbi_proc_take(proc, HFSB_PROC_STDOUT);
+    hfsbi_proc_take(proc, HFSB_PROC_STDERR);
+    hfsbi_proc_drain(proc, now);
+    return proc->state == HFSBI_PROC_DONE;
 }
 
 hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc) {
     hfsb_proc_result result = proc->result;
-    if (!proc->exited && !proc->done)
-        result.duration_ms = hfsb_clock_ms() - proc->started;
+    if (!hfsbi_proc_exited(proc) && proc->state != HFSBI_PROC_DONE)
+        result.duration_ms = hfsb_clock_ms() - proc->times.started;
     return result;
 }
 
 void hfsb_proc_kill(hfsb_proc *proc) {
-    if (proc->done) return;
+    bool before = proc->result.killed || proc->result.timed_out;
+    if (proc->state == HFSBI_PROC_DONE) return;
     proc->result.killed = true;
+    if (before) return;
     hfsbi_hunt_begin(proc, hfsb_clock_ms());
+    hfsbi_proc_follow(proc);
 }
 
 hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                             hfsb_err *err) {
-    size_t waits = proc->input.len - proc->input_at;
-    if (proc->input_fd < 0 || proc->input_ends)
+    hfsbi_proc_input *in = &proc->input;
+    size_t            waiting = in->bytes.len - in->at;
+    if (proc->io[HFSBI_SLOT_IN].io.fd < 0 || in->ends)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The command's standard input is closed: it was "
                           "ended, or the command reads no more.");
-    if (waits > HFSBI_PROC_INPUT)
+    if (waiting > HFSBI_PROC_INPUT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The command has not read its input: %zu bytes "
                           "wait already. Give more when it has.",
-                          waits);
-    if (waits && proc->input_at) { /* what was written makes room */
-        memmove(proc->input.ptr, proc->input.ptr + proc->input_at, waits);
-        hfsb_buf_truncate(&proc->input, waits);
-        proc->input_at = 0;
+                          waiting);
+    if (waiting && in->at) { /* the written bytes make room */
+        memmove(in->bytes.ptr, in->bytes.ptr + in->at, waiting);
+        hfsb_buf_truncate(&in->bytes, waiting);
+        in->at = 0;
     }
-    if (hfsb_buf_append(&proc->input, bytes) != HFSB_OK)
+    if (hfsb_buf_append(&in->bytes, bytes) != HFSB_OK) {
+        hfsb_buf_truncate(&in->bytes, waiting + in->at);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Input of a command");
-    proc->input_ends = end;
+    }
+    in->ends = end;
     hfsbi_proc_feed(proc);
+    hfsbi_proc_follow(proc);
     return hfsbi_ok(err);
+}
+
+/* ---- for the tools ---- */
+
+HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc      *proc,
+                                        hfsbi_snapshot *snap) {
+    proc->snapshot = snap;
+    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
 }
 
 HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc) {
     return hfsbi_tree_span(&proc->tree);
 }
 
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, int number) {
-    size_t left = hfsbi_tree_find(&proc->tree);
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
+                                  int number) {
+    size_t left = hfsbi_tree_find(&proc->tree, snap);
     if (number) hfsbi_tree_signal(&proc->tree, number);
     return left;
 }
 
-/* ---- what outlives it ---- */
+/* ---- survivors ---- */
 
 size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,
                            size_t max) {
-    hfsbi_tree tree = proc->tree; /* searched in, not added to */
-    return hfsbi_tree_list(&tree, hfsb_clock_ms() - proc->started, list, max);
+    return hfsbi_tree_list(&proc->tree, hfsb_clock_ms() - proc->times.started,
+                           list, max);
 }
 
 size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]) {
     size_t n = 0;
     int    i;
-    for (i = 0; proc->done && i < 2; i++)
-        if (proc->output[i] >= 0) {
-            fds[n++] = proc->output[i];
-            proc->output[i] = -1;
-        }
+    if (proc->state != HFSBI_PROC_DONE) return 0;
+    hfsbi_proc_detach(proc);
+    for (i = 0; i < 2; i++) {
+        if (proc->io[i].io.fd >= 0) fds[n++] = proc->io[i].io.fd;
+        proc->io[i].io.fd = -1;
+    }
     return n;
 }
-
-/* ---- the end ---- */
-
-/* KILL to all of it, until it is gone or a second has passed. */
-static void hfsbi_proc_destroy(hfsb_proc *proc) {
-    long long end = hfsb_clock_ms() + 1000;
-    for (;;) {
-        size_t left = hfsbi_tree_find(&proc->tree);
-        hfsbi_proc_note_exit(proc, hfsb_clock_ms());
-        if (proc->exited && left == 0) return;
-        hfsbi_tree_signal(&proc->tree, SIGKILL);
-        if (proc->exited && proc->tree.blind) return;
-        if (hfsb_clock_ms() >= end) return;
-        (void)poll(NULL, 0, 2);
-    }
-}
-
-/* True when no process holds the other end. */
-static bool hfsbi_pipe_ended(int fd) {
-    struct pollfd ready;
-    ready.fd = fd;
-    ready.events = POLLIN;
-    ready.revents = 0;
-    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLHUP) != 0;
-}
-
-void hfsb_proc_close(hfsb_proc *proc) {
-    siginfo_t info;
-    int       fds[2];
-    size_t    n, i, held = 0;
-    if (!proc) return;
-    if (!proc->done) hfsbi_proc_destroy(proc);
-    hfsbi_proc_end_input(proc);
-    if (proc->tree.held) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
-    proc->done = true;
-    n = hfsb_proc_take_pipes(proc, fds);
-    for (i = 0; i < n; i++)
-        if (proc->no_keeper || hfsbi_pipe_ended(fds[i])) hfsbi_close(&fds[i]);
-        else fds[held++] = fds[i];
-    if (held) hfsb_proc_keep_pipes(fds, held);
-    hfsbi_proc_free(proc);
-}
-
-/* ==== proc run ==== */
-
-/* a command in one call; readers for pipes that nobody reads any
-   more. */
 
 /* ---- the keeper ---- */
 
@@ -578,6 +734,50 @@ void hfsb_proc_keep_pipes(const int *fds, size_t count) {
     }
 }
 
+/* ---- the end ---- */
+
+/* Sends KILL to the tree until it is gone or a second has passed. */
+static void hfsbi_proc_destroy(hfsb_proc *proc) {
+    long long end = hfsb_clock_ms() + 1000;
+    for (;;) {
+        bool   blind;
+        size_t left = hfsbi_proc_search(proc, LLONG_MAX, &blind);
+        hfsbi_proc_note_exit(proc, hfsb_clock_ms());
+        if (hfsbi_proc_exited(proc) && left == 0) return;
+        hfsbi_tree_signal(&proc->tree, SIGKILL);
+        if (hfsbi_proc_exited(proc) && blind) return;
+        if (hfsb_clock_ms() >= end) return;
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+/* True when no process holds the other end. */
+static bool hfsbi_pipe_ended(int fd) {
+    struct pollfd ready;
+    ready.fd = fd;
+    ready.events = POLLIN;
+    ready.revents = 0;
+    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLHUP) != 0;
+}
+
+void hfsb_proc_close(hfsb_proc *proc) {
+    siginfo_t info;
+    int       fds[2];
+    size_t    n, i, held = 0;
+    if (!proc) return;
+    if (proc->state != HFSBI_PROC_DONE) hfsbi_proc_destroy(proc);
+    hfsbi_proc_detach(proc);
+    hfsbi_proc_end_input(proc);
+    if (proc->tree.span.running) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
+    proc->state = HFSBI_PROC_DONE;
+    n = hfsb_proc_take_pipes(proc, fds);
+    for (i = 0; i < n; i++)
+        if (proc->no_keeper || hfsbi_pipe_ended(fds[i])) hfsbi_close(&fds[i]);
+        else fds[held++] = fds[i];
+    hfsb_proc_keep_pipes(fds, held);
+    hfsbi_proc_free(proc);
+}
+
 /* ---- a command in one call ---- */
 
 typedef struct hfsbi_capture {
@@ -598,8 +798,10 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
             part.len = room;
             c->full[stream] = true;
         }
-        if (hfsb_buf_append(to, part) != HFSB_OK)
+        if (hfsb_buf_append(to, part) != HFSB_OK) {
+            hfsb_buf_truncate(to, to->len); /* usable for the caller */
             c->full[stream] = c->no_memory = true;
+        }
     }
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }

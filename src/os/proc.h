@@ -154,6 +154,12 @@ HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
    comes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
+/* Lists the children of this process, at most max: those that have ended and
+   were not waited for, or those that run. For a host that adopts orphans
+   (PR_SET_CHILD_SUBREAPER); commands that run are among them. Empty on systems
+   without /proc. */
+HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
+
 /* Frees it; proc may be NULL. A command that still runs is killed at once,
    with its tree, which may take a second when it resists. Pipes that survivors
    hold are given to hfsb_proc_keep_pipes(), or closed with no_keeper.

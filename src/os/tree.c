@@ -1,13 +1,45 @@
-/* tree.c - finds and signals the processes of a command, also those that
-   left its group. */
+/* tree.c - finds the processes of commands in /proc, and signals them.
+
+   A command is started as the leader of a session, but its processes may leave
+   that session, clear their environment or lose their parent. A process
+   belongs to a command when one of these holds for it, or for one of its
+   ancestors:
+
+       session   it was born into the command's session
+       marker    its environment has the command's HFSB_JOB
+       known     an earlier search found it (pid and start time agree)
+
+   There is one search. A snapshot reads each process of /proc once; any number
+   of trees, each the processes of one command, and the sweep of a tools object
+   are then matched against that snapshot. Commands that are killed at the same
+   time share it: the cost is one pass over /proc however many they are.
+
+   A number alone never decides who gets a signal: pids and session numbers are
+   reused. A session number counts for processes that were started while it was
+   certainly the command's, and a signal goes to a pid only after its start
+   time was compared again.
+
+   Where /proc cannot be read (other systems, no descriptors left) a snapshot
+   is blind: then only the command's process group is signalled. */
 #include "os_private.h"
 
 /* A chain of parents longer than this is not followed. */
 #define HFSBI_TREE_DEPTH 128
 
+/* What a match found out about a process. */
+enum {
+    HFSBI_KIN_OPEN,     /* not examined yet */
+    HFSBI_KIN_STRANGER, /* does not belong to the family */
+    HFSBI_KIN_MEMBER,
+    HFSBI_KIN_HELD, /* a member by the session of a command that still runs */
+    HFSBI_KIN_KNOWN /* a member that the family knew before */
+};
+
+/* ---- /proc ---- */
+
 #ifdef HFSBI_LINUX
 
-/* Now, as the kernel stamps processes: in ticks since boot; 0: not known. */
+/* The clock that start times are measured by: ticks since boot; 0: unknown. */
 static unsigned long long hfsbi_ticks_now(void) {
     struct timespec now = HFSB_INIT;
     long            ticks = sysconf(_SC_CLK_TCK);
@@ -17,31 +49,7 @@ static unsigned long long hfsbi_ticks_now(void) {
                1000000000u;
 }
 
-#endif
-
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc) {
-    memset(tree, 0, sizeof *tree);
-    tree->alloc = *alloc;
-    tree->pidfd = -1;
-#ifdef HFSBI_LINUX
-    tree->since = hfsbi_ticks_now();
-    if (tree->since > 0) tree->since--;
-#endif
-}
-
-HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
-    hfsbi_close(&tree->pidfd);
-    if (tree->known)
-        hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
-                         sizeof *tree->known);
-    tree->known = NULL;
-    tree->known_count = tree->known_cap = 0;
-}
-
-#ifdef HFSBI_LINUX
-
-/* ---- what /proc says about one process ---- */
-
+/* Opens a file of /proc/PID; -1 with errno. */
 static int hfsbi_proc_file(long pid, const char *name) {
     char path[64];
     int  fd;
@@ -51,7 +59,8 @@ static int hfsbi_proc_file(long pid, const char *name) {
     return fd;
 }
 
-/* The first bytes of the file, NUL-terminated; their number, 0 on failure. */
+/* Reads the first bytes of a file of /proc/PID and appends a NUL. Returns
+   their number, 0 on failure. */
 static size_t hfsbi_proc_head(long pid, const char *name, char *out,
                               size_t size) {
     int    fd = hfsbi_proc_file(pid, name);
@@ -67,8 +76,9 @@ static size_t hfsbi_proc_head(long pid, const char *name, char *out,
     return len;
 }
 
-/* The line of stat is: pid (name) state parent group session ... with the
-   start as its 22nd field. A name may hold anything, also ") ". */
+/* Fills *p from /proc/PID/stat; false with errno when it cannot be read. The
+   line is: pid (name) state parent group session ..., the start time its 22nd
+   field. A name may contain any character, ") " included. */
 static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     char        line[1024];
     const char *at;
@@ -93,201 +103,76 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     return true;
 }
 
-static bool hfsbi_process_dead(const hfsbi_process *p) {
-    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
+/* The part of a job's id that names its tools object: abc of abc-1, and of
+   build.abc-1 where a caller chose the id (see job.c). Empty: it has none. */
+static hfsb_str hfsbi_job_owner(hfsb_str id) {
+    hfsb_str none = HFSB_INIT;
+    size_t   end = id.len, start;
+    while (end > 0 && id.ptr[end - 1] >= '0' && id.ptr[end - 1] <= '9') end--;
+    if (end == id.len || end == 0 || id.ptr[--end] != '-') return none;
+    for (start = end; start > 0 && id.ptr[start - 1] != '.'; start--) continue;
+    return hfsb_str_make(id.ptr + start, end - start);
 }
 
-/* True when the environment has the marker as a whole variable. Read in
-   pieces, since it may be megabytes. */
-static bool hfsbi_process_marked(long pid, hfsb_str marker) {
-    char    piece[4096];
-    int     fd = hfsbi_proc_file(pid, "environ");
-    size_t  same = 0; /* bytes that agree so far; above len: none any more */
-    bool    found = false;
-    ssize_t n, i;
-    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+/* Finds HFSB_JOB in the environment and notes the hashes of its value. Read in
+   pieces, since an environment may have megabytes. Hashes are enough: a
+   process that could choose a colliding value could as well copy the right
+   one. False with errno when the environment cannot be read. */
+static bool hfsbi_process_read_job(hfsbi_process *p) {
+    static const char  name[] = "HFSB_JOB=";
+    char               piece[4096], id[512];
+    const size_t       skip = sizeof name - 1;
+    size_t             len = 0; /* of the variable so far */
+    bool               named = true, found = false;
+    unsigned long long hash = HFSB_FNV_START;
+    ssize_t            n = 0, i;
+    int                fd = hfsbi_proc_file(p->pid, "environ");
+    p->env_read = true;
+    if (fd < 0) return false;
+    while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
         for (i = 0; i < n && !found; i++) {
             if (piece[i] == '\0') {
-                found = same == marker.len;
-                same = 0;
-            } else if (same < marker.len && piece[i] == marker.ptr[same]) {
-                same++;
-            } else {
-                same = marker.len + 1;
+                found = named && len > skip;
+                if (found) break;
+                len = 0;
+                named = true;
+                continue;
             }
+            if (len < skip) {
+                named = named && piece[i] == name[len];
+            } else if (named) {
+                hash = hfsb_fnv_add(hash, hfsb_str_make(piece + i, 1));
+                if (len - skip < sizeof id) id[len - skip] = piece[i];
+            }
+            len++;
         }
     hfsbi_close(&fd);
-    return found;
+    if (!found) return true;
+    p->job = hash;
+    if (len - skip <= sizeof id) {
+        hfsb_str owner = hfsbi_job_owner(hfsb_str_make(id, len - skip));
+        if (owner.len) p->owner = hfsb_fnv(owner);
+    }
+    return true;
 }
 
-/* A thread's number opens the same files as a process's. */
-static bool hfsbi_process_is_thread(long pid) {
-    char        text[512];
+/* The pid that the newest process of the system got; 0: unknown. */
+static long hfsbi_last_pid(void) {
+    char        line[128];
     const char *at;
-    if (hfsbi_proc_head(pid, "status", text, sizeof text) == 0) return true;
-    at = strstr(text, "\nTgid:");
-    return at && strtol(at + 6, NULL, 10) != pid;
+    ssize_t     n;
+    int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = hfsbi_read(fd, line, sizeof line - 1);
+    hfsbi_close(&fd);
+    if (n <= 0) return 0;
+    line[n] = '\0';
+    at = strrchr(line, ' ');
+    return at ? strtol(at + 1, NULL, 10) : 0;
 }
 
-#endif
-
-/* ---- the leader ---- */
-
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
-    tree->leader = leader;
-    tree->held = true;
-#ifdef HFSBI_LINUX
-#ifdef SYS_pidfd_open
-    tree->pidfd =
-        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
-#endif
-    if (tree->pidfd < 0) {
-        hfsbi_process p;
-        if (hfsbi_process_read((long)leader, &p)) tree->leader_start = p.start;
-    }
-#endif
-}
-
-/* True when the number is another process's by now: the host has waited for
-   the leader, and another child of it got the number. */
-static bool hfsbi_tree_number_reused(const hfsbi_tree *tree) {
-#ifdef HFSBI_LINUX
-    hfsbi_process p;
-    return tree->leader_start && hfsbi_process_read((long)tree->leader, &p) &&
-           p.start != tree->leader_start;
-#else
-    (void)tree;
-    return false;
-#endif
-}
-
-static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
-    int rc;
-    memset(info, 0, sizeof *info);
-    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
-    while (rc < 0 && errno == EINTR);
-    return rc;
-}
-
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options) {
-    if (tree->pidfd >= 0) {
-        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
-        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
-        if (rc == 0 || errno != EINVAL) return rc;
-    }
-    if (hfsbi_tree_number_reused(tree)) {
-        errno = ECHILD;
-        return -1;
-    }
-    return hfsbi_waitid(P_PID, (id_t)tree->leader, info, options);
-}
-
-/* True while the leader is held; notes when the host took it away. */
-static bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    siginfo_t info;
-    if (tree->held) tree->held = hfsbi_tree_wait(tree, &info, WNOWAIT) == 0;
-    return tree->held;
-}
-
-#ifdef HFSBI_LINUX
-
-/* ---- who belongs to it ---- */
-
-static hfsbi_process *hfsbi_tree_known(const hfsbi_tree    *tree,
-                                       const hfsbi_process *p) {
-    size_t i;
-    for (i = 0; i < tree->known_count; i++)
-        if (tree->known[i].pid == p->pid && tree->known[i].start == p->start)
-            return &tree->known[i];
-    return NULL;
-}
-
-/* By its own number, group, session or environment, or by an ancestor's. */
-static bool hfsbi_tree_has(const hfsbi_tree *tree, const hfsbi_process *p) {
-    hfsbi_process q = *p;
-    int           depth;
-    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
-        if (q.start < tree->since) return false;
-        if (tree->numbers_ours &&
-            (q.pid == tree->leader || q.group == tree->leader ||
-             q.session == tree->leader))
-            return true;
-        if (hfsbi_tree_known(tree, &q)) return true;
-        if (tree->marker.len && hfsbi_process_marked(q.pid, tree->marker))
-            return true;
-        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
-    }
-    return false;
-}
-
-/* Without memory it is not remembered, but the next search finds it again. */
-static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_process *p) {
-    hfsbi_process *item = hfsbi_tree_known(tree, p), *grown;
-    if (!item) {
-        if (tree->known_count == tree->known_cap) {
-            grown = (hfsbi_process *)hfsbi_array_grow(
-                &tree->alloc, tree->known, &tree->known_cap,
-                tree->known_count + 1, sizeof *grown);
-            if (!grown) return;
-            tree->known = grown;
-        }
-        item = &tree->known[tree->known_count++];
-    }
-    *item = *p;
-    item->seen = true;
-}
-
-static void hfsbi_tree_forget_unseen(hfsbi_tree *tree) {
-    size_t i, kept = 0;
-    for (i = 0; i < tree->known_count; i++)
-        if (tree->known[i].seen) tree->known[kept++] = tree->known[i];
-    tree->known_count = kept;
-}
-
-/* ---- the search ---- */
-
-/* True when pid is a process of the tree that runs. What cannot be read for
-   want of descriptors or memory leaves the search blind. */
-static bool hfsbi_tree_visit(hfsbi_tree *tree, long pid, hfsbi_process *p) {
-    errno = 0;
-    if (!hfsbi_process_read(pid, p)) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            tree->blind = true;
-        return false;
-    }
-    return p->start >= tree->since && !hfsbi_process_dead(p) &&
-           pid != (long)getpid() && hfsbi_tree_has(tree, p);
-}
-
-static void hfsbi_tree_look(hfsbi_tree *tree) {
-    hfsbi_process leader;
-    tree->blind = false;
-    /* when the number of a leader that is gone is in use, it is reused */
-    tree->numbers_ours = hfsbi_tree_holds(tree) ||
-                         !hfsbi_process_read((long)tree->leader, &leader);
-}
-
-static long hfsbi_pid_of_name(const char *name) {
-    long pid = 0;
-    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
-        pid = pid * 10 + (*name - '0');
-    return *name ? 0 : pid;
-}
-
-/* The next number of a process in the list of /proc; 0 at its end. */
-static long hfsbi_next_pid(DIR *dir) {
-    struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
-        long pid = hfsbi_pid_of_name(entry->d_name);
-        if (pid > 0) return pid;
-    }
-    return 0;
-}
-
-/* ---- what a survivor is called ---- */
-
-/* Its arguments with blanks between, in valid UTF-8. */
+/* Fills the entry of a survivor: its arguments with blanks between, in valid
+   UTF-8. */
 static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
     char     raw[256];
     hfsb_str text;
@@ -315,186 +200,177 @@ static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
     entry->command[len] = '\0';
 }
 
-/* The number that was given to the newest process; 0 when not known. */
-static long hfsbi_last_pid(void) {
-    char        line[128];
-    const char *at;
-    ssize_t     n;
-    int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    n = hfsbi_read(fd, line, sizeof line - 1);
-    hfsbi_close(&fd);
-    if (n <= 0) return 0;
-    line[n] = '\0';
-    at = strrchr(line, ' ');
-    return at ? strtol(at + 1, NULL, 10) : 0;
-}
-
-/* Looks at the numbers from first to last, one by one. */
-static size_t hfsbi_tree_list_range(hfsbi_tree *tree, long first, long last,
-                                    hfsb_proc_entry *list, size_t max) {
-    hfsbi_process p;
-    size_t        n = 0;
-    for (; first <= last && n < max; first++)
-        if (hfsbi_tree_visit(tree, first, &p) &&
-            !hfsbi_process_is_thread(first))
-            hfsbi_entry_fill(&list[n++], first);
-    return n;
-}
-
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max) {
-    long          leader = (long)tree->leader, above = 0, last, pid;
-    hfsbi_process p;
-    size_t        n = 0;
-    DIR          *dir;
-    /* numbers rise until they wrap, which takes longer than a second */
-    last = hfsbi_last_pid();
-    if (last == leader) return 0;
-    if (last > leader && ran_ms < 1000) above = leader;
-    hfsbi_tree_look(tree);
-    if (above && last - above <= 64)
-        return hfsbi_tree_list_range(tree, above + 1, last, list, max);
-    dir = opendir("/proc");
-    while (dir && n < max && (pid = hfsbi_next_pid(dir)) > 0)
-        if (pid > above && pid != leader && hfsbi_tree_visit(tree, pid, &p))
-            hfsbi_entry_fill(&list[n++], pid);
-    if (dir) (void)closedir(dir);
-    return n;
-}
-
-/* ---- the search before a signal ---- */
-
-static size_t hfsbi_tree_find_listed(hfsbi_tree *tree) {
-    hfsbi_process p;
-    size_t        count = 0, i;
-    long          pid;
-    DIR          *dir = opendir("/proc");
-    hfsbi_tree_look(tree);
-    if (!dir) tree->blind = true;
-    for (i = 0; i < tree->known_count; i++) tree->known[i].seen = false;
-    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
-        if (!hfsbi_tree_visit(tree, pid, &p)) continue;
-        count++;
-        if (!tree->held || p.group != (long)tree->leader)
-            hfsbi_tree_remember(tree, &p);
-    }
-    if (dir) (void)closedir(dir);
-    if (!tree->blind) hfsbi_tree_forget_unseen(tree);
-    return count;
-}
-
-/* ---- signals ---- */
-
-/* The descriptor holds on to one process, whatever becomes of its number. */
+/* Signals one process. A pidfd names the same process whatever becomes of its
+   pid; the start time shows that it names the right one. */
 static void hfsbi_process_signal(const hfsbi_process *p, int number) {
     hfsbi_process now;
     int           fd = -1;
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
     fd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0u);
 #endif
-    if (!hfsbi_process_read(p->pid, &now) || now.start != p->start) {
-        hfsbi_close(&fd);
-        return;
-    }
+    if (hfsbi_process_read(p->pid, &now) && now.start == p->start) {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
-    if (fd >= 0) {
-        (void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0u);
-        hfsbi_close(&fd);
-        return;
-    }
+        if (fd >= 0)
+            (void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0u);
 #endif
-    (void)kill((pid_t)p->pid, number); /* an old kernel: seen just now */
+        if (fd < 0) (void)kill((pid_t)p->pid, number); /* an old kernel */
+    }
+    hfsbi_close(&fd);
 }
 
-#else
+#else /* no /proc: every snapshot is blind, so that no list has an entry */
 
-HFSBI_FN size_t hfsbi_tree_list(hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max) {
-    (void)tree, (void)ran_ms, (void)list, (void)max;
+static unsigned long long hfsbi_ticks_now(void) {
     return 0;
 }
 
-#endif
-
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree) {
-#ifdef HFSBI_LINUX
-    size_t count = hfsbi_tree_find_listed(tree);
-    if (!tree->blind) return count;
-#endif
-    tree->blind = true;
-    return hfsbi_tree_holds(tree) && kill(-tree->leader, 0) == 0;
+static bool hfsbi_process_read(long pid, hfsbi_process *p) {
+    (void)pid, (void)p;
+    return false;
 }
 
-HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
-#ifdef HFSBI_LINUX
-    size_t i;
-#endif
-    if (hfsbi_tree_holds(tree)) (void)kill(-tree->leader, number);
-#ifdef HFSBI_LINUX
-    for (i = 0; i < tree->known_count; i++)
-        hfsbi_process_signal(&tree->known[i], number);
-#endif
+static bool hfsbi_process_read_job(hfsbi_process *p) {
+    (void)p;
+    return true;
 }
 
-/* ---- what commands left behind ---- */
+static long hfsbi_last_pid(void) {
+    return 0;
+}
 
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
-    hfsbi_span span = HFSB_INIT;
-#ifdef HFSBI_LINUX
-    span.until = hfsbi_ticks_now();
+static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
+    (void)entry, (void)pid;
+}
+
+static void hfsbi_process_signal(const hfsbi_process *p, int number) {
+    (void)p, (void)number;
+}
+
 #endif
-    if (!hfsbi_tree_holds(tree)) return span;
-    span.session = (long)tree->leader;
-    span.since = tree->since;
-    span.running = true;
-    return span;
+
+/* A zombie has ended, though its pid is still in use. */
+static bool hfsbi_process_ended(const hfsbi_process *p) {
+    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
 }
 
-#ifdef HFSBI_LINUX
+/* ---- snapshots ---- */
 
-/* A whole variable: HFSB_JOB=abc-1, or behind an id that a caller chose,
-   HFSB_JOB=build.abc-1 (see job.c). */
-static bool hfsbi_owner_named(hfsb_str variable, hfsb_str owner) {
-    size_t n = variable.len;
-    if (!hfsb_str_starts(variable, HFSB_LIT("HFSB_JOB="))) return false;
-    while (n > 0 && variable.ptr[n - 1] >= '0' && variable.ptr[n - 1] <= '9')
-        n--;
-    if (n == variable.len || n < owner.len + 2) return false;
-    if (variable.ptr[--n] != '-') return false;
-    n -= owner.len;
-    return memcmp(variable.ptr + n, owner.ptr, owner.len) == 0 &&
-           (variable.ptr[n - 1] == '=' || variable.ptr[n - 1] == '.');
+HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
+                                  const hfsb_alloc *alloc) {
+    snap->alloc = *alloc;
+    snap->since = 0;
+    snap->at = -1;
+    snap->cost_ms = 0;
+    snap->blind = true;
+    snap->list = snap->few;
+    snap->count = 0;
+    snap->cap = HFSBI_SNAPSHOT_FEW;
 }
 
-static bool hfsbi_process_owned(long pid, hfsb_str owner) {
-    char    piece[4096], variable[512];
-    int     fd = hfsbi_proc_file(pid, "environ");
-    size_t  len = 0; /* counts on where it no longer fits */
-    bool    found = false;
-    ssize_t n, i;
-    while (fd >= 0 && !found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
-        for (i = 0; i < n && !found; i++) {
-            if (piece[i] != '\0') {
-                if (len < sizeof variable) variable[len] = piece[i];
-                len++;
-                continue;
-            }
-            found = len <= sizeof variable &&
-                    hfsbi_owner_named(hfsb_str_make(variable, len), owner);
-            len = 0;
+HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
+    if (snap->list != snap->few)
+        hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
+                         sizeof *snap->list);
+    hfsbi_snapshot_init(snap, &snap->alloc);
+}
+
+HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
+                                   unsigned long long since) {
+    if (snap->since && snap->since <= since) return;
+    snap->since = since;
+    snap->at = -1; /* what it has may lack older processes */
+}
+
+/* Appends a process. Without memory the snapshot keeps those that fit. */
+static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
+    if (snap->count == snap->cap) {
+        size_t         cap = snap->cap * 2;
+        hfsbi_process *grown =
+            (hfsbi_process *)hfsbi_array(&snap->alloc, cap, sizeof *grown);
+        if (!grown) {
+            snap->blind = true;
+            return;
         }
-    hfsbi_close(&fd);
-    return found;
+        memcpy(grown, snap->list, snap->count * sizeof *grown);
+        if (snap->list != snap->few)
+            hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
+                             sizeof *grown);
+        snap->list = grown;
+        snap->cap = cap;
+    }
+    snap->list[snap->count++] = *p;
 }
 
-/* The session that it is in by birth, or NULL. One that it made itself has
-   its own number, which is the leader's or no command's. */
-static hfsbi_span *hfsbi_remains_span(const hfsbi_remains *remains,
-                                      const hfsbi_process *p) {
+/* Notes when errno is about this process's own limits: then more processes may
+   exist than can be seen. */
+static void hfsbi_snapshot_note_errno(hfsbi_snapshot *snap) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        snap->blind = true;
+}
+
+static int hfsbi_process_order(const void *a, const void *b) {
+    long x = ((const hfsbi_process *)a)->pid;
+    long y = ((const hfsbi_process *)b)->pid;
+    return x < y ? -1 : x > y;
+}
+
+/* The pid that a name in /proc stands for; 0: none. */
+static long hfsbi_pid_of_name(const char *name) {
+    long pid = 0;
+    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
+        pid = pid * 10 + (*name - '0');
+    return *name ? 0 : pid;
+}
+
+/* Reads the processes from the pid `first` on. A /proc that does not list this
+   process is not one, or hides too much to rely on. */
+static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
+    long           pid, self = (long)getpid();
+    struct dirent *entry;
+    hfsbi_process  p;
+    DIR           *dir = opendir("/proc");
+    snap->at = hfsb_clock_ms();
+    snap->count = 0;
+    snap->blind = false;
+    while (dir && (entry = readdir(dir)) != NULL) {
+        pid = hfsbi_pid_of_name(entry->d_name);
+        if (pid == self) self = 0;
+        if (pid < first) continue;
+        errno = 0;
+        if (!hfsbi_process_read(pid, &p)) hfsbi_snapshot_note_errno(snap);
+        else if (p.start >= snap->since) hfsbi_snapshot_add(snap, &p);
+    }
+    if (dir) (void)closedir(dir);
+    if (self) snap->blind = true;
+    qsort(snap->list, snap->count, sizeof *snap->list, hfsbi_process_order);
+    snap->cost_ms = hfsb_clock_ms() - snap->at;
+}
+
+HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need) {
+    if (snap->at < 0 || snap->at < need) hfsbi_snapshot_read(snap, 1);
+}
+
+static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
+                                          long                  pid) {
+    size_t low = 0, high = snap->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (snap->list[middle].pid < pid) low = middle + 1;
+        else high = middle;
+    }
+    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
+                                                           : NULL;
+}
+
+/* ---- matching a snapshot with a family ---- */
+
+/* The span of the family that p was born into, or NULL. A session that p began
+   itself has p's own number, which is a leader's or no command's. */
+static hfsbi_span *hfsbi_family_span(const hfsbi_family  *family,
+                                     const hfsbi_process *p) {
     size_t i;
-    for (i = 0; i < remains->count; i++) {
-        hfsbi_span *span = &remains->spans[i];
+    for (i = 0; i < family->span_count; i++) {
+        hfsbi_span *span = &family->spans[i];
         if (span->session > 0 && span->session == p->session &&
             p->start >= span->since &&
             (span->running || p->start <= span->until))
@@ -503,69 +379,266 @@ static hfsbi_span *hfsbi_remains_span(const hfsbi_remains *remains,
     return NULL;
 }
 
-/* By itself or by an ancestor. *told: it has got its signal already. */
-static bool hfsbi_remains_has(const hfsbi_remains *remains,
-                              const hfsbi_process *p, bool *told) {
-    hfsbi_process     q = *p;
-    const hfsbi_span *span;
-    long              self = (long)getpid();
-    int               depth;
-    *told = false;
-    for (depth = 0; depth < HFSBI_TREE_DEPTH; depth++) {
-        if (q.start < remains->since || q.pid == self) return false;
-        span = hfsbi_remains_span(remains, &q);
-        if (span) {
-            *told = remains->gently && span->running;
-            return true;
-        }
-        if (hfsbi_process_owned(q.pid, remains->owner)) return true;
-        if (q.parent <= 1 || !hfsbi_process_read(q.parent, &q)) return false;
-    }
-    return false;
-}
-
-/* A session with a member that was born into it has had its number all the
-   time: so those born later are of it, too. */
-static void hfsbi_remains_lengthen(const hfsbi_remains *remains) {
+/* While a member lives that was born into a session, the session's number is
+   in use: so those born into it later belong to it as well. */
+static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
+                                      const hfsbi_family   *family) {
     unsigned long long now = hfsbi_ticks_now();
-    hfsbi_process      p;
-    hfsbi_span        *span;
-    long               pid;
-    DIR               *dir = opendir("/proc");
-    while (dir && (pid = hfsbi_next_pid(dir)) > 0)
-        if (hfsbi_process_read(pid, &p) && !hfsbi_process_dead(&p) &&
-            (span = hfsbi_remains_span(remains, &p)) != NULL &&
-            span->until < now)
-            span->until = now;
-    if (dir) (void)closedir(dir);
+    size_t             i;
+    for (i = 0; i < snap->count; i++) {
+        hfsbi_span *span = hfsbi_process_ended(&snap->list[i])
+                               ? NULL
+                               : hfsbi_family_span(family, &snap->list[i]);
+        if (span && span->until < now) span->until = now;
+    }
 }
 
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
-    hfsbi_process p;
-    size_t        count = 0;
-    bool          told;
-    long          pid;
-    DIR          *dir;
-    hfsbi_remains_lengthen(remains);
-    dir = opendir("/proc");
-    while (dir && (pid = hfsbi_next_pid(dir)) > 0) {
-        if (!hfsbi_process_read(pid, &p) || hfsbi_process_dead(&p) ||
-            !hfsbi_remains_has(remains, &p, &told))
-            continue;
-        count++;
-        if (told) continue;
-        hfsbi_process_signal(&p, remains->gently ? SIGTERM : SIGKILL);
-        if (remains->gently) hfsbi_process_signal(&p, SIGCONT);
+/* The kinship that p has by itself; OPEN: only an ancestor can decide. */
+static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
+                                        const hfsbi_family *family,
+                                        hfsbi_process      *p) {
+    const hfsbi_span *span;
+    if (p->kin != HFSBI_KIN_OPEN) return p->kin;
+    if (p->start < family->since) return HFSBI_KIN_STRANGER;
+    span = hfsbi_family_span(family, p);
+    if (span) return span->running ? HFSBI_KIN_HELD : HFSBI_KIN_MEMBER;
+    if ((family->job || family->owner) && !p->env_read) {
+        errno = 0;
+        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
     }
-    if (dir) (void)closedir(dir);
+    if ((family->job && p->job == family->job) ||
+        (family->owner && p->owner == family->owner))
+        return HFSBI_KIN_MEMBER;
+    return p->parent <= 1 ? HFSBI_KIN_STRANGER : HFSBI_KIN_OPEN;
+}
+
+/* Decides about p, and about the ancestors that were asked on the way: none of
+   them belonged to the family by itself. */
+static void hfsbi_family_decide(hfsbi_snapshot     *snap,
+                                const hfsbi_family *family, hfsbi_process *p) {
+    hfsbi_process *at = p;
+    unsigned char  kin = HFSBI_KIN_OPEN;
+    int            depth;
+    for (depth = 0; at && depth < HFSBI_TREE_DEPTH; depth++) {
+        kin = hfsbi_family_judge(snap, family, at);
+        if (kin != HFSBI_KIN_OPEN) break;
+        at = hfsbi_snapshot_find(snap, at->parent);
+    }
+    if (kin != HFSBI_KIN_OPEN) at->kin = kin;
+    else kin = HFSBI_KIN_STRANGER;
+    /* the children of a known process are new to the family */
+    if (kin == HFSBI_KIN_KNOWN) kin = HFSBI_KIN_MEMBER;
+    for (; p != at; p = hfsbi_snapshot_find(snap, p->parent)) p->kin = kin;
+}
+
+static bool hfsbi_process_is_kin(const hfsbi_process *p) {
+    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
+}
+
+/* Sets `kin` of every process; returns how many belong to the family and run.
+   This process and what it is a child of never do. */
+static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
+                                   const hfsbi_family *family) {
+    hfsbi_process *p;
+    size_t         i, count = 0;
+    hfsbi_family_extend_spans(snap, family);
+    for (i = 0; i < snap->count; i++) snap->list[i].kin = HFSBI_KIN_OPEN;
+    for (i = 0; i < family->known_count; i++) {
+        p = hfsbi_snapshot_find(snap, family->known[i].pid);
+        if (p && p->start == family->known[i].start) p->kin = HFSBI_KIN_KNOWN;
+    }
+    p = hfsbi_snapshot_find(snap, (long)getpid());
+    if (p) p->kin = HFSBI_KIN_STRANGER;
+    for (i = 0; i < snap->count; i++) {
+        p = &snap->list[i];
+        if (p->kin == HFSBI_KIN_OPEN) hfsbi_family_decide(snap, family, p);
+        count += hfsbi_process_is_kin(p);
+    }
     return count;
 }
 
-#else
-
-HFSBI_FN size_t hfsbi_remains_signal(const hfsbi_remains *remains) {
-    (void)remains;
-    return 0;
+HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
+                                      const hfsbi_family *family,
+                                      bool                gently) {
+    size_t i, count = hfsbi_snapshot_match(snap, family);
+    for (i = 0; i < snap->count; i++) {
+        const hfsbi_process *p = &snap->list[i];
+        if (!hfsbi_process_is_kin(p)) continue;
+        if (gently && p->kin == HFSBI_KIN_HELD) continue;
+        hfsbi_process_signal(p, gently ? SIGTERM : SIGKILL);
+        if (gently) hfsbi_process_signal(p, SIGCONT);
+    }
+    return count;
 }
 
+size_t hfsb_proc_children(bool ended, long *list, size_t max) {
+    hfsb_alloc     alloc = HFSB_INIT;
+    hfsbi_snapshot snap;
+    size_t         i, n = 0;
+    hfsbi_snapshot_init(&snap, &alloc);
+    hfsbi_snapshot_read(&snap, 1);
+    for (i = 0; i < snap.count && n < max; i++)
+        if (snap.list[i].parent == (long)getpid() &&
+            hfsbi_process_ended(&snap.list[i]) == ended)
+            list[n++] = snap.list[i].pid;
+    hfsbi_snapshot_free(&snap);
+    return n;
+}
+
+/* ---- the leader of a tree ---- */
+
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
+                              hfsb_str job) {
+    memset(tree, 0, sizeof *tree);
+    tree->alloc = *alloc;
+    tree->pidfd = -1;
+    tree->span.since = hfsbi_ticks_now();
+    if (tree->span.since > 0) tree->span.since--;
+    if (job.len) tree->job = hfsb_fnv(job);
+}
+
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
+    hfsbi_close(&tree->pidfd);
+    if (tree->known)
+        hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
+                         sizeof *tree->known);
+    tree->known = NULL;
+    tree->known_count = tree->known_cap = 0;
+}
+
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
+    hfsbi_process p;
+    tree->span.session = (long)leader;
+    tree->span.running = true;
+    tree->span.until = hfsbi_ticks_now();
+#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
+    tree->pidfd =
+        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
 #endif
+    if (tree->pidfd < 0 && hfsbi_process_read((long)leader, &p))
+        tree->leader_start = p.start;
+}
+
+static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+    int rc;
+    memset(info, 0, sizeof *info);
+    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options) {
+    hfsbi_process p;
+    if (tree->pidfd >= 0) {
+        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
+        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
+        if (rc == 0 || errno != EINVAL) return rc;
+    }
+    /* the host may have waited for the leader, and its next child may have got
+       the same number */
+    if (tree->leader_start && hfsbi_process_read(tree->span.session, &p) &&
+        p.start != tree->leader_start) {
+        errno = ECHILD;
+        return -1;
+    }
+    return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
+}
+
+/* True while the leader is our child, running or a zombie: until then its
+   number is its own. Notes when the host took it away. */
+static bool hfsbi_tree_holds(hfsbi_tree *tree) {
+    hfsbi_span *span = &tree->span;
+    siginfo_t   info;
+    if (!span->running) return false;
+    if (hfsbi_tree_wait(tree, &info, WNOWAIT) != 0) span->running = false;
+    else span->until = hfsbi_ticks_now();
+    return span->running;
+}
+
+HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
+    hfsbi_span none = HFSB_INIT;
+    return hfsbi_tree_holds(tree) ? tree->span : none;
+}
+
+/* ---- the members of a tree ---- */
+
+static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
+    hfsbi_family family = HFSB_INIT;
+    hfsbi_tree_holds(tree);
+    /* While no process has the number of a leader that the host took away, the
+       number was not reused. */
+    if (!tree->span.running && !snap->blind &&
+        !hfsbi_snapshot_find(snap, tree->span.session))
+        tree->span.until = hfsbi_ticks_now();
+    family.since = tree->span.since;
+    family.job = tree->job;
+    family.spans = &tree->span;
+    family.span_count = 1;
+    family.known = tree->known;
+    family.known_count = tree->known_count;
+    return hfsbi_snapshot_match(snap, &family);
+}
+
+/* Keeps the members that a signal to the group misses. The next signal may
+   kill their parents, which ends their descent. After a blind snapshot those
+   known before are kept as well. Without memory it keeps those that fit: the
+   next search finds the others again. */
+static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
+    size_t i, n = snap->blind ? tree->known_count : 0;
+    for (i = 0; i < snap->count; i++) {
+        const hfsbi_process *p = &snap->list[i];
+        if (!hfsbi_process_is_kin(p) ||
+            (tree->span.running && p->group == tree->span.session) ||
+            (snap->blind && p->kin == HFSBI_KIN_KNOWN))
+            continue;
+        if (n == tree->known_cap) {
+            hfsbi_process *grown = (hfsbi_process *)hfsbi_array_grow(
+                &tree->alloc, tree->known, &tree->known_cap, n + 1,
+                sizeof *grown);
+            if (!grown) break;
+            tree->known = grown;
+        }
+        tree->known[n++] = *p;
+    }
+    tree->known_count = n;
+}
+
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
+    size_t count = hfsbi_tree_match(tree, snap);
+    hfsbi_tree_remember(tree, snap);
+    if (!snap->blind) {
+        tree->empty = count == 0;
+        return count;
+    }
+    return hfsbi_tree_holds(tree) && kill(-(pid_t)tree->span.session, 0) == 0;
+}
+
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
+    size_t i;
+    if (hfsbi_tree_holds(tree)) (void)kill(-(pid_t)tree->span.session, number);
+    for (i = 0; i < tree->known_count; i++)
+        hfsbi_process_signal(&tree->known[i], number);
+}
+
+HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max) {
+    hfsbi_tree     copy = *tree; /* matched with, but not changed */
+    long           leader = tree->span.session, last = hfsbi_last_pid();
+    hfsbi_snapshot snap;
+    size_t         i, n = 0;
+    bool           young;
+    /* Most commands leave nothing: no process is newer than the leader. Pids
+       rise until they wrap, which takes longer than a second. */
+    if (last == leader || tree->empty) return 0;
+    hfsbi_snapshot_init(&snap, &tree->alloc);
+    hfsbi_snapshot_cover(&snap, tree->span.since);
+    young = last > leader && ran_ms < 1000 && hfsbi_tree_holds(&copy);
+    hfsbi_snapshot_read(&snap, young ? leader : 1);
+    (void)hfsbi_tree_match(&copy, &snap);
+    for (i = 0; i < snap.count && n < max; i++)
+        if (hfsbi_process_is_kin(&snap.list[i]) && snap.list[i].pid != leader)
+            hfsbi_entry_fill(&list[n++], snap.list[i].pid);
+    hfsbi_snapshot_free(&snap);
+    return n;
+}

@@ -1,9 +1,6 @@
 /* job.c - the commands of a tools object: waiting, running, finished. */
 #include "tools_private.h"
 
-static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job);
-static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job);
-
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
@@ -155,6 +152,43 @@ static void hfsbi_drains_step(hfsb_tools *tools) {
     }
 }
 
+/* ---- sessions of commands, for the sweep ---- */
+
+/* Commands that run have a tree each (os room). For processes that finished
+   commands left, the session of each such command is remembered, together with
+   the time during which that number was the command's. */
+
+static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
+    size_t i;
+    for (i = 0; i < HFSBI_JOB_SPANS; i++)
+        if (tools->spans[i].running && tools->spans[i].session == job->pid)
+            return &tools->spans[i];
+    return NULL;
+}
+
+/* When all spans are in use the oldest is dropped: processes in that session
+   that do not have the marker will not be found. */
+static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_span span = hfsbi_proc_span(job->proc);
+    size_t     i = 0;
+    if (span.session == 0) return;
+    if (tools->since == 0) tools->since = span.since;
+    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
+    if (i == HFSBI_JOB_SPANS) {
+        i = tools->span_next;
+        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
+    }
+    tools->spans[i] = span;
+}
+
+/* The span of a finished command is kept while it may have survivors. */
+static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    if (!span) return;
+    *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
+    span->running = false;
+}
+
 /* ---- one job ---- */
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
@@ -188,6 +222,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     hfsb_proc_opts  o = HFSB_INIT;
     hfsbi_job_spec *spec = &job->spec;
     long long       waited = hfsb_clock_ms() - job->created;
+    hfsb_status     st;
     o.command = hfsb_buf_str(&spec->command);
     o.any_length = true;
     o.shell = spec->shell.len ? spec->shell.ptr : NULL;
@@ -206,7 +241,9 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
-    return hfsb_proc_open(&o, &job->proc, err);
+    st = hfsb_proc_open(&o, &job->proc, err);
+    if (st == HFSB_OK) hfsbi_proc_share_snapshot(job->proc, &tools->snapshot);
+    return st;
 }
 
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
@@ -397,6 +434,7 @@ HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
         tools->jobs = job->next;
         hfsbi_job_free(tools, job);
     }
+    hfsbi_snapshot_free(&tools->snapshot);
 }
 
 HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
@@ -453,71 +491,28 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
     return mark;
 }
 
-/* ==== job sweep ==== */
+/* ---- sweep: ends all processes that a tools object ever started ---- */
 
-/* the end of all that a tools object ever started. */
-
-/* ---- where it may be ---- */
-
-static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
-    size_t i;
-    for (i = 0; i < HFSBI_JOB_SPANS; i++)
-        if (tools->spans[i].running && tools->spans[i].session == job->pid)
-            return &tools->spans[i];
-    return NULL;
-}
-
-/* When all are in use the oldest is forgotten: what is in that session and
-   not marked will not be found. */
-static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span span = hfsbi_proc_span(job->proc);
-    size_t     i = 0;
-    if (span.session == 0) return;
-    if (tools->since == 0) tools->since = span.since;
-    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
-    if (i == HFSBI_JOB_SPANS) {
-        i = tools->span_next;
-        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
-    }
-    tools->spans[i] = span;
-}
-
-static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
-    if (!span) return;
-    *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
-    span->running = false;
-}
-
-/* ---- the end of it ---- */
-
-/* Those that run have a tree, which knows also those that left the session,
-   lost their parent and have an environment of their own. */
-static size_t hfsbi_jobs_signal(hfsb_tools *tools, bool hard) {
-    hfsbi_job *job;
-    size_t     count = 0;
+/* One snapshot serves the whole sweep. It comes before all signals: once a
+   parent dies its children are reparented and can no longer be found by
+   ancestry. */
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
+    hfsbi_family family = HFSB_INIT;
+    hfsbi_job   *job;
+    size_t       running = 0, all;
+    pthread_mutex_lock(&tools->lock);
+    family.since = tools->since;
+    family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
+    family.spans = tools->spans;
+    family.span_count = HFSBI_JOB_SPANS;
+    hfsbi_snapshot_renew(&tools->snapshot, hfsb_clock_ms() + 1);
+    all = hfsbi_snapshot_signal(&tools->snapshot, &family, !hard);
     for (job = tools->jobs; job; job = job->next) {
         if (job->state == HFSBI_JOB_RUNNING)
-            count += hfsbi_proc_signal(job->proc, hard ? SIGKILL : 0);
+            running += hfsbi_proc_signal(job->proc, &tools->snapshot,
+                                         hard ? SIGKILL : 0);
         (void)hfsbi_job_kill(tools, job);
     }
-    return count;
-}
-
-HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
-    hfsbi_remains remains = HFSB_INIT;
-    size_t        running, all;
-    pthread_mutex_lock(&tools->lock);
-    remains.owner = hfsb_cstr(tools->prefix);
-    remains.since = tools->since;
-    remains.spans = tools->spans;
-    remains.count = HFSBI_JOB_SPANS;
-    remains.gently = !hard;
-    /* gently: the search comes before the signals to those that run, which
-       make orphans of their children */
-    all = hard ? 0 : hfsbi_remains_signal(&remains);
-    running = hfsbi_jobs_signal(tools, hard);
-    if (hard) all = hfsbi_remains_signal(&remains);
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
     return all > running ? all : running;

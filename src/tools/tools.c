@@ -128,6 +128,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
+    hfsbi_snapshot_init(&tools->snapshot, &opts->alloc);
     tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
     (void)pthread_mutex_init(&tools->lock, NULL);
     (void)hfsbi_cond_init(&tools->changed);

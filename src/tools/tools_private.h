@@ -262,8 +262,9 @@ struct hfsb_tools {
     size_t          drain_count, drain_cap;
     hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
                          run, or that left something running */
-    size_t          span_next; /* to be overwritten when all are in use */
-    unsigned long long since;  /* no process of ours is older; 0: none */
+    size_t          span_next;   /* to be overwritten when all are in use */
+    unsigned long long since;    /* no process of ours is older; 0: none */
+    hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
     hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
     size_t             seen_count, seen_cap; /* its size a power of two or 0 */
 };
