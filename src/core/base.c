@@ -212,10 +212,11 @@ HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
     size_t             n = 0;
     for (; n < s.len && hfsbi_is_digit(s.ptr[n]); n++) {
         unsigned digit = (unsigned)(s.ptr[n] - '0');
-        if (value > max / 10 || digit > max - value * 10) return 0;
+        if (value > ~0ull / 10 || digit > ~0ull - value * 10) return 0;
         value = value * 10 + digit;
     }
-    if (n) *out = value;
+    if (!n || value > max) return 0;
+    *out = value;
     return n;
 }
 

@@ -137,7 +137,8 @@ static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
     size_t   i, colon = hfsb_str_find_byte(s, ':');
     hfsb_str scheme = hfsb_str_slice(s, 0, colon);
     if (colon == HFSB_NPOS ||
-        (!hfsbi_http_is(scheme, "http") && !hfsbi_http_is(scheme, "https")) ||
+        (!hfsbi_str_same_letters(scheme, HFSB_LIT("http")) &&
+         !hfsbi_str_same_letters(scheme, HFSB_LIT("https"))) ||
         s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
         s.ptr[colon + 2] != '/')
         return hfsbi_http_refuse(r, 400, s.ptr,
@@ -455,7 +456,7 @@ static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
     while (hfsbi_http_list_next(&rest, &item)) {
         f->codings++;
         f->last_coding = item;
-        if (hfsbi_http_is(item, "chunked")) f->chunked++;
+        if (hfsbi_str_same_letters(item, HFSB_LIT("chunked"))) f->chunked++;
         if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) f->tokens = false;
     }
 }
@@ -474,8 +475,9 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
                                       const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
     while (hfsbi_http_list_next(&rest, &item)) {
-        if (hfsbi_http_is(item, "close")) f->close = true;
-        else if (hfsbi_http_is(item, "keep-alive")) f->keep_alive = true;
+        if (hfsbi_str_same_letters(item, HFSB_LIT("close"))) f->close = true;
+        else if (hfsbi_str_same_letters(item, HFSB_LIT("keep-alive")))
+            f->keep_alive = true;
     }
 }
 
@@ -503,7 +505,7 @@ static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
         return true;
     case 6:
         if (hfsbi_http_named(name, "expect") &&
-            hfsbi_http_is(field->value, "100-continue"))
+            hfsbi_str_same_letters(field->value, HFSB_LIT("100-continue")))
             r->head->expect_continue = true;
         return true;
     case 10:
@@ -560,7 +562,8 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
                                  "Transfer-Encoding.");
     if (f->codings == 1 && f->chunked == 1 && f->tokens) return true;
     if (!f->tokens || !f->codings || f->chunked > 1 ||
-        (f->chunked && !hfsbi_http_is(f->last_coding, "chunked")))
+        (f->chunked &&
+         !hfsbi_str_same_letters(f->last_coding, HFSB_LIT("chunked"))))
         return hfsbi_http_refuse(r, 400, at,
                                  "Transfer-Encoding must be \"chunked\", "
                                  "once and alone.");

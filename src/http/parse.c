@@ -402,8 +402,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
             parser->seen = 0;
             return HFSB_HTTP_END;
         case HFSBI_HTTP_REFUSED:
-            hfsbi_fail(err, HFSB_SYNTAX, 0,
-                       "An earlier message was refused.");
+            hfsbi_fail(err, HFSB_SYNTAX, 0, "An earlier message was refused.");
             return HFSB_HTTP_BAD;
         default:
             if (hfsbi_http_step(&r, used)) break;

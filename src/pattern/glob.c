@@ -1,20 +1,22 @@
-/* glob.c - patterns for paths, by the automata of regex. */
+/* glob.c - patterns for paths, and the rules of .gitignore files.
+
+   A glob becomes a program like a regular expression, so matching is linear
+   and never backtracks. "*" and "?" stay within a name, "**" is any number of
+   names. A .gitignore file is a list of rules; most are plain names or
+   suffixes, which need no program. The rules of nested folders form a stack
+   that follows a directory walk, and the last rule that matches decides. */
 #include "pattern_private.h"
 
-/* ---- reading ---- */
+/* ---- reading a glob ---- */
 
 typedef struct hfsbi_glob_reader {
     hfsbi_reader r;
     bool         git;
     bool         name_start; /* a name begins here */
-    bool         special;    /* something other than plain text came */
-    uint32_t     inside; /* class plus one: bytes that stay within a name */
+    bool         special;    /* something other than plain text has come */
+    uint32_t     inside;     /* class of bytes within a name, plus one; 0: not
+                                made yet */
 } hfsbi_glob_reader;
-
-static char hfsbi_glob_peek(const hfsbi_glob_reader *g, size_t ahead) {
-    size_t at = g->r.at + ahead;
-    return at < g->r.text.len ? g->r.text.ptr[at] : '\0';
-}
 
 static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
     return g->r.at >= g->r.text.len || g->r.status != HFSB_OK ||
@@ -25,7 +27,7 @@ static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
     return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE, '/');
 }
 
-/* At least `min` bytes of a name, whatever they are. */
+/* At least `min` bytes of a name, valid UTF-8 or not. */
 static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
     hfsbi_syntax *tree = g->r.tree;
     if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
@@ -34,9 +36,9 @@ static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
         HFSBI_SYNTAX_MANY);
 }
 
-/* "**" with what stands behind it: any number of names, each with a slash;
-   or at the end of the pattern one name and any number more. A name has at
-   least `min` bytes. */
+/* "**" and the slash after it: any number of names, each with a slash; at the
+   end of the pattern one name and any number more. A name has at least `min`
+   bytes. */
 static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
                                  uint32_t min) {
     hfsbi_syntax *tree = g->r.tree;
@@ -55,17 +57,18 @@ static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
     return all;
 }
 
+/* Reads "*" or "**". */
 static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
     size_t stars = 1;
     char   c;
     bool   last, names;
-    while (hfsbi_glob_peek(g, stars) == '*') stars++;
+    while (hfsbi_reader_peek(&g->r, stars) == '*') stars++;
     g->r.at += stars;
-    c = hfsbi_glob_peek(g, 0);
+    c = hfsbi_reader_peek(&g->r, 0);
     last =
         g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
-    /* git compares plain text first, and reads what follows as if a pattern
-       began there: "a**" is also what lies beneath */
+    /* git compares plain text first and treats the rest as a new pattern:
+       "a**" also matches everything beneath a */
     names = g->name_start || (g->git && !g->special);
     g->special = true;
     if (stars < 2 || !names || (!last && c != '/')) {
@@ -80,7 +83,7 @@ static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
 
-/* {one,two}; r.at is behind the brace. */
+/* Reads {one,two}, after its brace. */
 static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
     uint32_t either = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_EITHER, 0);
     size_t   open = g->r.at - 1;
@@ -91,10 +94,10 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
     while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
         g->name_start = name_start;
         hfsbi_syntax_append(g->r.tree, either, hfsbi_glob_list(g));
-        if (hfsbi_glob_peek(g, 0) != ',') break;
+        if (hfsbi_reader_peek(&g->r, 0) != ',') break;
         g->r.at++;
     }
-    if (hfsbi_glob_peek(g, 0) != '}')
+    if (hfsbi_reader_peek(&g->r, 0) != '}')
         hfsbi_reader_fail(&g->r, HFSB_ARG, open,
                           "This { is not closed by a }. Write \\{ for the "
                           "character itself.");
@@ -116,15 +119,15 @@ static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
-    char c = hfsbi_glob_peek(g, 0);
+    char c = hfsbi_reader_peek(&g->r, 0);
     if (c == '*') return hfsbi_glob_star(g);
-    if (c == '{' && !g->git && hfsbi_glob_peek(g, 1) != '}') {
+    if (c == '{' && !g->git && hfsbi_reader_peek(&g->r, 1) != '}') {
         g->r.at++;
         return hfsbi_glob_braces(g);
     }
     g->name_start = c == '/';
     if (c == '?' || c == '[' || c == '\\') g->special = true;
-    if (c == '{' && !g->git) { /* {} is a text, as in a shell */
+    if (c == '{' && !g->git) { /* {} is plain text, as in a shell */
         uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
@@ -146,36 +149,35 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
     uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
     while (!hfsbi_glob_at_end(g)) {
-        char c = hfsbi_glob_peek(g, 0);
+        char c = hfsbi_reader_peek(&g->r, 0);
         if (g->r.depth > 0 && (c == ',' || c == '}')) break;
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_piece(g));
     }
     return list;
 }
 
-/* ---- the folders that come first ---- */
-
-/* Appends the names before the first that has something special in it, each
-   but the last with its slash. */
+/* Appends the names before the first one with a special character, each but
+   the last with its slash. */
 static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
                                         hfsb_buf *base) {
     size_t      i, kept = 0;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; i < pattern.len && st == HFSB_OK; i++) {
+    hfsb_status st;
+    for (i = 0; i < pattern.len; i++) {
         char c = pattern.ptr[i];
         if (c == '*' || c == '?' || c == '[' || (c == '{' && !git)) break;
         if (c == '/') kept = base->len ? base->len : 1;
         if (c == '\\' && i + 1 < pattern.len) c = pattern.ptr[++i];
-        st = hfsb_buf_append_byte(base, c);
+        hfsb_buf_append_byte(base, c);
     }
+    st = base->status;
     hfsb_buf_truncate(base, kept);
     return st;
 }
 
-/* ---- making ---- */
+/* ---- compiling a glob ---- */
 
-static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
-                                   hfsb_err *err) {
+static hfsb_status hfsbi_glob_compile(hfsb_glob *glob, hfsb_str pattern,
+                                      bool git, hfsb_err *err) {
     hfsbi_syntax      tree;
     hfsbi_glob_reader g = HFSB_INIT;
     uint32_t          root;
@@ -220,7 +222,7 @@ HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
     glob->program.max_states = HFSBI_REGEX_STATES;
     glob->program.whole = true;
     if (err) memset(err, 0, sizeof *err);
-    st = hfsbi_glob_make(glob, pattern, git, err);
+    st = hfsbi_glob_compile(glob, pattern, git, err);
     if (st == HFSB_OK) {
         *out = glob;
         return hfsbi_ok(err);
@@ -245,20 +247,10 @@ void hfsb_glob_close(hfsb_glob *glob) {
     hfsbi_array_free(&alloc, glob, 1, sizeof *glob);
 }
 
-/* ---- matching ---- */
-
-static bool hfsbi_glob_run(hfsb_glob *glob, hfsb_str path, bool beginning) {
-    hfsbi_runner *r = &glob->runner;
-    hfsbi_scan    scan = HFSBI_SCAN_CANNOT;
-    if (r->without > path.len) r->without -= path.len;
-    else r->without = 0;
-    if (!r->without) scan = hfsbi_dfa_whole(r, path, beginning);
-    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, path, beginning);
-    return scan == HFSBI_SCAN_FOUND;
-}
+/* ---- matching a glob ---- */
 
 bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path) {
-    return hfsbi_glob_run(glob, path, false);
+    return hfsbi_runner_whole(&glob->runner, path, false);
 }
 
 hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
@@ -268,12 +260,10 @@ hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
 bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder) {
     if (hfsb_str_ends(folder, HFSB_LIT("/"))) folder.len--;
     else if (folder.len == 0) return true;
-    return hfsbi_glob_run(glob, folder, true);
+    return hfsbi_runner_whole(&glob->runner, folder, true);
 }
 
-/* ==== ignore ==== */
-
-/* the rules of .gitignore files. */
+/* ---- .gitignore: rules ---- */
 
 typedef enum hfsbi_rule_kind {
     HFSBI_RULE_TEXT,   /* equal to the text */
@@ -285,15 +275,15 @@ typedef struct hfsbi_rule {
     hfsbi_rule_kind kind;
     hfsb_buf        text;
     hfsb_glob      *glob;
-    bool            negated;     /* "!": not ignored after all */
+    bool            negated;     /* "!": a match is not ignored */
     bool            folder_only; /* "build/" */
-    bool            whole_path;  /* from the folder of the file on, not the
-                                    name alone */
+    bool            whole_path;  /* matches the path below the folder of the
+                                    .gitignore, not only the name */
 } hfsbi_rule;
 
 typedef struct hfsbi_ignore_folder {
-    size_t prefix; /* bytes of a path before what the rules look at */
-    size_t rules;  /* how many there were before its own */
+    size_t prefix; /* bytes of a path before the part that rules match */
+    size_t rules;  /* number of rules of the folders above */
 } hfsbi_ignore_folder;
 
 struct hfsbi_ignore {
@@ -316,6 +306,7 @@ HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
     return HFSB_OK;
 }
 
+/* Removes the last rules until `rules` are left. */
 static void hfsbi_ignore_cut(hfsbi_ignore *ig, size_t rules) {
     while (ig->rule_count > rules) {
         hfsbi_rule *rule = &ig->rules[--ig->rule_count];
@@ -336,9 +327,9 @@ HFSBI_FN void hfsbi_ignore_close(hfsbi_ignore *ignore) {
     hfsbi_array_free(&alloc, ignore, 1, sizeof *ignore);
 }
 
-/* ---- lines ---- */
+/* ---- .gitignore: lines ---- */
 
-/* Without the blanks at its end, unless a backslash keeps them. */
+/* The line without trailing blanks, unless a backslash escapes them. */
 static hfsb_str hfsbi_rule_trim(hfsb_str line) {
     size_t i, end = 0;
     for (i = 0; i < line.len; i++) {
@@ -356,8 +347,8 @@ static bool hfsbi_rule_is_plain(hfsb_str s) {
     return true;
 }
 
-/* Reads a line that holds a pattern: HFSB_NOMEM, or another failure when it
-   is none. */
+/* Reads a line with a pattern. HFSB_OK; HFSB_NOMEM; any other failure when the
+   pattern is invalid. */
 static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
                                    hfsbi_rule *rule) {
     hfsb_status st;
@@ -389,7 +380,7 @@ static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
     hfsbi_rule  rule;
     hfsb_status st;
     void       *grown;
-    /* at the beginning of a file, of which there may be two in the text */
+    /* a byte order mark; the text may be two files joined */
     if (hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
         line = hfsb_str_slice(line, 3, line.len);
     if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
@@ -408,22 +399,17 @@ static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
 
 HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                                        hfsb_str text) {
-    size_t before = ignore->rule_count, at = 0;
-    void  *grown =
+    size_t   before = ignore->rule_count;
+    hfsb_str line;
+    void    *grown =
         hfsbi_array_grow(&ignore->alloc, ignore->folders, &ignore->folder_cap,
                          ignore->folder_count + 1, sizeof *ignore->folders);
     if (!grown) return HFSB_NOMEM;
     ignore->folders = (hfsbi_ignore_folder *)grown;
-    while (at < text.len) {
-        hfsb_str rest = hfsb_str_slice(text, at, text.len);
-        size_t   end = hfsb_str_find_byte(rest, '\n');
-        if (end == HFSB_NPOS) end = rest.len;
-        if (hfsbi_ignore_add(ignore, hfsb_str_slice(rest, 0, end)) !=
-            HFSB_OK) {
-            hfsbi_ignore_cut(ignore, before);
-            return HFSB_NOMEM;
-        }
-        at += end + 1;
+    while (hfsbi_list_next(&text, '\n', &line)) {
+        if (hfsbi_ignore_add(ignore, line) == HFSB_OK) continue;
+        hfsbi_ignore_cut(ignore, before);
+        return HFSB_NOMEM;
     }
     ignore->folders[ignore->folder_count].prefix =
         folder.len ? folder.len + 1 : 0;
@@ -437,10 +423,10 @@ HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
     hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
 }
 
-/* ---- asking ---- */
+/* ---- .gitignore: matching ---- */
 
-static bool hfsbi_rule_fits(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
-                            bool is_folder) {
+static bool hfsbi_rule_matches(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
+                               bool is_folder) {
     hfsb_str s = rule->whole_path ? path : name;
     if (rule->folder_only && !is_folder) return false;
     switch (rule->kind) {
@@ -459,7 +445,8 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
         hfsb_str below = hfsb_str_slice(path, prefix, path.len);
         while (rule > ignore->folders[folder].rules) {
             hfsbi_rule *r = &ignore->rules[--rule];
-            if (hfsbi_rule_fits(r, below, name, is_folder)) return !r->negated;
+            if (hfsbi_rule_matches(r, below, name, is_folder))
+                return !r->negated;
         }
     }
     return false;

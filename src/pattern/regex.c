@@ -1,11 +1,32 @@
-/* regex.c - regular expressions for lines of text. */
+/* regex.c - running a program, and regular expressions for lines.
+
+   A program is run in one of two ways, both in time proportional to the text:
+   - state by state (nfa): slower, but it needs no more memory, knows letters
+     beyond ASCII, and finds where a match begins;
+   - through a table (dfa): each set of states that occurs is a row, filled as
+     the text needs it, and a byte costs one look-up. A row stands for the
+     states before the next byte is known; borders that depend on that byte ($
+     and those of words) are decided when it is read. A CR is held back until
+     the next byte shows whether it ends the line.
+
+   The table is bounded. When it is full it is flushed; when that happens too
+   often to pay, the next megabyte is read without it (bypass).
+
+   A search over many lines first looks for the literal that every match
+   contains, and runs the program only on lines that contain it. When the
+   literal is frequent and useless, the next lines are scanned directly. */
 #include "pattern_private.h"
 
-/* ==== regex nfa ==== */
+/* Properties of a place in the text. */
+#define HFSBI_AT_PREV_WORD 1u
+#define HFSBI_AT_NEXT_WORD 2u
+#define HFSBI_AT_BEGIN     4u
+#define HFSBI_AT_END       8u
 
-/* runs a program state by state: slower than the table, but it
-   needs no more memory, knows letters beyond ASCII, and tells where a match
-   begins. */
+/* States visited between two calls of `cancelled`. */
+#define HFSBI_REGEX_ASKS (1u << 20)
+
+/* ---- state by state ---- */
 
 static bool hfsbi_border_holds(uint32_t border, unsigned place) {
     bool before = (place & HFSBI_AT_PREV_WORD) != 0;
@@ -20,6 +41,7 @@ static bool hfsbi_border_holds(uint32_t border, unsigned place) {
     }
 }
 
+/* Adds a state; false when it is in the set already. */
 static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
     uint32_t at = set->sparse[state];
     if (at < set->count && set->dense[at] == state) return false;
@@ -29,13 +51,15 @@ static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
     return true;
 }
 
+/* Adds a state and all that can be reached from it without reading a byte.
+   `open`: the next byte is unknown, so only the begin of a line is decided. */
 static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
                                 uint32_t state, size_t begin, unsigned place,
                                 bool open) {
     const hfsbi_state *states = runner->program->states;
     uint32_t          *stack = runner->stack;
     size_t             depth = 0;
-    /* each is added once before it is pushed: the stack cannot overflow */
+    /* a state is pushed only once, when added: the stack cannot overflow */
     if (!hfsbi_states_add(set, state, begin)) return;
     for (stack[depth++] = state; depth > 0;) {
         const hfsbi_state *s = &states[stack[--depth]];
@@ -52,6 +76,7 @@ static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
     }
 }
 
+/* The successor of a state by a byte; false when there is none. */
 static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
                              unsigned char byte, uint32_t *out) {
     const hfsbi_state *s = &program->states[state];
@@ -67,7 +92,8 @@ static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
     return true;
 }
 
-HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
+/* Counts states visited; true when the search was cancelled. */
+static bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     r->work += work;
     if (r->work < HFSBI_REGEX_ASKS || r->stopped) return r->stopped;
     r->work = 0;
@@ -75,20 +101,16 @@ HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     return r->stopped;
 }
 
-/* ---- places ---- */
-
-/* Whether the character that ends at pos is one of a word. */
+/* True when a character of a word ends at pos. */
 static bool hfsbi_word_before(hfsb_str text, size_t pos) {
-    size_t        back;
+    hfsb_str      s = hfsb_str_slice(text, pos > 4 ? pos - 4 : 0, pos);
     unsigned long code;
     bool          valid;
-    for (back = 1; back <= 4 && back <= pos; back++) {
-        unsigned char c = (unsigned char)text.ptr[pos - back];
-        if (c >= 0x80 && c < 0xC0) continue;
-        return hfsb_utf8_step(text, pos - back, &code, &valid) == back &&
-               valid && hfsbi_regex_is_word((uint32_t)code);
-    }
-    return false;
+    size_t        at;
+    if (!s.len) return false;
+    at = hfsbi_utf8_floor(s, s.len - 1);
+    return hfsb_utf8_step(s, at, &code, &valid) == s.len - at && valid &&
+           hfsbi_regex_is_word((uint32_t)code);
 }
 
 static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
@@ -108,8 +130,7 @@ static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
     return place;
 }
 
-/* ---- leftmost-longest ---- */
-
+/* The leftmost-longest match so far. */
 typedef struct hfsbi_best {
     bool   found;
     size_t begin, end;
@@ -126,8 +147,8 @@ static void hfsbi_best_offer(hfsbi_best *best, const hfsbi_program *program,
             best->begin = set->begin[i];
             best->end = pos;
         }
-        return; /* there is one such state, and it was met first by the
-                   thread that began first */
+        return; /* there is one such state, reached first by the match that
+                   began first */
     }
 }
 
@@ -137,7 +158,7 @@ static void hfsbi_states_swap(hfsbi_runner *r) {
     r->then = other;
 }
 
-/* Reads the byte at pos: what comes after it is in r->now. */
+/* Reads the byte at pos; r->now becomes the states after it. */
 static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
                            const hfsbi_best *best) {
     unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
@@ -161,8 +182,8 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     bool          valid;
     r->now.count = 0;
     for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one; threads stay
-           in the order of their beginnings, so the first in wins */
+        /* a match begins at a character, never inside of one; states stay in
+           the order of their beginnings, so the first one wins */
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
@@ -184,7 +205,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     return best.found;
 }
 
-/* True when one of the states reads something: more could follow. */
+/* True when one of the states reads a byte, so that more could follow. */
 static bool hfsbi_states_read(const hfsbi_program *program,
                               const hfsbi_states  *set) {
     uint32_t i;
@@ -210,29 +231,33 @@ HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
     return best.found;
 }
 
-/* ==== regex dfa ==== */
+/* ---- the table ---- */
 
-/* runs a program through a table that is filled in as the text
-   needs it: each set of states that occurs is a row, and a byte costs one
-   look-up.
-
-   A row stands for the states before the next byte is known; borders that
-   depend on it ($ and those of words) are decided when it is read. A CR is
-   held back until what follows it tells whether it ends the line. */
-
-/* In place of a row. */
+/* Instead of a row. */
 #define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
 #define HFSBI_DFA_MATCH   0xFFFFFFFEu
-#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match any more */
-#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* not by this table */
-#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* and above */
+#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match is possible any more */
+#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* the table cannot decide this */
+#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* the lowest of such values */
 
 /* Flags of a row. */
-#define HFSBI_DFA_WORD  1u /* the last byte was one of a word */
+#define HFSBI_DFA_WORD  1u /* the last byte was part of a word */
 #define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
-#define HFSBI_DFA_BEGIN 4u /* nothing of the line was read */
+#define HFSBI_DFA_BEGIN 4u /* at the beginning of the line */
 
-/* ---- memory ---- */
+typedef struct hfsbi_table_row {
+    uint32_t key, len; /* its states: keys[key .. key+len) */
+    uint32_t flags, hash;
+    uint32_t chain; /* next row of the bucket, plus one; 0: none */
+} hfsbi_table_row;
+
+#define HFSBI_DFA_BUCKETS 1024u
+
+typedef enum hfsbi_scan {
+    HFSBI_SCAN_NONE,
+    HFSBI_SCAN_FOUND,
+    HFSBI_SCAN_CANNOT /* the table cannot decide this */
+} hfsbi_scan;
 
 static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
                               size_t count) {
@@ -258,9 +283,9 @@ HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
     memset(r, 0, sizeof *r);
     r->program = program;
     r->alloc = program->alloc;
-    r->columns = program->kinds + 1;
-    r->max_bytes = HFSBI_REGEX_CACHE;
-    r->start = HFSBI_DFA_UNKNOWN;
+    r->table.columns = program->kinds + 1;
+    r->table.max_bytes = HFSBI_REGEX_CACHE;
+    r->table.start = HFSBI_DFA_UNKNOWN;
     r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
     if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
         !hfsbi_states_init(&r->alloc, &r->then, count))
@@ -275,72 +300,79 @@ HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
     hfsbi_states_free(&r->alloc, &r->now, count);
     hfsbi_states_free(&r->alloc, &r->then, count);
     hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
-    hfsbi_array_free(&r->alloc, r->next, r->next_cap, sizeof *r->next);
-    hfsbi_array_free(&r->alloc, r->states, r->state_cap, sizeof *r->states);
-    hfsbi_array_free(&r->alloc, r->keys, r->key_cap, sizeof *r->keys);
-    hfsbi_array_free(&r->alloc, r->buckets, HFSBI_DFA_BUCKETS,
-                     sizeof *r->buckets);
+    hfsbi_array_free(&r->alloc, r->table.next, r->table.next_cap,
+                     sizeof *r->table.next);
+    hfsbi_array_free(&r->alloc, r->table.rows, r->table.row_cap,
+                     sizeof *r->table.rows);
+    hfsbi_array_free(&r->alloc, r->table.keys, r->table.key_cap,
+                     sizeof *r->table.keys);
+    hfsbi_array_free(&r->alloc, r->table.buckets, HFSBI_DFA_BUCKETS,
+                     sizeof *r->table.buckets);
 }
 
-/* Grows one of the arrays for one more row, within the bound. */
+/* Grows one of the arrays for one more row; NULL beyond the bound. */
 static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
                             size_t need, size_t size) {
     size_t bytes =
-        r->state_count * (r->columns * sizeof *r->next + sizeof *r->states) +
-        r->key_count * sizeof *r->keys;
-    if (bytes > r->max_bytes && r->state_count > 1) return NULL;
+        r->table.row_count * (r->table.columns * sizeof *r->table.next +
+                              sizeof *r->table.rows) +
+        r->table.key_count * sizeof *r->table.keys;
+    if (bytes > r->table.max_bytes && r->table.row_count > 1) return NULL;
     if (need <= *cap) return ptr;
     return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
 }
 
 static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
-    void *grown = r->buckets;
+    void *grown = r->table.buckets;
     if (!grown) {
-        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS, sizeof *r->buckets);
+        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS,
+                            sizeof *r->table.buckets);
         if (!grown) return false;
-        r->buckets = (uint32_t *)grown;
-        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+        r->table.buckets = (uint32_t *)grown;
+        memset(r->table.buckets, 0,
+               HFSBI_DFA_BUCKETS * sizeof *r->table.buckets);
     }
-    grown = hfsbi_dfa_grow(r, r->next, &r->next_cap,
-                           (r->state_count + 1) * r->columns, sizeof *r->next);
+    grown = hfsbi_dfa_grow(r, r->table.next, &r->table.next_cap,
+                           (r->table.row_count + 1) * r->table.columns,
+                           sizeof *r->table.next);
     if (!grown) return false;
-    r->next = (uint32_t *)grown;
-    grown = hfsbi_dfa_grow(r, r->states, &r->state_cap, r->state_count + 1,
-                           sizeof *r->states);
+    r->table.next = (uint32_t *)grown;
+    grown = hfsbi_dfa_grow(r, r->table.rows, &r->table.row_cap,
+                           r->table.row_count + 1, sizeof *r->table.rows);
     if (!grown) return false;
-    r->states = (hfsbi_dfa_state *)grown;
-    grown = hfsbi_dfa_grow(r, r->keys, &r->key_cap, r->key_count + key_len + 1,
-                           sizeof *r->keys);
+    r->table.rows = (hfsbi_table_row *)grown;
+    grown = hfsbi_dfa_grow(r, r->table.keys, &r->table.key_cap,
+                           r->table.key_count + key_len + 1,
+                           sizeof *r->table.keys);
     if (!grown) return false;
-    r->keys = (uint32_t *)grown;
+    r->table.keys = (uint32_t *)grown;
     return true;
 }
 
-/* Begins the table anew. */
+/* Empties the table. */
 static void hfsbi_dfa_flush(hfsbi_runner *r) {
-    if (r->since < r->state_count * 8) r->waste++;
-    else r->waste = 0;
-    if (r->waste >= 4) { /* it costs more than it gives */
-        r->without = 1u << 20;
-        r->waste = 0;
+    if (r->table.read < r->table.row_count * 8) r->table.early++;
+    else r->table.early = 0;
+    if (r->table.early >= 4) { /* filling it costs more than it saves */
+        r->table.bypass = 1u << 20;
+        r->table.early = 0;
     }
-    r->since = 0;
-    r->flushes++;
-    r->state_count = r->key_count = 0;
-    r->start = HFSBI_DFA_UNKNOWN;
-    if (r->buckets)
-        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+    r->table.read = 0;
+    r->table.flushes++;
+    r->table.row_count = r->table.key_count = 0;
+    r->table.start = HFSBI_DFA_UNKNOWN;
+    if (r->table.buckets)
+        memset(r->table.buckets, 0,
+               HFSBI_DFA_BUCKETS * sizeof *r->table.buckets);
 }
-
-/* ---- rows ---- */
 
 static int hfsbi_state_order(const void *a, const void *b) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
 }
 
-/* Leaves in the set, in order, what tells it from others: not the states that
-   only lead to others in it. False: it holds the end of the program. */
+/* Reduces the set to its key, in order: without states that only lead to
+   others in it. False: it contains the end of the program. */
 static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
     uint32_t i, kept = 0;
     bool     sorted = true;
@@ -368,61 +400,61 @@ static uint32_t hfsbi_dfa_hash(const hfsbi_states *set, uint32_t flags) {
     return hash;
 }
 
-/* The row of a set (whose order is lost), made when there is none yet. The
-   table may have been begun anew for it. */
+/* The row of a set (whose order is lost), made if necessary. May flush the
+   table. */
 static uint32_t hfsbi_dfa_row(hfsbi_runner *r, hfsbi_states *set,
                               uint32_t flags) {
-    hfsbi_dfa_state *s;
+    hfsbi_table_row *s;
     uint32_t         hash, *bucket, at, row;
     size_t           bytes, i;
     if (!hfsbi_dfa_key(r->program, set)) return HFSBI_DFA_MATCH;
     if (set->count == 0 && r->program->whole) return HFSBI_DFA_DEAD;
     hash = hfsbi_dfa_hash(set, flags);
     bytes = set->count * sizeof *set->dense;
-    for (at = r->buckets ? r->buckets[hash % HFSBI_DFA_BUCKETS] : 0; at;
-         at = s->chain) {
-        s = &r->states[at - 1];
+    for (at = r->table.buckets ? r->table.buckets[hash % HFSBI_DFA_BUCKETS]
+                               : 0;
+         at; at = s->chain) {
+        s = &r->table.rows[at - 1];
         if (s->hash == hash && s->flags == flags && s->len == set->count &&
-            !memcmp(r->keys + s->key, set->dense, bytes))
-            return (at - 1) * (uint32_t)r->columns;
+            !memcmp(r->table.keys + s->key, set->dense, bytes))
+            return (at - 1) * (uint32_t)r->table.columns;
     }
     if (!hfsbi_dfa_room(r, set->count)) {
-        if (r->state_count == 0) return HFSBI_DFA_CANNOT;
+        if (r->table.row_count == 0) return HFSBI_DFA_CANNOT;
         hfsbi_dfa_flush(r);
-        if (r->without || !hfsbi_dfa_room(r, set->count))
+        if (r->table.bypass || !hfsbi_dfa_room(r, set->count))
             return HFSBI_DFA_CANNOT;
     }
-    bucket = &r->buckets[hash % HFSBI_DFA_BUCKETS];
-    s = &r->states[r->state_count];
-    s->key = (uint32_t)r->key_count;
+    bucket = &r->table.buckets[hash % HFSBI_DFA_BUCKETS];
+    s = &r->table.rows[r->table.row_count];
+    s->key = (uint32_t)r->table.key_count;
     s->len = set->count;
     s->flags = flags;
     s->hash = hash;
     s->chain = *bucket;
-    if (bytes) memcpy(r->keys + r->key_count, set->dense, bytes);
-    r->key_count += set->count;
-    row = (uint32_t)(r->state_count * r->columns);
-    for (i = 0; i < r->columns; i++) r->next[row + i] = HFSBI_DFA_UNKNOWN;
-    *bucket = (uint32_t)++r->state_count;
+    if (bytes) memcpy(r->table.keys + r->table.key_count, set->dense, bytes);
+    r->table.key_count += set->count;
+    row = (uint32_t)(r->table.row_count * r->table.columns);
+    for (i = 0; i < r->table.columns; i++)
+        r->table.next[row + i] = HFSBI_DFA_UNKNOWN;
+    *bucket = (uint32_t)++r->table.row_count;
     return row;
 }
 
-/* The row at the beginning of a line, or of the whole. */
+/* The row at the beginning of a line, or of the whole text. */
 static uint32_t hfsbi_dfa_start(hfsbi_runner *r) {
     uint32_t row;
-    if (r->start != HFSBI_DFA_UNKNOWN) return r->start;
+    if (r->table.start != HFSBI_DFA_UNKNOWN) return r->table.start;
     r->then.count = 0;
     hfsbi_states_follow(r, &r->then, r->program->start, 0, HFSBI_AT_BEGIN,
                         true);
     row = hfsbi_dfa_row(r, &r->then, HFSBI_DFA_BEGIN);
-    if (row != HFSBI_DFA_CANNOT) r->start = row;
+    if (row != HFSBI_DFA_CANNOT) r->table.start = row;
     return row;
 }
 
-/* ---- steps ---- */
-
-/* Decides the borders in r->now for a place before which *flags is known:
-   r->then is all that can be reached. True: a match ends there. */
+/* Decides the borders in r->now at a place with these flags before it: r->then
+   becomes all that can be reached. True: a match ends there. */
 static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
     uint32_t i;
     if (flags & HFSBI_DFA_WORD) place |= HFSBI_AT_PREV_WORD;
@@ -436,14 +468,8 @@ static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
     return false;
 }
 
-static void hfsbi_dfa_swap(hfsbi_runner *r) {
-    hfsbi_states other = r->now;
-    r->now = r->then;
-    r->then = other;
-}
-
-/* Reads a byte: from the states in r->now to those in r->now. True when a
-   match is certain; in lines only. */
+/* Reads a byte; r->now becomes the states after it. True when a match is
+   certain; in lines only. */
 static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
                            unsigned char byte) {
     const hfsbi_program *p = r->program;
@@ -452,32 +478,32 @@ static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
     if (hfsbi_dfa_decide(r, *flags, word ? HFSBI_AT_NEXT_WORD : 0) &&
         !p->whole)
         return true;
-    hfsbi_dfa_swap(r);
+    hfsbi_states_swap(r);
     r->then.count = 0;
     for (i = 0; i < r->now.count; i++)
         if (hfsbi_state_step(p, r->now.dense[i], byte, &out))
             hfsbi_states_follow(r, &r->then, out, 0, 0, true);
     if (!p->whole) hfsbi_states_follow(r, &r->then, p->start, 0, 0, true);
-    hfsbi_dfa_swap(r);
+    hfsbi_states_swap(r);
     *flags = word ? HFSBI_DFA_WORD : 0;
     for (i = 0; !p->whole && i < r->now.count; i++)
         if (p->states[r->now.dense[i]].op == HFSBI_OP_MATCH) return true;
     return false;
 }
 
-/* The set of a row into r->now. */
+/* Loads the set of a row into r->now; returns its flags. */
 static uint32_t hfsbi_dfa_load(hfsbi_runner *r, uint32_t row) {
-    const hfsbi_dfa_state *s = &r->states[row / r->columns];
+    const hfsbi_table_row *s = &r->table.rows[row / r->table.columns];
     uint32_t               i;
     r->now.count = s->len;
     for (i = 0; i < s->len; i++) {
-        r->now.dense[i] = r->keys[s->key + i];
+        r->now.dense[i] = r->table.keys[s->key + i];
         r->now.sparse[r->now.dense[i]] = i;
     }
     return s->flags;
 }
 
-/* Where a column leads from the set in r->now, in lines. */
+/* The row after a column from the set in r->now, in lines. */
 static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
                                     uint32_t column) {
     const hfsbi_program *p = r->program;
@@ -500,12 +526,12 @@ static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
     return hfsbi_dfa_row(r, &r->now, flags);
 }
 
-/* Fills in the table at row and column. */
+/* Computes the entry at row and column, and stores it. */
 static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
                                uint32_t column) {
     const hfsbi_program *p = r->program;
     uint32_t             flags = hfsbi_dfa_load(r, row), next;
-    size_t               flushes = r->flushes;
+    size_t               flushes = r->table.flushes;
     if (hfsbi_runner_stops(r, r->now.count + r->then.count + 64u))
         return HFSBI_DFA_CANNOT;
     if (!p->whole) {
@@ -517,20 +543,18 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
         hfsbi_dfa_read(r, &flags, p->sample[column]);
         next = hfsbi_dfa_row(r, &r->now, flags);
     }
-    /* begun anew meanwhile: the row is no more */
-    if (r->flushes != flushes) return next;
-    /* out of memory is no quality of the place */
+    /* flushed meanwhile: the row does not exist any more */
+    if (r->table.flushes != flushes) return next;
+    /* a lack of memory is not a property of the entry */
     if (next != HFSBI_DFA_CANNOT ||
         (p->words && column < p->kinds && p->sample[column] >= 0x80))
-        r->next[row + column] = next;
+        r->table.next[row + column] = next;
     return next;
 }
 
-/* ---- runs ---- */
-
-/* Reads lines of text from *at, the beginning of one, on, up to the first in
-   which the program matches; *at is then in that line (or its line feed), or
-   where it could not go on. */
+/* Reads lines from *at, the beginning of one, up to the first that matches.
+   *at is then in that line (or at its line feed), or where the table could not
+   decide. */
 static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
     const unsigned char *base = (const unsigned char *)text.ptr;
     const unsigned char *p = base + *at, *end = base + text.len, *from = p;
@@ -539,7 +563,7 @@ static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
     uint32_t             row = hfsbi_dfa_start(r), n;
     if (row == HFSBI_DFA_MATCH) return HFSBI_SCAN_FOUND;
     if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
-    for (next = r->next;;) {
+    for (next = r->table.next;;) {
         n = row;
         while (end - p >= 4) {
             n = next[row + map[p[0]]];
@@ -555,10 +579,10 @@ static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
         if (p < end) {
             n = next[row + map[*p]];
             if (n == HFSBI_DFA_UNKNOWN) {
-                r->since += (size_t)(p - from);
+                r->table.read += (size_t)(p - from);
                 from = p;
                 n = hfsbi_dfa_fill(r, row, map[*p]);
-                next = r->next;
+                next = r->table.next;
             }
         } else {
             if (p == base || p[-1] == '\n') break;
@@ -568,19 +592,20 @@ static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
         }
         if (n >= HFSBI_DFA_SPECIAL || p == end) {
             *at = (size_t)(p - base);
-            r->since += (size_t)(p - from);
+            r->table.read += (size_t)(p - from);
             if (n == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
             return n == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
         }
         row = n;
         p++;
     }
-    r->since += (size_t)(p - from);
+    r->table.read += (size_t)(p - from);
     return HFSBI_SCAN_NONE;
 }
 
-HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
-                                    bool beginning) {
+/* hfsbi_nfa_whole() through the table. */
+static hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
+                                  bool beginning) {
     const unsigned char *map = r->program->map;
     uint32_t             row = hfsbi_dfa_start(r), column;
     size_t               i;
@@ -590,11 +615,11 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
         if (i < text.len) column = map[(unsigned char)text.ptr[i]];
         else if (beginning) column = map[(unsigned char)'/'];
         else column = r->program->kinds;
-        if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
-            row = r->next[row + column];
+        if (r->table.next[row + column] != HFSBI_DFA_UNKNOWN)
+            row = r->table.next[row + column];
         else row = hfsbi_dfa_fill(r, row, column);
     }
-    r->since += text.len;
+    r->table.read += text.len;
     if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
     if (!beginning || row == HFSBI_DFA_DEAD)
         return row == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
@@ -603,58 +628,38 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
                                                   : HFSBI_SCAN_NONE;
 }
 
-/* ---- making ---- */
-
-/* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_syntax *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
-    size_t   at = 0;
-    while (at < pattern.len && tree->program->status == HFSB_OK) {
-        unsigned long code;
-        bool          valid;
-        size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
-        for (i = 0; !valid && i < n; i++)
-            hfsbi_syntax_append(
-                tree, list,
-                hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
-                                 (unsigned char)pattern.ptr[at + i]));
-        if (valid)
-            hfsbi_syntax_append(tree, list,
-                                hfsbi_syntax_char(tree, (uint32_t)code));
-        at += n;
-    }
-    return list;
+HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *r, hfsb_str text,
+                                 bool beginning) {
+    hfsbi_scan scan = HFSBI_SCAN_CANNOT;
+    r->table.bypass -= r->table.bypass < text.len ? r->table.bypass : text.len;
+    if (!r->table.bypass) scan = hfsbi_dfa_whole(r, text, beginning);
+    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, text, beginning);
+    return scan == HFSBI_SCAN_FOUND;
 }
 
-static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
-                                      hfsb_str               pattern,
-                                      const hfsb_regex_opts *opts,
-                                      hfsb_err              *err) {
-    uint32_t    root = 0;
-    hfsb_status st = HFSB_OK;
+/* ---- compiling ---- */
+
+static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
+                                       hfsb_str               pattern,
+                                       const hfsb_regex_opts *opts,
+                                       hfsb_err              *err) {
+    hfsbi_program *p = &re->program;
+    uint32_t       root = 0;
+    hfsb_status    st;
     tree->fold = opts->ignore_case;
-    if (opts->literal && pattern.len > HFSBI_REGEX_PATTERN)
-        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
-                          "A text to be found in any case may have at most "
-                          "65,536 bytes.");
-    if (opts->literal) root = hfsbi_regex_plain(tree, pattern);
-    else st = hfsbi_regex_parse(tree, pattern, &root, err);
+    st = hfsbi_regex_parse(tree, pattern, opts->literal, &root, err);
     if (st != HFSB_OK) return st;
-    if (re->program.status == HFSB_OK)
-        re->program.status =
-            hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
-    if (re->program.status == HFSB_OK && !re->pure)
-        hfsbi_program_make(&re->program, tree, root);
-    if (re->program.status == HFSB_LIMIT)
+    if (p->status == HFSB_OK)
+        p->status = hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
+    if (!re->pure) hfsbi_program_make(p, tree, root);
+    if (p->status == HFSB_LIMIT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The pattern needs more than %zu states once its "
                           "repeats are written out. Use smaller numbers in "
                           "{n,m}, or * and +.",
-                          re->program.max_states);
-    if (re->program.status != HFSB_OK)
-        return hfsbi_fail_status(err, re->program.status, "the pattern");
-    if (re->pure) return HFSB_OK;
-    st = hfsbi_runner_init(&re->runner, &re->program);
+                          p->max_states);
+    if (p->status != HFSB_OK || re->pure) return p->status;
+    st = hfsbi_runner_init(&re->runner, p);
     re->runner.cancelled = opts->cancelled;
     re->runner.user = opts->user;
     return st;
@@ -671,7 +676,7 @@ static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
         return hfsb_buf_append(&re->literal, pattern);
     }
     hfsbi_syntax_init(&tree, &re->program);
-    st = hfsbi_regex_syntax(re, &tree, pattern, opts, err);
+    st = hfsbi_regex_compile(re, &tree, pattern, opts, err);
     hfsbi_syntax_free(&tree);
     return st;
 }
@@ -710,7 +715,7 @@ void hfsb_regex_close(hfsb_regex *regex) {
     hfsbi_array_free(&alloc, regex, 1, sizeof *regex);
 }
 
-/* ---- in a line ---- */
+/* ---- searching a line ---- */
 
 bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
                      size_t *begin, size_t *end) {
@@ -727,12 +732,12 @@ bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
     return hfsbi_nfa_find(&regex->runner, text, from, false, begin, end);
 }
 
-/* ---- among lines ---- */
+/* ---- searching many lines ---- */
 
-/* The line that holds text[at], or that this line feed ends; not before
-   `from`, where a line begins. *next: where the one behind it begins. */
-static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
-                                   size_t *next) {
+/* The line that contains text[at], or ends with it, but does not begin before
+   `from`. *next is the beginning of the following line. */
+static hfsb_str hfsbi_regex_line_at(hfsb_str text, size_t from, size_t at,
+                                    size_t *next) {
     size_t      begin = at, end;
     const void *feed =
         at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
@@ -743,76 +748,73 @@ static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
     return hfsb_str_slice(text, begin, end);
 }
 
-/* The first line that matches from `from` on, and before `to`, where a line
-   begins or the text ends, without looking for the literal. */
-static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
+/* Finds the first line that matches in [from, to), which consists of whole
+   lines, without looking for the literal. */
+static bool hfsbi_regex_scan(hfsb_regex *re, hfsb_str text, size_t from,
                              size_t to, hfsb_str *line) {
     hfsb_str part = hfsb_str_slice(text, 0, to);
     while (from < to) {
         size_t     at = from, next, begin, end;
         hfsbi_scan scan = HFSBI_SCAN_CANNOT;
-        if (re->runner.without == 0)
+        if (re->runner.table.bypass == 0)
             scan = hfsbi_dfa_lines(&re->runner, part, &at);
         if (scan == HFSBI_SCAN_NONE) return false;
-        *line = hfsbi_regex_around(part, from, at, &next);
+        *line = hfsbi_regex_line_at(part, from, at, &next);
         if (scan == HFSBI_SCAN_FOUND) return true;
         if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
             return true;
         if (re->runner.stopped) return false;
-        if (re->runner.without > 0) {
-            size_t done = next - from;
-            re->runner.without -=
-                done < re->runner.without ? done : re->runner.without;
-        }
+        at = next - from;
+        if (at > re->runner.table.bypass) at = re->runner.table.bypass;
+        re->runner.table.bypass -= at;
         from = next;
     }
     return false;
 }
 
-/* True when places of the literal come so close to each other, and to no
-   avail, that it is quicker to read on than to look for them. */
-static bool hfsbi_regex_is_crowded(hfsb_regex *re, size_t distance) {
-    re->crowd = distance < 200 ? re->crowd + 1 : 0;
-    if (re->crowd < 16) return false;
-    re->crowd = 0;
-    return true;
+/* After a useless occurrence of the literal, `distance` bytes after the last:
+   when they are frequent, scanning directly is quicker for a while. */
+static void hfsbi_regex_count_miss(hfsb_regex *re, size_t distance) {
+    re->misses = distance < 200 ? re->misses + 1 : 0;
+    if (re->misses < 16) return;
+    re->misses = 0;
+    re->direct = 1u << 16;
 }
 
-/* Where the line ends that is `size` bytes on from `from`. */
-static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
+/* The end of the line that contains the byte `size` after `from`. */
+static size_t hfsbi_regex_line_end(hfsb_str text, size_t from, size_t size) {
     size_t next;
     if (text.len - from <= size) return text.len;
-    hfsbi_regex_around(text, from + size, from + size, &next);
+    hfsbi_regex_line_at(text, from + size, from + size, &next);
     return next;
 }
 
-/* By the literal: only the lines that hold it are looked at. */
-static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
-                             hfsb_str *line) {
+/* Finds the first line from `from` on that contains the literal and matches. */
+static bool hfsbi_regex_scan_literal(hfsb_regex *re, hfsb_str text,
+                                     size_t from, hfsb_str *line) {
     hfsb_str literal = hfsb_buf_str(&re->literal);
     while (from < text.len && !re->runner.stopped) {
         size_t hit, next, at;
-        if (re->straight) {
-            next = hfsbi_regex_ahead(text, from, re->straight);
-            if (hfsbi_regex_plod(re, text, from, next, line)) return true;
+        if (re->direct) {
+            next = hfsbi_regex_line_end(text, from, re->direct);
+            if (hfsbi_regex_scan(re, text, from, next, line)) return true;
             from = next;
-            re->straight = 0;
+            re->direct = 0;
             continue;
         }
         hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
         if (hit == HFSB_NPOS) return false;
         at = from + hit;
-        *line = hfsbi_regex_around(text, from, at, &next);
+        *line = hfsbi_regex_line_at(text, from, at, &next);
         if (re->pure) {
-            /* unless it takes in the CR at the line's end */
+            /* unless it includes the CR at the end of the line */
             if (at + literal.len <= (size_t)(line->ptr - text.ptr) + line->len)
                 return true;
-        } else if (hfsbi_regex_plod(re, text, (size_t)(line->ptr - text.ptr),
+        } else if (hfsbi_regex_scan(re, text, (size_t)(line->ptr - text.ptr),
                                     next, line)) {
             return true;
         }
-        if (!re->pure && hfsbi_regex_is_crowded(re, next - from))
-            re->straight = 1u << 16;
+        if (!re->pure) hfsbi_regex_count_miss(re, next - from);
         from = next;
     }
     return false;
@@ -824,8 +826,8 @@ bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
     bool     found;
     if (from >= text.len || regex->never) return false;
     if (regex->pure || regex->literal.len > 0)
-        found = hfsbi_regex_jump(regex, text, from, &line);
-    else found = hfsbi_regex_plod(regex, text, from, text.len, &line);
+        found = hfsbi_regex_scan_literal(regex, text, from, &line);
+    else found = hfsbi_regex_scan(regex, text, from, text.len, &line);
     if (!found) return false;
     *begin = (size_t)(line.ptr - text.ptr);
     *end = *begin + line.len;

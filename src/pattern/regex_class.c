@@ -1,5 +1,15 @@
-/* regex_class.c - sets of characters, and their automata over the bytes of
-   UTF-8. */
+/* regex_class.c - sets of characters, and their automata over UTF-8.
+
+   A set is a list of ranges of code points. It is built in any order, then
+   folded, sorted, perhaps complemented, and woven into an automaton that reads
+   the bytes of a character:
+
+       [a-z] or U+0430..U+044F:   root --61..7A--> end
+                                  root --D0------> node --B0..BF--> end
+                                  root --D1------> node --80..8F--> end
+
+   Nodes with equal edges are shared, so that a class such as "." needs a
+   handful of nodes. */
 #include "pattern_private.h"
 
 /* ---- sets ---- */
@@ -25,7 +35,8 @@ static int hfsbi_range_order(const void *a, const void *b) {
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
+/* Sorts the ranges and joins those that overlap or touch. */
+static void hfsbi_ranges_sort(hfsbi_ranges *set) {
     hfsbi_regex_range *r = set->items;
     size_t             i, n = 0;
     if (set->count < 2) return;
@@ -40,7 +51,8 @@ HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
     set->count = n + 1;
 }
 
-HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
+/* Complements a sorted set, among all scalar values. */
+static void hfsbi_ranges_negate(hfsbi_ranges *set) {
     size_t   i, count = set->count;
     uint32_t low = 0;
     for (i = 0; i < count && !set->failed; i++) {
@@ -54,8 +66,9 @@ HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
     memmove(set->items, set->items + count, set->count * sizeof *set->items);
 }
 
-HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
-                                  uint32_t high) {
+/* Removes [low, high] from a sorted set. */
+static void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
+                                uint32_t high) {
     size_t i, count = set->count, kept = 0;
     for (i = 0; i < count && !set->failed; i++) {
         hfsbi_regex_range r = set->items[i];
@@ -78,7 +91,7 @@ HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
 HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
     if (c < 0xC0 || c > 0x52F) return c;
-    if (c <= 0xFE) /* Latin-1, without the signs among its letters */
+    if (c <= 0xFE) /* Latin-1, except the signs among its letters */
         return c == 0xD7 || c == 0xDF || c == 0xF7 ? c : c ^ 0x20u;
     if (c >= 0x391 && c <= 0x3AB && c != 0x3A2) return c + 0x20;
     if (c >= 0x3B1 && c <= 0x3CB && c != 0x3C2) return c - 0x20;
@@ -99,7 +112,8 @@ HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
     return c;
 }
 
-HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
+/* Adds the other case of each character. */
+static void hfsbi_ranges_fold(hfsbi_ranges *set) {
     size_t i, count = set->count;
     for (i = 0; i < count && !set->failed; i++) {
         hfsbi_regex_range r = set->items[i];
@@ -113,8 +127,8 @@ HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
 
 /* ---- named classes ---- */
 
-/* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
-   less their punctuation where a block has much of it. */
+/* Letters and digits beyond ASCII, roughly: whole blocks of scripts, without
+   the punctuation of blocks that have much of it. */
 static const hfsbi_regex_range hfsbi_letters[] = {
     {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
     {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
@@ -134,8 +148,8 @@ static const hfsbi_regex_range hfsbi_letters[] = {
     {0xFF10, 0xFF19},   {0xFF21, 0xFF3A},  {0xFF41, 0xFF5A}, {0xFF66, 0xFFDC},
     {0x1D400, 0x1D7FF}, {0x20000, 0x323AF}};
 
-/* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
-   in the C library. */
+/* White space beyond ASCII, without non-breaking spaces such as U+00A0, as in
+   the C library. */
 static const hfsbi_regex_range hfsbi_blanks[] = {
     {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
     {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
@@ -155,8 +169,7 @@ static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
 
 HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
     if (c < 0x80)
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               (c >= '0' && c <= '9') || c == '_';
+        return hfsbi_is_alpha((char)c) || hfsbi_is_digit((char)c) || c == '_';
     return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
 }
 
@@ -167,8 +180,8 @@ static void hfsbi_ranges_table(hfsbi_ranges            *set,
         hfsbi_ranges_add(set, table[i].low, table[i].high);
 }
 
-/* upper or lower: a letter with another case, on that side of it; those of
-   the alphabets that have cases at all. */
+/* Adds the letters of one case: those whose other case is above (upper) or
+   below them. */
 static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
     uint32_t c;
     for (c = 'A'; c < 0x530; c++) {
@@ -178,12 +191,11 @@ static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
     if (!upper) hfsbi_ranges_add(set, 0xDF, 0xDF);
 }
 
-/* The part of a class that lies in ASCII, as pairs of bounds. */
 typedef struct hfsbi_named {
     const char *name;
-    const char *ascii;
-    bool        letters, blanks; /* and beyond ASCII */
-    int         seen;            /* 1 print, 2 graph, 3 punct */
+    const char *ascii;           /* pairs of bounds */
+    bool        letters, blanks; /* plus those beyond ASCII */
+    int         visible;         /* 1 print, 2 graph, 3 punct */
 } hfsbi_named;
 
 static const hfsbi_named hfsbi_named_classes[] = {
@@ -199,9 +211,9 @@ static const hfsbi_named hfsbi_named_classes[] = {
     {"print", " ~", false, false, 1},
     {"graph", "!~", false, false, 2}};
 
-/* Characters beyond ASCII that can be seen: all but the controls; and for
-   graph but white space, for punct but letters and digits as well. */
-static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
+/* Adds the visible characters beyond ASCII: all but controls, for graph also
+   without white space, for punct also without letters and digits. */
+static void hfsbi_ranges_visible(hfsbi_ranges *set, bool graph, bool punct) {
     hfsbi_ranges out = HFSB_INIT;
     out.alloc = set->alloc;
     hfsbi_ranges_add(&out, 0, 0x9F);
@@ -238,8 +250,9 @@ HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
         if (n->blanks)
             hfsbi_ranges_table(set, hfsbi_blanks,
                                HFSBI_REGEX_COUNT(hfsbi_blanks));
-        if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
-        if (n->name[0] == 'c') { /* NUL is no bound in a string */
+        if (n->visible)
+            hfsbi_ranges_visible(set, n->visible > 1, n->visible > 2);
+        if (n->name[0] == 'c') { /* a string of bounds cannot contain NUL */
             hfsbi_ranges_add(set, 0, 0);
             hfsbi_ranges_add(set, 0x80, 0x9F);
         }
@@ -263,17 +276,17 @@ HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter) {
     hfsbi_array_free(&own.alloc, own.items, own.cap, sizeof *own.items);
 }
 
-/* ---- to bytes ---- */
+/* ---- from characters to bytes ---- */
 
 typedef struct hfsbi_weaver {
     hfsbi_program      *program;
     const hfsbi_ranges *set;
-    uint32_t            first;   /* node of this class */
-    uint32_t            full[4]; /* plus one: nodes that take any
-                                    continuation of so many bytes */
+    uint32_t            first;   /* the first node of this class */
+    uint32_t            full[4]; /* [n]: node that accepts any n continuation
+                                    bytes, plus one; 0: not made yet */
 } hfsbi_weaver;
 
-/* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
+/* How much of [low, high] is in the set: 0 nothing, 1 a part, 2 all. */
 static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
                              uint32_t high) {
     const hfsbi_regex_range *r = w->set->items;
@@ -329,7 +342,7 @@ static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
     return (uint32_t)p->node_count++;
 }
 
-/* Adds an edge, or widens the last one. */
+/* Adds an edge, or extends the last one. */
 static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
                              uint32_t target) {
     hfsbi_edge *last = *count ? &edges[*count - 1] : NULL;
@@ -341,7 +354,7 @@ static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
     edges[(*count)++].target = target;
 }
 
-/* The node that takes any `more` continuation bytes. */
+/* The node that accepts any `more` continuation bytes. */
 static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
     hfsbi_edge edge;
     if (w->full[more]) return w->full[more] - 1;
@@ -352,8 +365,8 @@ static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
     return w->full[more] - 1;
 }
 
-/* The node for the characters of the set in [base, base + 64^more) that are
-   not below `least`, or HFSBI_EDGE_END when a byte decides (more is 0). */
+/* The node for the characters of the set in [base, base + 64^more), without
+   those below `least`. */
 static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
                                  uint32_t least) {
     hfsbi_edge edges[64];
@@ -372,7 +385,7 @@ static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
     return hfsbi_weave_node(w, edges, count);
 }
 
-/* The edges of lead bytes low..high, which `more` bytes follow. */
+/* Adds the edges of lead bytes low..high, each followed by `more` bytes. */
 static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
                               uint32_t *count, unsigned low, unsigned high,
                               unsigned more, uint32_t least) {
@@ -389,7 +402,7 @@ static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
     }
 }
 
-/* Room for one more class. */
+/* Makes room for one more class. */
 static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
     void *grown = hfsbi_array_grow(
         &program->alloc, program->classes, &program->class_cap,
@@ -404,7 +417,7 @@ static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
     return true;
 }
 
-/* The class whose root has these edges. */
+/* Completes the class, whose root has these edges; returns its number. */
 static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
                                 uint32_t count) {
     hfsbi_program *p = w->program;
@@ -415,12 +428,20 @@ static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
     return (uint32_t)p->class_count++;
 }
 
-HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
-                                      const hfsbi_ranges *set) {
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program *program,
+                                      hfsbi_ranges *set, bool fold,
+                                      bool negate, uint32_t never) {
     hfsbi_edge   edges[256];
     hfsbi_weaver w = HFSB_INIT;
     uint32_t     count = 0;
     unsigned     byte;
+    if (fold) hfsbi_ranges_fold(set);
+    hfsbi_ranges_sort(set);
+    if (negate) hfsbi_ranges_negate(set);
+    hfsbi_ranges_remove(set, 0xD800, 0xDFFF); /* no characters */
+    hfsbi_ranges_remove(set, never, never);
+    if (set->failed) program->status = HFSB_NOMEM;
+    if (program->status != HFSB_OK) return 0;
     if (!hfsbi_weave_begin(&w, program)) return 0;
     w.set = set;
     for (byte = 0; byte < 0x80; byte++)
@@ -429,6 +450,7 @@ HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
     hfsbi_weave_leads(&w, edges, &count, 0xC2, 0xDF, 1, 0x80);
     hfsbi_weave_leads(&w, edges, &count, 0xE0, 0xEF, 2, 0x800);
     hfsbi_weave_leads(&w, edges, &count, 0xF0, 0xF4, 3, 0x10000);
+    set->count = 0;
     return hfsbi_weave_end(&w, edges, count);
 }
 

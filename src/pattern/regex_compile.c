@@ -1,10 +1,18 @@
-/* regex_compile.c - reads POSIX extended regular expressions, as GNU grep -E
-   does, and what models write besides. */
+/* regex_compile.c - from a pattern to a program.
+
+   Reads POSIX extended regular expressions as GNU grep -E does, with the
+   additions that models often write (\w, (?:...), lazy repeats). Constructs
+   that need backtracking are refused with advice, since the run time must stay
+   linear. The pattern becomes a tree; the tree becomes states, from the last
+   to the first, so that each state knows its successor when it is made.
+
+   Both the tree and the program remember their first failure in
+   program->status, and the reader its own in r->status: functions return node
+   or state 0 from then on, and loops stop. */
 #include "pattern_private.h"
 
-/* ==== regex program ==== */
-
-/* the tree of a pattern, and the states made of it. */
+/* Most repeats in {n,m}, as in GNU grep. */
+#define HFSBI_REGEX_REPEAT 32767u
 
 /* ---- the tree ---- */
 
@@ -40,8 +48,8 @@ HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
     return (uint32_t)tree->count++;
 }
 
-/* True when min and max are those of * + ? or of no repeat at all: then a
-   repeat of a repeat is one. */
+/* True for the bounds of * + ? and of no repeat at all: a repeat of such a
+   repeat is a single one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
     return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
 }
@@ -70,23 +78,16 @@ HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
 
 HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
                                      uint32_t never) {
-    hfsbi_ranges *set = &tree->set;
-    uint32_t      class_id;
-    if (tree->fold) hfsbi_ranges_fold(set);
-    hfsbi_ranges_sort(set);
-    if (negate) hfsbi_ranges_negate(set);
-    hfsbi_ranges_remove(set, 0xD800, 0xDFFF);
-    hfsbi_ranges_remove(set, never, never);
-    if (set->failed) tree->program->status = HFSB_NOMEM;
+    uint32_t id = hfsbi_program_class(tree->program, &tree->set, tree->fold,
+                                      negate, never);
     if (tree->program->status != HFSB_OK) return 0;
-    class_id = hfsbi_program_class(tree->program, set);
-    set->count = 0;
-    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, class_id);
+    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, id);
 }
 
-HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
+/* A character, or with fold the class of both its cases. */
+static uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
     uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
-    /* a line feed is in no line: a class without characters */
+    /* no line contains a line feed: an empty class */
     if (other == code && (code != '\n' || tree->program->whole))
         return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CHAR, code);
     hfsbi_ranges_add(&tree->set, code, code);
@@ -100,26 +101,27 @@ HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
     tree->nodes[list].child = child;
 }
 
-/* ---- the text that every match holds ---- */
+/* ---- the text that every match contains ---- */
 
+/* A run of literal bytes, collected from last to first. */
 typedef struct hfsbi_run {
     const hfsbi_syntax *tree;
-    char               *bytes; /* filled from its end */
+    char               *bytes; /* filled from the end */
     size_t              size, len;
-    hfsb_buf           *best;
+    size_t              best, best_len; /* the longest run so far */
     bool                pure;
-    hfsb_status         status;
 } hfsbi_run;
 
 static void hfsbi_run_close(hfsbi_run *run) {
-    hfsb_str s = hfsb_str_make(run->bytes + run->size - run->len, run->len);
-    if (run->len > run->best->len && run->status == HFSB_OK) {
-        hfsb_buf_truncate(run->best, 0);
-        run->status = hfsb_buf_append(run->best, s);
+    if (run->len > run->best_len) {
+        run->best = run->size - run->len;
+        run->best_len = run->len;
     }
+    run->size -= run->len;
     run->len = 0;
 }
 
+/* Adds the text of a node before the current run. */
 static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
     const hfsbi_syntax_node *n = &run->tree->nodes[id];
     char                     bytes[4];
@@ -146,7 +148,7 @@ static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
         if (n->min > 0) hfsbi_run_walk(run, n->child);
         hfsbi_run_close(run);
         return;
-    default: /* a class, or one of several */
+    default: /* a class or an alternative */
         run->pure = false;
         hfsbi_run_close(run);
     }
@@ -157,18 +159,20 @@ HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
                                           bool *pure) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_run         run = HFSB_INIT;
-    run.tree = tree;
-    run.size = tree->count * 4;
-    run.bytes = (char *)hfsbi_array(alloc, run.size, 1);
+    size_t            size = tree->count * 4;
+    hfsb_status       st;
+    run.bytes = (char *)hfsbi_array(alloc, size, 1);
     if (!run.bytes) return HFSB_NOMEM;
-    run.best = out;
+    run.tree = tree;
+    run.size = size;
     run.pure = true;
-    run.status = HFSB_OK;
     hfsbi_run_walk(&run, root);
     hfsbi_run_close(&run);
-    hfsbi_array_free(alloc, run.bytes, run.size, 1);
+    st = hfsb_buf_append(out,
+                         hfsb_str_make(run.bytes + run.best, run.best_len));
+    hfsbi_array_free(alloc, run.bytes, size, 1);
     *pure = run.pure;
-    return run.status;
+    return st;
 }
 
 /* ---- the states ---- */
@@ -226,7 +230,7 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
         if (p->status != HFSB_OK) return 0;
         p->states[loop].out = at;
         if (count == 0) return loop;
-        count--; /* the loop's own round is the last of them */
+        count--; /* the loop itself is the last of them */
     } else {
         for (i = n->min; i < n->max && p->status == HFSB_OK; i++) {
             at = hfsbi_emit(p, tree, n->child, at);
@@ -238,13 +242,13 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
     return at;
 }
 
-/* Makes the states of a node, which go on to state `next`; gives the first.
-   From the end to the beginning: nothing has to be patched later. */
+/* Makes the states of a node, which continue at state `next`; returns the
+   first of them. */
 static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
                            uint32_t id, uint32_t next) {
     const hfsbi_syntax_node *n = &tree->nodes[id];
     uint32_t                 child, at;
-    /* repeats of nothing make no states, but take their time */
+    /* repeats of nothing make no states, but take time */
     if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
     if (p->status != HFSB_OK) return 0;
     switch (n->kind) {
@@ -275,12 +279,13 @@ static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
 
 /* ---- kinds of bytes ---- */
 
-/* Marks that a kind begins at low, and another behind high. */
+/* Marks that a kind begins at low, and another after high. */
 static void hfsbi_kinds_cut(bool *cut, unsigned low, unsigned high) {
     cut[low] = true;
     if (high < 255) cut[high + 1] = true;
 }
 
+/* Groups the bytes that no state distinguishes. */
 static void hfsbi_kinds_make(hfsbi_program *p) {
     bool     cut[256] = HFSB_INIT;
     size_t   i;
@@ -309,6 +314,7 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
 HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
                                  const hfsbi_syntax *tree, uint32_t root) {
     uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
+    if (program->status != HFSB_OK) return;
     program->start = hfsbi_emit(program, tree, root, end);
     if (program->status == HFSB_OK) hfsbi_kinds_make(program);
 }
@@ -320,7 +326,7 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *p) {
     hfsbi_array_free(&p->alloc, p->classes, p->class_cap, sizeof *p->classes);
 }
 
-/* ---- what is shared with brackets ---- */
+/* ---- the reader ---- */
 
 HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
                                        size_t pos, const char *message) {
@@ -329,7 +335,7 @@ HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
     return r->status;
 }
 
-/* The character at r->at, which moves behind it. */
+/* The character at r->at, which moves past it. */
 static uint32_t hfsbi_reader_next(hfsbi_reader *r) {
     unsigned long code;
     bool          valid;
@@ -342,8 +348,7 @@ static uint32_t hfsbi_reader_next(hfsbi_reader *r) {
     return (uint32_t)code;
 }
 
-/* The byte at r->at + ahead; NUL behind the end. */
-static char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
+HFSBI_FN char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
     return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
 }
 
@@ -354,7 +359,7 @@ static const char hfsbi_refuse_back[] =
     "in linear time. Write the repeated text out, or search for a looser "
     "pattern and compare the lines found.";
 
-/* Sentences for the escapes of other dialects. */
+/* Advice for the escapes of other dialects. */
 static const char *hfsbi_escape_advice(char c) {
     switch (c) {
     case 'p':
@@ -382,7 +387,7 @@ static const char *hfsbi_escape_advice(char c) {
     }
 }
 
-/* The border that \c stands for; false: it is none. */
+/* The border that \c means; false when it means none. */
 static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     switch (c) {
     case 'b': *border = HFSBI_WORD_BORDER; return true;
@@ -398,7 +403,7 @@ static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     }
 }
 
-/* What \c stands for as a single character; NUL: none. */
+/* The control character that \c means; NUL when it means none. */
 static char hfsbi_escape_control(char c) {
     switch (c) {
     case 't': return '\t';
@@ -411,11 +416,10 @@ static char hfsbi_escape_control(char c) {
 }
 
 static bool hfsbi_regex_is_alnum(char c) {
-    return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
-           (unsigned char)c < 0x80;
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c);
 }
 
-/* r->at is behind the backslash. */
+/* Reads an escape, after its backslash. */
 static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     hfsbi_regex_border border;
     char               c = hfsbi_reader_peek(r, 0);
@@ -457,8 +461,8 @@ static void hfsbi_bracket_unclosed(hfsbi_reader *r, size_t open) {
                       "and \\] for a ].");
 }
 
-/* [:name:] [=c=] [.c.] with r->at behind its first two bytes. True: a class,
-   which cannot begin a range; false: the character in *code. */
+/* Reads [:name:], [=c=] or [.c.], after its first two bytes. True: a class,
+   which cannot start a range; false: the character in *code. */
 static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
     size_t   begin = r->at, end = r->at;
     hfsb_str name;
@@ -483,13 +487,13 @@ static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
     *code = name.len ? hfsbi_reader_next(r) : 0;
     if (name.len == 0 || r->at != end)
         hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
-                          "[. .] and [= =] hold one character each.");
+                          "[. .] and [= =] contain one character each.");
     r->at = end + 2;
     if (mark == '=') hfsbi_ranges_add(&r->tree->set, *code, *code);
     return mark == '=';
 }
 
-/* An escape in a bracket, with r->at behind the backslash. As above. */
+/* Reads an escape in a bracket, after its backslash. Result as above. */
 static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
     char c = hfsbi_reader_peek(r, 0);
     *code = '\\';
@@ -504,7 +508,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
         *code = (unsigned char)hfsbi_escape_control(c);
         return false;
     }
-    if (!r->glob && c == 'n') { /* [^\n]: no line feed is in a line anyway */
+    if (!r->glob && c == 'n') { /* [^\n]: no line contains one anyway */
         r->at++;
         *code = '\n';
         return false;
@@ -513,7 +517,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
     return false;
 }
 
-/* One character, or a class (true), at r->at. */
+/* Reads one item of a bracket. Result as above. */
 static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
     char c = hfsbi_reader_peek(r, 0), mark = hfsbi_reader_peek(r, 1);
     if (c == '[' && (mark == ':' || mark == '=' || mark == '.')) {
@@ -528,7 +532,7 @@ static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
     return false;
 }
 
-/* An item and, when it begins a range, the other end of it. */
+/* Reads an item and, when it starts a range, the end of the range. */
 static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
     uint32_t low = 0, high;
     size_t   pos = r->at;
@@ -546,13 +550,13 @@ static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
     if (bad)
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "This range in brackets has no end that comes "
-                          "after its beginning. Put a - that stands for "
-                          "itself last: [a-z_-].");
+                          "after its beginning. To match a - itself, put it "
+                          "last: [a-z_-].");
     if (!is_class && r->status == HFSB_OK)
         hfsbi_ranges_add(&r->tree->set, low, high);
 }
 
-/* [:alpha:] without the outer brackets is a slip, as GNU grep says too. */
+/* [:alpha:] without the outer brackets is a mistake, as in GNU grep. */
 static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
     size_t end = r->at + 1;
     if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
@@ -588,12 +592,11 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
 
 /* ---- repeats ---- */
 
-/* A number of {n,m} at r->at: false when there is none. What is too large
-   stays too large. */
+/* Reads a number of {n,m}; false without one. Saturates above the limit. */
 static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
     size_t from = r->at;
     *n = 0;
-    while (hfsbi_reader_peek(r, 0) >= '0' && hfsbi_reader_peek(r, 0) <= '9') {
+    while (hfsbi_is_digit(hfsbi_reader_peek(r, 0))) {
         *n = *n * 10 + (uint32_t)(hfsbi_reader_peek(r, 0) - '0');
         if (*n > HFSBI_REGEX_REPEAT) *n = HFSBI_REGEX_REPEAT + 1;
         r->at++;
@@ -601,8 +604,8 @@ static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
     return r->at > from;
 }
 
-/* {n} {n,} {,m} {n,m} with r->at on the brace. False, and r->at as it was,
-   when it is none: then the brace stands for itself. */
+/* Reads {n} {n,} {,m} {n,m} from the brace on. False, with r->at unchanged,
+   for anything else: the brace is then an ordinary character. */
 static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     size_t open = r->at;
     bool   has_min, comma, has_max = false;
@@ -631,7 +634,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     return true;
 }
 
-/* A repeat at r->at, or false. */
+/* Reads a repeat; false without one. */
 static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     char c = hfsbi_reader_peek(r, 0);
     if (c == '{') {
@@ -643,7 +646,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else {
         return false;
     }
-    /* the lazy ones: the same lines match */
+    /* lazy repeats match the same lines */
     if (hfsbi_reader_peek(r, 0) == '?') r->at++;
     return true;
 }
@@ -652,7 +655,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
 
 static uint32_t hfsbi_read_either(hfsbi_reader *r);
 
-/* What follows "(?" is from other dialects; r->at is on the "?". */
+/* Reads an extension from its "?" on: "(?:" is accepted, others refused. */
 static void hfsbi_read_extension(hfsbi_reader *r) {
     size_t pos = r->at - 1;
     char   c = hfsbi_reader_peek(r, 1), d = hfsbi_reader_peek(r, 2);
@@ -668,9 +671,9 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
                           "Named groups are not supported: write (...).");
     } else if (hfsbi_regex_is_alnum(c) || c == '-') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "Flags such as (?i) are understood only as (?i) at "
-                          "the very beginning; there is also the option to "
-                          "ignore case.");
+                          "Of flags only (?i) at the very beginning is "
+                          "supported; there is also the option to ignore "
+                          "case.");
     } else if (c == '>' || c == '|' || c == '(' || c == '#') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "(?> (?| (?( and (?# are not supported: write a "
@@ -678,7 +681,7 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
     }
 }
 
-/* r->at is behind the "(". */
+/* Reads a group, after its "(". */
 static uint32_t hfsbi_read_group(hfsbi_reader *r) {
     size_t   open = r->at - 1;
     uint32_t inner;
@@ -715,8 +718,8 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     }
 }
 
-/* An atom and the repeats behind it. As GNU reads it, a repeat with nothing
-   before it repeats the empty text. */
+/* Reads an atom and its repeats. As in GNU grep, a repeat with nothing before
+   it repeats the empty text. */
 static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
@@ -757,8 +760,29 @@ static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     return either;
 }
 
+/* A literal pattern as a tree; bytes that are not UTF-8 are kept. */
+static uint32_t hfsbi_read_plain(hfsbi_syntax *tree, hfsb_str text) {
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), node;
+    size_t   at = 0;
+    while (at < text.len && tree->program->status == HFSB_OK) {
+        unsigned long code;
+        bool          valid;
+        size_t        n = hfsb_utf8_step(text, at, &code, &valid);
+        if (valid) {
+            node = hfsbi_syntax_char(tree, (uint32_t)code);
+            at += n;
+        } else {
+            node = hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
+                                    (unsigned char)text.ptr[at++]);
+        }
+        hfsbi_syntax_append(tree, list, node);
+    }
+    return list;
+}
+
 HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err) {
+                                       bool literal, uint32_t *root,
+                                       hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
     r.tree = tree;
@@ -766,6 +790,10 @@ HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
     if (pattern.len > HFSBI_REGEX_PATTERN)
         return hfsbi_reader_fail(&r, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
                                  "A pattern may have at most 65,536 bytes.");
+    if (literal) {
+        *root = hfsbi_read_plain(tree, pattern);
+        return HFSB_OK;
+    }
     if (hfsb_str_starts(pattern, HFSB_LIT("(?i)"))) {
         tree->fold = true;
         r.at = 4;

@@ -253,7 +253,7 @@ static void fuzz_tree(const unsigned char *data, size_t size, unsigned flags) {
         t_drop(text);
         return;
     }
-    if (flags & 2) re->runner.max_bytes = 64u << (flags >> 4);
+    if (flags & 2) re->runner.table.max_bytes = 64u << (flags >> 4);
     want = agrees(&m, root, re, text, &from, opts.ignore_case);
     if (m.steps <= MAX_STEPS)
         MUST(n == 0 || hfsb_regex_line(re, text, 0, &c, &d) == want);
@@ -311,7 +311,7 @@ static void fuzz_text(hfsb_str pattern, hfsb_str text, unsigned flags) {
         MUST(st == HFSB_LIMIT || (st == HFSB_ARG && !opts.literal));
         return;
     }
-    if (flags & 2) re->runner.max_bytes = 64u << (flags >> 4);
+    if (flags & 2) re->runner.table.max_bytes = 64u << (flags >> 4);
     check_text(re, text);
     check_text(re, text); /* with the table filled */
     hfsb_regex_close(re);
@@ -328,7 +328,7 @@ static void fuzz_glob(hfsb_str pattern, hfsb_str path, unsigned flags) {
         MUST(!glob && err.msg[0] && err.pos <= pattern.len);
         return;
     }
-    if (flags & 2) glob->runner.max_bytes = 64u << (flags >> 4);
+    if (flags & 2) glob->runner.table.max_bytes = 64u << (flags >> 4);
     match = hfsb_glob_match(glob, path);
     MUST(hfsbi_nfa_whole(&glob->runner, path, false) == match);
     MUST(hfsb_glob_match(glob, path) == match);

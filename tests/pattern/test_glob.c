@@ -232,7 +232,7 @@ static void a_small_table_is_begun_anew(void) {
     size_t     i;
     T_CHECK(hfsb_glob_open(hfsb_cstr("**/a*b?[c-e]*/**/x"), NULL, &glob,
                            NULL) == HFSB_OK);
-    glob->runner.max_bytes = 700;
+    glob->runner.table.max_bytes = 700;
     for (i = 0; i < 400; i++) {
         hfsb_str s;
         T_CHECK(hfsb_buf_printf(&path, "n%u/a", (unsigned)i) == HFSB_OK);
@@ -243,7 +243,7 @@ static void a_small_table_is_begun_anew(void) {
                 hfsbi_nfa_whole(&glob->runner, s, false));
         hfsb_buf_truncate(&path, 0);
     }
-    T_CHECK(glob->runner.flushes > 0);
+    T_CHECK(glob->runner.table.flushes > 0);
     hfsb_glob_close(glob);
     hfsb_buf_free(&path);
 }

@@ -324,7 +324,7 @@ static void check_table(const char *pattern, size_t max_bytes, hfsb_str text,
     hfsb_str    rest = text, line;
     size_t      from = 0, at = 0, begin, end, a, b, wrong = 0;
     bool        more;
-    re->runner.max_bytes = max_bytes;
+    re->runner.table.max_bytes = max_bytes;
     more = hfsb_regex_line(re, text, 0, &begin, &end);
     for (; hfsb_text_line(&rest, &line, NULL); at += line.len + 1) {
         bool hit = more && begin == at;
@@ -334,7 +334,7 @@ static void check_table(const char *pattern, size_t max_bytes, hfsb_str text,
         more = hfsb_regex_line(re, text, from, &begin, &end);
     }
     T_CHECK(wrong == 0 && !more);
-    T_CHECK((re->runner.flushes > 0) == flushed);
+    T_CHECK((re->runner.table.flushes > 0) == flushed);
     hfsb_regex_close(re);
 }
 
