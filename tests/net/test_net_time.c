@@ -61,11 +61,11 @@ static void net_keeps_each_limit_of_time(void) {
         {0, 50, 10, 9000, 50, "No connection to 127.0.0.1"},
         {0, 9000, 0, 50, 50, "within 50 ms"},
         {1, 0, 50, 0, 50, "Nothing came"},
-        {1, 20, 0, 60, 60, "not over after 60 ms"},
+        {1, 20, 0, 60, 60, "not finish within 60 ms"},
         {1, 0, 50, 9000, 50, "for 50 ms"},
         {2, 0, 50, 0, 50, "Nothing came"},
-        {2, 0, 9000, 50, 50, "not over"},
-        {3, 0, 1000, 80, 80, "not over"},
+        {2, 0, 9000, 50, 50, "not finish"},
+        {3, 0, 1000, 80, 80, "not finish"},
     };
     size_t i;
     for (i = 0; i < TN_COUNT(cases); i++) {
