@@ -489,11 +489,11 @@ static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
     st = hfsbi_net_put_fields(x, out, &has_login);
     if (st != HFSB_OK) return st;
     if (proxied && login->len && !has_login)
-        (void)hfsb_http_put_field(out, HFSB_LIT("Proxy-Authorization"),
-                                  hfsb_buf_str(login));
+        st = hfsb_http_put_field(out, HFSB_LIT("Proxy-Authorization"),
+                                 hfsb_buf_str(login));
     if (hfsbi_net_body_length(x->call, &length))
         hfsb_buf_printf(out, "Content-Length: %llu\r\n", length);
-    st = hfsb_http_put_head_end(out);
+    if (st == HFSB_OK) st = hfsb_http_put_head_end(out);
     return st == HFSB_OK ? st : hfsbi_fail_status(x->err, st, "request");
 }
 

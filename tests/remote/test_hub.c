@@ -12,8 +12,8 @@ static void open_refuses_what_cannot_work(void) {
         {"huggingface.co", "", "", "HF_ENDPOINT"},
         {"http://", "", "", "HF_ENDPOINT"},
         {"http://a b", "", "", "HF_ENDPOINT"},
-        {"http://u:p@host", "", "", "without a user"},
-        {"http://host/?a=b", "", "", "without a user"},
+        {"http://u:p@host", "", "", "without user"},
+        {"http://host/?a=b", "", "", "without user"},
         {"http://host", "hf_a b", "", "token"},
         {"http://host", "hf_a\nX: y", "", "token"},
         {"http://host", "hf_\xC3\xA9", "", "token"},
@@ -259,7 +259,7 @@ static void warnings_of_the_hub_are_told_once_a_topic(void) {
     T_CHECK(hfsb_hub_spaces(h.hub, NULL, NULL, NULL, NULL, NULL) == HFSB_OK);
     T_CHECK(hfsb_hub_spaces(h.hub, NULL, NULL, NULL, NULL, NULL) == HFSB_OK);
     T_STR(h.log, "The Hub warns: use the new one\n"
-                 "The Hub warns: token [secret] seen\n"
+                 "The Hub warns: token *** seen\n"
                  "The Hub warns: bare\n");
     t_hub_close(&h);
 }

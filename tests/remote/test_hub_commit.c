@@ -44,13 +44,13 @@ static void answers_to_preupload_are_checked(void) {
         hfsb_status code;
         const char *says;
     } cases[] = {
-        {"{\"files\":[]}", HFSB_REMOTE, "says nothing about \"a.txt\""},
-        {"{\"files\":null}", HFSB_REMOTE, "says nothing about \"a.txt\""},
-        {"[]", HFSB_REMOTE, "says nothing about \"a.txt\""},
+        {"{\"files\":[]}", HFSB_REMOTE, "does not mention \"a.txt\""},
+        {"{\"files\":null}", HFSB_REMOTE, "does not mention \"a.txt\""},
+        {"[]", HFSB_REMOTE, "does not mention \"a.txt\""},
         {"{\"files\":[{\"path\":\"b.txt\",\"uploadMode\":\"regular\"}]}",
-         HFSB_REMOTE, "says nothing about \"a.txt\""},
+         HFSB_REMOTE, "does not mention \"a.txt\""},
         {"{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"odd\"}]}",
-         HFSB_REMOTE, "no uploadMode that is known"},
+         HFSB_REMOTE, "no known uploadMode"},
         {"{\"files\":[{\"path\":\"a.txt\"}]}", HFSB_REMOTE, "uploadMode"},
         {"{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"lfs\"}]}",
          HFSB_REFUSED, "The Hub wants \"a.txt\" in LFS"},

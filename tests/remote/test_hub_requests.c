@@ -16,18 +16,11 @@ static const struct {
     {"Sandbox.create[t4-small]", 0, 1, do_duplicate_sleep, false, true},
     {"duplicate_space[deprecated alias]", 0, 1, do_duplicate_plain, false,
      true},
-    {"create_repo[space,docker]", 0, 1, do_create, false, true},
     {"Sandbox.delete", 0, 1, t_delete, false, true},
     {"delete_repo[space]", 0, 1, do_delete_fresh, false, true},
     {"add_space_secret", 0, 1, do_secret, false, true},
-    {"delete_space_secret", 0, 1, do_secret_unset, false, true},
-    {"get_space_secrets", 0, 1, do_secrets, true, true},
     {"add_space_variable", 0, 1, do_variable, false, true},
-    {"delete_space_variable", 0, 1, do_variable_unset, false, true},
-    {"get_space_variables", 0, 1, do_variables, false, true},
     {"get_space_runtime", 0, 1, t_runtime, false, true},
-    {"request_space_hardware", 0, 1, do_hardware, false, true},
-    {"set_space_sleep_time", 0, 1, do_sleep_time, false, true},
     {"pause_space", 0, 1, t_pause, false, true},
     {"restart_space", 0, 1, do_restart, false, true},
     {"restart_space[factory]", 0, 1, t_restart_factory, false, true},
@@ -214,11 +207,6 @@ static const struct {
     {do_duplicate_sleep, 0, "POST /api/spaces/burtenshaw/sandbox/duplicate",
      "{\"repository\":\"alice/sandbox-deadbeef\",\"visibility\":\"private\","
      "\"hardware\":\"t4-small\",\"sleepTimeSeconds\":2700}"},
-    {do_create, 0, "POST /api/repos/create",
-     "{\"name\":\"fresh\",\"organization\":\"alice\","
-     "\"visibility\":\"private\",\"type\":\"space\",\"sdk\":\"docker\","
-     "\"hardware\":\"cpu-basic\",\"secrets\":[{\"key\":\"A\","
-     "\"value\":\"b\"}]}"},
     {t_delete, 0, "DELETE /api/repos/delete",
      "{\"name\":\"sandbox-1a2b3c4d\",\"organization\":\"alice\","
      "\"type\":\"space\"}"},
@@ -226,19 +214,9 @@ static const struct {
      "{\"key\":\"GH_TOKEN\",\"value\":\"s\xC3\xA9"
      "cret \\\"q\\\"\\n2\","
      "\"description\":\"gh\"}"},
-    {do_secret_unset, 0, "DELETE /api/spaces/" T_BOX "/secrets",
-     "{\"key\":\"GH_TOKEN\"}"},
-    {do_secrets, 0, "GET /api/spaces/" T_BOX "/secrets", NULL},
     {do_variable, 0, "POST /api/spaces/" T_BOX "/variables",
      "{\"key\":\"MODEL\",\"value\":\"a/b\"}"},
-    {do_variables, 0, "GET /api/spaces/" T_BOX "/variables", NULL},
-    {do_variable_unset, 0, "DELETE /api/spaces/" T_BOX "/variables",
-     "{\"key\":\"MODEL\"}"},
     {t_runtime, 0, "GET /api/spaces/" T_BOX "/runtime", NULL},
-    {do_hardware, 0, "POST /api/spaces/" T_BOX "/hardware",
-     "{\"flavor\":\"t4-small\",\"sleepTimeSeconds\":600}"},
-    {do_sleep_time, 0, "POST /api/spaces/" T_BOX "/sleeptime",
-     "{\"seconds\":900}"},
     {t_pause, 0, "POST /api/spaces/" T_BOX "/pause", NULL},
     {do_restart, 0, "POST /api/spaces/" T_BOX "/restart", NULL},
     {t_restart_factory, 0, "POST /api/spaces/" T_BOX "/restart?factory=true",

@@ -313,12 +313,6 @@ HFSBI_UNUSED static hfsb_status t_duplicate(t_hub *h) {
                               h->cancel, &h->err);
 }
 
-HFSBI_UNUSED static hfsb_status t_create(t_hub *h) {
-    hfsb_space_spec spec = HFSB_INIT;
-    spec.id = t_s(T_BOX);
-    return hfsb_hub_create(h->hub, &spec, h->cancel, &h->err);
-}
-
 HFSBI_UNUSED static hfsb_status t_delete(t_hub *h) {
     return hfsb_hub_delete(h->hub, t_s(T_BOX), h->cancel, &h->err);
 }
@@ -329,14 +323,6 @@ HFSBI_UNUSED static hfsb_status t_secret(t_hub *h) {
     secret.value = t_s("very-secret-value");
     return hfsb_hub_set(h->hub, t_s(T_BOX), HFSB_HUB_SECRETS, &secret,
                         h->cancel, &h->err);
-}
-
-HFSBI_UNUSED static hfsb_status t_stored(t_hub *h, hfsb_hub_store store) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   status =
-        hfsb_hub_stored(h->hub, t_s(T_BOX), store, h->cancel, &doc, &h->err);
-    hfsb_json_free(&doc);
-    return status;
 }
 
 HFSBI_UNUSED static hfsb_status t_pause(t_hub *h) {
