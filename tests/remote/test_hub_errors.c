@@ -205,6 +205,41 @@ static void secrets_that_the_hub_echoes_are_taken_out(void) {
     t_hub_close(&h);
 }
 
+/* In place: the text only gets shorter. */
+static void redact_replaces_the_longest_secret(void) {
+    static const struct {
+        const char *text, *want;
+    } cases[] = {{"", ""},
+                 {"plain", "plain"},
+                 {"hf_1234", "***"},
+                 {"ahf_1234b", "a***b"},
+                 {"hf_1234hf_1234", "******"},
+                 {"hf_123", "hf_123"},
+                 {"longer-one, long", "***, ***"},
+                 {"abc", "abc"},
+                 {"api1", "***"},
+                 {"the end: long", "the end: ***"}};
+    hfsbi_secrets secrets = HFSB_INIT;
+    hfsb_hub_pair pairs[4];
+    size_t        i;
+    pairs[0] = t_pair("A", "long", "");
+    pairs[1] = t_pair("B", "longer-one", "");
+    pairs[2] = t_pair("C", "abc", ""); /* too short */
+    pairs[3] = t_pair("D", "", "");
+    secrets.tokens[0] = t_s("hf_1234");
+    secrets.tokens[1] = t_s("api1");
+    secrets.pairs = pairs;
+    secrets.count = 4;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char   text[64];
+        size_t n;
+        memset(text, 'x', sizeof text);
+        memcpy(text, cases[i].text, strlen(cases[i].text) + 1);
+        n = hfsbi_redact(&secrets, text, strlen(text));
+        T_CHECK(n == strlen(cases[i].want) && !strcmp(text, cases[i].want));
+    }
+}
+
 static void a_long_message_is_cut_and_the_advice_stays(void) {
     t_reply  reply = HFSB_INIT;
     hfsb_buf body = HFSB_INIT;
@@ -256,6 +291,7 @@ int main(void) {
     T_RUN(each_error_has_its_code_and_its_words);
     T_RUN(messages_are_whole);
     T_RUN(secrets_that_the_hub_echoes_are_taken_out);
+    T_RUN(redact_replaces_the_longest_secret);
     T_RUN(a_long_message_is_cut_and_the_advice_stays);
     t_name = "errors_are_told_or_memory_is";
     t_each_allocation_fails(errors_are_told_or_memory_is);

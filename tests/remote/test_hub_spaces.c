@@ -73,6 +73,13 @@ static void bad_arguments_send_nothing(void) {
                          &h.err) == HFSB_ARG);
     T_CHECK(t_says(&h, "\"1A\" is not a name") &&
             !strstr(h.err.msg, "value-of-it"));
+    {
+        hfsb_hub_pair two[2];
+        two[0] = t_pair("GOOD_1", "", "");
+        two[1] = pair;
+        T_CHECK(hfsbi_hub_check_keys(two, 2, 1, &h.err) == HFSB_ARG &&
+                h.err.pos == 1);
+    }
     pair.key = t_s("A-B");
     T_CHECK(hfsb_hub_set(h.hub, t_s(T_BOX), HFSB_HUB_VARIABLES, &pair, NULL,
                          NULL) == HFSB_ARG);
@@ -140,6 +147,53 @@ static void runtime_takes_what_is_there(void) {
     T_CHECK(hfsb_hub_runtime(h.hub, t_s(T_BOX), NULL, &runtime, &h.err) ==
             HFSB_REMOTE);
     T_CHECK(t_says(&h, "no stage"));
+    t_hub_close(&h);
+}
+
+static void look_tells_states_apart_in_one_request(void) {
+    static const struct {
+        int               status;
+        const char       *body;
+        hfsbi_space_state state;
+    } cases[] = {
+        {200, "{\"stage\":\"RUNNING\"}", HFSBI_SPACE_RUNNING},
+        {200, "{\"stage\":\"RUNNING_BUILDING\"}", HFSBI_SPACE_RUNNING},
+        {200, "{\"stage\":\"BUILDING\"}", HFSBI_SPACE_STARTING},
+        {200, "{\"stage\":\"APP_STARTING\"}", HFSBI_SPACE_STARTING},
+        {200, "{\"stage\":\"SLEEPING\"}", HFSBI_SPACE_ASLEEP},
+        {200, "{\"stage\":\"STOPPED\"}", HFSBI_SPACE_ASLEEP},
+        {200, "{\"stage\":\"PAUSED\"}", HFSBI_SPACE_PAUSED},
+        {200, "{\"stage\":\"BUILD_ERROR\"}", HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"RUNTIME_ERROR\",\"errorMessage\":\"exit 1\"}",
+         HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"CONFIG_ERROR\"}", HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"NO_APP_FILE\"}", HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"DELETING\"}", HFSBI_SPACE_GONE},
+        {200, "{\"stage\":\"SOMETHING_NEW\"}", HFSBI_SPACE_UNKNOWN},
+        {200, "{}", HFSBI_SPACE_UNKNOWN},
+        {404, "{\"error\":\"Repository not found\"}", HFSBI_SPACE_GONE},
+        {401, "{\"error\":\"Invalid username or password.\"}",
+         HFSBI_SPACE_GONE},
+        {503, "oh", HFSBI_SPACE_UNKNOWN}};
+    hfsb_space_runtime runtime;
+    t_reply            reply = HFSB_INIT;
+    t_hub              h;
+    size_t             i;
+    t_hub_init(&h);
+    t_hub_open(&h);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        reply.request = "GET /api/spaces/" T_BOX "/runtime";
+        reply.status = cases[i].status;
+        reply.body = cases[i].body;
+        t_hub_script(&h, &reply, 1);
+        T_CHECK(hfsbi_hub_look(h.hub, t_s(T_BOX), 5000, NULL, &runtime,
+                               &h.err) == cases[i].state);
+        T_CHECK(h.sent_count == 1 && h.total_ms > 0 && h.total_ms <= 5000);
+        T_CHECK(cases[i].status == 200 || !runtime.stage[0]);
+    }
+    T_CHECK(hfsbi_hub_look(h.hub, t_s("misspelt"), 5000, NULL, &runtime,
+                           &h.err) == HFSBI_SPACE_UNKNOWN);
+    T_CHECK(h.err.code == HFSB_ARG);
     t_hub_close(&h);
 }
 
@@ -282,6 +336,7 @@ int main(void) {
     T_RUN(a_public_space_and_all_there_is_to_send);
     T_RUN(bad_arguments_send_nothing);
     T_RUN(runtime_takes_what_is_there);
+    T_RUN(look_tells_states_apart_in_one_request);
     T_RUN(space_url_is_the_hubs_or_by_its_rule);
     T_RUN(answers_of_the_real_hub_are_understood);
     return T_END();
