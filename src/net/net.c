@@ -359,19 +359,19 @@ static void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
        NONE --byte--> BEGUN --final head--> BODY --end--> DONE
                         |  ^
                         +--+ interim replies                            */
-typedef enum hfsbi_reply_state {
-    HFSBI_REPLY_NONE,
-    HFSBI_REPLY_BEGUN,
-    HFSBI_REPLY_BODY,
-    HFSBI_REPLY_DONE
-} hfsbi_reply_state;
+typedef enum hfsbi_net_reply {
+    HFSBI_NET_REPLY_NONE,
+    HFSBI_NET_REPLY_BEGUN,
+    HFSBI_NET_REPLY_BODY,
+    HFSBI_NET_REPLY_DONE
+} hfsbi_net_reply;
 
 /* How far the request has gone; each state includes those before it. */
-typedef enum hfsbi_request_state {
-    HFSBI_REQUEST_UNSENT,
-    HFSBI_REQUEST_SENT, /* a byte of it */
-    HFSBI_REQUEST_READ  /* body_read was called: cannot be sent again */
-} hfsbi_request_state;
+typedef enum hfsbi_net_request {
+    HFSBI_NET_REQUEST_UNSENT,
+    HFSBI_NET_REQUEST_SENT, /* a byte of it */
+    HFSBI_NET_REQUEST_READ  /* body_read was called: cannot be sent again */
+} hfsbi_net_request;
 
 /* One request and its reply on one link. */
 typedef struct hfsbi_exchange {
@@ -385,14 +385,14 @@ typedef struct hfsbi_exchange {
     /* the request: bytes of the head or of a piece, of call->body, and bytes
        still to be requested from body_read; all empty once it is sent, or once
        the peer takes no more of it */
-    hfsbi_request_state request;
-    hfsb_str            out, body;
-    unsigned long long  to_read;
-    int                 send_errno; /* why the peer takes no more; or 0 */
+    hfsbi_net_request  request;
+    hfsb_str           out, body;
+    unsigned long long to_read;
+    int                send_errno; /* why the peer takes no more; or 0 */
     /* the reply */
-    hfsbi_reply_state reply;
-    int               interim; /* interim replies so far */
-    long long         keep_ms; /* the link may be pooled that long; 0: no */
+    hfsbi_net_reply reply;
+    int             interim; /* interim replies so far */
+    long long       keep_ms; /* the link may be pooled that long; 0: no */
 } hfsbi_exchange;
 
 static bool hfsbi_net_is(hfsb_str method, const char *name) {
@@ -530,7 +530,7 @@ static hfsb_status hfsbi_net_read_piece(hfsbi_exchange *x) {
     st = hfsb_buf_reserve(out, room);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
     if (room > x->to_read) room = (size_t)x->to_read;
-    x->request = HFSBI_REQUEST_READ;
+    x->request = HFSBI_NET_REQUEST_READ;
     if (x->err) hfsbi_ok(x->err);
     st = x->call->body_read(x->call->user, out->ptr, room, &got, x->err);
     if (st != HFSB_OK) return st;
@@ -563,7 +563,7 @@ static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
         hfsbi_net_stop_sending(x);
         return HFSB_OK;
     }
-    if (n > 0 && !x->request) x->request = HFSBI_REQUEST_SENT;
+    if (n > 0 && !x->request) x->request = HFSBI_NET_REQUEST_SENT;
     x->progress_at = hfsb_clock_ms();
     done = (size_t)n < x->out.len ? (size_t)n : x->out.len;
     x->out = hfsb_str_slice(x->out, done, x->out.len);
@@ -594,7 +594,7 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
                               x->link->host);
         return HFSB_OK;
     }
-    x->reply = HFSBI_REPLY_BODY;
+    x->reply = HFSBI_NET_REPLY_BODY;
     if (head->keep_alive && head->body != HFSB_HTTP_UNTIL_CLOSE &&
         head->status != 101 && !x->send_errno)
         x->keep_ms = hfsbi_net_keep_ms(head);
@@ -615,8 +615,8 @@ static hfsb_status hfsbi_net_event(hfsbi_exchange *x, hfsb_http_event event,
         return hfsbi_fail(x->err, HFSB_REMOTE, 0, "Invalid reply from %s: %s",
                           x->link->host, why->msg);
     if (event == HFSB_HTTP_HEAD) return hfsbi_net_head(x, head);
-    if (event == HFSB_HTTP_END && x->reply == HFSBI_REPLY_BODY)
-        x->reply = HFSBI_REPLY_DONE;
+    if (event == HFSB_HTTP_END && x->reply == HFSBI_NET_REPLY_BODY)
+        x->reply = HFSBI_NET_REPLY_DONE;
     if (event == HFSB_HTTP_BODY && x->call->on_body &&
         !x->call->on_body(x->call->user, piece))
         return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
@@ -629,7 +629,7 @@ static hfsb_status hfsbi_net_parse(hfsbi_exchange *x) {
     hfsbi_link *link = x->link;
     hfsb_status st = HFSB_OK;
     size_t      at = 0, used = 0;
-    while (x->reply != HFSBI_REPLY_DONE && st == HFSB_OK) {
+    while (x->reply != HFSBI_NET_REPLY_DONE && st == HFSB_OK) {
         hfsb_http_head  head;
         hfsb_str        piece = HFSB_INIT;
         hfsb_err        why;
@@ -642,7 +642,7 @@ static hfsb_status hfsbi_net_parse(hfsbi_exchange *x) {
     }
     if (at) memmove(link->in, link->in + at, link->have - at);
     link->have -= at;
-    if (st == HFSB_OK && x->reply != HFSBI_REPLY_DONE &&
+    if (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE &&
         link->have == link->room)
         return hfsbi_fail(x->err, HFSB_REMOTE, 0,
                           "%s sends a line that is too long.", link->host);
@@ -658,13 +658,14 @@ static hfsb_status hfsbi_net_receive(hfsbi_exchange *x) {
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return HFSB_OK;
     if (n < 0) return hfsbi_net_lost(x, errno);
     if (n == 0) { /* fine only for a body that ends with the connection */
-        if (x->reply != HFSBI_REPLY_BODY || !hfsb_http_parser_end(&x->parser))
+        if (x->reply != HFSBI_NET_REPLY_BODY ||
+            !hfsb_http_parser_end(&x->parser))
             return hfsbi_net_lost(x, 0);
-        x->reply = HFSBI_REPLY_DONE;
+        x->reply = HFSBI_NET_REPLY_DONE;
         x->keep_ms = 0;
         return HFSB_OK;
     }
-    if (!x->reply) x->reply = HFSBI_REPLY_BEGUN;
+    if (!x->reply) x->reply = HFSBI_NET_REPLY_BEGUN;
     link->have += (size_t)n;
     st = hfsbi_net_parse(x);
     x->progress_at = hfsb_clock_ms(); /* time in callbacks is not idle time */
@@ -705,7 +706,7 @@ static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
     if (hfsb_clock_ms() >= x->deadline)
         return hfsbi_net_wait_failed(x, HFSB_TIMEOUT);
     if (ready & ~POLLOUT) st = hfsbi_net_receive(x);
-    if (st == HFSB_OK && x->reply != HFSBI_REPLY_DONE && (ready & POLLOUT))
+    if (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE && (ready & POLLOUT))
         st = hfsbi_net_send(x);
     return st;
 }
@@ -719,7 +720,7 @@ static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
     hfsb_http_parser_init_reply(&x->parser, &x->net->limits);
     hfsb_http_parser_begin_reply(&x->parser, x->call->method);
     st = hfsbi_net_send(x);
-    while (st == HFSB_OK && x->reply != HFSBI_REPLY_DONE)
+    while (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE)
         st = hfsbi_net_turn(x);
     return st;
 }
@@ -751,8 +752,8 @@ static hfsb_status hfsbi_net_try(hfsbi_exchange *x, const hfsb_url *url,
     if (st == HFSB_OK && !kept) st = hfsbi_net_connect(x);
     if (st == HFSB_OK) st = hfsbi_net_exchange(x);
     *stale = st == HFSB_LOST && kept && !x->reply &&
-             (x->request == HFSBI_REQUEST_UNSENT ||
-              (x->request == HFSBI_REQUEST_SENT &&
+             (x->request == HFSBI_NET_REQUEST_UNSENT ||
+              (x->request == HFSBI_NET_REQUEST_SENT &&
                (hfsbi_net_is(method, "GET") || hfsbi_net_is(method, "HEAD"))));
     if (st == HFSB_OK && x->keep_ms && !x->link->have &&
         !hfsbi_net_has_more(x))
@@ -809,7 +810,7 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
         x.deadline = hfsb_clock_ms() + call->total_ms;
     first = x;
     st = hfsbi_net_try(&first, &url, proxied, false, &stale);
-    *sent = first.request != HFSBI_REQUEST_UNSENT;
+    *sent = first.request != HFSBI_NET_REQUEST_UNSENT;
     if (stale) {
         st = hfsbi_net_try(&x, &url, proxied, true, &stale);
         if (st == HFSB_CONNECT && *sent) /* CONNECT means nothing was sent */
@@ -817,7 +818,7 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
                             "A pooled connection to %.*s was closed, and a "
                             "new one cannot be made.",
                             (int)url.host.len, url.host.ptr);
-        *sent = *sent || x.request != HFSBI_REQUEST_UNSENT;
+        *sent = *sent || x.request != HFSBI_NET_REQUEST_UNSENT;
     }
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }

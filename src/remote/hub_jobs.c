@@ -561,7 +561,7 @@ hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
 
 /* ---- other calls ---- */
 
-static hfsb_status hfsbi_job_call(hfsb_hub *hub, hfsbi_endpoint endpoint,
+static hfsb_status hfsbi_job_call(hfsb_hub *hub, hfsbi_hub_endpoint endpoint,
                                   hfsb_str owner, hfsb_str id,
                                   const hfsb_cancel *cancel,
                                   hfsb_json_doc *out, hfsb_err *err) {

@@ -334,21 +334,22 @@ HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
 
 /* ---- begin and end ---- */
 
-typedef struct hfsbi_endpoint_row {
-    const char  *method, *path, *what;
-    hfsbi_repeat repeat;
-} hfsbi_endpoint_row;
+typedef struct hfsbi_hub_row {
+    const char      *method, *path, *what;
+    hfsbi_hub_repeat repeat;
+} hfsbi_hub_row;
 
-static const hfsbi_endpoint_row hfsbi_endpoint_rows[] = {
-#define HFSBI_X(name, method, path, what, repeat) {method, path, what, repeat},
-    HFSBI_ENDPOINTS(HFSBI_X)
+static const hfsbi_hub_row hfsbi_hub_rows[] = {
+#define HFSBI_X(name, method, path, what, repeat) \
+    {method, path, what, HFSBI_HUB_##repeat},
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
 #undef HFSBI_X
 };
 
 /* Appends a template with its {names} filled in. */
-static void hfsbi_endpoint_fill(const char *text, bool is_path,
-                                hfsb_str subject, hfsb_str detail,
-                                hfsb_buf *out) {
+static void hfsbi_hub_fill_row(const char *text, bool is_path,
+                               hfsb_str subject, hfsb_str detail,
+                               hfsb_buf *out) {
     hfsb_str rest = hfsb_cstr(text);
     while (rest.len) {
         size_t at = hfsb_str_find_byte(rest, '{');
@@ -381,9 +382,9 @@ static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
     return HFSB_ARG;
 }
 
-static hfsb_status hfsbi_endpoint_check(const hfsbi_endpoint_row *row,
-                                        hfsb_str subject, hfsb_str detail,
-                                        hfsb_err *err) {
+static hfsb_status hfsbi_hub_check_row(const hfsbi_hub_row *row,
+                                       hfsb_str subject, hfsb_str detail,
+                                       hfsb_err *err) {
     hfsb_status status = HFSB_OK;
     if (strstr(row->what, "{space}")) status = hfsb_space_check(subject, err);
     if (strstr(row->path, "{owner}") && subject.len)
@@ -406,13 +407,13 @@ static void hfsbi_hub_on_wait(void *user, long long ms) {
 }
 
 HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     hfsbi_endpoint endpoint, hfsb_str subject,
-                                     hfsb_str           detail,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
                                      const hfsb_cancel *cancel,
                                      hfsb_err          *err) {
-    const hfsbi_endpoint_row *row = &hfsbi_endpoint_rows[endpoint];
-    hfsb_buf                  owner = HFSB_INIT;
-    hfsb_status               status;
+    const hfsbi_hub_row *row = &hfsbi_hub_rows[endpoint];
+    hfsb_buf             owner = HFSB_INIT;
+    hfsb_status          status;
     memset(request, 0, sizeof *request);
     request->hub = hub;
     request->method = row->method;
@@ -422,20 +423,19 @@ HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
     request->retry.on_wait = hfsbi_hub_on_wait;
     request->retry.user = request;
     request->target.alloc = request->body.alloc = owner.alloc = hub->alloc;
-    status = hfsbi_endpoint_check(row, subject, detail, err);
+    status = hfsbi_hub_check_row(row, subject, detail, err);
     if (status == HFSB_OK && !subject.len && strstr(row->path, "{owner}")) {
         status = hfsb_hub_user(hub, cancel, &owner, err);
         subject = hfsb_buf_str(&owner);
     }
     if (status == HFSB_OK) {
-        hfsbi_endpoint_fill(row->what, false, subject, detail,
-                            &request->target);
+        hfsbi_hub_fill_row(row->what, false, subject, detail,
+                           &request->target);
         (void)snprintf(request->what, sizeof request->what, "%s",
                        request->target.len ? request->target.ptr : "");
         if (request->target.status == HFSB_OK)
             hfsb_buf_truncate(&request->target, 0);
-        hfsbi_endpoint_fill(row->path, true, subject, detail,
-                            &request->target);
+        hfsbi_hub_fill_row(row->path, true, subject, detail, &request->target);
         status = request->target.status;
         if (status != HFSB_OK) hfsbi_fail_status(err, status, row->what);
     }
@@ -603,7 +603,7 @@ static hfsb_status hfsbi_hub_accepted(hfsbi_hub_request *request,
                                  request->out, err);
     if (status == HFSB_OK) return hfsbi_ok(err);
     if (status == HFSB_NOMEM) return status;
-    request->again = request->repeat != HFSBI_ONCE;
+    request->again = request->repeat != HFSBI_HUB_ONCE;
     request->unclear = true;
     return hfsbi_hub_bad_reply(request, problem, err);
 }
@@ -690,7 +690,7 @@ HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request,
         bool unclear = request->unclear;
         status = hfsbi_hub_once(request, err);
         if (status == HFSB_NOT_FOUND && unclear &&
-            request->repeat == HFSBI_REMOVE)
+            request->repeat == HFSBI_HUB_REMOVE)
             return hfsbi_ok(err); /* an earlier try removed it */
         if (status == HFSB_OK || !request->again) return status;
         wait = hfsbi_retry_again(&request->retry);

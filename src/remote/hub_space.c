@@ -219,12 +219,11 @@ static void hfsbi_space_read_runtime(const hfsb_json_value *root,
 
 /* Calls an endpoint whose reply is a runtime, within the tries (0: the hub's)
    and by the deadline (0: none). out NULL: the reply does not matter. */
-static hfsb_status hfsbi_space_runtime(hfsb_hub *hub, hfsbi_endpoint endpoint,
-                                       hfsb_str id, size_t tries,
-                                       long long           deadline,
-                                       const hfsb_cancel  *cancel,
-                                       hfsb_space_runtime *out,
-                                       hfsb_err           *err) {
+static hfsb_status
+hfsbi_space_runtime(hfsb_hub *hub, hfsbi_hub_endpoint endpoint, hfsb_str id,
+                    size_t tries, long long deadline,
+                    const hfsb_cancel *cancel, hfsb_space_runtime *out,
+                    hfsb_err *err) {
     const hfsb_str     none = HFSB_INIT;
     hfsbi_hub_request  request;
     hfsb_json_doc      doc = HFSB_INIT;

@@ -48,62 +48,60 @@ HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
 
 /* Whether a request may be sent again. Every request is sent again when it
    did not reach the Hub, or the Hub refused it with 429. */
-typedef enum hfsbi_repeat {
-    HFSBI_ONCE,   /* it would happen twice */
-    HFSBI_REPEAT, /* also after a lost reply or a 5xx */
-    HFSBI_REMOVE  /* the same, and "not found" then means it succeeded */
-} hfsbi_repeat;
+typedef enum hfsbi_hub_repeat {
+    HFSBI_HUB_ONCE,   /* it would happen twice */
+    HFSBI_HUB_REPEAT, /* also after a lost reply or a 5xx */
+    HFSBI_HUB_REMOVE  /* the same, and "not found" then means it succeeded */
+} hfsbi_hub_repeat;
 
 /* Every endpoint of the Hub: name, method, path, description for "Could not
    {...}", and whether it may be repeated. Names in braces are filled in from
    the request's subject ({space}, {owner}) and detail ({job}, {detail}).
    {space} must be a valid id; {owner} defaults to the token's owner; {detail}
    is percent-encoded in a path. */
-#define HFSBI_ENDPOINTS(X)                                                   \
-    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",    \
-      HFSBI_REPEAT)                                                          \
-    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                    \
-      "duplicate {space} as {detail}", HFSBI_ONCE)                           \
-    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", HFSBI_REMOVE) \
-    X(SECRET, "POST", "/api/spaces/{space}/secrets",                         \
-      "set the secret {detail} of {space}", HFSBI_REPEAT)                    \
-    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                     \
-      "set the variable {detail} of {space}", HFSBI_REPEAT)                  \
-    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                         \
-      "see the state of {space}", HFSBI_REPEAT)                              \
-    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}",           \
-      HFSBI_REPEAT)                                                          \
-    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",     \
-      HFSBI_REPEAT)                                                          \
-    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",           \
-      "restart {space}", HFSBI_REPEAT)                                       \
-    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", HFSBI_REPEAT)  \
-    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",              \
-      "look at {space}", HFSBI_REPEAT)                                       \
-    X(SPACES, "GET", "/api/spaces", "list Spaces", HFSBI_REPEAT)             \
-    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",                \
-      "read the {detail} log of {space}", HFSBI_REPEAT)                      \
-    X(VALIDATE, "POST", "/api/validate-yaml",                                \
-      "have the metadata of README.md checked", HFSBI_REPEAT)                \
-    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",           \
-      "prepare a commit to {space}", HFSBI_REPEAT)                           \
-    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",                 \
-      "commit to {space}", HFSBI_ONCE)                                       \
-    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", HFSBI_ONCE)         \
-    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", HFSBI_REPEAT)           \
-    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}",            \
-      HFSBI_REPEAT)                                                          \
-    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                  \
-      "cancel job {job}", HFSBI_REPEAT)                                      \
-    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                       \
-      "read the log of job {job}", HFSBI_REPEAT)
+#define HFSBI_HUB_ENDPOINTS(X)                                             \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
+      REPEAT)                                                              \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
+      "duplicate {space} as {detail}", ONCE)                               \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
+      "set the secret {detail} of {space}", REPEAT)                        \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
+      "set the variable {detail} of {space}", REPEAT)                      \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
+      "see the state of {space}", REPEAT)                                  \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
+      REPEAT)                                                              \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
+      "restart {space}", REPEAT)                                           \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
+      "look at {space}", REPEAT)                                           \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
+      "read the {detail} log of {space}", REPEAT)                          \
+    X(VALIDATE, "POST", "/api/validate-yaml",                              \
+      "have the metadata of README.md checked", REPEAT)                    \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
+      "prepare a commit to {space}", REPEAT)                               \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
+      "commit to {space}", ONCE)                                           \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
+      "cancel job {job}", REPEAT)                                          \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
+      "read the log of job {job}", REPEAT)
 
-typedef enum hfsbi_endpoint {
+typedef enum hfsbi_hub_endpoint {
 #define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
-    HFSBI_ENDPOINTS(HFSBI_X)
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
 #undef HFSBI_X
         HFSBI_HUB_ENDPOINT_COUNT
-} hfsbi_endpoint;
+} hfsbi_hub_endpoint;
 
 /* ---- hub_request.c ---- */
 
@@ -113,7 +111,7 @@ typedef struct hfsbi_hub_request {
     const char      *method;
     char             what[320]; /* "Could not {what}: ..." */
     hfsb_buf         target;    /* "/api/...", or a whole URL */
-    hfsbi_repeat     repeat;
+    hfsbi_hub_repeat repeat;
     hfsbi_retry      retry;
     const char      *body_type; /* Content-Type; NULL: there is no body */
     hfsb_buf         body;
@@ -141,8 +139,8 @@ typedef struct hfsbi_hub_request {
    body. HFSB_OK; HFSB_ARG for an invalid name; HFSB_NOMEM; what
    hfsb_hub_user() returns when the owner must be asked for. */
 HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     hfsbi_endpoint endpoint, hfsb_str subject,
-                                     hfsb_str           detail,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
                                      const hfsb_cancel *cancel, hfsb_err *err);
 HFSBI_FN void        hfsbi_hub_end(hfsbi_hub_request *request);
 
