@@ -4,14 +4,14 @@
    hfsb_http_send() performs the call, and while the reply is a redirect
    performs the next one:
 
-       call --perform--> reply --3xx with Location--> next call --perform--> ...
+       call --perform--> reply --3xx, Location--> next call --perform--> ...
                            |
                            +--anything else--> the caller's on_head, on_body
 
    Each redirect may change the method, drop the body, and drop the fields
    that only the first host may see. A redirect is not a retry: nothing is sent
-   twice to the same address here. Whoever wants to try again uses hfsbi_retry,
-   which counts tries and waits between them. */
+   twice to the same address here. hfsbi_retry is for callers that try again;
+   it counts their tries and waits between them. */
 #include "net_private.h"
 
 enum {

@@ -64,7 +64,7 @@ static void one_try_is_never_repeated(void) {
     T_CHECK(t_fail(&retry, &end) == 1 && end == HFSB_LIMIT && !w.count);
 }
 
-static void the_peers_wish_replaces_one_wait(void) {
+static void a_wait_the_peer_asked_for_is_used_once(void) {
     t_waits     w;
     hfsbi_retry retry = t_policy(&w, 3, 1, 8);
     retry.asked_ms = 7;
@@ -109,7 +109,7 @@ int main(void) {
     T_RUN(waits_double_up_to_the_limit);
     T_RUN(waits_grow_evenly_or_not_at_all);
     T_RUN(one_try_is_never_repeated);
-    T_RUN(the_peers_wish_replaces_one_wait);
+    T_RUN(a_wait_the_peer_asked_for_is_used_once);
     T_RUN(a_wait_never_reaches_the_deadline);
     T_RUN(cancel_ends_a_wait);
     T_RUN(a_wait_alone_is_not_a_failed_try);

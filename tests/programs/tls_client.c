@@ -1,4 +1,4 @@
-/* tls_client.c - hfsb_http_curl.h against nginx with TLS, which stands before
+/* tls_client.c - hfsb_http_curl.h against nginx with TLS, in front of
    hfsb-server; for tests/checks/tls.sh, which starts both.
      tls_client ports N      N ports that are free, a line each
      tls_client ready PORT   waits until someone listens there
@@ -347,7 +347,7 @@ static void bad_certificates_are_refused(void) {
     hfsb_transport_close(&t);
 }
 
-/* Without ca_file the system's authorities count, and ours is none. */
+/* Without ca_file the system's authorities count, and ours is not one of them. */
 static void trust_can_be_named(void) {
     hfsb_curl_opts opts = HFSB_INIT;
     hfsb_transport t;

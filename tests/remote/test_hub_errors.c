@@ -1,5 +1,5 @@
-/* test_hub_errors.c - what the Hub says when it does not do something: codes,
-   messages, advice, and what is left out of them. */
+/* test_hub_errors.c - error replies of the Hub: status codes, messages,
+   advice, and what must not be in them. */
 #include "../support/t_hub.h"
 
 /* ---- the table ---- */
@@ -36,7 +36,8 @@ static const struct {
      "X-Error-Message: Repository not found",
      "{\"error\":\"Repository not found\"}", HFSB_NOT_FOUND,
      "HTTP 404: Repository not found. It does not exist"},
-    {t_runtime, 404, NULL, NULL, HFSB_NOT_FOUND, "HTTP 404. It does not exist"},
+    {t_runtime, 404, NULL, NULL, HFSB_NOT_FOUND,
+     "HTTP 404. It does not exist"},
     {t_runtime, 410, NULL, NULL, HFSB_NOT_FOUND, "HTTP 410."},
     {t_runtime, 400, "X-Error-Code: RevisionNotFound", NULL, HFSB_NOT_FOUND,
      "HTTP 400."},
@@ -94,12 +95,13 @@ static const struct {
     {t_runtime, 200, NULL, "not JSON", HFSB_REMOTE,
      "HTTP 200, but the reply is not JSON."},
     {t_runtime, 200, NULL, "", HFSB_REMOTE, "the reply is not JSON."},
-    {t_secret, 200, T_PAGE, T_HTML, HFSB_REMOTE, "the reply is a page of HTML."},
+    {t_secret, 200, T_PAGE, T_HTML, HFSB_REMOTE,
+     "the reply is a page of HTML."},
     {t_duplicate, 500, T_PAGE, T_HTML, HFSB_REMOTE,
      "HTTP 500 and a page of HTML. The Hub has a problem"},
 };
 
-static void each_error_has_its_code_and_its_words(void) {
+static void each_error_has_its_code_and_message(void) {
     size_t i;
     t_hub  h;
     t_hub_init(&h);
@@ -145,7 +147,7 @@ static void each_error_has_its_code_and_its_words(void) {
 #define NOTE(what) "Could not " what " " T_BOX ": HTTP "
 
 /* Whole messages: the advice of one and nothing else. */
-static void messages_are_whole(void) {
+static void messages_contain_nothing_else(void) {
     static const struct {
         hfsb_status (*fn)(t_hub *h);
         int         status;
@@ -187,7 +189,7 @@ static void messages_are_whole(void) {
     t_hub_close(&h);
 }
 
-static void secrets_that_the_hub_echoes_are_taken_out(void) {
+static void echoed_secrets_are_redacted(void) {
     static const t_reply script[] = {
         {NULL, 400, "X-Error-Message: bad Bearer " T_TOKEN,
          "{\"error\":\"value very-secret-value, very-secret-valuevery\"}",
@@ -271,7 +273,7 @@ static void t_trouble(t_hub *h, const t_request *request, t_reply *out) {
                 "header\"]}";
 }
 
-static void errors_are_told_or_memory_is(hfsb_alloc    alloc,
+static void errors_survive_allocation_failures(hfsb_alloc    alloc,
                                          const t_heap *heap) {
     hfsb_status status;
     t_hub       h;
@@ -288,12 +290,12 @@ static void errors_are_told_or_memory_is(hfsb_alloc    alloc,
 }
 
 int main(void) {
-    T_RUN(each_error_has_its_code_and_its_words);
-    T_RUN(messages_are_whole);
-    T_RUN(secrets_that_the_hub_echoes_are_taken_out);
+    T_RUN(each_error_has_its_code_and_message);
+    T_RUN(messages_contain_nothing_else);
+    T_RUN(echoed_secrets_are_redacted);
     T_RUN(redact_replaces_the_longest_secret);
     T_RUN(a_long_message_is_cut_and_the_advice_stays);
-    t_name = "errors_are_told_or_memory_is";
-    t_each_allocation_fails(errors_are_told_or_memory_is);
+    t_name = "errors_survive_allocation_failures";
+    t_each_allocation_fails(errors_survive_allocation_failures);
     return T_END();
 }

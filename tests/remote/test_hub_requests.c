@@ -155,7 +155,7 @@ static void t_job_body(t_hub *h, const hfsb_json_value *want,
     hfsb_json_free(&doc);
 }
 
-static void requests_are_those_of_the_python_client(void) {
+static void requests_equal_those_of_the_python_client(void) {
     hfsb_buf               text = HFSB_INIT;
     hfsb_json_doc          doc = HFSB_INIT;
     const hfsb_json_value *older, *newer;
@@ -258,7 +258,7 @@ static const struct {
      "GET /api/jobs/alice/68a5b3c00000000000000001/logs?tail=1", NULL},
 };
 
-static void requests_are_as_written_here(void) {
+static void requests_have_the_expected_text(void) {
     t_hub  h;
     size_t i;
     for (i = 0; i < sizeof LITERAL / sizeof *LITERAL; i++) {
@@ -309,8 +309,8 @@ static void calls_fail_cleanly_without_memory(void) {
 }
 
 int main(void) {
-    T_RUN(requests_are_those_of_the_python_client);
-    T_RUN(requests_are_as_written_here);
+    T_RUN(requests_equal_those_of_the_python_client);
+    T_RUN(requests_have_the_expected_text);
     T_RUN(calls_fail_cleanly_without_memory);
     return T_END();
 }

@@ -3,7 +3,7 @@
    (prod_answers.jsonl). */
 #include "../support/t_hub.h"
 
-static void a_public_space_and_all_there_is_to_send(void) {
+static void duplicate_sends_every_option(void) {
     static const t_reply script[] = {{NULL, 200, NULL, "{}", HFSB_OK, 0, 0},
                                      {NULL, 200, NULL, "{}", HFSB_OK, 0, 0}};
     hfsb_space_spec      spec = HFSB_INIT;
@@ -32,7 +32,7 @@ static void a_public_space_and_all_there_is_to_send(void) {
     t_hub_close(&h);
 }
 
-/* ---- arguments that cannot be right are told before a request ---- */
+/* ---- invalid arguments ---- */
 
 static void bad_arguments_send_nothing(void) {
     static const char *const ids[] = {"",        "box",         "a/b/c",
@@ -101,7 +101,7 @@ static void bad_arguments_send_nothing(void) {
 
 /* ---- answers ---- */
 
-static void runtime_takes_what_is_there(void) {
+static void runtime_reads_partial_answers(void) {
     static const struct {
         const char *body, *stage, *hardware, *requested, *sha, *error;
         long long   sleep_time;
@@ -197,7 +197,7 @@ static void look_tells_states_apart_in_one_request(void) {
     t_hub_close(&h);
 }
 
-static void space_url_is_the_hubs_or_by_its_rule(void) {
+static void space_url_comes_from_the_hub_or_its_rule(void) {
     static const struct {
         int         status;
         const char *body, *url;
@@ -333,11 +333,11 @@ static void answers_of_the_real_hub_are_understood(void) {
 }
 
 int main(void) {
-    T_RUN(a_public_space_and_all_there_is_to_send);
+    T_RUN(duplicate_sends_every_option);
     T_RUN(bad_arguments_send_nothing);
-    T_RUN(runtime_takes_what_is_there);
+    T_RUN(runtime_reads_partial_answers);
     T_RUN(look_tells_states_apart_in_one_request);
-    T_RUN(space_url_is_the_hubs_or_by_its_rule);
+    T_RUN(space_url_comes_from_the_hub_or_its_rule);
     T_RUN(answers_of_the_real_hub_are_understood);
     return T_END();
 }

@@ -1,6 +1,6 @@
-/* t_hub.h - what the tests of the HUB share: a transport that answers from a
-   script and keeps what it was sent (no sockets, no waiting), and calls that
-   several of them make. */
+/* t_hub.h - shared by the tests of the HUB: a transport that answers from a
+   script and records the requests (no sockets, no waiting), and common
+   calls. */
 #ifndef T_HUB_H
 #define T_HUB_H
 #include "t.h"
@@ -26,7 +26,7 @@ typedef struct t_reply {
     int         status;  /* 0: none comes */
     const char *fields;  /* "Name: value\n..." (NULL: none) */
     const char *body;    /* (NULL: none) */
-    hfsb_status fate;    /* of the transport, behind what came */
+    hfsb_status fate;    /* of the transport, after the reply */
     bool        unsent;  /* nothing reached the peer */
     size_t      piece;   /* bytes of a piece of the body (0: all at once) */
 } t_reply;
@@ -48,7 +48,7 @@ typedef struct t_hub {
     bool           stop;
     const t_reply *script;
     size_t         script_count;
-    /* in place of a script: *out all zero but for the request */
+    /* instead of a script; *out is all zero except for the request */
     void (*answer)(struct t_hub *h, const t_request *request, t_reply *out);
     t_request sent[T_REQUESTS];
     size_t    sent_count;
@@ -180,7 +180,7 @@ HFSBI_UNUSED static void t_hub_log(void *user, hfsb_str line) {
         hfsb_cancel_set(h->cancel);
 }
 
-/* What it was sent, forgotten. */
+/* Forgets the recorded requests. */
 HFSBI_UNUSED static void t_hub_forget(t_hub *h) {
     size_t i;
     for (i = 0; i < h->sent_count; i++) {
@@ -221,7 +221,7 @@ HFSBI_UNUSED static void t_hub_close(t_hub *h) {
     memset(h, 0, sizeof *h);
 }
 
-/* From here on it answers so; what was sent before is forgotten. */
+/* Starts a new script; recorded requests are forgotten. */
 HFSBI_UNUSED static void t_hub_script(t_hub *h, const t_reply *script,
                                       size_t count) {
     t_hub_forget(h);
