@@ -223,64 +223,62 @@ static hfsb_status hfsbi_hub_status(const hfsbi_hub_request *request,
     }
 }
 
+static void hfsbi_hub_advise_wait(const hfsbi_hub_request *request,
+                                  hfsb_err                *err) {
+    long long asked_ms = request->retry.asked_ms;
+    if (asked_ms > request->hub->max_wait_ms)
+        hfsbi_err_add(err,
+                      " Too many requests: the Hub asks to wait %lld s, "
+                      "longer than the limit of %lld s. Try again then.",
+                      asked_ms / 1000, request->hub->max_wait_ms / 1000);
+    else
+        hfsbi_err_add(err, " Too many requests: wait a few minutes and try "
+                           "again.");
+}
+
 /* Adds what to do about the error. */
 static void hfsbi_hub_advise(const hfsbi_hub_request *request,
                              hfsb_status code, hfsb_err *err) {
-    const hfsb_hub *hub = request->hub;
-    const char     *at = hub->endpoint.ptr;
-    long long       asked_ms = request->retry.asked_ms;
-    switch (code) {
-    case HFSB_AUTH:
-        hfsbi_err_add(err,
-                      hfsb_hub_has_token(hub)
-                          ? " The Hub rejected this token: create a new one "
-                            "at %s/settings/tokens and set HF_TOKEN."
-                          : " No token was sent: create one at "
-                            "%s/settings/tokens and set HF_TOKEN.",
-                      at);
+    static const struct {
+        hfsb_status code;
+        const char *text, *more; /* more: the endpoint goes in between */
+    } advice[] = {
+        {HFSB_AUTH, " The Hub rejected this token: create a new one at ",
+         "/settings/tokens and set HF_TOKEN."},
+        {HFSB_PAYMENT,
+         " This needs a paid plan, a payment method or credits: see ",
+         "/settings/billing."},
+        {HFSB_DENIED,
+         " The token needs write permission there, and the account must meet "
+         "the Hub's requirements.",
+         NULL},
+        {HFSB_NOT_FOUND,
+         " It does not exist, or this token has no access to it: check the "
+         "name and the token's permissions.",
+         NULL},
+        {HFSB_CONFLICT,
+         " It already exists, or another operation on it is in progress: "
+         "choose another name, or try again.",
+         NULL},
+        {HFSB_STALE,
+         " Someone else changed it: get the current state and try again.",
+         NULL},
+        {HFSB_ARG, " The Hub rejected the request as invalid.", NULL},
+        {HFSB_REMOTE, " The Hub has a problem, or ",
+         " is not the Hub: try again later."}};
+    const char *text;
+    size_t      i = 0;
+    if (code == HFSB_RATE) {
+        hfsbi_hub_advise_wait(request, err);
         return;
-    case HFSB_RATE:
-        if (asked_ms > hub->max_wait_ms)
-            hfsbi_err_add(err,
-                          " Too many requests: the Hub asks to wait %lld s, "
-                          "longer than the limit of %lld s. Try again then.",
-                          asked_ms / 1000, hub->max_wait_ms / 1000);
-        else
-            hfsbi_err_add(err, " Too many requests: wait a few minutes and "
-                               "try again.");
-        return;
-    case HFSB_PAYMENT:
-        hfsbi_err_add(err,
-                      " This needs a paid plan, a payment method or credits: "
-                      "see %s/settings/billing.",
-                      at);
-        return;
-    case HFSB_DENIED:
-        hfsbi_err_add(err, " The token needs write permission there, and the "
-                           "account must meet the Hub's requirements.");
-        return;
-    case HFSB_NOT_FOUND:
-        hfsbi_err_add(err, " It does not exist, or this token has no access "
-                           "to it: check the name and the token's "
-                           "permissions.");
-        return;
-    case HFSB_CONFLICT:
-        hfsbi_err_add(err, " It already exists, or another operation on it is "
-                           "in progress: choose another name, or try again.");
-        return;
-    case HFSB_STALE:
-        hfsbi_err_add(err, " Someone else changed it: get the current state "
-                           "and try again.");
-        return;
-    case HFSB_ARG:
-        hfsbi_err_add(err, " The Hub rejected the request as invalid.");
-        return;
-    default:
-        hfsbi_err_add(err,
-                      " The Hub has a problem, or %s is not the Hub: try "
-                      "again later.",
-                      at);
     }
+    while (advice[i].code != code && advice[i].code != HFSB_REMOTE) i++;
+    text = advice[i].text;
+    if (code == HFSB_AUTH && !hfsb_hub_has_token(request->hub))
+        text = " No token was sent: create one at ";
+    hfsbi_err_add(err, "%s%s%s", text,
+                  advice[i].more ? request->hub->endpoint.ptr : "",
+                  advice[i].more ? advice[i].more : "");
 }
 
 /* Fills *err for a reply that is not 2xx and says `text`. */
@@ -519,6 +517,23 @@ static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
     fields[call->field_count++].value = value;
 }
 
+/* Sets the fields of the call; the token goes to the Hub only. */
+static void hfsbi_hub_fields(const hfsbi_hub_request *request, bool ours,
+                             const char *uuid, hfsb_http_field *fields,
+                             hfsb_http_call *call) {
+    const hfsb_hub *hub = request->hub;
+    call->fields = fields;
+    hfsbi_hub_field(call, fields, "Accept", HFSB_LIT("*/*"));
+    if (request->body_type)
+        hfsbi_hub_field(call, fields, "Content-Type",
+                        hfsb_cstr(request->body_type));
+    hfsbi_hub_field(call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
+    if (ours && hub->authorization.len)
+        hfsbi_hub_field(call, fields, "Authorization",
+                        hfsb_buf_str(&hub->authorization));
+    hfsbi_hub_field(call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+}
+
 /* The timeout of one try: the hub's, cut short by the deadline. A stream has
    none of its own. */
 static long long hfsbi_hub_total_ms(const hfsbi_hub_request *request) {
@@ -657,16 +672,7 @@ HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request,
     }
     hfsbi_hub_uuid(uuid);
     hfsbi_hub_call(request, hfsb_buf_str(&url), &call);
-    call.fields = fields;
-    hfsbi_hub_field(&call, fields, "Accept", HFSB_LIT("*/*"));
-    if (request->body_type)
-        hfsbi_hub_field(&call, fields, "Content-Type",
-                        hfsb_cstr(request->body_type));
-    hfsbi_hub_field(&call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
-    if (ours && hub->authorization.len)
-        hfsbi_hub_field(&call, fields, "Authorization",
-                        hfsb_buf_str(&hub->authorization));
-    hfsbi_hub_field(&call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+    hfsbi_hub_fields(request, ours, uuid, fields, &call);
     hfsb_http_reply_free(&request->reply);
     request->reply.url.alloc = request->reply.body.alloc =
         request->reply.head.alloc = hub->alloc;
