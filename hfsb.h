@@ -920,67 +920,67 @@ HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 /* ---- src/pattern/regex.h ---- */
 /* ==== REGEX: patterns for lines and for paths, in linear time =========== */
 
-/* POSIX extended regular expressions over UTF-8, matched by an automaton: the
-   time is proportional to the text, whatever the pattern. `.` and brackets
-   stand for whole characters; a byte that is not UTF-8 is matched by none of
-   them. What POSIX leaves open is read as GNU grep -E reads it. Besides POSIX:
-   \w \W \s \S \d \D \t \b \B \< \>, (?:...), (?i) at the very beginning, and
-   *? +? ?? {n,m}? which select the same lines as * + ? {n,m}. In brackets a
-   backslash is an escape as well: [\w\]] is a letter, digit, _ or ]. Letters
-   beyond ASCII count as such, by blocks of scripts. Back-references and
-   look-around are refused. */
+/* POSIX extended regular expressions over UTF-8, matched by an automaton in
+   time proportional to the text, whatever the pattern. `.` and brackets match
+   whole characters, never a byte that is not UTF-8. What POSIX leaves open is
+   read as by GNU grep -E. Additions: \w \W \s \S \d \D \t \b \B \< \>,
+   (?:...), (?i) at the very beginning, and *? +? ?? {n,m}?, which select the
+   same lines as * + ? {n,m}. In brackets a backslash is an escape too: [\w\]]
+   is a letter, digit, _ or ]. Letters beyond ASCII are known by blocks of
+   scripts. Back-references and look-around are refused. */
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
-    bool   literal;     /* the pattern is a text to be found as it is */
-    bool   ignore_case; /* of ASCII letters, and of others as far as they have
-                         one simple counterpart in Latin-1, Greek, Cyrillic */
+    bool   literal;     /* the pattern is plain text */
+    bool   ignore_case; /* of ASCII letters, and of letters with one simple
+                           counterpart in Latin-1, Greek and Cyrillic */
     size_t max_states;  /* of the automaton (0: 20,000) */
-    /* Asked every few milliseconds of a slow search: true ends it, and from
-       then on nothing is found. (NULL: nobody does) */
+    /* Called every few milliseconds of a slow search; true ends it, and from
+       then on nothing is found. (NULL: never) */
     bool (*cancelled)(void *user);
     void      *user;
     hfsb_alloc alloc;
 } hfsb_regex_opts;
 
-/* HFSB_OK; HFSB_ARG with what is wrong and where (err->pos); HFSB_LIMIT when
-   the pattern is too large once its {n,m} are written out; HFSB_NOMEM. opts
-   may be NULL. The pattern is copied. A pattern with line feeds never matches
-   them: lines are what is searched. */
+/* HFSB_OK with *out, which the caller closes; HFSB_ARG with what is wrong and
+   where (err->pos); HFSB_LIMIT when the pattern is too large once its {n,m} are
+   written out; HFSB_NOMEM. opts may be NULL. The pattern is copied. A line feed
+   in a pattern never matches, since single lines are searched. */
 HFSB_API hfsb_status hfsb_regex_open(hfsb_str               pattern,
                                      const hfsb_regex_opts *opts,
                                      hfsb_regex **out, hfsb_err *err);
 HFSB_API void        hfsb_regex_close(hfsb_regex *regex);
 
-/* The leftmost-longest match in text, which is one line, from `from` on
-   (`^` is only at 0). False when there is none. One thread at a time. */
+/* Finds the leftmost-longest match in text, which is one line, from `from` on
+   (`^` matches only at 0): [*begin, *end). False without a match. One thread
+   at a time. */
 HFSB_API bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
                               size_t *begin, size_t *end);
 
-/* The first line of text, from `from` (the beginning of a line) on, in which
-   the pattern occurs: [*begin, *end) without its line feed and without a CR
-   before it. False when there is none. */
+/* Finds the first line from `from` (the beginning of a line) on in which the
+   pattern matches: [*begin, *end), without its line feed and a CR before it.
+   False without one. */
 HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
                               size_t *begin, size_t *end);
 
-/* Patterns for paths with "/" between names: `*` and `?` stay within a name,
-   `**` as a whole name stands for any number of names, also none (at the end
-   of the pattern for one at least); [a-z], [!a] and {one,two} as in a shell,
-   nested; `\` takes the next one as it is. A leading dot needs no dot in the
-   pattern; `*` takes bytes that are not UTF-8, `?` and brackets do not. Never
+/* Patterns for paths with "/" between names: `*` and `?` stay within a name;
+   `**` as a whole name matches any number of names, also zero (at the end of
+   the pattern at least one); [a-z], [!a] and {one,two} as in a shell, nested;
+   `\` makes the next character ordinary. `*` also matches a leading dot, and
+   bytes that are not UTF-8; `?` and brackets match only UTF-8. Never
    backtracks. */
 typedef struct hfsb_glob hfsb_glob;
 
-/* As hfsb_regex_open(). */
+/* As hfsb_regex_open(); alloc may be NULL. */
 HFSB_API hfsb_status hfsb_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
                                     hfsb_glob **out, hfsb_err *err);
 HFSB_API void        hfsb_glob_close(hfsb_glob *glob);
 /* The whole of path must match. One thread at a time. */
 HFSB_API bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path);
-/* The folders that every match lies in: "src/main" of "src/main/" "*.c"; ""
-   when there is none. Good until close. */
+/* The folder that contains every match: "src/main" of "src/main/" "*.c"; or
+   "". Valid until close. */
 HFSB_API hfsb_str hfsb_glob_base(const hfsb_glob *glob);
-/* False when nothing beneath the folder at that path can match. */
+/* False when no path beneath that folder can match. */
 HFSB_API bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder);
 
 /* ---- src/http/http.h ---- */
@@ -1805,58 +1805,59 @@ HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 HFSB_API bool hfsb_tools_has(hfsb_str name);
 
 /* ---- src/net/net.h ---- */
-/* ==== NET: requests over HTTP, through a transport ====================== */
+/* ==== NET: HTTP requests through a transport ============================ */
 
 /* ---- the transport interface ---- */
 
-/* One request and where its reply goes. */
+/* One request, and the callbacks that receive its reply. */
 typedef struct hfsb_http_call {
     hfsb_str               method; /* "GET" */
     hfsb_str               url;    /* absolute, without user and fragment */
-    const hfsb_http_field *fields; /* besides Host, Content-Length, Connection
-                                      and Transfer-Encoding, which are the
-                                      transport's */
+    const hfsb_http_field *fields; /* all but Host, Content-Length, Connection
+                                      and Transfer-Encoding, which the
+                                      transport sets */
     size_t                 field_count;
-    hfsb_str body; /* ptr NULL: no body at all; a POST without one sends
-                        Content-Length: 0 */
-    /* or a body in pieces, body_length bytes in all: puts up to room bytes at
-       ptr, *got how many (at least 1). What it gives other than HFSB_OK ends
-       the call with that. */
+    hfsb_str body; /* ptr NULL: no body; a POST then sends Content-Length: 0 */
+    /* Instead of body: produces body_length bytes in pieces. Writes up to room
+       bytes to ptr and their number, at least 1, to *got. Any status other
+       than HFSB_OK ends the call with that status. */
     hfsb_status (*body_read)(void *user, char *ptr, size_t room, size_t *got,
                              hfsb_err *err);
     unsigned long long body_length;
-    /* The reply: its head (not those of interim replies), then its body in
-       pieces as they arrive, decoded from chunks. False ends the call with
-       HFSB_CANCELLED. Either may be NULL. Views are good during the call. */
+    /* Receive the head of the final reply (not of interim ones), then the
+       pieces of its body as they arrive, already decoded from chunks. Return
+       false to end the call with HFSB_CANCELLED. Either may be NULL. Views are
+       valid during the callback. */
     bool (*on_head)(void *user, int status, const hfsb_http_field *fields,
                     size_t field_count);
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
-    long long connect_ms;      /* for a connection, TLS included (0: 30,000) */
-    long long idle_ms;         /* without a byte either way (0: no limit) */
-    long long total_ms;        /* (0: no limit) */
-    const hfsb_cancel *cancel; /* (NULL: none) */
+    long long connect_ms; /* timeout of connecting, with TLS (0: 30,000) */
+    long long idle_ms;    /* timeout without a byte in either direction
+                             (0: no limit) */
+    long long total_ms;   /* timeout of the whole call (0: no limit) */
+    const hfsb_cancel *cancel; /* (NULL: cannot be cancelled) */
 } hfsb_http_call;
 
-/* What carries requests. The library has one for http (hfsb_net_open), and
-   hfsb_http_curl.h one for https. To write one, perform() is all there is:
-   it makes one request and waits for its reply. It follows no redirect, sends
-   nothing twice that may have reached the peer (a GET or HEAD on a kept
-   connection that turned out closed, without a byte of reply, may be sent
-   again), and may be called by several threads at once.
+/* A way to send requests. hfsb_net_open() gives one for http,
+   hfsb_http_curl.h one for https. To plug in another HTTP client, implement
+   perform(): it sends one request and waits for its reply. It follows no
+   redirect, and several threads may call it at once. It sends no request twice
+   that may have reached the peer, except a GET or HEAD on a kept connection
+   that turned out to be closed before the first byte of a reply.
 
-   HFSB_OK         a whole reply came, whatever its status
-   HFSB_ARG        the URL or a field is not usable
-   HFSB_REFUSED    the transport will not: https without TLS; a certificate
-                   that is not to be trusted
+   HFSB_OK         a complete reply came, whatever its status
+   HFSB_ARG        invalid URL or field
+   HFSB_REFUSED    unsupported (https without TLS), or the certificate is not
+                   trusted
    HFSB_CONNECT    no connection; nothing was sent
-   HFSB_TIMEOUT    connect_ms, idle_ms or total_ms is over
-   HFSB_LOST       the connection ended, or was reset, before the reply did
-   HFSB_REMOTE     the reply is not HTTP, or breaks its rules
-   HFSB_CANCELLED  cancel was set, or on_head or on_body said so
+   HFSB_TIMEOUT    connect_ms, idle_ms or total_ms passed
+   HFSB_LOST       the connection ended before the reply was complete
+   HFSB_REMOTE     the reply is not valid HTTP
+   HFSB_CANCELLED  by cancel, on_head or on_body
    HFSB_NOMEM, HFSB_IO, HFSB_BUSY (no descriptor left)
-   or what body_read gave.
-   *sent is true when a byte of the request may have reached the peer. */
+   or the status that body_read returned.
+   *sent becomes true when a byte of the request may have reached the peer. */
 typedef struct hfsb_transport {
     hfsb_status (*perform)(void *user, const hfsb_http_call *call, bool *sent,
                            hfsb_err *err);
@@ -1864,54 +1865,56 @@ typedef struct hfsb_transport {
     void *user;
 } hfsb_transport;
 
-/* Ends it, and makes *transport all zero. No call may be under way. */
+/* Closes the transport and makes *transport all zero. No call may be in
+   progress. */
 HFSB_API void hfsb_transport_close(hfsb_transport *transport);
 
 /* ---- the built-in transport: http over sockets ---- */
 
 typedef struct hfsb_net_opts {
-    bool       no_proxy; /* http_proxy, all_proxy and no_proxy in the
-                            environment are not looked at */
-    size_t     max_kept; /* connections kept for the next call (0: 8) */
-    long long  kept_ms;  /* ... for this long (0: 30,000) */
+    bool       no_proxy; /* ignore http_proxy, all_proxy and no_proxy of the
+                            environment */
+    size_t     max_kept; /* idle connections to keep (0: 8) */
+    long long  kept_ms;  /* how long to keep them (0: 30,000) */
     size_t     max_head; /* bytes of a reply's head (0: 64 KiB) */
-    hfsb_alloc alloc;    /* must be usable from the threads that call */
+    hfsb_alloc alloc;    /* called by every thread that makes a call */
 } hfsb_net_opts;
 
-/* http_proxy, no_proxy and all_proxy (the last two in either case) are read
-   now. https is HFSB_REFUSED with advice. No thread is started; names are
-   looked up by the C library, which connect_ms cannot end early. */
+/* Opens a transport for http. opts may be NULL. Reads http_proxy, no_proxy and
+   all_proxy (the last two also in upper case) before it returns. https is
+   HFSB_REFUSED with advice. Starts no thread: the C library looks up names, so
+   connect_ms and cancel cannot interrupt a lookup. HFSB_OK; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
                                    hfsb_transport *out, hfsb_err *err);
 
-/* ---- a call with redirects, its reply kept ---- */
+/* ---- a call that follows redirects and keeps its reply ---- */
 
 typedef struct hfsb_http_reply {
-    int      status; /* 0: none came */
+    int      status; /* 0: no reply came */
     bool     sent;   /* of the last request: see hfsb_transport */
     hfsb_buf url;    /* where the reply came from in the end */
-    hfsb_buf body;   /* what did not go to the call's on_body */
-    hfsb_buf head;   /* private: its fields */
+    hfsb_buf body;   /* unless it went to the call's on_body */
+    hfsb_buf head;   /* private: the fields */
 } hfsb_http_reply;
 
-/* Follows up to 10 redirects: 307 and 308 with method and body (a body_read
-   must not have been asked for anything yet, else HFSB_REMOTE), 303 and what
-   was a POST at 301 and 302 as a GET without body, others as they are. Where
-   scheme, host or port changes, Authorization, X-Sandbox-Authorization,
-   Proxy-Authorization, Cookie and Idempotency-Key are left out from there on;
-   https never leads to http (HFSB_REFUSED).
-   The call's on_head and on_body are given the last reply, and on_body only
-   when its status is 2xx; other bodies, and all without on_body, are kept in
-   reply->body, up to 64 MiB (HFSB_LIMIT) or reply->body.max.
-   *reply is all zero before, or freed by hfsb_http_reply_free(). Results as
-   hfsb_transport, and HFSB_REMOTE for redirects without end. total_ms is for
-   all of it. */
+/* Performs the call and follows up to 10 redirects. 307 and 308 repeat method
+   and body (HFSB_REMOTE when body_read was already called); 303, and a POST
+   answered with 301 or 302, continue as a GET without body; others repeat the
+   request. When scheme, host or port changes, Authorization,
+   X-Sandbox-Authorization, Proxy-Authorization, Cookie and Idempotency-Key are
+   dropped from there on. https never leads to http (HFSB_REFUSED).
+   on_head receives the last reply, on_body its body when the status is 2xx.
+   Any other body is kept in reply->body, up to reply->body.max bytes
+   (0: 64 MiB), else HFSB_LIMIT.
+   *reply is all zero, or was used before. Free it with hfsb_http_reply_free()
+   in any case. Returns as hfsb_transport, and HFSB_REMOTE for endless or
+   invalid redirects. total_ms applies to all redirects together. */
 HFSB_API hfsb_status hfsb_http_send(const hfsb_transport *transport,
                                     const hfsb_http_call *call,
                                     hfsb_http_reply *reply, hfsb_err *err);
 
-/* The n-th field (from 0) of that name, in any case; ptr NULL when there is
-   none. Good until the reply is freed. */
+/* The value of the n-th field (from 0) of that name, which is compared without
+   case; ptr NULL when there is none. Valid until the reply is freed. */
 HFSB_API hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply,
                                         const char *name, size_t n);
 HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
@@ -1919,120 +1922,125 @@ HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
 /* ---- src/remote/hub.h ---- */
 /* ==== HUB: the Hugging Face Hub: Spaces, commits, logs, jobs ============ */
 
-/* A line for a log; never holds a token or a secret. */
+/* Receives one line of a log, without a line end. It never contains a token or
+   a secret. */
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
-/* ---- what the environment says ---- */
+/* ---- the environment ---- */
 
-/* HF_ENDPOINT (or HUGGINGFACE_CO_STAGING), the token (HF_TOKEN,
-   HUGGING_FACE_HUB_TOKEN, then the file HF_TOKEN_PATH, by default
-   $HF_HOME/token; trimmed; empty counts as unset; none with
-   HF_HUB_DISABLE_IMPLICIT_TOKEN), HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE. */
+/* HF_ENDPOINT (or HUGGINGFACE_CO_STAGING); the token: HF_TOKEN,
+   HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH (default $HF_HOME/token),
+   trimmed, empty counts as unset, ignored with HF_HUB_DISABLE_IMPLICIT_TOKEN;
+   HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE. */
 typedef struct hfsb_hub_env {
-    hfsb_buf endpoint; /* "" when the default is meant */
-    hfsb_buf token;    /* "" when there is none */
+    hfsb_buf endpoint; /* "": use the default */
+    hfsb_buf token;    /* "": there is none */
     hfsb_buf origin;   /* HF_HUB_USER_AGENT_ORIGIN */
     bool     offline;
 } hfsb_hub_env;
 
-/* HFSB_OK also without any; HFSB_NOMEM; HFSB_IO when the token file is there
-   and cannot be read. *env is all zero before. */
+/* Reads the environment into *env, which is all zero. HFSB_OK, also when
+   nothing is set; HFSB_NOMEM; HFSB_IO when the token file exists but cannot be
+   read. A failure leaves *env all zero. */
 HFSB_API hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err);
-/* Overwrites the token, too. */
+/* Frees *env; the token is overwritten. */
 HFSB_API void hfsb_hub_env_free(hfsb_hub_env *env);
 
 /* ---- the Hub ---- */
 
-/* May be used by any number of threads at once. */
+/* A client of the Hub. Any number of threads may use it at once. */
 typedef struct hfsb_hub hfsb_hub;
 
 typedef struct hfsb_hub_opts {
     hfsb_str              endpoint;   /* (empty: https://huggingface.co) */
     hfsb_str              token;      /* (empty: none is sent) */
-    const hfsb_transport *transport;  /* must stay until close */
-    hfsb_str              user_agent; /* put in front of ours (empty: none) */
-    bool                  offline;    /* every call is HFSB_REFUSED */
+    const hfsb_transport *transport;  /* must outlive the hub */
+    hfsb_str              user_agent; /* put before "hfsb/..." */
+    bool                  offline;    /* refuse every call (HFSB_REFUSED) */
     long long             timeout_ms; /* for one request (0: 60,000) */
     size_t      tries;       /* of a request that is safe to repeat (0: 5) */
-    long long   delay_ms;    /* before the second try, then twice as much each
-                             time up to eight times (0: 1,000) */
-    long long   max_wait_ms; /* of what Retry-After or RateLimit asks for
-                             (0: 60,000); more is HFSB_RATE at once */
-    hfsb_log_fn log; /* retries, warnings of the Hub (X-HF-Warning, once
-                              a topic) (NULL: none) */
+    long long   delay_ms;    /* before the second try; doubled each time up to
+                              eight times this (0: 1,000) */
+    long long   max_wait_ms; /* longest wait that Retry-After or RateLimit may
+                              ask for (0: 60,000); longer is HFSB_RATE at
+                              once */
+    hfsb_log_fn log;         /* receives retries, and warnings of the Hub, each
+                              topic once (NULL: none) */
     void       *user;
-    hfsb_alloc  alloc; /* must be usable from the threads that call */
+    hfsb_alloc  alloc; /* called by every thread that makes a call */
 } hfsb_hub_opts;
 
-/* HFSB_OK; HFSB_ARG for an endpoint that is no URL, a token with blanks or
-   control bytes, no transport; HFSB_NOMEM. Texts are copied. */
+/* Opens a hub; texts of opts are copied. HFSB_OK; HFSB_ARG for an invalid
+   endpoint, a token with blanks or control bytes, or no transport; HFSB_NOMEM.
+   Sends nothing. */
 HFSB_API hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
                                    hfsb_err *err);
 HFSB_API void        hfsb_hub_close(hfsb_hub *hub);
 
-/* Without a slash at its end; good until close. */
+/* The endpoint without a slash at its end; valid until close. */
 HFSB_API hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub);
 HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
 
-/* What every call below gives, beside what it says itself:
-   HFSB_AUTH       401: no token, or not a good one
+/* Every call below returns HFSB_OK or, apart from what its own comment says:
+   HFSB_AUTH       401: no token, or a bad one
    HFSB_PAYMENT    402: needs a plan, a payment method or credits
    HFSB_DENIED     403
-   HFSB_NOT_FOUND  404, and the 401 the Hub gives for a repository that is
-                   not there or not visible
+   HFSB_NOT_FOUND  404, and the 401 that the Hub gives for a repository that
+                   does not exist or is not visible
    HFSB_CONFLICT   409
    HFSB_STALE      412
    HFSB_RATE       429, after the waits that are allowed
-   HFSB_ARG        400, 422, or an argument that cannot be right
-   HFSB_REMOTE     5xx, or an answer that is not what the Hub sends (HTML)
+   HFSB_ARG        400, 422, or an invalid argument (nothing was sent)
+   HFSB_REMOTE     5xx, or an answer that is not the Hub's (HTML)
    HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED, HFSB_REFUSED,
    HFSB_NOMEM      as hfsb_transport
-   The message says what was tried, "HTTP {status}", what the Hub said
+   The message says what was tried, "HTTP {status}", what the Hub answered
    (X-Error-Message and body; never HTML) and what to do about it.
-   Repeated, with growing waits, are: GET, secrets and variables, pause,
-   restart, preupload, delete (404 at a repeat is done). Not repeated, since
-   it would happen twice: duplicate, create, running a job; after a lost answer
-   the first two look whether it happened. A commit looks, too, and is repeated
-   only on top of the head that it was meant for. Whatever was not sent, or
-   was refused with 429, is repeated in any case.
-   cancel (may be NULL) ends waits and requests: HFSB_CANCELLED. Ids are
-   "owner/name". A document in `out` is freed by the caller. */
 
+   Repeated, with growing waits, are: GET, secrets and variables, pause,
+   restart, preupload, and delete ("not found" at a repeat is HFSB_OK). Not
+   repeated, because it would happen twice: duplicate and running a job. After
+   a lost answer a duplicate looks whether the Space exists, and a commit
+   whether it was made; the commit is repeated only on top of the head it was
+   meant for. Any request that was not sent, or was refused with 429, is
+   repeated.
+
+   cancel (may be NULL) ends waits and requests with HFSB_CANCELLED. Ids are
+   "owner/name". The caller frees a document in `out`. */
+
+/* The account of the token: name, type, orgs ... */
 HFSB_API hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
                                      hfsb_json_doc *out, hfsb_err *err);
-/* Appends the name of the token's owner; asked once, then remembered. */
+/* Appends the name of the token's owner. The Hub is asked once per hub. */
 HFSB_API hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
                                    hfsb_buf *out, hfsb_err *err);
 
 /* ---- Spaces ---- */
 
-typedef struct hfsb_hub_pair { /* a secret, a variable, a label */
+/* A secret, a variable or a label. */
+typedef struct hfsb_hub_pair {
     hfsb_str key, value;
     hfsb_str description; /* (empty: not sent) */
 } hfsb_hub_pair;
 
 typedef struct hfsb_space_spec {
     hfsb_str             id;         /* of the new Space */
-    bool                 visible;    /* to everyone (default: private) */
+    bool                 visible;    /* public (default: private) */
     hfsb_str             hardware;   /* (empty: not sent) */
     long long            sleep_time; /* seconds (0: not sent; -1: never) */
-    const hfsb_hub_pair *secrets;    /* sent along */
+    const hfsb_hub_pair *secrets;
     size_t               secret_count;
     const hfsb_hub_pair *variables;
     size_t               variable_count;
 } hfsb_space_spec;
 
-/* POST /api/spaces/{from}/duplicate. After a lost answer: a Space of that name
-   that is there now was made by us: HFSB_OK. */
+/* Duplicates the Space `from` as spec->id. After a lost answer, a Space of
+   that name counts as made by this call: HFSB_OK. */
 HFSB_API hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
                                         const hfsb_space_spec *spec,
                                         const hfsb_cancel     *cancel,
                                         hfsb_err              *err);
-/* POST /api/repos/create, sdk docker. */
-HFSB_API hfsb_status hfsb_hub_create(hfsb_hub              *hub,
-                                     const hfsb_space_spec *spec,
-                                     const hfsb_cancel *cancel, hfsb_err *err);
-/* HFSB_NOT_FOUND when there is none. */
+/* Deletes a Space. HFSB_NOT_FOUND when it does not exist. */
 HFSB_API hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
                                      const hfsb_cancel *cancel, hfsb_err *err);
 
@@ -2041,25 +2049,17 @@ typedef enum hfsb_hub_store {
     HFSB_HUB_VARIABLES
 } hfsb_hub_store;
 
+/* Sets a secret or variable of a Space; an existing one is replaced. */
 HFSB_API hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id,
                                   hfsb_hub_store       store,
                                   const hfsb_hub_pair *pair,
                                   const hfsb_cancel *cancel, hfsb_err *err);
-HFSB_API hfsb_status hfsb_hub_unset(hfsb_hub *hub, hfsb_str id,
-                                    hfsb_hub_store store, hfsb_str key,
-                                    const hfsb_cancel *cancel, hfsb_err *err);
-/* {"KEY": {...}}; of secrets without values. */
-HFSB_API hfsb_status hfsb_hub_stored(hfsb_hub *hub, hfsb_str id,
-                                     hfsb_hub_store     store,
-                                     const hfsb_cancel *cancel,
-                                     hfsb_json_doc *out, hfsb_err *err);
-
-/* Whatever is missing or null in the Hub's answer is "" or 0. */
+/* The state of a Space. A value that the Hub does not give is "" or 0. */
 typedef struct hfsb_space_runtime {
     char      stage[32];    /* "RUNNING" */
-    char      hardware[48]; /* that it runs on now */
+    char      hardware[48]; /* in use now */
     char      requested[48];
-    char      sha[48];    /* of the commit that runs */
+    char      sha[48];    /* of the running commit */
     char      error[256]; /* errorMessage */
     long long sleep_time; /* gcTimeout, seconds */
 } hfsb_space_runtime;
@@ -2067,43 +2067,35 @@ typedef struct hfsb_space_runtime {
 HFSB_API hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
                                       const hfsb_cancel  *cancel,
                                       hfsb_space_runtime *out, hfsb_err *err);
-/* out may be NULL in these. */
+/* Pause and restart a Space; factory: rebuild it without caches. out receives
+   the new state, and may be NULL. */
 HFSB_API hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
                                     const hfsb_cancel  *cancel,
                                     hfsb_space_runtime *out, hfsb_err *err);
 HFSB_API hfsb_status hfsb_hub_restart(hfsb_hub *hub, hfsb_str id, bool factory,
                                       const hfsb_cancel  *cancel,
                                       hfsb_space_runtime *out, hfsb_err *err);
-HFSB_API hfsb_status hfsb_hub_hardware(hfsb_hub *hub, hfsb_str id,
-                                       hfsb_str flavor, long long sleep_time,
-                                       const hfsb_cancel  *cancel,
-                                       hfsb_space_runtime *out, hfsb_err *err);
-HFSB_API hfsb_status hfsb_hub_sleep_time(hfsb_hub *hub, hfsb_str id,
-                                         long long           seconds,
-                                         const hfsb_cancel  *cancel,
-                                         hfsb_space_runtime *out,
-                                         hfsb_err           *err);
-
-/* Space info. expand: keys to ask for, "runtime,subdomain" (empty: the Hub's
-   choice); revision empty: none. */
+/* Information about a Space. expand: keys to ask for, "runtime,subdomain"
+   (empty: the Hub's choice). revision: a branch or commit (empty: none). */
 HFSB_API hfsb_status hfsb_hub_space(hfsb_hub *hub, hfsb_str id,
                                     hfsb_str revision, hfsb_str expand,
                                     const hfsb_cancel *cancel,
                                     hfsb_json_doc *out, hfsb_err *err);
-/* Appends "https://{subdomain}.hf.space": as the Hub says, else by its rule. */
+/* Appends "https://{subdomain}.hf.space", from the Hub's answer, else by its
+   rule. */
 HFSB_API hfsb_status hfsb_hub_space_url(hfsb_hub *hub, hfsb_str id,
                                         const hfsb_cancel *cancel,
                                         hfsb_buf *out, hfsb_err *err);
 
 typedef struct hfsb_space_filter {
     hfsb_str author, search, sort; /* (empty: not sent) */
-    hfsb_str expand;               /* as above */
+    hfsb_str expand;               /* as in hfsb_hub_space() */
     bool     full;
-    size_t   limit; /* (0: all; else also sent) */
+    size_t   limit; /* (0: all) */
 } hfsb_space_filter;
 
-/* Calls each for every Space, page after page (the token goes to pages of the
-   same origin only); each's false ends it with HFSB_OK. */
+/* Calls each for every Space, page by page; when it returns false the call
+   ends with HFSB_OK. The token is sent only to pages of the Hub's origin. */
 HFSB_API hfsb_status
 hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
                 bool (*each)(void *user, const hfsb_json_value *space),
@@ -2112,10 +2104,10 @@ hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
 /* ---- commits ---- */
 
 typedef struct hfsb_commit_file {
-    const char *path;    /* in the repository; "/" and "./" in front do not
-                            count; "..", .git and .cache are HFSB_ARG */
-    hfsb_str    content; /* ptr NULL: the file is deleted; a path that ends in
-                            "/" then is a folder */
+    const char *path;    /* in the repository; a leading "/" or "./" is
+                            ignored; "..", .git and .cache are HFSB_ARG */
+    hfsb_str    content; /* ptr NULL: delete the file, or the folder when path
+                            ends in "/" */
 } hfsb_commit_file;
 
 typedef struct hfsb_commit {
@@ -2124,39 +2116,39 @@ typedef struct hfsb_commit {
     hfsb_str                revision; /* (empty: main) */
     hfsb_str                summary;  /* required */
     hfsb_str                description;
-    hfsb_str parent; /* refuse (HFSB_STALE) when it is not the head */
+    hfsb_str parent; /* HFSB_STALE when it is not the head (empty: any) */
 } hfsb_commit;
 
 typedef struct hfsb_commit_done {
-    char oid[48];   /* of the commit, or of the head when nothing changed */
-    bool unchanged; /* every file was there already: no commit was made */
+    char oid[48];   /* of the commit, or of the head when unchanged */
+    bool unchanged; /* every file had this content: no commit was made */
 } hfsb_commit_done;
 
-/* preupload, then commit: all files or none. What is unchanged is left out. A
-   file that the Hub wants in LFS is HFSB_REFUSED. After a lost answer the
-   head tells whether it was made. */
+/* Commits all files or none; files that have not changed are left out.
+   HFSB_REFUSED for a file that the Hub wants in LFS. After a lost answer the
+   head of the repository decides whether the commit was made. */
 HFSB_API hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
                                      const hfsb_commit *commit,
                                      const hfsb_cancel *cancel,
                                      hfsb_commit_done *out, hfsb_err *err);
 
-/* ---- logs: of Spaces and of jobs ---- */
+/* ---- logs of Spaces and jobs ---- */
 
 typedef struct hfsb_log_opts {
-    bool      follow;  /* to the end; default: what is there now (5 s of
-                           silence end it) */
-    size_t    tail;    /* last lines only (0: all) */
-    long long idle_ms; /* of silence (0: 120,000 when following, else 5,000) */
+    bool      follow;  /* until the log ends (default: until 5 s of silence) */
+    size_t    tail;    /* only the last lines (0: all) */
+    long long idle_ms; /* longest silence (0: 120,000 when following, else
+                          5,000) */
     const hfsb_cancel *cancel;
 } hfsb_log_opts;
 
-/* One line, without its LF; timestamp as the Hub gives it, or "". False ends
-   it with HFSB_OK. */
+/* Receives one line without its LF, and the Hub's timestamp or "". Return
+   false to end the log with HFSB_OK. */
 typedef bool (*hfsb_log_line_fn)(void *user, hfsb_str line,
                                  hfsb_str timestamp);
 
-/* which: "build" or "run". A stream that breaks while it is followed is opened
-   again, and lines that came already are skipped. */
+/* Reads a log of a Space; which is "build" or "run". A stream that breaks
+   while it is followed is opened again, without repeating lines. */
 HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
                                          const char          *which,
                                          const hfsb_log_opts *opts,
@@ -2166,7 +2158,7 @@ HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
 /* ---- jobs ---- */
 
 typedef struct hfsb_job_spec {
-    hfsb_str             space;   /* namespace (empty: the token's owner) */
+    hfsb_str             space;   /* owner of the job (empty: the token's) */
     hfsb_str             image;   /* docker image, or a Space's page (empty:
                                   python:3.12; for a script uv's image) */
     const hfsb_str      *command; /* words */
@@ -2180,7 +2172,7 @@ typedef struct hfsb_job_spec {
     size_t               label_count;
     hfsb_str timeout; /* "30m", "2h", "90" seconds (empty: not sent) */
     /* for hfsb_hub_job_script() */
-    hfsb_str        script;    /* a URL, a command, or source text */
+    hfsb_str        script;    /* a URL, a command or source text */
     bool            is_source; /* script is source text */
     const hfsb_str *args;      /* of the script */
     size_t          arg_count;
@@ -2189,19 +2181,21 @@ typedef struct hfsb_job_spec {
     hfsb_str        python; /* "3.12" (empty: not sent) */
 } hfsb_job_spec;
 
-/* out: the job. HFSB_LIMIT for source text over 90 kB, with advice. After a
-   lost answer nothing is sent again: HFSB_LOST, and the message says that the
-   job may run. */
+/* Runs a command as a job; *out receives the job. A request that may have
+   reached the Hub is never sent again: after HFSB_LOST the job may be running,
+   as the message says. */
 HFSB_API hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
                                       const hfsb_cancel *cancel,
                                       hfsb_json_doc *out, hfsb_err *err);
-/* With uv run: {"uv","run","--with",...,"--python",...,script,args...}; source
-   text goes base64-encoded through a shell, byte for byte. */
+/* Runs a script with "uv run --with ... --python ... script args". Source text
+   is passed base64-encoded through a shell, byte for byte; HFSB_LIMIT with
+   advice when it is over 90 kB. */
 HFSB_API hfsb_status hfsb_hub_job_script(hfsb_hub            *hub,
                                          const hfsb_job_spec *spec,
                                          const hfsb_cancel   *cancel,
                                          hfsb_json_doc *out, hfsb_err *err);
-/* space empty: the token's owner. */
+/* Gets or cancels a job, or lists jobs. space is their owner (empty: the
+   token's); *out receives the job. */
 HFSB_API hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                                   const hfsb_cancel *cancel,
                                   hfsb_json_doc *out, hfsb_err *err);
@@ -2214,15 +2208,12 @@ HFSB_API hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
                                                 const hfsb_json_value *job),
                                    void *user, const hfsb_cancel *cancel,
                                    hfsb_err *err);
-/* Followed, it ends when the job has ended, also one that is still being
-   scheduled at first. */
+/* Reads the log of a job. When followed it ends with the job, also when the
+   job is still waiting to be scheduled at first. */
 HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, const hfsb_log_opts *opts,
                                        hfsb_log_line_fn fn, void *user,
                                        hfsb_err *err);
-
-/* "30m" in seconds; 0 when it is no time above 0. */
-HFSB_API long long hfsb_hub_seconds(hfsb_str text);
 
 /* ---- src/remote/sandbox.h ---- */
 /* ==== SANDBOX: tools on another machine ================================= */
@@ -3198,10 +3189,11 @@ HFSBI_FN size_t hfsbi_read_decimal(hfsb_str s, unsigned long long max,
     size_t             n = 0;
     for (; n < s.len && hfsbi_is_digit(s.ptr[n]); n++) {
         unsigned digit = (unsigned)(s.ptr[n] - '0');
-        if (value > max / 10 || digit > max - value * 10) return 0;
+        if (value > ~0ull / 10 || digit > ~0ull - value * 10) return 0;
         value = value * 10 + digit;
     }
-    if (n) *out = value;
+    if (!n || value > max) return 0;
+    *out = value;
     return n;
 }
 
@@ -13007,60 +12999,30 @@ void hfsb_patch_free(hfsb_patch_result *result) {
 }
 
 /* ---- src/pattern/pattern_private.h ---- */
-/* What the files of the regex module share: a pattern is read into a tree,
-   the tree becomes a program of states that read bytes (an NFA), and the
-   program is run either state by state or through a table that is filled in
-   as the text needs it (a DFA). Private. */
+/* pattern_private.h - what the files of pattern share.
 
-/* Longest pattern and deepest nesting that is read; most repeats in {n,m},
-   as in GNU grep. */
+   A pattern is read into a tree, the tree becomes a program of states that
+   read bytes (an NFA), and the program is run either state by state or
+   through a table that is filled as the text needs it (a DFA):
+
+       pattern --regex_compile.c--> tree --> program --regex.c--> match
+                  glob.c -----------^          ^
+                                    regex_class.c: sets of characters */
+
+/* Longest pattern and deepest nesting accepted; most states by default. */
 #define HFSBI_REGEX_PATTERN 65536u
 #define HFSBI_REGEX_DEPTH   200u
-#define HFSBI_REGEX_REPEAT  32767u
 #define HFSBI_REGEX_STATES  20000u
-/* Bytes that the table of a DFA may take before it is begun anew. */
+/* Bytes that the table of a DFA may take before it is flushed. */
 #define HFSBI_REGEX_CACHE (2u << 20)
-
-/* ---- sets of characters ---- */
-
-typedef struct hfsbi_regex_range {
-    uint32_t low, high;
-} hfsbi_regex_range;
-
-typedef struct hfsbi_ranges {
-    hfsbi_regex_range *items;
-    size_t             count, cap;
-    hfsb_alloc         alloc;
-    bool               failed; /* no memory: the set is not complete */
-} hfsbi_ranges;
-
-HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
-/* In order and without overlaps. */
-HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set);
-/* All other scalar values. The set must be in order, and is again. */
-HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set);
-/* Takes [low, high] out of a set in order. */
-HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
-                                  uint32_t high);
-/* Adds to each character the one that differs from it in case only. */
-HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set);
-/* Adds the class of that name (alpha, digit ...); false: no such class. With
-   fold, upper and lower are both. */
-HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold);
-/* What \w \s \d stand for, and their opposites in capitals. */
-HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
-/* The other case of a character; itself when it has none. */
-HFSBI_FN uint32_t hfsbi_other_case(uint32_t code);
-/* Letters, digits and the underscore. */
-HFSBI_FN bool hfsbi_regex_is_word(uint32_t code);
 
 /* ---- the program ---- */
 
 typedef enum hfsbi_op {
-    HFSBI_OP_BYTE,   /* reads the byte `arg`, goes to out */
-    HFSBI_OP_CLASS,  /* reads a byte as node `arg` says: out at its end */
-    HFSBI_OP_SPLIT,  /* goes to out and to other */
-    HFSBI_OP_ASSERT, /* goes to out where the border `arg` is */
+    HFSBI_OP_BYTE,   /* reads the byte `arg`, continues at out */
+    HFSBI_OP_CLASS,  /* reads a byte by node `arg`; out after the last one */
+    HFSBI_OP_SPLIT,  /* continues at out and at other */
+    HFSBI_OP_ASSERT, /* continues at out where the border `arg` is */
     HFSBI_OP_MATCH
 } hfsbi_op;
 
@@ -13074,28 +13036,23 @@ typedef enum hfsbi_regex_border {
     HFSBI_WORD_END
 } hfsbi_regex_border;
 
-/* What is known about a place. */
-#define HFSBI_AT_PREV_WORD 1u
-#define HFSBI_AT_NEXT_WORD 2u
-#define HFSBI_AT_BEGIN     4u
-#define HFSBI_AT_END       8u
-
 typedef struct hfsbi_state {
     uint32_t op; /* hfsbi_op */
     uint32_t arg, out, other;
 } hfsbi_state;
 
-/* A set of characters as an automaton over the bytes of UTF-8. Its nodes are
-   kept once; each use of the set has as many states as the set has nodes, in
-   the same order, so that a step within it is a step by the same distance. */
+/* A set of characters is an automaton over the bytes of UTF-8. Its nodes are
+   stored once; each use of the set has as many states as the set has nodes, in
+   the same order, so that a step between nodes is a step between states by the
+   same distance. */
 #define HFSBI_EDGE_END 0xFFFFFFFFu
 typedef struct hfsbi_edge {
     unsigned char low, high;
-    uint32_t      target; /* node, or HFSBI_EDGE_END */
+    uint32_t      target; /* node, or HFSBI_EDGE_END after the last byte */
 } hfsbi_edge;
 
 typedef struct hfsbi_node {
-    uint32_t edge, edges; /* first, and how many */
+    uint32_t edge, edges; /* first, and number */
 } hfsbi_node;
 
 typedef struct hfsbi_class {
@@ -13112,42 +13069,71 @@ typedef struct hfsbi_program {
     size_t        node_count, node_cap, class_count, class_cap;
     size_t        max_states, steps;
     uint32_t      start;
-    bool          whole;    /* the whole text must match, and is no line */
-    bool          words;    /* it looks at the borders of words */
-    unsigned char map[256]; /* bytes that no state tells apart have one kind */
+    bool          whole;    /* the whole text must match, and is not a line */
+    bool          words;    /* it asserts borders of words */
+    unsigned char map[256]; /* the kind of each byte: bytes that no state
+                               distinguishes share a kind */
     unsigned char sample[256]; /* a byte of each kind */
     uint32_t      kinds;
-    hfsb_status   status;
+    hfsb_status   status; /* the first failure while it was made */
 } hfsbi_program;
 
-/* Makes a class of a set in order; its number. */
-HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
-                                      const hfsbi_ranges *set);
-/* The class of all bytes but one, whether they are UTF-8 or not. */
+/* ---- regex_class.c: sets of characters ---- */
+
+typedef struct hfsbi_regex_range {
+    uint32_t low, high;
+} hfsbi_regex_range;
+
+typedef struct hfsbi_ranges {
+    hfsbi_regex_range *items;
+    size_t             count, cap;
+    hfsb_alloc         alloc;
+    bool               failed; /* out of memory: the set is incomplete */
+} hfsbi_ranges;
+
+/* True for a letter, a digit or an underscore. */
+HFSBI_FN bool hfsbi_regex_is_word(uint32_t code);
+/* The other case of a character; itself when it has none. */
+HFSBI_FN uint32_t hfsbi_other_case(uint32_t code);
+
+HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low, uint32_t high);
+/* Adds the class of that name (alpha, digit ...); false when it does not
+   exist. With fold, upper and lower are the same. */
+HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold);
+/* Adds the class of \w \s \d, or the complement for a capital. */
+HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
+
+/* Adds the class of the set to the program and empties the set; returns its
+   number. fold: with the other case of each character; negate: all other
+   characters. `never` is not in the class. A failure is in
+   program->status. */
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program *program,
+                                      hfsbi_ranges *set, bool fold,
+                                      bool negate, uint32_t never);
+/* Adds the class of all bytes but one, also of bytes that are not UTF-8. */
 HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
                                       unsigned char  but);
-/* Where a byte leads from a node: false when nowhere. */
+/* The target of a byte from a node; false when there is none. */
 HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
                               unsigned char byte, uint32_t *target);
-HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
-/* ---- the tree ---- */
+/* ---- regex_compile.c: from pattern to tree ---- */
 
 typedef enum hfsbi_syntax_kind {
     HFSBI_SYNTAX_EMPTY,
     HFSBI_SYNTAX_BYTE,   /* value: one byte */
     HFSBI_SYNTAX_CHAR,   /* value: a character */
-    HFSBI_SYNTAX_CLASS,  /* value: of the program */
+    HFSBI_SYNTAX_CLASS,  /* value: number of the class in the program */
     HFSBI_SYNTAX_BORDER, /* value: hfsbi_regex_border */
-    HFSBI_SYNTAX_LIST,   /* children one after the other */
+    HFSBI_SYNTAX_LIST,   /* the children in order */
     HFSBI_SYNTAX_EITHER, /* any of the children */
     HFSBI_SYNTAX_REPEAT  /* the child, min to max times */
 } hfsbi_syntax_kind;
 
-#define HFSBI_SYNTAX_MANY 0xFFFFFFFFu /* as max: without end */
+#define HFSBI_SYNTAX_MANY 0xFFFFFFFFu /* as max: unlimited */
 
-/* Children are linked from the last to the first: states are made from the
-   end of the pattern to its beginning. */
+/* Children are linked from last to first, since states are made from the end
+   of the pattern to its beginning. */
 typedef struct hfsbi_syntax_node {
     hfsbi_syntax_kind kind;
     uint32_t          value, min, max;
@@ -13156,31 +13142,26 @@ typedef struct hfsbi_syntax_node {
 
 typedef struct hfsbi_syntax {
     hfsbi_program     *program;
-    hfsbi_syntax_node *nodes; /* 0 is never a child */
+    hfsbi_syntax_node *nodes; /* number 0 is never a child */
     size_t             count, cap;
-    hfsbi_ranges       set; /* for one class at a time */
+    hfsbi_ranges       set; /* of the class that is being read */
     bool               fold;
 } hfsbi_syntax;
 
 HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
 HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
-/* All give a node; 0, and program->status set, when there is no memory. */
+
+/* These return a node; 0, with program->status set, without memory. */
 HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
                                    uint32_t value);
 HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
                                       uint32_t min, uint32_t max);
-/* A character, or with fold the class of both its cases. */
-HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code);
-/* The class of tree->set, which is emptied, or of all other characters; in
-   neither case is `never` among them. */
+/* The class of tree->set, as hfsbi_program_class(). */
 HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
                                      uint32_t never);
-HFSBI_FN void     hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
-                                      uint32_t child);
 
-/* Reads a pattern into a tree: its root in *root. */
-HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err);
+HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
+                                  uint32_t child);
 
 typedef struct hfsbi_reader {
     hfsb_str      text;
@@ -13188,109 +13169,105 @@ typedef struct hfsbi_reader {
     size_t        depth;
     hfsbi_syntax *tree;
     hfsb_err     *err;
-    hfsb_status   status;
-    bool          glob; /* a bracket of a glob: [!a] is [^a], no \w in it */
+    hfsb_status   status; /* the first failure */
+    bool          glob;   /* brackets of a glob: [!a] is [^a], \w is a "w" */
 } hfsbi_reader;
 
-/* Fails the reader, once. */
+/* The byte `ahead` of r->at; NUL past the end. */
+HFSBI_FN char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead);
+/* Fails the reader, unless it has failed before. Returns r->status. */
 HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
                                        size_t pos, const char *message);
-/* A bracket expression; r->at is behind its "[". */
+/* Reads a bracket expression, after its "[". */
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
-/* Makes the states of a tree; program->status tells. */
-HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
-                                 const hfsbi_syntax *tree, uint32_t root);
-/* The longest text that stands in every match, appended to out; *pure when
-   it is all there is to match. */
+/* Reads a pattern into the tree; literal: as plain text. The root is in
+   *root. HFSB_OK; HFSB_ARG or HFSB_LIMIT with *err. Without memory HFSB_OK
+   with program->status set. */
+HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
+                                       bool literal, uint32_t *root,
+                                       hfsb_err *err);
+
+/* ---- regex_compile.c: from tree to program ---- */
+
+/* Appends to out the longest text that every match contains; *pure: there is
+   nothing else to match. */
 HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
                                           uint32_t root, hfsb_buf *out,
                                           bool *pure);
+/* Makes the states of a tree. A failure is in program->status. */
+HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
+                                 const hfsbi_syntax *tree, uint32_t root);
+HFSBI_FN void hfsbi_program_free(hfsbi_program *program);
 
-/* ---- running it ---- */
+/* ---- regex.c: running a program ---- */
 
-/* A set of states that knows the order in which they came, and where in the
-   text the match that each would end has begun. */
+/* A set of states in the order they were added, each with the start of the
+   match that it belongs to. */
 typedef struct hfsbi_states {
     uint32_t *dense, *sparse;
     size_t   *begin;
     uint32_t  count;
 } hfsbi_states;
 
-typedef struct hfsbi_dfa_state {
-    uint32_t key, len; /* its states: keys[key .. key+len) */
-    uint32_t flags, hash;
-    uint32_t chain; /* next with the same bucket, plus one; 0: none */
-} hfsbi_dfa_state;
-
-#define HFSBI_DFA_BUCKETS 1024u
+/* The table of a DFA: a row for each set of states that has occurred, a column
+   for each kind of byte and one for the end of the text. */
+typedef struct hfsbi_table {
+    uint32_t               *next; /* rows of columns */
+    struct hfsbi_table_row *rows;
+    uint32_t               *keys;
+    uint32_t               *buckets;
+    size_t                  next_cap, row_cap, key_cap, row_count, key_count;
+    size_t                  max_bytes; /* of all four together */
+    size_t                  columns;
+    uint32_t                start;   /* row, or one of HFSBI_DFA_... */
+    size_t                  read;    /* bytes read since the last flush */
+    size_t                  early;   /* flushes in a row that came too early */
+    size_t                  flushes; /* in all */
+    size_t                  bypass; /* bytes still to read without the table */
+} hfsbi_table;
 
 typedef struct hfsbi_runner {
     const hfsbi_program *program;
     hfsb_alloc           alloc;
     hfsbi_states         now, then;
     uint32_t            *stack;
-    /* the table: a row for each state, a column for each kind of byte and
-       one for the end of the text */
-    uint32_t        *next;
-    hfsbi_dfa_state *states;
-    uint32_t        *keys;
-    uint32_t        *buckets;
-    size_t           next_cap, state_cap, key_cap, state_count, key_count;
-    size_t           max_bytes; /* of all four together */
-    size_t           columns;
-    size_t           since; /* bytes read since the table was begun anew */
-    size_t   waste;   /* times that it was full too early, one after another */
-    size_t   flushes; /* times that it was begun anew */
-    size_t   without; /* bytes to be read without the table */
-    uint32_t start;   /* row, or one of HFSBI_DFA_... */
-    bool (*cancelled)(void *user); /* NULL: nobody asks */
+    hfsbi_table          table;
+    bool (*cancelled)(void *user); /* NULL: never */
     void  *user;
-    size_t work;    /* states that were looked at since it was asked */
-    bool   stopped; /* it said so: nothing is found any more */
+    size_t work;    /* states visited since `cancelled` was last called */
+    bool   stopped; /* cancelled: nothing is found any more */
 } hfsbi_runner;
 
-/* States between two questions whether to go on. */
-#define HFSBI_REGEX_ASKS (1u << 20)
-/* Counts states that are looked at; true when it is to stop. */
-HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *runner, size_t work);
-
-/* To be freed also when it fails. */
+/* Free the runner even when init fails. */
 HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *runner,
                                        const hfsbi_program *program);
 HFSBI_FN void        hfsbi_runner_free(hfsbi_runner *runner);
 
-/* Leftmost-longest match by simulation: needs no memory. With `any` it stops
-   at the first one it meets. */
-HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
-                             bool any, size_t *begin, size_t *end);
-/* Whether the text matches as a whole; with `beginning`, whether a longer one
-   could that begins with it and a slash. */
+/* True when the program matches the whole text; with `beginning`, when it
+   could match a longer text that starts with this one and a slash. */
+HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *runner, hfsb_str text,
+                                 bool beginning);
+
+/* The same, and the leftmost-longest match, without the table: slower, but
+   they need no memory. With `any` the first match met is returned. */
 HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *runner, hfsb_str text,
                               bool beginning);
-
-typedef enum hfsbi_scan {
-    HFSBI_SCAN_NONE,
-    HFSBI_SCAN_FOUND,
-    HFSBI_SCAN_CANNOT /* the table is of no use here */
-} hfsbi_scan;
-
-/* As hfsbi_nfa_whole(). */
-HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *runner, hfsb_str text,
-                                    bool beginning);
-
-/* ---- the handles ---- */
+HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
+                             bool any, size_t *begin, size_t *end);
 
 struct hfsb_regex {
     hfsbi_program program;
     hfsbi_runner  runner;
-    hfsb_buf      literal;  /* stands in every match */
-    bool          pure;     /* and is all there is */
-    bool          never;    /* it holds a line feed: no line does */
-    size_t        crowd;    /* places of the literal that were close to each
-                              other and of no use, one after another */
-    size_t        straight; /* bytes to be read without looking for it */
+    hfsb_buf      literal; /* in every match */
+    bool          pure;    /* the literal is the whole pattern */
+    bool          never;   /* it contains a line feed, which no line does */
+    size_t        misses;  /* useless occurrences of the literal in a row,
+                              each close to the one before */
+    size_t        direct;  /* bytes still to scan without the literal */
 };
+
+/* ---- glob.c ---- */
 
 struct hfsb_glob {
     hfsbi_program program;
@@ -13298,40 +13275,47 @@ struct hfsb_glob {
     hfsb_buf      base;
 };
 
-/* ---- globs ---- */
-
 /* hfsb_glob_open(); with `git` as in .gitignore: no braces, and "**" as in
    gitignore(5). */
 HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
                                      bool git, hfsb_glob **out, hfsb_err *err);
 
-/* The rules of .gitignore files, for a walk from a folder downwards. Private;
-   pure: the files are read by whoever walks. */
-
-/* The rules of the folders from the top of the walk to where it is now, a
-   stack: the last rule that fits decides, as in git. */
+/* The rules of the .gitignore files from the top of a directory walk down to
+   the current folder: a stack, in which the last rule that matches decides, as
+   in git. Pure: the caller reads the files. */
 typedef struct hfsbi_ignore hfsbi_ignore;
 
+/* HFSB_OK or HFSB_NOMEM. close() accepts NULL. */
 HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
                                        hfsbi_ignore    **out);
 HFSBI_FN void        hfsbi_ignore_close(hfsbi_ignore *ignore);
 
-/* The walk enters a folder (path from the top, "" for the top itself) that has
-   this text in its .gitignore; "" when it has none. A line that is no pattern
-   is passed over. HFSB_OK or HFSB_NOMEM. */
+/* Enters a folder (path from the top, "" for the top itself) whose .gitignore
+   contains text, "" without one. Invalid lines are ignored. HFSB_OK or
+   HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                                        hfsb_str text);
-/* It leaves the folder that it entered last. */
+/* Leaves the folder entered last. */
 HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore);
 
-/* Whether a file or folder at that path (from the top) is ignored. Its folder
-   is the one entered last. */
+/* True when a file or folder at that path (from the top), in the folder
+   entered last, is ignored. */
 HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
                                bool is_folder);
 
 /* ---- src/pattern/regex_class.c ---- */
-/* regex_class.c - sets of characters, and their automata over the bytes of
-   UTF-8. */
+/* regex_class.c - sets of characters, and their automata over UTF-8.
+
+   A set is a list of ranges of code points. It is built in any order, then
+   folded, sorted, perhaps complemented, and woven into an automaton that reads
+   the bytes of a character:
+
+       [a-z] or U+0430..U+044F:   root --61..7A--> end
+                                  root --D0------> node --B0..BF--> end
+                                  root --D1------> node --80..8F--> end
+
+   Nodes with equal edges are shared, so that a class such as "." needs a
+   handful of nodes. */
 /* ---- sets ---- */
 
 HFSBI_FN void hfsbi_ranges_add(hfsbi_ranges *set, uint32_t low,
@@ -13355,7 +13339,8 @@ static int hfsbi_range_order(const void *a, const void *b) {
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
+/* Sorts the ranges and joins those that overlap or touch. */
+static void hfsbi_ranges_sort(hfsbi_ranges *set) {
     hfsbi_regex_range *r = set->items;
     size_t             i, n = 0;
     if (set->count < 2) return;
@@ -13370,7 +13355,8 @@ HFSBI_FN void hfsbi_ranges_sort(hfsbi_ranges *set) {
     set->count = n + 1;
 }
 
-HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
+/* Complements a sorted set, among all scalar values. */
+static void hfsbi_ranges_negate(hfsbi_ranges *set) {
     size_t   i, count = set->count;
     uint32_t low = 0;
     for (i = 0; i < count && !set->failed; i++) {
@@ -13384,8 +13370,9 @@ HFSBI_FN void hfsbi_ranges_negate(hfsbi_ranges *set) {
     memmove(set->items, set->items + count, set->count * sizeof *set->items);
 }
 
-HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
-                                  uint32_t high) {
+/* Removes [low, high] from a sorted set. */
+static void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
+                                uint32_t high) {
     size_t i, count = set->count, kept = 0;
     for (i = 0; i < count && !set->failed; i++) {
         hfsbi_regex_range r = set->items[i];
@@ -13408,7 +13395,7 @@ HFSBI_FN void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
 HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
     if (c < 0xC0 || c > 0x52F) return c;
-    if (c <= 0xFE) /* Latin-1, without the signs among its letters */
+    if (c <= 0xFE) /* Latin-1, except the signs among its letters */
         return c == 0xD7 || c == 0xDF || c == 0xF7 ? c : c ^ 0x20u;
     if (c >= 0x391 && c <= 0x3AB && c != 0x3A2) return c + 0x20;
     if (c >= 0x3B1 && c <= 0x3CB && c != 0x3C2) return c - 0x20;
@@ -13429,7 +13416,8 @@ HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
     return c;
 }
 
-HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
+/* Adds the other case of each character. */
+static void hfsbi_ranges_fold(hfsbi_ranges *set) {
     size_t i, count = set->count;
     for (i = 0; i < count && !set->failed; i++) {
         hfsbi_regex_range r = set->items[i];
@@ -13443,8 +13431,8 @@ HFSBI_FN void hfsbi_ranges_fold(hfsbi_ranges *set) {
 
 /* ---- named classes ---- */
 
-/* Letters and digits beyond ASCII, in broad strokes: whole blocks of scripts,
-   less their punctuation where a block has much of it. */
+/* Letters and digits beyond ASCII, roughly: whole blocks of scripts, without
+   the punctuation of blocks that have much of it. */
 static const hfsbi_regex_range hfsbi_letters[] = {
     {0xAA, 0xAA},       {0xB5, 0xB5},      {0xBA, 0xBA},     {0xC0, 0xD6},
     {0xD8, 0xF6},       {0xF8, 0x2C1},     {0x2C6, 0x2D1},   {0x2E0, 0x2E4},
@@ -13464,8 +13452,8 @@ static const hfsbi_regex_range hfsbi_letters[] = {
     {0xFF10, 0xFF19},   {0xFF21, 0xFF3A},  {0xFF41, 0xFF5A}, {0xFF66, 0xFFDC},
     {0x1D400, 0x1D7FF}, {0x20000, 0x323AF}};
 
-/* White space beyond ASCII that is no glue: U+00A0 and its like are not, as
-   in the C library. */
+/* White space beyond ASCII, without non-breaking spaces such as U+00A0, as in
+   the C library. */
 static const hfsbi_regex_range hfsbi_blanks[] = {
     {0x1680, 0x1680}, {0x2000, 0x2006}, {0x2008, 0x200A},
     {0x2028, 0x2029}, {0x205F, 0x205F}, {0x3000, 0x3000}};
@@ -13485,8 +13473,7 @@ static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
 
 HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
     if (c < 0x80)
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               (c >= '0' && c <= '9') || c == '_';
+        return hfsbi_is_alpha((char)c) || hfsbi_is_digit((char)c) || c == '_';
     return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
 }
 
@@ -13497,8 +13484,8 @@ static void hfsbi_ranges_table(hfsbi_ranges            *set,
         hfsbi_ranges_add(set, table[i].low, table[i].high);
 }
 
-/* upper or lower: a letter with another case, on that side of it; those of
-   the alphabets that have cases at all. */
+/* Adds the letters of one case: those whose other case is above (upper) or
+   below them. */
 static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
     uint32_t c;
     for (c = 'A'; c < 0x530; c++) {
@@ -13508,12 +13495,11 @@ static void hfsbi_ranges_case(hfsbi_ranges *set, bool upper) {
     if (!upper) hfsbi_ranges_add(set, 0xDF, 0xDF);
 }
 
-/* The part of a class that lies in ASCII, as pairs of bounds. */
 typedef struct hfsbi_named {
     const char *name;
-    const char *ascii;
-    bool        letters, blanks; /* and beyond ASCII */
-    int         seen;            /* 1 print, 2 graph, 3 punct */
+    const char *ascii;           /* pairs of bounds */
+    bool        letters, blanks; /* plus those beyond ASCII */
+    int         visible;         /* 1 print, 2 graph, 3 punct */
 } hfsbi_named;
 
 static const hfsbi_named hfsbi_named_classes[] = {
@@ -13529,9 +13515,9 @@ static const hfsbi_named hfsbi_named_classes[] = {
     {"print", " ~", false, false, 1},
     {"graph", "!~", false, false, 2}};
 
-/* Characters beyond ASCII that can be seen: all but the controls; and for
-   graph but white space, for punct but letters and digits as well. */
-static void hfsbi_ranges_print(hfsbi_ranges *set, bool graph, bool punct) {
+/* Adds the visible characters beyond ASCII: all but controls, for graph also
+   without white space, for punct also without letters and digits. */
+static void hfsbi_ranges_visible(hfsbi_ranges *set, bool graph, bool punct) {
     hfsbi_ranges out = HFSB_INIT;
     out.alloc = set->alloc;
     hfsbi_ranges_add(&out, 0, 0x9F);
@@ -13568,8 +13554,9 @@ HFSBI_FN bool hfsbi_ranges_named(hfsbi_ranges *set, hfsb_str name, bool fold) {
         if (n->blanks)
             hfsbi_ranges_table(set, hfsbi_blanks,
                                HFSBI_REGEX_COUNT(hfsbi_blanks));
-        if (n->seen) hfsbi_ranges_print(set, n->seen > 1, n->seen > 2);
-        if (n->name[0] == 'c') { /* NUL is no bound in a string */
+        if (n->visible)
+            hfsbi_ranges_visible(set, n->visible > 1, n->visible > 2);
+        if (n->name[0] == 'c') { /* a string of bounds cannot contain NUL */
             hfsbi_ranges_add(set, 0, 0);
             hfsbi_ranges_add(set, 0x80, 0x9F);
         }
@@ -13593,17 +13580,17 @@ HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter) {
     hfsbi_array_free(&own.alloc, own.items, own.cap, sizeof *own.items);
 }
 
-/* ---- to bytes ---- */
+/* ---- from characters to bytes ---- */
 
 typedef struct hfsbi_weaver {
     hfsbi_program      *program;
     const hfsbi_ranges *set;
-    uint32_t            first;   /* node of this class */
-    uint32_t            full[4]; /* plus one: nodes that take any
-                                    continuation of so many bytes */
+    uint32_t            first;   /* the first node of this class */
+    uint32_t            full[4]; /* [n]: node that accepts any n continuation
+                                    bytes, plus one; 0: not made yet */
 } hfsbi_weaver;
 
-/* 0 when no character of [low, high] is in the set, 2 when all, 1 else. */
+/* How much of [low, high] is in the set: 0 nothing, 1 a part, 2 all. */
 static int hfsbi_weave_share(const hfsbi_weaver *w, uint32_t low,
                              uint32_t high) {
     const hfsbi_regex_range *r = w->set->items;
@@ -13659,7 +13646,7 @@ static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
     return (uint32_t)p->node_count++;
 }
 
-/* Adds an edge, or widens the last one. */
+/* Adds an edge, or extends the last one. */
 static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
                              uint32_t target) {
     hfsbi_edge *last = *count ? &edges[*count - 1] : NULL;
@@ -13671,7 +13658,7 @@ static void hfsbi_weave_edge(hfsbi_edge *edges, uint32_t *count, unsigned byte,
     edges[(*count)++].target = target;
 }
 
-/* The node that takes any `more` continuation bytes. */
+/* The node that accepts any `more` continuation bytes. */
 static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
     hfsbi_edge edge;
     if (w->full[more]) return w->full[more] - 1;
@@ -13682,8 +13669,8 @@ static uint32_t hfsbi_weave_full(hfsbi_weaver *w, unsigned more) {
     return w->full[more] - 1;
 }
 
-/* The node for the characters of the set in [base, base + 64^more) that are
-   not below `least`, or HFSBI_EDGE_END when a byte decides (more is 0). */
+/* The node for the characters of the set in [base, base + 64^more), without
+   those below `least`. */
 static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
                                  uint32_t least) {
     hfsbi_edge edges[64];
@@ -13702,7 +13689,7 @@ static uint32_t hfsbi_weave_part(hfsbi_weaver *w, uint32_t base, unsigned more,
     return hfsbi_weave_node(w, edges, count);
 }
 
-/* The edges of lead bytes low..high, which `more` bytes follow. */
+/* Adds the edges of lead bytes low..high, each followed by `more` bytes. */
 static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
                               uint32_t *count, unsigned low, unsigned high,
                               unsigned more, uint32_t least) {
@@ -13719,7 +13706,7 @@ static void hfsbi_weave_leads(hfsbi_weaver *w, hfsbi_edge *edges,
     }
 }
 
-/* Room for one more class. */
+/* Makes room for one more class. */
 static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
     void *grown = hfsbi_array_grow(
         &program->alloc, program->classes, &program->class_cap,
@@ -13734,7 +13721,7 @@ static bool hfsbi_weave_begin(hfsbi_weaver *w, hfsbi_program *program) {
     return true;
 }
 
-/* The class whose root has these edges. */
+/* Completes the class, whose root has these edges; returns its number. */
 static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
                                 uint32_t count) {
     hfsbi_program *p = w->program;
@@ -13745,12 +13732,20 @@ static uint32_t hfsbi_weave_end(hfsbi_weaver *w, const hfsbi_edge *edges,
     return (uint32_t)p->class_count++;
 }
 
-HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
-                                      const hfsbi_ranges *set) {
+HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program *program,
+                                      hfsbi_ranges *set, bool fold,
+                                      bool negate, uint32_t never) {
     hfsbi_edge   edges[256];
     hfsbi_weaver w = HFSB_INIT;
     uint32_t     count = 0;
     unsigned     byte;
+    if (fold) hfsbi_ranges_fold(set);
+    hfsbi_ranges_sort(set);
+    if (negate) hfsbi_ranges_negate(set);
+    hfsbi_ranges_remove(set, 0xD800, 0xDFFF); /* no characters */
+    hfsbi_ranges_remove(set, never, never);
+    if (set->failed) program->status = HFSB_NOMEM;
+    if (program->status != HFSB_OK) return 0;
     if (!hfsbi_weave_begin(&w, program)) return 0;
     w.set = set;
     for (byte = 0; byte < 0x80; byte++)
@@ -13759,6 +13754,7 @@ HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program      *program,
     hfsbi_weave_leads(&w, edges, &count, 0xC2, 0xDF, 1, 0x80);
     hfsbi_weave_leads(&w, edges, &count, 0xE0, 0xEF, 2, 0x800);
     hfsbi_weave_leads(&w, edges, &count, 0xF0, 0xF4, 3, 0x10000);
+    set->count = 0;
     return hfsbi_weave_end(&w, edges, count);
 }
 
@@ -13789,11 +13785,19 @@ HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
 }
 
 /* ---- src/pattern/regex_compile.c ---- */
-/* regex_compile.c - reads POSIX extended regular expressions, as GNU grep -E
-   does, and what models write besides. */
-/* ==== regex program ==== */
+/* regex_compile.c - from a pattern to a program.
 
-/* the tree of a pattern, and the states made of it. */
+   Reads POSIX extended regular expressions as GNU grep -E does, with the
+   additions that models often write (\w, (?:...), lazy repeats). Constructs
+   that need backtracking are refused with advice, since the run time must stay
+   linear. The pattern becomes a tree; the tree becomes states, from the last
+   to the first, so that each state knows its successor when it is made.
+
+   Both the tree and the program remember their first failure in
+   program->status, and the reader its own in r->status: functions return node
+   or state 0 from then on, and loops stop. */
+/* Most repeats in {n,m}, as in GNU grep. */
+#define HFSBI_REGEX_REPEAT 32767u
 
 /* ---- the tree ---- */
 
@@ -13829,8 +13833,8 @@ HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
     return (uint32_t)tree->count++;
 }
 
-/* True when min and max are those of * + ? or of no repeat at all: then a
-   repeat of a repeat is one. */
+/* True for the bounds of * + ? and of no repeat at all: a repeat of such a
+   repeat is a single one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
     return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
 }
@@ -13859,23 +13863,16 @@ HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
 
 HFSBI_FN uint32_t hfsbi_syntax_class(hfsbi_syntax *tree, bool negate,
                                      uint32_t never) {
-    hfsbi_ranges *set = &tree->set;
-    uint32_t      class_id;
-    if (tree->fold) hfsbi_ranges_fold(set);
-    hfsbi_ranges_sort(set);
-    if (negate) hfsbi_ranges_negate(set);
-    hfsbi_ranges_remove(set, 0xD800, 0xDFFF);
-    hfsbi_ranges_remove(set, never, never);
-    if (set->failed) tree->program->status = HFSB_NOMEM;
+    uint32_t id = hfsbi_program_class(tree->program, &tree->set, tree->fold,
+                                      negate, never);
     if (tree->program->status != HFSB_OK) return 0;
-    class_id = hfsbi_program_class(tree->program, set);
-    set->count = 0;
-    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, class_id);
+    return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CLASS, id);
 }
 
-HFSBI_FN uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
+/* A character, or with fold the class of both its cases. */
+static uint32_t hfsbi_syntax_char(hfsbi_syntax *tree, uint32_t code) {
     uint32_t other = tree->fold ? hfsbi_other_case(code) : code;
-    /* a line feed is in no line: a class without characters */
+    /* no line contains a line feed: an empty class */
     if (other == code && (code != '\n' || tree->program->whole))
         return hfsbi_syntax_add(tree, HFSBI_SYNTAX_CHAR, code);
     hfsbi_ranges_add(&tree->set, code, code);
@@ -13889,26 +13886,27 @@ HFSBI_FN void hfsbi_syntax_append(hfsbi_syntax *tree, uint32_t list,
     tree->nodes[list].child = child;
 }
 
-/* ---- the text that every match holds ---- */
+/* ---- the text that every match contains ---- */
 
+/* A run of literal bytes, collected from last to first. */
 typedef struct hfsbi_run {
     const hfsbi_syntax *tree;
-    char               *bytes; /* filled from its end */
+    char               *bytes; /* filled from the end */
     size_t              size, len;
-    hfsb_buf           *best;
+    size_t              best, best_len; /* the longest run so far */
     bool                pure;
-    hfsb_status         status;
 } hfsbi_run;
 
 static void hfsbi_run_close(hfsbi_run *run) {
-    hfsb_str s = hfsb_str_make(run->bytes + run->size - run->len, run->len);
-    if (run->len > run->best->len && run->status == HFSB_OK) {
-        hfsb_buf_truncate(run->best, 0);
-        run->status = hfsb_buf_append(run->best, s);
+    if (run->len > run->best_len) {
+        run->best = run->size - run->len;
+        run->best_len = run->len;
     }
+    run->size -= run->len;
     run->len = 0;
 }
 
+/* Adds the text of a node before the current run. */
 static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
     const hfsbi_syntax_node *n = &run->tree->nodes[id];
     char                     bytes[4];
@@ -13935,7 +13933,7 @@ static void hfsbi_run_walk(hfsbi_run *run, uint32_t id) {
         if (n->min > 0) hfsbi_run_walk(run, n->child);
         hfsbi_run_close(run);
         return;
-    default: /* a class, or one of several */
+    default: /* a class or an alternative */
         run->pure = false;
         hfsbi_run_close(run);
     }
@@ -13946,18 +13944,20 @@ HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
                                           bool *pure) {
     const hfsb_alloc *alloc = &tree->program->alloc;
     hfsbi_run         run = HFSB_INIT;
-    run.tree = tree;
-    run.size = tree->count * 4;
-    run.bytes = (char *)hfsbi_array(alloc, run.size, 1);
+    size_t            size = tree->count * 4;
+    hfsb_status       st;
+    run.bytes = (char *)hfsbi_array(alloc, size, 1);
     if (!run.bytes) return HFSB_NOMEM;
-    run.best = out;
+    run.tree = tree;
+    run.size = size;
     run.pure = true;
-    run.status = HFSB_OK;
     hfsbi_run_walk(&run, root);
     hfsbi_run_close(&run);
-    hfsbi_array_free(alloc, run.bytes, run.size, 1);
+    st = hfsb_buf_append(out,
+                         hfsb_str_make(run.bytes + run.best, run.best_len));
+    hfsbi_array_free(alloc, run.bytes, size, 1);
     *pure = run.pure;
-    return run.status;
+    return st;
 }
 
 /* ---- the states ---- */
@@ -14015,7 +14015,7 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
         if (p->status != HFSB_OK) return 0;
         p->states[loop].out = at;
         if (count == 0) return loop;
-        count--; /* the loop's own round is the last of them */
+        count--; /* the loop itself is the last of them */
     } else {
         for (i = n->min; i < n->max && p->status == HFSB_OK; i++) {
             at = hfsbi_emit(p, tree, n->child, at);
@@ -14027,13 +14027,13 @@ static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
     return at;
 }
 
-/* Makes the states of a node, which go on to state `next`; gives the first.
-   From the end to the beginning: nothing has to be patched later. */
+/* Makes the states of a node, which continue at state `next`; returns the
+   first of them. */
 static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
                            uint32_t id, uint32_t next) {
     const hfsbi_syntax_node *n = &tree->nodes[id];
     uint32_t                 child, at;
-    /* repeats of nothing make no states, but take their time */
+    /* repeats of nothing make no states, but take time */
     if (++p->steps > p->max_states * 4) p->status = HFSB_LIMIT;
     if (p->status != HFSB_OK) return 0;
     switch (n->kind) {
@@ -14064,12 +14064,13 @@ static uint32_t hfsbi_emit(hfsbi_program *p, const hfsbi_syntax *tree,
 
 /* ---- kinds of bytes ---- */
 
-/* Marks that a kind begins at low, and another behind high. */
+/* Marks that a kind begins at low, and another after high. */
 static void hfsbi_kinds_cut(bool *cut, unsigned low, unsigned high) {
     cut[low] = true;
     if (high < 255) cut[high + 1] = true;
 }
 
+/* Groups the bytes that no state distinguishes. */
 static void hfsbi_kinds_make(hfsbi_program *p) {
     bool     cut[256] = HFSB_INIT;
     size_t   i;
@@ -14098,6 +14099,7 @@ static void hfsbi_kinds_make(hfsbi_program *p) {
 HFSBI_FN void hfsbi_program_make(hfsbi_program      *program,
                                  const hfsbi_syntax *tree, uint32_t root) {
     uint32_t end = hfsbi_state_add(program, HFSBI_OP_MATCH, 0, 0, 0);
+    if (program->status != HFSB_OK) return;
     program->start = hfsbi_emit(program, tree, root, end);
     if (program->status == HFSB_OK) hfsbi_kinds_make(program);
 }
@@ -14109,7 +14111,7 @@ HFSBI_FN void hfsbi_program_free(hfsbi_program *p) {
     hfsbi_array_free(&p->alloc, p->classes, p->class_cap, sizeof *p->classes);
 }
 
-/* ---- what is shared with brackets ---- */
+/* ---- the reader ---- */
 
 HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
                                        size_t pos, const char *message) {
@@ -14118,7 +14120,7 @@ HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
     return r->status;
 }
 
-/* The character at r->at, which moves behind it. */
+/* The character at r->at, which moves past it. */
 static uint32_t hfsbi_reader_next(hfsbi_reader *r) {
     unsigned long code;
     bool          valid;
@@ -14131,8 +14133,7 @@ static uint32_t hfsbi_reader_next(hfsbi_reader *r) {
     return (uint32_t)code;
 }
 
-/* The byte at r->at + ahead; NUL behind the end. */
-static char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
+HFSBI_FN char hfsbi_reader_peek(const hfsbi_reader *r, size_t ahead) {
     return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
 }
 
@@ -14143,7 +14144,7 @@ static const char hfsbi_refuse_back[] =
     "in linear time. Write the repeated text out, or search for a looser "
     "pattern and compare the lines found.";
 
-/* Sentences for the escapes of other dialects. */
+/* Advice for the escapes of other dialects. */
 static const char *hfsbi_escape_advice(char c) {
     switch (c) {
     case 'p':
@@ -14171,7 +14172,7 @@ static const char *hfsbi_escape_advice(char c) {
     }
 }
 
-/* The border that \c stands for; false: it is none. */
+/* The border that \c means; false when it means none. */
 static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     switch (c) {
     case 'b': *border = HFSBI_WORD_BORDER; return true;
@@ -14187,7 +14188,7 @@ static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     }
 }
 
-/* What \c stands for as a single character; NUL: none. */
+/* The control character that \c means; NUL when it means none. */
 static char hfsbi_escape_control(char c) {
     switch (c) {
     case 't': return '\t';
@@ -14200,11 +14201,10 @@ static char hfsbi_escape_control(char c) {
 }
 
 static bool hfsbi_regex_is_alnum(char c) {
-    return c != '_' && hfsbi_regex_is_word((unsigned char)c) &&
-           (unsigned char)c < 0x80;
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c);
 }
 
-/* r->at is behind the backslash. */
+/* Reads an escape, after its backslash. */
 static uint32_t hfsbi_read_escape(hfsbi_reader *r) {
     hfsbi_regex_border border;
     char               c = hfsbi_reader_peek(r, 0);
@@ -14246,8 +14246,8 @@ static void hfsbi_bracket_unclosed(hfsbi_reader *r, size_t open) {
                       "and \\] for a ].");
 }
 
-/* [:name:] [=c=] [.c.] with r->at behind its first two bytes. True: a class,
-   which cannot begin a range; false: the character in *code. */
+/* Reads [:name:], [=c=] or [.c.], after its first two bytes. True: a class,
+   which cannot start a range; false: the character in *code. */
 static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
     size_t   begin = r->at, end = r->at;
     hfsb_str name;
@@ -14272,13 +14272,13 @@ static bool hfsbi_bracket_named(hfsbi_reader *r, char mark, uint32_t *code) {
     *code = name.len ? hfsbi_reader_next(r) : 0;
     if (name.len == 0 || r->at != end)
         hfsbi_reader_fail(r, HFSB_ARG, begin - 2,
-                          "[. .] and [= =] hold one character each.");
+                          "[. .] and [= =] contain one character each.");
     r->at = end + 2;
     if (mark == '=') hfsbi_ranges_add(&r->tree->set, *code, *code);
     return mark == '=';
 }
 
-/* An escape in a bracket, with r->at behind the backslash. As above. */
+/* Reads an escape in a bracket, after its backslash. Result as above. */
 static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
     char c = hfsbi_reader_peek(r, 0);
     *code = '\\';
@@ -14293,7 +14293,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
         *code = (unsigned char)hfsbi_escape_control(c);
         return false;
     }
-    if (!r->glob && c == 'n') { /* [^\n]: no line feed is in a line anyway */
+    if (!r->glob && c == 'n') { /* [^\n]: no line contains one anyway */
         r->at++;
         *code = '\n';
         return false;
@@ -14302,7 +14302,7 @@ static bool hfsbi_bracket_escape(hfsbi_reader *r, uint32_t *code) {
     return false;
 }
 
-/* One character, or a class (true), at r->at. */
+/* Reads one item of a bracket. Result as above. */
 static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
     char c = hfsbi_reader_peek(r, 0), mark = hfsbi_reader_peek(r, 1);
     if (c == '[' && (mark == ':' || mark == '=' || mark == '.')) {
@@ -14317,7 +14317,7 @@ static bool hfsbi_bracket_item(hfsbi_reader *r, uint32_t *code) {
     return false;
 }
 
-/* An item and, when it begins a range, the other end of it. */
+/* Reads an item and, when it starts a range, the end of the range. */
 static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
     uint32_t low = 0, high;
     size_t   pos = r->at;
@@ -14335,13 +14335,13 @@ static void hfsbi_bracket_range(hfsbi_reader *r, bool first) {
     if (bad)
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "This range in brackets has no end that comes "
-                          "after its beginning. Put a - that stands for "
-                          "itself last: [a-z_-].");
+                          "after its beginning. To match a - itself, put it "
+                          "last: [a-z_-].");
     if (!is_class && r->status == HFSB_OK)
         hfsbi_ranges_add(&r->tree->set, low, high);
 }
 
-/* [:alpha:] without the outer brackets is a slip, as GNU grep says too. */
+/* [:alpha:] without the outer brackets is a mistake, as in GNU grep. */
 static bool hfsbi_bracket_is_slip(const hfsbi_reader *r) {
     size_t end = r->at + 1;
     if (r->glob || hfsbi_reader_peek(r, 0) != ':') return false;
@@ -14377,12 +14377,11 @@ HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r) {
 
 /* ---- repeats ---- */
 
-/* A number of {n,m} at r->at: false when there is none. What is too large
-   stays too large. */
+/* Reads a number of {n,m}; false without one. Saturates above the limit. */
 static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
     size_t from = r->at;
     *n = 0;
-    while (hfsbi_reader_peek(r, 0) >= '0' && hfsbi_reader_peek(r, 0) <= '9') {
+    while (hfsbi_is_digit(hfsbi_reader_peek(r, 0))) {
         *n = *n * 10 + (uint32_t)(hfsbi_reader_peek(r, 0) - '0');
         if (*n > HFSBI_REGEX_REPEAT) *n = HFSBI_REGEX_REPEAT + 1;
         r->at++;
@@ -14390,8 +14389,8 @@ static bool hfsbi_read_number(hfsbi_reader *r, uint32_t *n) {
     return r->at > from;
 }
 
-/* {n} {n,} {,m} {n,m} with r->at on the brace. False, and r->at as it was,
-   when it is none: then the brace stands for itself. */
+/* Reads {n} {n,} {,m} {n,m} from the brace on. False, with r->at unchanged,
+   for anything else: the brace is then an ordinary character. */
 static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     size_t open = r->at;
     bool   has_min, comma, has_max = false;
@@ -14420,7 +14419,7 @@ static bool hfsbi_read_braces(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     return true;
 }
 
-/* A repeat at r->at, or false. */
+/* Reads a repeat; false without one. */
 static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     char c = hfsbi_reader_peek(r, 0);
     if (c == '{') {
@@ -14432,7 +14431,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
     } else {
         return false;
     }
-    /* the lazy ones: the same lines match */
+    /* lazy repeats match the same lines */
     if (hfsbi_reader_peek(r, 0) == '?') r->at++;
     return true;
 }
@@ -14441,7 +14440,7 @@ static bool hfsbi_read_repeat(hfsbi_reader *r, uint32_t *min, uint32_t *max) {
 
 static uint32_t hfsbi_read_either(hfsbi_reader *r);
 
-/* What follows "(?" is from other dialects; r->at is on the "?". */
+/* Reads an extension from its "?" on: "(?:" is accepted, others refused. */
 static void hfsbi_read_extension(hfsbi_reader *r) {
     size_t pos = r->at - 1;
     char   c = hfsbi_reader_peek(r, 1), d = hfsbi_reader_peek(r, 2);
@@ -14457,9 +14456,9 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
                           "Named groups are not supported: write (...).");
     } else if (hfsbi_regex_is_alnum(c) || c == '-') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
-                          "Flags such as (?i) are understood only as (?i) at "
-                          "the very beginning; there is also the option to "
-                          "ignore case.");
+                          "Of flags only (?i) at the very beginning is "
+                          "supported; there is also the option to ignore "
+                          "case.");
     } else if (c == '>' || c == '|' || c == '(' || c == '#') {
         hfsbi_reader_fail(r, HFSB_ARG, pos,
                           "(?> (?| (?( and (?# are not supported: write a "
@@ -14467,7 +14466,7 @@ static void hfsbi_read_extension(hfsbi_reader *r) {
     }
 }
 
-/* r->at is behind the "(". */
+/* Reads a group, after its "(". */
 static uint32_t hfsbi_read_group(hfsbi_reader *r) {
     size_t   open = r->at - 1;
     uint32_t inner;
@@ -14504,8 +14503,8 @@ static uint32_t hfsbi_read_atom(hfsbi_reader *r) {
     }
 }
 
-/* An atom and the repeats behind it. As GNU reads it, a repeat with nothing
-   before it repeats the empty text. */
+/* Reads an atom and its repeats. As in GNU grep, a repeat with nothing before
+   it repeats the empty text. */
 static uint32_t hfsbi_read_piece(hfsbi_reader *r) {
     uint32_t min, max, piece;
     size_t   pos = r->at, nested = 0;
@@ -14546,8 +14545,29 @@ static uint32_t hfsbi_read_either(hfsbi_reader *r) {
     return either;
 }
 
+/* A literal pattern as a tree; bytes that are not UTF-8 are kept. */
+static uint32_t hfsbi_read_plain(hfsbi_syntax *tree, hfsb_str text) {
+    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0), node;
+    size_t   at = 0;
+    while (at < text.len && tree->program->status == HFSB_OK) {
+        unsigned long code;
+        bool          valid;
+        size_t        n = hfsb_utf8_step(text, at, &code, &valid);
+        if (valid) {
+            node = hfsbi_syntax_char(tree, (uint32_t)code);
+            at += n;
+        } else {
+            node = hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
+                                    (unsigned char)text.ptr[at++]);
+        }
+        hfsbi_syntax_append(tree, list, node);
+    }
+    return list;
+}
+
 HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
-                                       uint32_t *root, hfsb_err *err) {
+                                       bool literal, uint32_t *root,
+                                       hfsb_err *err) {
     hfsbi_reader r = HFSB_INIT;
     r.text = pattern;
     r.tree = tree;
@@ -14555,6 +14575,10 @@ HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
     if (pattern.len > HFSBI_REGEX_PATTERN)
         return hfsbi_reader_fail(&r, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
                                  "A pattern may have at most 65,536 bytes.");
+    if (literal) {
+        *root = hfsbi_read_plain(tree, pattern);
+        return HFSB_OK;
+    }
     if (hfsb_str_starts(pattern, HFSB_LIT("(?i)"))) {
         tree->fold = true;
         r.at = 4;
@@ -14564,12 +14588,33 @@ HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
 }
 
 /* ---- src/pattern/regex.c ---- */
-/* regex.c - regular expressions for lines of text. */
-/* ==== regex nfa ==== */
+/* regex.c - running a program, and regular expressions for lines.
 
-/* runs a program state by state: slower than the table, but it
-   needs no more memory, knows letters beyond ASCII, and tells where a match
-   begins. */
+   A program is run in one of two ways, both in time proportional to the text:
+   - state by state (nfa): slower, but it needs no more memory, knows letters
+     beyond ASCII, and finds where a match begins;
+   - through a table (dfa): each set of states that occurs is a row, filled as
+     the text needs it, and a byte costs one look-up. A row stands for the
+     states before the next byte is known; borders that depend on that byte ($
+     and those of words) are decided when it is read. A CR is held back until
+     the next byte shows whether it ends the line.
+
+   The table is bounded. When it is full it is flushed; when that happens too
+   often to pay, the next megabyte is read without it (bypass).
+
+   A search over many lines first looks for the literal that every match
+   contains, and runs the program only on lines that contain it. When the
+   literal is frequent and useless, the next lines are scanned directly. */
+/* Properties of a place in the text. */
+#define HFSBI_AT_PREV_WORD 1u
+#define HFSBI_AT_NEXT_WORD 2u
+#define HFSBI_AT_BEGIN     4u
+#define HFSBI_AT_END       8u
+
+/* States visited between two calls of `cancelled`. */
+#define HFSBI_REGEX_ASKS (1u << 20)
+
+/* ---- state by state ---- */
 
 static bool hfsbi_border_holds(uint32_t border, unsigned place) {
     bool before = (place & HFSBI_AT_PREV_WORD) != 0;
@@ -14584,6 +14629,7 @@ static bool hfsbi_border_holds(uint32_t border, unsigned place) {
     }
 }
 
+/* Adds a state; false when it is in the set already. */
 static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
     uint32_t at = set->sparse[state];
     if (at < set->count && set->dense[at] == state) return false;
@@ -14593,13 +14639,15 @@ static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
     return true;
 }
 
+/* Adds a state and all that can be reached from it without reading a byte.
+   `open`: the next byte is unknown, so only the begin of a line is decided. */
 static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
                                 uint32_t state, size_t begin, unsigned place,
                                 bool open) {
     const hfsbi_state *states = runner->program->states;
     uint32_t          *stack = runner->stack;
     size_t             depth = 0;
-    /* each is added once before it is pushed: the stack cannot overflow */
+    /* a state is pushed only once, when added: the stack cannot overflow */
     if (!hfsbi_states_add(set, state, begin)) return;
     for (stack[depth++] = state; depth > 0;) {
         const hfsbi_state *s = &states[stack[--depth]];
@@ -14616,6 +14664,7 @@ static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
     }
 }
 
+/* The successor of a state by a byte; false when there is none. */
 static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
                              unsigned char byte, uint32_t *out) {
     const hfsbi_state *s = &program->states[state];
@@ -14631,7 +14680,8 @@ static bool hfsbi_state_step(const hfsbi_program *program, uint32_t state,
     return true;
 }
 
-HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
+/* Counts states visited; true when the search was cancelled. */
+static bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     r->work += work;
     if (r->work < HFSBI_REGEX_ASKS || r->stopped) return r->stopped;
     r->work = 0;
@@ -14639,20 +14689,16 @@ HFSBI_FN bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     return r->stopped;
 }
 
-/* ---- places ---- */
-
-/* Whether the character that ends at pos is one of a word. */
+/* True when a character of a word ends at pos. */
 static bool hfsbi_word_before(hfsb_str text, size_t pos) {
-    size_t        back;
+    hfsb_str      s = hfsb_str_slice(text, pos > 4 ? pos - 4 : 0, pos);
     unsigned long code;
     bool          valid;
-    for (back = 1; back <= 4 && back <= pos; back++) {
-        unsigned char c = (unsigned char)text.ptr[pos - back];
-        if (c >= 0x80 && c < 0xC0) continue;
-        return hfsb_utf8_step(text, pos - back, &code, &valid) == back &&
-               valid && hfsbi_regex_is_word((uint32_t)code);
-    }
-    return false;
+    size_t        at;
+    if (!s.len) return false;
+    at = hfsbi_utf8_floor(s, s.len - 1);
+    return hfsb_utf8_step(s, at, &code, &valid) == s.len - at && valid &&
+           hfsbi_regex_is_word((uint32_t)code);
 }
 
 static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
@@ -14672,8 +14718,7 @@ static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
     return place;
 }
 
-/* ---- leftmost-longest ---- */
-
+/* The leftmost-longest match so far. */
 typedef struct hfsbi_best {
     bool   found;
     size_t begin, end;
@@ -14690,8 +14735,8 @@ static void hfsbi_best_offer(hfsbi_best *best, const hfsbi_program *program,
             best->begin = set->begin[i];
             best->end = pos;
         }
-        return; /* there is one such state, and it was met first by the
-                   thread that began first */
+        return; /* there is one such state, reached first by the match that
+                   began first */
     }
 }
 
@@ -14701,7 +14746,7 @@ static void hfsbi_states_swap(hfsbi_runner *r) {
     r->then = other;
 }
 
-/* Reads the byte at pos: what comes after it is in r->now. */
+/* Reads the byte at pos; r->now becomes the states after it. */
 static void hfsbi_nfa_step(hfsbi_runner *r, hfsb_str text, size_t pos,
                            const hfsbi_best *best) {
     unsigned place = hfsbi_regex_place(r->program, text, pos + 1);
@@ -14725,8 +14770,8 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     bool          valid;
     r->now.count = 0;
     for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one; threads stay
-           in the order of their beginnings, so the first in wins */
+        /* a match begins at a character, never inside of one; states stay in
+           the order of their beginnings, so the first one wins */
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
@@ -14748,7 +14793,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     return best.found;
 }
 
-/* True when one of the states reads something: more could follow. */
+/* True when one of the states reads a byte, so that more could follow. */
 static bool hfsbi_states_read(const hfsbi_program *program,
                               const hfsbi_states  *set) {
     uint32_t i;
@@ -14774,29 +14819,33 @@ HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
     return best.found;
 }
 
-/* ==== regex dfa ==== */
+/* ---- the table ---- */
 
-/* runs a program through a table that is filled in as the text
-   needs it: each set of states that occurs is a row, and a byte costs one
-   look-up.
-
-   A row stands for the states before the next byte is known; borders that
-   depend on it ($ and those of words) are decided when it is read. A CR is
-   held back until what follows it tells whether it ends the line. */
-
-/* In place of a row. */
+/* Instead of a row. */
 #define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
 #define HFSBI_DFA_MATCH   0xFFFFFFFEu
-#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match any more */
-#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* not by this table */
-#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* and above */
+#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match is possible any more */
+#define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* the table cannot decide this */
+#define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* the lowest of such values */
 
 /* Flags of a row. */
-#define HFSBI_DFA_WORD  1u /* the last byte was one of a word */
+#define HFSBI_DFA_WORD  1u /* the last byte was part of a word */
 #define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
-#define HFSBI_DFA_BEGIN 4u /* nothing of the line was read */
+#define HFSBI_DFA_BEGIN 4u /* at the beginning of the line */
 
-/* ---- memory ---- */
+typedef struct hfsbi_table_row {
+    uint32_t key, len; /* its states: keys[key .. key+len) */
+    uint32_t flags, hash;
+    uint32_t chain; /* next row of the bucket, plus one; 0: none */
+} hfsbi_table_row;
+
+#define HFSBI_DFA_BUCKETS 1024u
+
+typedef enum hfsbi_scan {
+    HFSBI_SCAN_NONE,
+    HFSBI_SCAN_FOUND,
+    HFSBI_SCAN_CANNOT /* the table cannot decide this */
+} hfsbi_scan;
 
 static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
                               size_t count) {
@@ -14822,9 +14871,9 @@ HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
     memset(r, 0, sizeof *r);
     r->program = program;
     r->alloc = program->alloc;
-    r->columns = program->kinds + 1;
-    r->max_bytes = HFSBI_REGEX_CACHE;
-    r->start = HFSBI_DFA_UNKNOWN;
+    r->table.columns = program->kinds + 1;
+    r->table.max_bytes = HFSBI_REGEX_CACHE;
+    r->table.start = HFSBI_DFA_UNKNOWN;
     r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
     if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
         !hfsbi_states_init(&r->alloc, &r->then, count))
@@ -14839,72 +14888,79 @@ HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
     hfsbi_states_free(&r->alloc, &r->now, count);
     hfsbi_states_free(&r->alloc, &r->then, count);
     hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
-    hfsbi_array_free(&r->alloc, r->next, r->next_cap, sizeof *r->next);
-    hfsbi_array_free(&r->alloc, r->states, r->state_cap, sizeof *r->states);
-    hfsbi_array_free(&r->alloc, r->keys, r->key_cap, sizeof *r->keys);
-    hfsbi_array_free(&r->alloc, r->buckets, HFSBI_DFA_BUCKETS,
-                     sizeof *r->buckets);
+    hfsbi_array_free(&r->alloc, r->table.next, r->table.next_cap,
+                     sizeof *r->table.next);
+    hfsbi_array_free(&r->alloc, r->table.rows, r->table.row_cap,
+                     sizeof *r->table.rows);
+    hfsbi_array_free(&r->alloc, r->table.keys, r->table.key_cap,
+                     sizeof *r->table.keys);
+    hfsbi_array_free(&r->alloc, r->table.buckets, HFSBI_DFA_BUCKETS,
+                     sizeof *r->table.buckets);
 }
 
-/* Grows one of the arrays for one more row, within the bound. */
+/* Grows one of the arrays for one more row; NULL beyond the bound. */
 static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
                             size_t need, size_t size) {
     size_t bytes =
-        r->state_count * (r->columns * sizeof *r->next + sizeof *r->states) +
-        r->key_count * sizeof *r->keys;
-    if (bytes > r->max_bytes && r->state_count > 1) return NULL;
+        r->table.row_count * (r->table.columns * sizeof *r->table.next +
+                              sizeof *r->table.rows) +
+        r->table.key_count * sizeof *r->table.keys;
+    if (bytes > r->table.max_bytes && r->table.row_count > 1) return NULL;
     if (need <= *cap) return ptr;
     return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
 }
 
 static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
-    void *grown = r->buckets;
+    void *grown = r->table.buckets;
     if (!grown) {
-        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS, sizeof *r->buckets);
+        grown = hfsbi_array(&r->alloc, HFSBI_DFA_BUCKETS,
+                            sizeof *r->table.buckets);
         if (!grown) return false;
-        r->buckets = (uint32_t *)grown;
-        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+        r->table.buckets = (uint32_t *)grown;
+        memset(r->table.buckets, 0,
+               HFSBI_DFA_BUCKETS * sizeof *r->table.buckets);
     }
-    grown = hfsbi_dfa_grow(r, r->next, &r->next_cap,
-                           (r->state_count + 1) * r->columns, sizeof *r->next);
+    grown = hfsbi_dfa_grow(r, r->table.next, &r->table.next_cap,
+                           (r->table.row_count + 1) * r->table.columns,
+                           sizeof *r->table.next);
     if (!grown) return false;
-    r->next = (uint32_t *)grown;
-    grown = hfsbi_dfa_grow(r, r->states, &r->state_cap, r->state_count + 1,
-                           sizeof *r->states);
+    r->table.next = (uint32_t *)grown;
+    grown = hfsbi_dfa_grow(r, r->table.rows, &r->table.row_cap,
+                           r->table.row_count + 1, sizeof *r->table.rows);
     if (!grown) return false;
-    r->states = (hfsbi_dfa_state *)grown;
-    grown = hfsbi_dfa_grow(r, r->keys, &r->key_cap, r->key_count + key_len + 1,
-                           sizeof *r->keys);
+    r->table.rows = (hfsbi_table_row *)grown;
+    grown = hfsbi_dfa_grow(r, r->table.keys, &r->table.key_cap,
+                           r->table.key_count + key_len + 1,
+                           sizeof *r->table.keys);
     if (!grown) return false;
-    r->keys = (uint32_t *)grown;
+    r->table.keys = (uint32_t *)grown;
     return true;
 }
 
-/* Begins the table anew. */
+/* Empties the table. */
 static void hfsbi_dfa_flush(hfsbi_runner *r) {
-    if (r->since < r->state_count * 8) r->waste++;
-    else r->waste = 0;
-    if (r->waste >= 4) { /* it costs more than it gives */
-        r->without = 1u << 20;
-        r->waste = 0;
+    if (r->table.read < r->table.row_count * 8) r->table.early++;
+    else r->table.early = 0;
+    if (r->table.early >= 4) { /* filling it costs more than it saves */
+        r->table.bypass = 1u << 20;
+        r->table.early = 0;
     }
-    r->since = 0;
-    r->flushes++;
-    r->state_count = r->key_count = 0;
-    r->start = HFSBI_DFA_UNKNOWN;
-    if (r->buckets)
-        memset(r->buckets, 0, HFSBI_DFA_BUCKETS * sizeof *r->buckets);
+    r->table.read = 0;
+    r->table.flushes++;
+    r->table.row_count = r->table.key_count = 0;
+    r->table.start = HFSBI_DFA_UNKNOWN;
+    if (r->table.buckets)
+        memset(r->table.buckets, 0,
+               HFSBI_DFA_BUCKETS * sizeof *r->table.buckets);
 }
-
-/* ---- rows ---- */
 
 static int hfsbi_state_order(const void *a, const void *b) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
 }
 
-/* Leaves in the set, in order, what tells it from others: not the states that
-   only lead to others in it. False: it holds the end of the program. */
+/* Reduces the set to its key, in order: without states that only lead to
+   others in it. False: it contains the end of the program. */
 static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
     uint32_t i, kept = 0;
     bool     sorted = true;
@@ -14932,61 +14988,61 @@ static uint32_t hfsbi_dfa_hash(const hfsbi_states *set, uint32_t flags) {
     return hash;
 }
 
-/* The row of a set (whose order is lost), made when there is none yet. The
-   table may have been begun anew for it. */
+/* The row of a set (whose order is lost), made if necessary. May flush the
+   table. */
 static uint32_t hfsbi_dfa_row(hfsbi_runner *r, hfsbi_states *set,
                               uint32_t flags) {
-    hfsbi_dfa_state *s;
+    hfsbi_table_row *s;
     uint32_t         hash, *bucket, at, row;
     size_t           bytes, i;
     if (!hfsbi_dfa_key(r->program, set)) return HFSBI_DFA_MATCH;
     if (set->count == 0 && r->program->whole) return HFSBI_DFA_DEAD;
     hash = hfsbi_dfa_hash(set, flags);
     bytes = set->count * sizeof *set->dense;
-    for (at = r->buckets ? r->buckets[hash % HFSBI_DFA_BUCKETS] : 0; at;
-         at = s->chain) {
-        s = &r->states[at - 1];
+    for (at = r->table.buckets ? r->table.buckets[hash % HFSBI_DFA_BUCKETS]
+                               : 0;
+         at; at = s->chain) {
+        s = &r->table.rows[at - 1];
         if (s->hash == hash && s->flags == flags && s->len == set->count &&
-            !memcmp(r->keys + s->key, set->dense, bytes))
-            return (at - 1) * (uint32_t)r->columns;
+            !memcmp(r->table.keys + s->key, set->dense, bytes))
+            return (at - 1) * (uint32_t)r->table.columns;
     }
     if (!hfsbi_dfa_room(r, set->count)) {
-        if (r->state_count == 0) return HFSBI_DFA_CANNOT;
+        if (r->table.row_count == 0) return HFSBI_DFA_CANNOT;
         hfsbi_dfa_flush(r);
-        if (r->without || !hfsbi_dfa_room(r, set->count))
+        if (r->table.bypass || !hfsbi_dfa_room(r, set->count))
             return HFSBI_DFA_CANNOT;
     }
-    bucket = &r->buckets[hash % HFSBI_DFA_BUCKETS];
-    s = &r->states[r->state_count];
-    s->key = (uint32_t)r->key_count;
+    bucket = &r->table.buckets[hash % HFSBI_DFA_BUCKETS];
+    s = &r->table.rows[r->table.row_count];
+    s->key = (uint32_t)r->table.key_count;
     s->len = set->count;
     s->flags = flags;
     s->hash = hash;
     s->chain = *bucket;
-    if (bytes) memcpy(r->keys + r->key_count, set->dense, bytes);
-    r->key_count += set->count;
-    row = (uint32_t)(r->state_count * r->columns);
-    for (i = 0; i < r->columns; i++) r->next[row + i] = HFSBI_DFA_UNKNOWN;
-    *bucket = (uint32_t)++r->state_count;
+    if (bytes) memcpy(r->table.keys + r->table.key_count, set->dense, bytes);
+    r->table.key_count += set->count;
+    row = (uint32_t)(r->table.row_count * r->table.columns);
+    for (i = 0; i < r->table.columns; i++)
+        r->table.next[row + i] = HFSBI_DFA_UNKNOWN;
+    *bucket = (uint32_t)++r->table.row_count;
     return row;
 }
 
-/* The row at the beginning of a line, or of the whole. */
+/* The row at the beginning of a line, or of the whole text. */
 static uint32_t hfsbi_dfa_start(hfsbi_runner *r) {
     uint32_t row;
-    if (r->start != HFSBI_DFA_UNKNOWN) return r->start;
+    if (r->table.start != HFSBI_DFA_UNKNOWN) return r->table.start;
     r->then.count = 0;
     hfsbi_states_follow(r, &r->then, r->program->start, 0, HFSBI_AT_BEGIN,
                         true);
     row = hfsbi_dfa_row(r, &r->then, HFSBI_DFA_BEGIN);
-    if (row != HFSBI_DFA_CANNOT) r->start = row;
+    if (row != HFSBI_DFA_CANNOT) r->table.start = row;
     return row;
 }
 
-/* ---- steps ---- */
-
-/* Decides the borders in r->now for a place before which *flags is known:
-   r->then is all that can be reached. True: a match ends there. */
+/* Decides the borders in r->now at a place with these flags before it: r->then
+   becomes all that can be reached. True: a match ends there. */
 static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
     uint32_t i;
     if (flags & HFSBI_DFA_WORD) place |= HFSBI_AT_PREV_WORD;
@@ -15000,14 +15056,8 @@ static bool hfsbi_dfa_decide(hfsbi_runner *r, uint32_t flags, unsigned place) {
     return false;
 }
 
-static void hfsbi_dfa_swap(hfsbi_runner *r) {
-    hfsbi_states other = r->now;
-    r->now = r->then;
-    r->then = other;
-}
-
-/* Reads a byte: from the states in r->now to those in r->now. True when a
-   match is certain; in lines only. */
+/* Reads a byte; r->now becomes the states after it. True when a match is
+   certain; in lines only. */
 static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
                            unsigned char byte) {
     const hfsbi_program *p = r->program;
@@ -15016,32 +15066,32 @@ static bool hfsbi_dfa_read(hfsbi_runner *r, uint32_t *flags,
     if (hfsbi_dfa_decide(r, *flags, word ? HFSBI_AT_NEXT_WORD : 0) &&
         !p->whole)
         return true;
-    hfsbi_dfa_swap(r);
+    hfsbi_states_swap(r);
     r->then.count = 0;
     for (i = 0; i < r->now.count; i++)
         if (hfsbi_state_step(p, r->now.dense[i], byte, &out))
             hfsbi_states_follow(r, &r->then, out, 0, 0, true);
     if (!p->whole) hfsbi_states_follow(r, &r->then, p->start, 0, 0, true);
-    hfsbi_dfa_swap(r);
+    hfsbi_states_swap(r);
     *flags = word ? HFSBI_DFA_WORD : 0;
     for (i = 0; !p->whole && i < r->now.count; i++)
         if (p->states[r->now.dense[i]].op == HFSBI_OP_MATCH) return true;
     return false;
 }
 
-/* The set of a row into r->now. */
+/* Loads the set of a row into r->now; returns its flags. */
 static uint32_t hfsbi_dfa_load(hfsbi_runner *r, uint32_t row) {
-    const hfsbi_dfa_state *s = &r->states[row / r->columns];
+    const hfsbi_table_row *s = &r->table.rows[row / r->table.columns];
     uint32_t               i;
     r->now.count = s->len;
     for (i = 0; i < s->len; i++) {
-        r->now.dense[i] = r->keys[s->key + i];
+        r->now.dense[i] = r->table.keys[s->key + i];
         r->now.sparse[r->now.dense[i]] = i;
     }
     return s->flags;
 }
 
-/* Where a column leads from the set in r->now, in lines. */
+/* The row after a column from the set in r->now, in lines. */
 static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
                                     uint32_t column) {
     const hfsbi_program *p = r->program;
@@ -15064,12 +15114,12 @@ static uint32_t hfsbi_dfa_line_step(hfsbi_runner *r, uint32_t flags,
     return hfsbi_dfa_row(r, &r->now, flags);
 }
 
-/* Fills in the table at row and column. */
+/* Computes the entry at row and column, and stores it. */
 static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
                                uint32_t column) {
     const hfsbi_program *p = r->program;
     uint32_t             flags = hfsbi_dfa_load(r, row), next;
-    size_t               flushes = r->flushes;
+    size_t               flushes = r->table.flushes;
     if (hfsbi_runner_stops(r, r->now.count + r->then.count + 64u))
         return HFSBI_DFA_CANNOT;
     if (!p->whole) {
@@ -15081,20 +15131,18 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
         hfsbi_dfa_read(r, &flags, p->sample[column]);
         next = hfsbi_dfa_row(r, &r->now, flags);
     }
-    /* begun anew meanwhile: the row is no more */
-    if (r->flushes != flushes) return next;
-    /* out of memory is no quality of the place */
+    /* flushed meanwhile: the row does not exist any more */
+    if (r->table.flushes != flushes) return next;
+    /* a lack of memory is not a property of the entry */
     if (next != HFSBI_DFA_CANNOT ||
         (p->words && column < p->kinds && p->sample[column] >= 0x80))
-        r->next[row + column] = next;
+        r->table.next[row + column] = next;
     return next;
 }
 
-/* ---- runs ---- */
-
-/* Reads lines of text from *at, the beginning of one, on, up to the first in
-   which the program matches; *at is then in that line (or its line feed), or
-   where it could not go on. */
+/* Reads lines from *at, the beginning of one, up to the first that matches.
+   *at is then in that line (or at its line feed), or where the table could not
+   decide. */
 static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
     const unsigned char *base = (const unsigned char *)text.ptr;
     const unsigned char *p = base + *at, *end = base + text.len, *from = p;
@@ -15103,7 +15151,7 @@ static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
     uint32_t             row = hfsbi_dfa_start(r), n;
     if (row == HFSBI_DFA_MATCH) return HFSBI_SCAN_FOUND;
     if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
-    for (next = r->next;;) {
+    for (next = r->table.next;;) {
         n = row;
         while (end - p >= 4) {
             n = next[row + map[p[0]]];
@@ -15119,10 +15167,10 @@ static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
         if (p < end) {
             n = next[row + map[*p]];
             if (n == HFSBI_DFA_UNKNOWN) {
-                r->since += (size_t)(p - from);
+                r->table.read += (size_t)(p - from);
                 from = p;
                 n = hfsbi_dfa_fill(r, row, map[*p]);
-                next = r->next;
+                next = r->table.next;
             }
         } else {
             if (p == base || p[-1] == '\n') break;
@@ -15132,19 +15180,20 @@ static hfsbi_scan hfsbi_dfa_lines(hfsbi_runner *r, hfsb_str text, size_t *at) {
         }
         if (n >= HFSBI_DFA_SPECIAL || p == end) {
             *at = (size_t)(p - base);
-            r->since += (size_t)(p - from);
+            r->table.read += (size_t)(p - from);
             if (n == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
             return n == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
         }
         row = n;
         p++;
     }
-    r->since += (size_t)(p - from);
+    r->table.read += (size_t)(p - from);
     return HFSBI_SCAN_NONE;
 }
 
-HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
-                                    bool beginning) {
+/* hfsbi_nfa_whole() through the table. */
+static hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
+                                  bool beginning) {
     const unsigned char *map = r->program->map;
     uint32_t             row = hfsbi_dfa_start(r), column;
     size_t               i;
@@ -15154,11 +15203,11 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
         if (i < text.len) column = map[(unsigned char)text.ptr[i]];
         else if (beginning) column = map[(unsigned char)'/'];
         else column = r->program->kinds;
-        if (r->next[row + column] != HFSBI_DFA_UNKNOWN)
-            row = r->next[row + column];
+        if (r->table.next[row + column] != HFSBI_DFA_UNKNOWN)
+            row = r->table.next[row + column];
         else row = hfsbi_dfa_fill(r, row, column);
     }
-    r->since += text.len;
+    r->table.read += text.len;
     if (row == HFSBI_DFA_CANNOT) return HFSBI_SCAN_CANNOT;
     if (!beginning || row == HFSBI_DFA_DEAD)
         return row == HFSBI_DFA_MATCH ? HFSBI_SCAN_FOUND : HFSBI_SCAN_NONE;
@@ -15167,58 +15216,38 @@ HFSBI_FN hfsbi_scan hfsbi_dfa_whole(hfsbi_runner *r, hfsb_str text,
                                                   : HFSBI_SCAN_NONE;
 }
 
-/* ---- making ---- */
-
-/* A pattern that is taken as it is, as a tree: only for the sake of case. */
-static uint32_t hfsbi_regex_plain(hfsbi_syntax *tree, hfsb_str pattern) {
-    uint32_t list = hfsbi_syntax_add(tree, HFSBI_SYNTAX_LIST, 0);
-    size_t   at = 0;
-    while (at < pattern.len && tree->program->status == HFSB_OK) {
-        unsigned long code;
-        bool          valid;
-        size_t        n = hfsb_utf8_step(pattern, at, &code, &valid), i;
-        for (i = 0; !valid && i < n; i++)
-            hfsbi_syntax_append(
-                tree, list,
-                hfsbi_syntax_add(tree, HFSBI_SYNTAX_BYTE,
-                                 (unsigned char)pattern.ptr[at + i]));
-        if (valid)
-            hfsbi_syntax_append(tree, list,
-                                hfsbi_syntax_char(tree, (uint32_t)code));
-        at += n;
-    }
-    return list;
+HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *r, hfsb_str text,
+                                 bool beginning) {
+    hfsbi_scan scan = HFSBI_SCAN_CANNOT;
+    r->table.bypass -= r->table.bypass < text.len ? r->table.bypass : text.len;
+    if (!r->table.bypass) scan = hfsbi_dfa_whole(r, text, beginning);
+    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, text, beginning);
+    return scan == HFSBI_SCAN_FOUND;
 }
 
-static hfsb_status hfsbi_regex_syntax(hfsb_regex *re, hfsbi_syntax *tree,
-                                      hfsb_str               pattern,
-                                      const hfsb_regex_opts *opts,
-                                      hfsb_err              *err) {
-    uint32_t    root = 0;
-    hfsb_status st = HFSB_OK;
+/* ---- compiling ---- */
+
+static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
+                                       hfsb_str               pattern,
+                                       const hfsb_regex_opts *opts,
+                                       hfsb_err              *err) {
+    hfsbi_program *p = &re->program;
+    uint32_t       root = 0;
+    hfsb_status    st;
     tree->fold = opts->ignore_case;
-    if (opts->literal && pattern.len > HFSBI_REGEX_PATTERN)
-        return hfsbi_fail(err, HFSB_LIMIT, HFSBI_REGEX_PATTERN,
-                          "A text to be found in any case may have at most "
-                          "65,536 bytes.");
-    if (opts->literal) root = hfsbi_regex_plain(tree, pattern);
-    else st = hfsbi_regex_parse(tree, pattern, &root, err);
+    st = hfsbi_regex_parse(tree, pattern, opts->literal, &root, err);
     if (st != HFSB_OK) return st;
-    if (re->program.status == HFSB_OK)
-        re->program.status =
-            hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
-    if (re->program.status == HFSB_OK && !re->pure)
-        hfsbi_program_make(&re->program, tree, root);
-    if (re->program.status == HFSB_LIMIT)
+    if (p->status == HFSB_OK)
+        p->status = hfsbi_syntax_literal(tree, root, &re->literal, &re->pure);
+    if (!re->pure) hfsbi_program_make(p, tree, root);
+    if (p->status == HFSB_LIMIT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The pattern needs more than %zu states once its "
                           "repeats are written out. Use smaller numbers in "
                           "{n,m}, or * and +.",
-                          re->program.max_states);
-    if (re->program.status != HFSB_OK)
-        return hfsbi_fail_status(err, re->program.status, "the pattern");
-    if (re->pure) return HFSB_OK;
-    st = hfsbi_runner_init(&re->runner, &re->program);
+                          p->max_states);
+    if (p->status != HFSB_OK || re->pure) return p->status;
+    st = hfsbi_runner_init(&re->runner, p);
     re->runner.cancelled = opts->cancelled;
     re->runner.user = opts->user;
     return st;
@@ -15235,7 +15264,7 @@ static hfsb_status hfsbi_regex_make(hfsb_regex *re, hfsb_str pattern,
         return hfsb_buf_append(&re->literal, pattern);
     }
     hfsbi_syntax_init(&tree, &re->program);
-    st = hfsbi_regex_syntax(re, &tree, pattern, opts, err);
+    st = hfsbi_regex_compile(re, &tree, pattern, opts, err);
     hfsbi_syntax_free(&tree);
     return st;
 }
@@ -15274,7 +15303,7 @@ void hfsb_regex_close(hfsb_regex *regex) {
     hfsbi_array_free(&alloc, regex, 1, sizeof *regex);
 }
 
-/* ---- in a line ---- */
+/* ---- searching a line ---- */
 
 bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
                      size_t *begin, size_t *end) {
@@ -15291,12 +15320,12 @@ bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
     return hfsbi_nfa_find(&regex->runner, text, from, false, begin, end);
 }
 
-/* ---- among lines ---- */
+/* ---- searching many lines ---- */
 
-/* The line that holds text[at], or that this line feed ends; not before
-   `from`, where a line begins. *next: where the one behind it begins. */
-static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
-                                   size_t *next) {
+/* The line that contains text[at], or ends with it, but does not begin before
+   `from`. *next is the beginning of the following line. */
+static hfsb_str hfsbi_regex_line_at(hfsb_str text, size_t from, size_t at,
+                                    size_t *next) {
     size_t      begin = at, end;
     const void *feed =
         at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
@@ -15307,76 +15336,73 @@ static hfsb_str hfsbi_regex_around(hfsb_str text, size_t from, size_t at,
     return hfsb_str_slice(text, begin, end);
 }
 
-/* The first line that matches from `from` on, and before `to`, where a line
-   begins or the text ends, without looking for the literal. */
-static bool hfsbi_regex_plod(hfsb_regex *re, hfsb_str text, size_t from,
+/* Finds the first line that matches in [from, to), which consists of whole
+   lines, without looking for the literal. */
+static bool hfsbi_regex_scan(hfsb_regex *re, hfsb_str text, size_t from,
                              size_t to, hfsb_str *line) {
     hfsb_str part = hfsb_str_slice(text, 0, to);
     while (from < to) {
         size_t     at = from, next, begin, end;
         hfsbi_scan scan = HFSBI_SCAN_CANNOT;
-        if (re->runner.without == 0)
+        if (re->runner.table.bypass == 0)
             scan = hfsbi_dfa_lines(&re->runner, part, &at);
         if (scan == HFSBI_SCAN_NONE) return false;
-        *line = hfsbi_regex_around(part, from, at, &next);
+        *line = hfsbi_regex_line_at(part, from, at, &next);
         if (scan == HFSBI_SCAN_FOUND) return true;
         if (hfsbi_nfa_find(&re->runner, *line, 0, true, &begin, &end))
             return true;
         if (re->runner.stopped) return false;
-        if (re->runner.without > 0) {
-            size_t done = next - from;
-            re->runner.without -=
-                done < re->runner.without ? done : re->runner.without;
-        }
+        at = next - from;
+        if (at > re->runner.table.bypass) at = re->runner.table.bypass;
+        re->runner.table.bypass -= at;
         from = next;
     }
     return false;
 }
 
-/* True when places of the literal come so close to each other, and to no
-   avail, that it is quicker to read on than to look for them. */
-static bool hfsbi_regex_is_crowded(hfsb_regex *re, size_t distance) {
-    re->crowd = distance < 200 ? re->crowd + 1 : 0;
-    if (re->crowd < 16) return false;
-    re->crowd = 0;
-    return true;
+/* After a useless occurrence of the literal, `distance` bytes after the last:
+   when they are frequent, scanning directly is quicker for a while. */
+static void hfsbi_regex_count_miss(hfsb_regex *re, size_t distance) {
+    re->misses = distance < 200 ? re->misses + 1 : 0;
+    if (re->misses < 16) return;
+    re->misses = 0;
+    re->direct = 1u << 16;
 }
 
-/* Where the line ends that is `size` bytes on from `from`. */
-static size_t hfsbi_regex_ahead(hfsb_str text, size_t from, size_t size) {
+/* The end of the line that contains the byte `size` after `from`. */
+static size_t hfsbi_regex_line_end(hfsb_str text, size_t from, size_t size) {
     size_t next;
     if (text.len - from <= size) return text.len;
-    hfsbi_regex_around(text, from + size, from + size, &next);
+    hfsbi_regex_line_at(text, from + size, from + size, &next);
     return next;
 }
 
-/* By the literal: only the lines that hold it are looked at. */
-static bool hfsbi_regex_jump(hfsb_regex *re, hfsb_str text, size_t from,
-                             hfsb_str *line) {
+/* Finds the first line from `from` on that contains the literal and matches. */
+static bool hfsbi_regex_scan_literal(hfsb_regex *re, hfsb_str text,
+                                     size_t from, hfsb_str *line) {
     hfsb_str literal = hfsb_buf_str(&re->literal);
     while (from < text.len && !re->runner.stopped) {
         size_t hit, next, at;
-        if (re->straight) {
-            next = hfsbi_regex_ahead(text, from, re->straight);
-            if (hfsbi_regex_plod(re, text, from, next, line)) return true;
+        if (re->direct) {
+            next = hfsbi_regex_line_end(text, from, re->direct);
+            if (hfsbi_regex_scan(re, text, from, next, line)) return true;
             from = next;
-            re->straight = 0;
+            re->direct = 0;
             continue;
         }
         hit = hfsb_str_find(hfsb_str_slice(text, from, text.len), literal);
         if (hit == HFSB_NPOS) return false;
         at = from + hit;
-        *line = hfsbi_regex_around(text, from, at, &next);
+        *line = hfsbi_regex_line_at(text, from, at, &next);
         if (re->pure) {
-            /* unless it takes in the CR at the line's end */
+            /* unless it includes the CR at the end of the line */
             if (at + literal.len <= (size_t)(line->ptr - text.ptr) + line->len)
                 return true;
-        } else if (hfsbi_regex_plod(re, text, (size_t)(line->ptr - text.ptr),
+        } else if (hfsbi_regex_scan(re, text, (size_t)(line->ptr - text.ptr),
                                     next, line)) {
             return true;
         }
-        if (!re->pure && hfsbi_regex_is_crowded(re, next - from))
-            re->straight = 1u << 16;
+        if (!re->pure) hfsbi_regex_count_miss(re, next - from);
         from = next;
     }
     return false;
@@ -15388,8 +15414,8 @@ bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
     bool     found;
     if (from >= text.len || regex->never) return false;
     if (regex->pure || regex->literal.len > 0)
-        found = hfsbi_regex_jump(regex, text, from, &line);
-    else found = hfsbi_regex_plod(regex, text, from, text.len, &line);
+        found = hfsbi_regex_scan_literal(regex, text, from, &line);
+    else found = hfsbi_regex_scan(regex, text, from, text.len, &line);
     if (!found) return false;
     *begin = (size_t)(line.ptr - text.ptr);
     *end = *begin + line.len;
@@ -15397,21 +15423,23 @@ bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
 }
 
 /* ---- src/pattern/glob.c ---- */
-/* glob.c - patterns for paths, by the automata of regex. */
-/* ---- reading ---- */
+/* glob.c - patterns for paths, and the rules of .gitignore files.
+
+   A glob becomes a program like a regular expression, so matching is linear
+   and never backtracks. "*" and "?" stay within a name, "**" is any number of
+   names. A .gitignore file is a list of rules; most are plain names or
+   suffixes, which need no program. The rules of nested folders form a stack
+   that follows a directory walk, and the last rule that matches decides. */
+/* ---- reading a glob ---- */
 
 typedef struct hfsbi_glob_reader {
     hfsbi_reader r;
     bool         git;
     bool         name_start; /* a name begins here */
-    bool         special;    /* something other than plain text came */
-    uint32_t     inside; /* class plus one: bytes that stay within a name */
+    bool         special;    /* something other than plain text has come */
+    uint32_t     inside;     /* class of bytes within a name, plus one; 0: not
+                                made yet */
 } hfsbi_glob_reader;
-
-static char hfsbi_glob_peek(const hfsbi_glob_reader *g, size_t ahead) {
-    size_t at = g->r.at + ahead;
-    return at < g->r.text.len ? g->r.text.ptr[at] : '\0';
-}
 
 static bool hfsbi_glob_at_end(const hfsbi_glob_reader *g) {
     return g->r.at >= g->r.text.len || g->r.status != HFSB_OK ||
@@ -15422,7 +15450,7 @@ static uint32_t hfsbi_glob_slash(hfsbi_glob_reader *g) {
     return hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_BYTE, '/');
 }
 
-/* At least `min` bytes of a name, whatever they are. */
+/* At least `min` bytes of a name, valid UTF-8 or not. */
 static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
     hfsbi_syntax *tree = g->r.tree;
     if (!g->inside) g->inside = hfsbi_program_bytes(tree->program, '/') + 1;
@@ -15431,9 +15459,9 @@ static uint32_t hfsbi_glob_inside(hfsbi_glob_reader *g, uint32_t min) {
         HFSBI_SYNTAX_MANY);
 }
 
-/* "**" with what stands behind it: any number of names, each with a slash;
-   or at the end of the pattern one name and any number more. A name has at
-   least `min` bytes. */
+/* "**" and the slash after it: any number of names, each with a slash; at the
+   end of the pattern one name and any number more. A name has at least `min`
+   bytes. */
 static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
                                  uint32_t min) {
     hfsbi_syntax *tree = g->r.tree;
@@ -15452,17 +15480,18 @@ static uint32_t hfsbi_glob_names(hfsbi_glob_reader *g, bool last,
     return all;
 }
 
+/* Reads "*" or "**". */
 static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
     size_t stars = 1;
     char   c;
     bool   last, names;
-    while (hfsbi_glob_peek(g, stars) == '*') stars++;
+    while (hfsbi_reader_peek(&g->r, stars) == '*') stars++;
     g->r.at += stars;
-    c = hfsbi_glob_peek(g, 0);
+    c = hfsbi_reader_peek(&g->r, 0);
     last =
         g->r.at == g->r.text.len || (g->r.depth > 0 && (c == ',' || c == '}'));
-    /* git compares plain text first, and reads what follows as if a pattern
-       began there: "a**" is also what lies beneath */
+    /* git compares plain text first and treats the rest as a new pattern:
+       "a**" also matches everything beneath a */
     names = g->name_start || (g->git && !g->special);
     g->special = true;
     if (stars < 2 || !names || (!last && c != '/')) {
@@ -15477,7 +15506,7 @@ static uint32_t hfsbi_glob_star(hfsbi_glob_reader *g) {
 
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g);
 
-/* {one,two}; r.at is behind the brace. */
+/* Reads {one,two}, after its brace. */
 static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
     uint32_t either = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_EITHER, 0);
     size_t   open = g->r.at - 1;
@@ -15488,10 +15517,10 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
     while (g->r.status == HFSB_OK && g->r.tree->program->status == HFSB_OK) {
         g->name_start = name_start;
         hfsbi_syntax_append(g->r.tree, either, hfsbi_glob_list(g));
-        if (hfsbi_glob_peek(g, 0) != ',') break;
+        if (hfsbi_reader_peek(&g->r, 0) != ',') break;
         g->r.at++;
     }
-    if (hfsbi_glob_peek(g, 0) != '}')
+    if (hfsbi_reader_peek(&g->r, 0) != '}')
         hfsbi_reader_fail(&g->r, HFSB_ARG, open,
                           "This { is not closed by a }. Write \\{ for the "
                           "character itself.");
@@ -15513,15 +15542,15 @@ static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
 }
 
 static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
-    char c = hfsbi_glob_peek(g, 0);
+    char c = hfsbi_reader_peek(&g->r, 0);
     if (c == '*') return hfsbi_glob_star(g);
-    if (c == '{' && !g->git && hfsbi_glob_peek(g, 1) != '}') {
+    if (c == '{' && !g->git && hfsbi_reader_peek(&g->r, 1) != '}') {
         g->r.at++;
         return hfsbi_glob_braces(g);
     }
     g->name_start = c == '/';
     if (c == '?' || c == '[' || c == '\\') g->special = true;
-    if (c == '{' && !g->git) { /* {} is a text, as in a shell */
+    if (c == '{' && !g->git) { /* {} is plain text, as in a shell */
         uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_byte(g));
@@ -15543,36 +15572,35 @@ static uint32_t hfsbi_glob_piece(hfsbi_glob_reader *g) {
 static uint32_t hfsbi_glob_list(hfsbi_glob_reader *g) {
     uint32_t list = hfsbi_syntax_add(g->r.tree, HFSBI_SYNTAX_LIST, 0);
     while (!hfsbi_glob_at_end(g)) {
-        char c = hfsbi_glob_peek(g, 0);
+        char c = hfsbi_reader_peek(&g->r, 0);
         if (g->r.depth > 0 && (c == ',' || c == '}')) break;
         hfsbi_syntax_append(g->r.tree, list, hfsbi_glob_piece(g));
     }
     return list;
 }
 
-/* ---- the folders that come first ---- */
-
-/* Appends the names before the first that has something special in it, each
-   but the last with its slash. */
+/* Appends the names before the first one with a special character, each but
+   the last with its slash. */
 static hfsb_status hfsbi_glob_find_base(hfsb_str pattern, bool git,
                                         hfsb_buf *base) {
     size_t      i, kept = 0;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; i < pattern.len && st == HFSB_OK; i++) {
+    hfsb_status st;
+    for (i = 0; i < pattern.len; i++) {
         char c = pattern.ptr[i];
         if (c == '*' || c == '?' || c == '[' || (c == '{' && !git)) break;
         if (c == '/') kept = base->len ? base->len : 1;
         if (c == '\\' && i + 1 < pattern.len) c = pattern.ptr[++i];
-        st = hfsb_buf_append_byte(base, c);
+        hfsb_buf_append_byte(base, c);
     }
+    st = base->status;
     hfsb_buf_truncate(base, kept);
     return st;
 }
 
-/* ---- making ---- */
+/* ---- compiling a glob ---- */
 
-static hfsb_status hfsbi_glob_make(hfsb_glob *glob, hfsb_str pattern, bool git,
-                                   hfsb_err *err) {
+static hfsb_status hfsbi_glob_compile(hfsb_glob *glob, hfsb_str pattern,
+                                      bool git, hfsb_err *err) {
     hfsbi_syntax      tree;
     hfsbi_glob_reader g = HFSB_INIT;
     uint32_t          root;
@@ -15617,7 +15645,7 @@ HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
     glob->program.max_states = HFSBI_REGEX_STATES;
     glob->program.whole = true;
     if (err) memset(err, 0, sizeof *err);
-    st = hfsbi_glob_make(glob, pattern, git, err);
+    st = hfsbi_glob_compile(glob, pattern, git, err);
     if (st == HFSB_OK) {
         *out = glob;
         return hfsbi_ok(err);
@@ -15642,20 +15670,10 @@ void hfsb_glob_close(hfsb_glob *glob) {
     hfsbi_array_free(&alloc, glob, 1, sizeof *glob);
 }
 
-/* ---- matching ---- */
-
-static bool hfsbi_glob_run(hfsb_glob *glob, hfsb_str path, bool beginning) {
-    hfsbi_runner *r = &glob->runner;
-    hfsbi_scan    scan = HFSBI_SCAN_CANNOT;
-    if (r->without > path.len) r->without -= path.len;
-    else r->without = 0;
-    if (!r->without) scan = hfsbi_dfa_whole(r, path, beginning);
-    if (scan == HFSBI_SCAN_CANNOT) return hfsbi_nfa_whole(r, path, beginning);
-    return scan == HFSBI_SCAN_FOUND;
-}
+/* ---- matching a glob ---- */
 
 bool hfsb_glob_match(hfsb_glob *glob, hfsb_str path) {
-    return hfsbi_glob_run(glob, path, false);
+    return hfsbi_runner_whole(&glob->runner, path, false);
 }
 
 hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
@@ -15665,12 +15683,10 @@ hfsb_str hfsb_glob_base(const hfsb_glob *glob) {
 bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder) {
     if (hfsb_str_ends(folder, HFSB_LIT("/"))) folder.len--;
     else if (folder.len == 0) return true;
-    return hfsbi_glob_run(glob, folder, true);
+    return hfsbi_runner_whole(&glob->runner, folder, true);
 }
 
-/* ==== ignore ==== */
-
-/* the rules of .gitignore files. */
+/* ---- .gitignore: rules ---- */
 
 typedef enum hfsbi_rule_kind {
     HFSBI_RULE_TEXT,   /* equal to the text */
@@ -15682,15 +15698,15 @@ typedef struct hfsbi_rule {
     hfsbi_rule_kind kind;
     hfsb_buf        text;
     hfsb_glob      *glob;
-    bool            negated;     /* "!": not ignored after all */
+    bool            negated;     /* "!": a match is not ignored */
     bool            folder_only; /* "build/" */
-    bool            whole_path;  /* from the folder of the file on, not the
-                                    name alone */
+    bool            whole_path;  /* matches the path below the folder of the
+                                    .gitignore, not only the name */
 } hfsbi_rule;
 
 typedef struct hfsbi_ignore_folder {
-    size_t prefix; /* bytes of a path before what the rules look at */
-    size_t rules;  /* how many there were before its own */
+    size_t prefix; /* bytes of a path before the part that rules match */
+    size_t rules;  /* number of rules of the folders above */
 } hfsbi_ignore_folder;
 
 struct hfsbi_ignore {
@@ -15713,6 +15729,7 @@ HFSBI_FN hfsb_status hfsbi_ignore_open(const hfsb_alloc *alloc,
     return HFSB_OK;
 }
 
+/* Removes the last rules until `rules` are left. */
 static void hfsbi_ignore_cut(hfsbi_ignore *ig, size_t rules) {
     while (ig->rule_count > rules) {
         hfsbi_rule *rule = &ig->rules[--ig->rule_count];
@@ -15733,9 +15750,9 @@ HFSBI_FN void hfsbi_ignore_close(hfsbi_ignore *ignore) {
     hfsbi_array_free(&alloc, ignore, 1, sizeof *ignore);
 }
 
-/* ---- lines ---- */
+/* ---- .gitignore: lines ---- */
 
-/* Without the blanks at its end, unless a backslash keeps them. */
+/* The line without trailing blanks, unless a backslash escapes them. */
 static hfsb_str hfsbi_rule_trim(hfsb_str line) {
     size_t i, end = 0;
     for (i = 0; i < line.len; i++) {
@@ -15753,8 +15770,8 @@ static bool hfsbi_rule_is_plain(hfsb_str s) {
     return true;
 }
 
-/* Reads a line that holds a pattern: HFSB_NOMEM, or another failure when it
-   is none. */
+/* Reads a line with a pattern. HFSB_OK; HFSB_NOMEM; any other failure when the
+   pattern is invalid. */
 static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
                                    hfsbi_rule *rule) {
     hfsb_status st;
@@ -15786,7 +15803,7 @@ static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
     hfsbi_rule  rule;
     hfsb_status st;
     void       *grown;
-    /* at the beginning of a file, of which there may be two in the text */
+    /* a byte order mark; the text may be two files joined */
     if (hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
         line = hfsb_str_slice(line, 3, line.len);
     if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
@@ -15805,22 +15822,17 @@ static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
 
 HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                                        hfsb_str text) {
-    size_t before = ignore->rule_count, at = 0;
-    void  *grown =
+    size_t   before = ignore->rule_count;
+    hfsb_str line;
+    void    *grown =
         hfsbi_array_grow(&ignore->alloc, ignore->folders, &ignore->folder_cap,
                          ignore->folder_count + 1, sizeof *ignore->folders);
     if (!grown) return HFSB_NOMEM;
     ignore->folders = (hfsbi_ignore_folder *)grown;
-    while (at < text.len) {
-        hfsb_str rest = hfsb_str_slice(text, at, text.len);
-        size_t   end = hfsb_str_find_byte(rest, '\n');
-        if (end == HFSB_NPOS) end = rest.len;
-        if (hfsbi_ignore_add(ignore, hfsb_str_slice(rest, 0, end)) !=
-            HFSB_OK) {
-            hfsbi_ignore_cut(ignore, before);
-            return HFSB_NOMEM;
-        }
-        at += end + 1;
+    while (hfsbi_list_next(&text, '\n', &line)) {
+        if (hfsbi_ignore_add(ignore, line) == HFSB_OK) continue;
+        hfsbi_ignore_cut(ignore, before);
+        return HFSB_NOMEM;
     }
     ignore->folders[ignore->folder_count].prefix =
         folder.len ? folder.len + 1 : 0;
@@ -15834,10 +15846,10 @@ HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
     hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
 }
 
-/* ---- asking ---- */
+/* ---- .gitignore: matching ---- */
 
-static bool hfsbi_rule_fits(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
-                            bool is_folder) {
+static bool hfsbi_rule_matches(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
+                               bool is_folder) {
     hfsb_str s = rule->whole_path ? path : name;
     if (rule->folder_only && !is_folder) return false;
     switch (rule->kind) {
@@ -15856,7 +15868,8 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
         hfsb_str below = hfsb_str_slice(path, prefix, path.len);
         while (rule > ignore->folders[folder].rules) {
             hfsbi_rule *r = &ignore->rules[--rule];
-            if (hfsbi_rule_fits(r, below, name, is_folder)) return !r->negated;
+            if (hfsbi_rule_matches(r, below, name, is_folder))
+                return !r->negated;
         }
     }
     return false;
@@ -16120,9 +16133,10 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
                               "it contains a blank, a control byte or a byte "
                               "that is not ASCII. Write such a byte as %XX.");
     url->scheme = hfsb_str_slice(text, 0, colon);
-    url->secure = hfsbi_http_is(url->scheme, "https");
+    url->secure = hfsbi_str_same_letters(url->scheme, HFSB_LIT("https"));
     if (colon == HFSB_NPOS ||
-        (!url->secure && !hfsbi_http_is(url->scheme, "http")))
+        (!url->secure &&
+         !hfsbi_str_same_letters(url->scheme, HFSB_LIT("http"))))
         return hfsbi_url_fail(err, text, text.ptr,
                               "it does not begin with http:// or https://.");
     rest = hfsb_str_slice(text, colon + 1, text.len);
@@ -16486,7 +16500,8 @@ static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
     size_t   i, colon = hfsb_str_find_byte(s, ':');
     hfsb_str scheme = hfsb_str_slice(s, 0, colon);
     if (colon == HFSB_NPOS ||
-        (!hfsbi_http_is(scheme, "http") && !hfsbi_http_is(scheme, "https")) ||
+        (!hfsbi_str_same_letters(scheme, HFSB_LIT("http")) &&
+         !hfsbi_str_same_letters(scheme, HFSB_LIT("https"))) ||
         s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
         s.ptr[colon + 2] != '/')
         return hfsbi_http_refuse(r, 400, s.ptr,
@@ -16804,7 +16819,7 @@ static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
     while (hfsbi_http_list_next(&rest, &item)) {
         f->codings++;
         f->last_coding = item;
-        if (hfsbi_http_is(item, "chunked")) f->chunked++;
+        if (hfsbi_str_same_letters(item, HFSB_LIT("chunked"))) f->chunked++;
         if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) f->tokens = false;
     }
 }
@@ -16823,8 +16838,9 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
                                       const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
     while (hfsbi_http_list_next(&rest, &item)) {
-        if (hfsbi_http_is(item, "close")) f->close = true;
-        else if (hfsbi_http_is(item, "keep-alive")) f->keep_alive = true;
+        if (hfsbi_str_same_letters(item, HFSB_LIT("close"))) f->close = true;
+        else if (hfsbi_str_same_letters(item, HFSB_LIT("keep-alive")))
+            f->keep_alive = true;
     }
 }
 
@@ -16852,7 +16868,7 @@ static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
         return true;
     case 6:
         if (hfsbi_http_named(name, "expect") &&
-            hfsbi_http_is(field->value, "100-continue"))
+            hfsbi_str_same_letters(field->value, HFSB_LIT("100-continue")))
             r->head->expect_continue = true;
         return true;
     case 10:
@@ -16909,7 +16925,8 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
                                  "Transfer-Encoding.");
     if (f->codings == 1 && f->chunked == 1 && f->tokens) return true;
     if (!f->tokens || !f->codings || f->chunked > 1 ||
-        (f->chunked && !hfsbi_http_is(f->last_coding, "chunked")))
+        (f->chunked &&
+         !hfsbi_str_same_letters(f->last_coding, HFSB_LIT("chunked"))))
         return hfsbi_http_refuse(r, 400, at,
                                  "Transfer-Encoding must be \"chunked\", "
                                  "once and alone.");
@@ -17473,8 +17490,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
             parser->seen = 0;
             return HFSB_HTTP_END;
         case HFSBI_HTTP_REFUSED:
-            hfsbi_fail(err, HFSB_SYNTAX, 0,
-                       "An earlier message was refused.");
+            hfsbi_fail(err, HFSB_SYNTAX, 0, "An earlier message was refused.");
             return HFSB_HTTP_BAD;
         default:
             if (hfsbi_http_step(&r, used)) break;
@@ -31428,8 +31444,8 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 }
 
 /* ---- src/net/net_private.h ---- */
-/* The operating system as the client's network sees it, beyond os.h: sockets
-   and the lookup of names. Never part of the public header. */
+/* The inside of net: sockets and name lookup, proxies, and the retry policy
+   that every client of a network shares. Never part of the public header. */
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -31438,57 +31454,95 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Where a send cannot ask for it, the socket does (SO_NOSIGPIPE), or what
-   sends is guarded (hfsbi_signal_guard). */
+/* Without MSG_NOSIGNAL the socket has SO_NOSIGPIPE, or hfsbi_signal_guard
+   protects the send. */
 #ifdef MSG_NOSIGNAL
 #define HFSBI_NET_SEND_FLAGS MSG_NOSIGNAL
 #else
 #define HFSBI_NET_SEND_FLAGS 0
 #endif
 
-/* Private to the net*.c files: what waits, where connections lead, and those
-   that are kept. */
-
 /* ---- proxies ---- */
 
+/* The proxy that the environment names. */
 typedef struct hfsbi_proxy {
-    hfsb_buf    text;   /* of the variable; url shows its bytes */
-    hfsb_buf    login;  /* of Proxy-Authorization; "": none */
-    hfsb_buf    except; /* of no_proxy */
-    const char *name;   /* of the variable; NULL: there is no proxy */
-    bool        usable;
+    hfsb_buf    text;   /* value of the variable; url points into it */
+    hfsb_buf    login;  /* value of Proxy-Authorization, or "" */
+    hfsb_buf    except; /* value of no_proxy */
+    const char *name;   /* name of the variable; NULL: no proxy is set */
+    bool        usable; /* false: calls through it are refused */
     hfsb_url    url;
 } hfsbi_proxy;
 
-/* Reads the environment. HFSB_OK, also where what it says is not usable;
-   HFSB_NOMEM. */
+/* Reads the environment into *proxy, which need not be initialised. HFSB_OK,
+   also when the proxy is not usable; HFSB_NOMEM. Free it in any case. */
 HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
                                       hfsb_err *err);
 HFSBI_FN void        hfsbi_proxy_free(hfsbi_proxy *proxy);
 
-/* Whether requests to that place go through the proxy. */
+/* True when requests to that URL go through the proxy. */
 HFSBI_FN bool hfsbi_proxy_serves(const hfsbi_proxy *proxy,
                                  const hfsb_url    *url);
 
-/* One of a list like no_proxy has it names this place: "*", a name (and all
-   below it), an address, each with or without a port. */
+/* True when a no_proxy list contains the host: as "*", as a name or a parent
+   domain, or as an address, each with or without a port. */
 HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host, unsigned port);
 
-/* ---- connections ---- */
+/* ---- retries ---- */
 
-#define HFSBI_LINK_HOST 256 /* with the NUL */
+/* When to try again. The caller decides whether another try can help; the
+   policy decides how long to wait and when to give up:
 
-/* ---- the pool ---- */
+       retry = policy;
+       for (;;) {
+           status = try_it();
+           if (status == HFSB_OK || !worth_another_try(status)) break;
+           if (hfsbi_retry_again(&retry) != HFSB_OK) break;
+       }
+*/
+typedef struct hfsbi_retry {
+    size_t    tries;    /* at most, the first included (0: no limit) */
+    long long delay_ms; /* wait before the second try ... */
+    long long
+         max_delay_ms;  /* ... doubled each time up to this (0: constant) */
+    bool linear;        /* grow by delay_ms each time instead */
+    long long deadline; /* on hfsb_clock_ms(): no wait reaches it (0: no
+                               deadline) */
+    long long asked_ms; /* wait that the peer asked for, in place of the
+                               policy's (0: none); reset by each wait */
+    const hfsb_cancel *cancel;
+    void (*on_wait)(void *user, long long ms); /* before a wait (NULL: none) */
+    void  *user;
+    size_t failed; /* private: tries that failed so far */
+    size_t waits;  /* private: waits so far */
+} hfsbi_retry;
+
+/* Call after a failed try: waits until the next one. HFSB_OK: try again;
+   HFSB_LIMIT: no try is left, or the deadline comes first, nothing was waited;
+   HFSB_CANCELLED. */
+HFSBI_FN hfsb_status hfsbi_retry_again(hfsbi_retry *retry);
+
+/* The same wait without counting a failed try. */
+HFSBI_FN hfsb_status hfsbi_retry_wait(hfsbi_retry *retry);
+
+/* Starts over: the next failure is the first again. */
+HFSBI_FN void hfsbi_retry_reset(hfsbi_retry *retry);
 
 /* ---- src/net/proxy.c ---- */
-/* proxy.c - proxies, as the environment names them. */
-/* A variable that is set and not empty. */
+/* proxy.c - the proxy that the environment names, and the hosts that are
+   reached without it.
+
+   http_proxy (else all_proxy, ALL_PROXY) names the proxy, no_proxy (NO_PROXY)
+   the exceptions. They are read once, when the transport is opened. A proxy
+   that cannot be used is remembered: calls that need it are refused, because
+   going around it could send them where they must not go. */
+/* The value of a variable; NULL when it is unset or empty. */
 static const char *hfsbi_proxy_variable(const char *name) {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* "name:password" of the URL, decoded and coded as Basic has it. */
+/* Writes the user and password of the URL as Proxy-Authorization has them. */
 static hfsb_status hfsbi_proxy_login(hfsbi_proxy *proxy) {
     hfsb_buf    plain = HFSB_INIT;
     hfsb_status st;
@@ -31496,23 +31550,20 @@ static hfsb_status hfsbi_proxy_login(hfsbi_proxy *proxy) {
     st = hfsb_http_decode(proxy->url.user, &plain, NULL);
     if (st == HFSB_OK && hfsb_str_find_byte(proxy->url.user, ':') == HFSB_NPOS)
         st = hfsb_buf_append_byte(&plain, ':');
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&proxy->login, hfsb_str_make("Basic ", 6));
+    if (st == HFSB_OK) st = hfsb_buf_append(&proxy->login, HFSB_LIT("Basic "));
     if (st == HFSB_OK)
         st = hfsb_base64_encode(hfsb_buf_str(&plain), &proxy->login);
     hfsb_buf_free(&plain);
     return st;
 }
 
-/* The URL of the proxy in proxy->text, "http://" in front where it has no
-   scheme. One that is not usable is kept as such: to go around it would be
-   worse than to refuse. */
+/* Parses the variable's value; "http://" is assumed where it has no scheme. */
 static hfsb_status hfsbi_proxy_parse(hfsbi_proxy *proxy, const char *value) {
     hfsb_str    text = hfsbi_trim(hfsb_cstr(value));
-    hfsb_status st = HFSB_OK;
-    if (hfsb_str_find(text, hfsb_str_make("://", 3)) == HFSB_NPOS)
-        st = hfsb_buf_append(&proxy->text, hfsb_str_make("http://", 7));
-    if (st == HFSB_OK) st = hfsb_buf_append(&proxy->text, text);
+    hfsb_status st;
+    if (hfsb_str_find(text, HFSB_LIT("://")) == HFSB_NPOS)
+        hfsb_buf_append(&proxy->text, HFSB_LIT("http://"));
+    st = hfsb_buf_append(&proxy->text, text);
     if (st != HFSB_OK) return st;
     proxy->usable = hfsb_url_parse(hfsb_buf_str(&proxy->text), &proxy->url,
                                    NULL) == HFSB_OK &&
@@ -31525,8 +31576,7 @@ static hfsb_status hfsbi_proxy_parse(hfsbi_proxy *proxy, const char *value) {
 
 HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
                                       hfsb_err *err) {
-    /* HTTP_PROXY is left out: in a CGI program it is a field of whoever made
-       the request. */
+    /* not HTTP_PROXY: in a CGI program a client sets it with a Proxy field */
     static const char *const names[] = {"http_proxy", "all_proxy",
                                         "ALL_PROXY"};
     const char              *value = NULL, *except;
@@ -31552,31 +31602,32 @@ HFSBI_FN void hfsbi_proxy_free(hfsbi_proxy *proxy) {
     hfsb_buf_free(&proxy->except);
 }
 
-/* ---- what goes around it ---- */
+/* ---- exceptions ---- */
 
 static hfsb_str hfsbi_proxy_without_dot(hfsb_str host) {
     if (host.len && host.ptr[host.len - 1] == '.') host.len--;
     return host;
 }
 
-/* Takes ":port" from the end of an entry; 0: it has none. An IPv6 address has
-   more than one colon, and brackets when a port follows. */
+/* Removes ":port" from the end of an entry and returns the port; 0: there is
+   none. An IPv6 address contains several colons, and is in brackets when a
+   port follows. */
 static unsigned hfsbi_proxy_take_port(hfsb_str *entry) {
-    size_t   i = entry->len;
-    unsigned port = 0, scale = 1;
-    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') {
-        if (scale > 10000) return 0;
-        port += scale * (unsigned)(entry->ptr[--i] - '0');
-        scale *= 10;
-    }
-    if (!i || i == entry->len || entry->ptr[i - 1] != ':') return 0;
+    size_t             i = entry->len;
+    unsigned long long port = 0;
+    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') i--;
+    if (!i || entry->ptr[i - 1] != ':' ||
+        !hfsbi_read_decimal(hfsb_str_slice(*entry, i, entry->len), 99999,
+                            &port))
+        return 0;
     if (hfsb_str_count_byte(*entry, ':') > 1 &&
         (i < 2 || entry->ptr[i - 2] != ']'))
         return 0;
     *entry = hfsb_str_slice(*entry, 0, i - 1);
-    return port;
+    return (unsigned)port;
 }
 
+/* True when one entry of the list covers the host. */
 static bool hfsbi_proxy_entry_fits(hfsb_str entry, hfsb_str host,
                                    unsigned port) {
     unsigned only;
@@ -31618,58 +31669,68 @@ HFSBI_FN bool hfsbi_proxy_serves(const hfsbi_proxy *proxy,
 }
 
 /* ---- src/net/net.c ---- */
-/* net.c - the built-in transport: one request over a socket, and its reply. */
-/* A connection, and what a call on it needs: kept together, since a call on a
-   kept connection needs no memory then. */
+/* net.c - the built-in transport: one request over a socket, and its reply.
+
+   A call finds a link (a connection with its buffers) to the peer or its
+   proxy: one that an earlier call left in the pool, else a new one. It then
+   sends the request and reads the reply at the same time, because a peer may
+   refuse a body before it has read it all, and returns the link to the pool
+   when both are complete.
+
+   A pooled link may have been closed by the peer without notice. If it breaks
+   before the first byte of a reply, the call moves to a new link, but only
+   when nothing was sent or the method is GET or HEAD: no other request is
+   ever sent twice. All waits end at the call's deadlines or its cancel. */
+#define HFSBI_LINK_HOST    256             /* with the NUL */
+#define HFSBI_LINK_ROOM    ((size_t)65536) /* bytes read at once */
+#define HFSBI_LINK_MAX_OUT ((size_t)65536) /* of a pooled link's out buffer */
+
+enum {
+    HFSBI_NET_PIECE = 65536,      /* bytes requested from body_read at once */
+    HFSBI_NET_MAX_INTERIM = 1000, /* interim replies before the reply */
+    HFSBI_NET_MAX_HEAD = 16777216
+};
+
+/* A connection and the buffers of a call on it, so that a call on a pooled
+   link needs no memory. */
 typedef struct hfsbi_link {
-    struct hfsbi_link *next; /* of those that are kept */
+    struct hfsbi_link *next; /* in the pool */
     hfsb_alloc         alloc;
     int                fd;                    /* -1: not connected */
     char               host[HFSBI_LINK_HOST]; /* in lower case */
     unsigned           port;
     long               pid;   /* of the process that connected */
-    long long          until; /* when it is too old, once it is kept */
-    hfsb_buf           out;   /* the head of the request, pieces of the body */
-    char              *in;    /* room bytes: what came and is not read yet */
+    long long          until; /* in the pool: when it expires */
+    hfsb_buf           out;   /* the request's head, then pieces of its body */
+    char              *in; /* room bytes, of which have are not parsed yet */
     size_t             room, have;
     hfsb_http_field   *fields;
     size_t             max_fields;
 } hfsbi_link;
 
-/* How long connecting may take. */
-typedef struct hfsbi_connect {
-    long long          ms;    /* that it may take in all, for the message */
-    long long          until; /* on the clock */
-    const hfsb_cancel *cancel;
-} hfsbi_connect;
-
 typedef struct hfsbi_net {
     hfsb_alloc       alloc;
     hfsb_http_limits limits; /* of replies */
     hfsbi_proxy      proxy;
-    pthread_mutex_t  lock; /* of what follows */
-    hfsbi_link      *kept; /* the one used last comes first */
+    pthread_mutex_t  lock; /* protects the pool: */
+    hfsbi_link      *kept; /* most recently used first */
     size_t           count, max_kept;
     long long        kept_ms;
 } hfsbi_net;
 
-/* ==== net socket ==== */
-
-/* waiting, connecting and sending. */
-
 /* ---- errors ---- */
 
-/* The words for an errno of the network. */
+/* A description of a network errno, where the system's own is unclear. */
 static const char *hfsbi_net_text(int code) {
     switch (code) {
     case ECONNREFUSED: return "connection refused";
     case ECONNRESET: return "connection reset by the peer";
     case ECONNABORTED: return "connection aborted";
     case EPIPE: return "connection closed by the peer";
-    case ETIMEDOUT: return "the peer does not answer";
+    case ETIMEDOUT: return "the peer does not respond";
     case EHOSTUNREACH: return "no route to the host";
     case EHOSTDOWN: return "the host is down";
-    case ENETUNREACH: return "the network cannot be reached";
+    case ENETUNREACH: return "network unreachable";
     case ENETDOWN: return "the network is down";
     case EADDRNOTAVAIL: return "no address to connect from";
     case EAFNOSUPPORT: return "this kind of address is not supported here";
@@ -31677,13 +31738,14 @@ static const char *hfsbi_net_text(int code) {
     }
 }
 
-/* What getaddrinfo() says, in English whatever the locale. */
+/* A description of a getaddrinfo() error; gai_strerror() depends on the
+   locale. */
 static const char *hfsbi_lookup_text(int code) {
     switch (code) {
     case EAI_NONAME: return "no such name";
-    case EAI_AGAIN: return "the name cannot be looked up at the moment";
-    case EAI_FAIL: return "the lookup of the name failed";
-    default: return "the name has no address that can be used";
+    case EAI_AGAIN: return "temporary failure in name resolution";
+    case EAI_FAIL: return "name resolution failed";
+    default: return "the name has no usable address";
     }
 }
 
@@ -31710,8 +31772,8 @@ static int hfsbi_socket_open(const struct addrinfo *a) {
     return fd;
 }
 
-/* A port nobody listens on can be given to the very socket that connects to
-   it, which then talks to itself. */
+/* The kernel may give a connecting socket the very port it connects to, when
+   nobody listens there: the socket is then connected to itself. */
 static bool hfsbi_socket_is_its_own_peer(int fd) {
     struct sockaddr_storage here, there;
     socklen_t               a = sizeof here, b = sizeof there;
@@ -31722,7 +31784,7 @@ static bool hfsbi_socket_is_its_own_peer(int fd) {
            a == b && !memcmp(&here, &there, a);
 }
 
-/* 0 or an errno, once a connect() under way is decided. */
+/* The result of a non-blocking connect() that has finished: 0 or an errno. */
 static int hfsbi_socket_outcome(int fd) {
     int       code = 0;
     socklen_t len = sizeof code;
@@ -31730,8 +31792,8 @@ static int hfsbi_socket_outcome(int fd) {
     return code;
 }
 
-/* One address: HFSB_OK with *fd; HFSB_CONNECT with *code; HFSB_TIMEOUT,
-   HFSB_CANCELLED; HFSB_BUSY, HFSB_NOMEM, HFSB_IO with *code. */
+/* Connects to one address. HFSB_OK with *fd; HFSB_TIMEOUT, HFSB_CANCELLED;
+   HFSB_CONNECT, HFSB_BUSY, HFSB_NOMEM or HFSB_IO with an errno in *code. */
 static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
                                         long long              until,
                                         const hfsb_cancel *cancel, int *fd,
@@ -31759,6 +31821,7 @@ static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
     return st;
 }
 
+/* Resolves the host of the link; the caller frees *list. */
 static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
                                      struct addrinfo **list, hfsb_err *err) {
     struct addrinfo hints;
@@ -31769,7 +31832,7 @@ static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     (void)snprintf(port, sizeof port, "%u", link->port % 65536);
     code = getaddrinfo(link->host, port, &hints, list);
-    if (code) { /* no address in numbers: a name */
+    if (code) { /* not a numeric address: a name */
         hints.ai_flags = AI_NUMERICSERV;
         code = getaddrinfo(link->host, port, &hints, list);
     }
@@ -31783,23 +31846,12 @@ static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
                       link->host, link->port, hfsbi_lookup_text(code));
 }
 
-static hfsb_status hfsbi_connect_failed(const hfsbi_link    *link,
-                                        const hfsbi_connect *how,
-                                        hfsb_status st, int code,
-                                        hfsb_err *err) {
-    if (st == HFSB_CANCELLED)
-        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
-                          link->host, link->port);
-    if (st == HFSB_TIMEOUT)
-        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
-                          link->host, link->port, how->ms);
-    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
-                      link->port, hfsbi_net_text(code));
-}
-
-/* HFSB_OK, or as perform() has it, with nothing left open. */
-static hfsb_status
-hfsbi_link_connect(hfsbi_link *link, const hfsbi_connect *how, hfsb_err *err) {
+/* Connects within ms milliseconds and until the deadline. HFSB_OK, or as
+   perform() has it, with nothing left open. */
+static hfsb_status hfsbi_link_connect(hfsbi_link *link, long long ms,
+                                      long long          deadline,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
     struct addrinfo *list = NULL, *a;
     hfsb_status      st = hfsbi_link_lookup(link, &list, err);
     int              code = 0, left = 0;
@@ -31807,23 +31859,28 @@ hfsbi_link_connect(hfsbi_link *link, const hfsbi_connect *how, hfsb_err *err) {
     for (a = list; a; a = a->ai_next) left++;
     st = HFSB_CONNECT;
     for (a = list; a; a = a->ai_next, left--) {
-        /* one that never answers must not use up the time of the others */
-        long long now = hfsb_clock_ms(), until = how->until;
+        /* an address that never answers must leave time for the others */
+        long long now = hfsb_clock_ms(), until = deadline;
         if (left > 1 && until > now) until = now + (until - now) / left;
-        st = hfsbi_socket_connect(a, until, how->cancel, &link->fd, &code);
+        st = hfsbi_socket_connect(a, until, cancel, &link->fd, &code);
         if (st != HFSB_CONNECT && (st != HFSB_TIMEOUT || left == 1)) break;
     }
     freeaddrinfo(list);
-    if (st == HFSB_OK) {
-        link->pid = (long)getpid();
-        return hfsbi_ok(err);
-    }
-    return hfsbi_connect_failed(link, how, st, code, err);
+    link->pid = (long)getpid();
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
+                          link->host, link->port);
+    if (st == HFSB_TIMEOUT)
+        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
+                          link->host, link->port, ms);
+    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
+                      link->port, hfsbi_net_text(code));
 }
 
-/* ---- talking ---- */
+/* ---- links ---- */
 
-/* True when the peer has neither closed it nor sent anything. */
+/* True when the peer has neither closed the connection nor sent anything. */
 static bool hfsbi_link_quiet(const hfsbi_link *link) {
     char    byte;
     ssize_t n;
@@ -31832,7 +31889,7 @@ static bool hfsbi_link_quiet(const hfsbi_link *link) {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-/* sendmsg() of up to two views; as send() has it, never a signal. */
+/* Sends up to two views. Returns as send() does; never raises SIGPIPE. */
 static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
     struct iovec  v[2];
     struct msghdr m;
@@ -31856,19 +31913,6 @@ static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
     return n;
 }
 
-/* ==== net pool ==== */
-
-/* connections that are kept for the next call. */
-
-/* Bytes that are read at once, and what a kept one may hold for the head of
-   its next request. */
-#define HFSBI_LINK_ROOM    ((size_t)65536)
-#define HFSBI_LINK_MAX_OUT ((size_t)65536)
-
-/* ---- one connection ---- */
-
-/* One that leads there: a kept one (*kept), or a new one that is not connected
-   yet. fresh: only such a one. NULL without memory. */
 static void hfsbi_link_close(hfsbi_link *link) {
     hfsb_alloc alloc;
     if (!link) return;
@@ -31905,10 +31949,10 @@ static hfsbi_link *hfsbi_link_make(const hfsbi_net *net, hfsb_str host,
     return NULL;
 }
 
-/* ---- all of them; the lock is held only to change the list, never while
-   something is closed or looked at ---- */
+/* ---- the pool; its lock is held only to change the list, never during a
+   system call ---- */
 
-static void hfsbi_pool_close_all(hfsbi_link *list) {
+static void hfsbi_links_close(hfsbi_link *list) {
     while (list) {
         hfsbi_link *next = list->next;
         hfsbi_link_close(list);
@@ -31916,10 +31960,10 @@ static void hfsbi_pool_close_all(hfsbi_link *list) {
     }
 }
 
-/* Takes out those that are too old, and the first that leads to the place;
-   both are put in front of the lists. */
-static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
-                            hfsbi_link **found, hfsbi_link **old) {
+/* Removes the first link to that host into *found, and every link that has
+   expired or belongs to another process into the list *old. */
+static void hfsbi_pool_remove(hfsbi_net *net, hfsb_str host, unsigned port,
+                              hfsbi_link **found, hfsbi_link **old) {
     hfsbi_link **at = &net->kept, *link;
     long long    now = hfsb_clock_ms();
     long         pid = (long)getpid();
@@ -31938,15 +31982,17 @@ static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
     }
 }
 
+/* A link to that host: from the pool (*kept), or a new one that is not
+   connected yet. fresh: always a new one. NULL without memory. */
 static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
                                    unsigned port, bool fresh, bool *kept) {
     *kept = false;
     while (!fresh) {
         hfsbi_link *found = NULL, *old = NULL;
         (void)pthread_mutex_lock(&net->lock);
-        hfsbi_pool_sort(net, host, port, &found, &old);
+        hfsbi_pool_remove(net, host, port, &found, &old);
         (void)pthread_mutex_unlock(&net->lock);
-        hfsbi_pool_close_all(old);
+        hfsbi_links_close(old);
         if (!found) break;
         *kept = hfsbi_link_quiet(found);
         if (*kept) return found;
@@ -31955,6 +32001,8 @@ static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
     return hfsbi_link_make(net, host, port);
 }
 
+/* Puts the link into the pool for at most ms milliseconds; the least recently
+   used one is closed when the pool is full. */
 static void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
     hfsbi_link **last, *old = NULL;
     link->until = hfsb_clock_ms() + (ms < net->kept_ms ? ms : net->kept_ms);
@@ -31970,49 +32018,59 @@ static void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
         net->count--;
     }
     (void)pthread_mutex_unlock(&net->lock);
-    hfsbi_pool_close_all(old);
+    hfsbi_links_close(old);
 }
 
-static void hfsbi_pool_clear(hfsbi_net *net) {
-    hfsbi_pool_close_all(net->kept);
-    net->kept = NULL;
-    net->count = 0;
-}
+/* ---- an exchange ---- */
 
-enum {
-    HFSBI_NET_PIECE = 65536,      /* bytes asked of body_read at once */
-    HFSBI_NET_MAX_INTERIM = 1000, /* replies before the reply */
-    HFSBI_NET_MAX_HEAD = 16777216
-};
+/* How far the reply has come.
 
-/* One request and its reply on one connection. */
+       NONE --byte--> BEGUN --final head--> BODY --end--> DONE
+                        |  ^
+                        +--+ interim replies                            */
+typedef enum hfsbi_net_reply {
+    HFSBI_NET_REPLY_NONE,
+    HFSBI_NET_REPLY_BEGUN,
+    HFSBI_NET_REPLY_BODY,
+    HFSBI_NET_REPLY_DONE
+} hfsbi_net_reply;
+
+/* How far the request has gone; each state includes those before it. */
+typedef enum hfsbi_net_request {
+    HFSBI_NET_REQUEST_UNSENT,
+    HFSBI_NET_REQUEST_SENT, /* a byte of it */
+    HFSBI_NET_REQUEST_READ  /* body_read was called: cannot be sent again */
+} hfsbi_net_request;
+
+/* One request and its reply on one link. */
 typedef struct hfsbi_exchange {
     hfsbi_net            *net;
     const hfsb_http_call *call;
     hfsb_err             *err;
     hfsbi_link           *link;
     hfsb_http_parser      parser;
-    long long             total_at; /* on the clock; or HFSBI_FOREVER */
-    long long             moved;    /* when a byte came or went */
-    /* the request */
-    hfsb_str           out, body; /* of the head or a piece; of call->body */
-    unsigned long long to_ask;    /* of body_read */
-    bool               asked;     /* body_read */
-    bool               sent;      /* a byte of it */
-    bool               stopped;   /* no more of it is sent, ... */
-    int stop_code; /* ... since sending failed, so an errno or 0 */
+    long long             deadline;    /* on the clock, or HFSBI_FOREVER */
+    long long             progress_at; /* when a byte last came or went */
+    /* the request: bytes of the head or of a piece, of call->body, and bytes
+       still to be requested from body_read; all empty once it is sent, or once
+       the peer takes no more of it */
+    hfsbi_net_request  request;
+    hfsb_str           out, body;
+    unsigned long long to_read;
+    int                send_errno; /* why the peer takes no more; or 0 */
     /* the reply */
-    bool      came;     /* a byte of it */
-    bool      over;     /* it is whole */
-    bool      answered; /* its head has come, not only interim ones */
-    bool      until_close, keep;
-    int       interim;
-    long long keep_ms;
+    hfsbi_net_reply reply;
+    int             interim; /* interim replies so far */
+    long long       keep_ms; /* the link may be pooled that long; 0: no */
 } hfsbi_exchange;
 
-/* ---- the request ---- */
+static bool hfsbi_net_is(hfsb_str method, const char *name) {
+    return hfsb_str_equal(method, hfsb_cstr(name));
+}
 
-/* Fields that frame a message, or say whom it is for. */
+/* ---- the request's head ---- */
+
+/* True for the fields that frame a message or name its peer. */
 static bool hfsbi_net_owns(hfsb_str name) {
     static const char *const own[] = {"Host", "Content-Length", "Connection",
                                       "Transfer-Encoding"};
@@ -32022,6 +32080,7 @@ static bool hfsbi_net_owns(hfsb_str name) {
     return false;
 }
 
+/* The caller's fields; *login becomes true when one is for the proxy. */
 static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
                                         bool *login) {
     const hfsb_http_call *call = x->call;
@@ -32031,7 +32090,7 @@ static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
         hfsb_status st = HFSB_ARG;
         if (!hfsbi_net_owns(name))
             st = hfsb_http_put_field(out, name, call->fields[i].value);
-        if (hfsb_http_same(name, hfsb_cstr("Proxy-Authorization")))
+        if (hfsb_http_same(name, HFSB_LIT("Proxy-Authorization")))
             *login = true;
         if (st == HFSB_OK) continue;
         if (st != HFSB_ARG) return hfsbi_fail_status(x->err, st, "request");
@@ -32039,31 +32098,29 @@ static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
         hfsbi_err_quote(x->err, name, 60);
         hfsbi_err_add(x->err, hfsbi_net_owns(name)
                                   ? " is set by the transport."
-                                  : " cannot be sent: its name is none, or "
-                                    "its value holds a control byte.");
+                                  : " cannot be sent: its name is invalid, or "
+                                    "its value contains a control byte.");
         return HFSB_ARG;
     }
     return HFSB_OK;
 }
 
-/* Absolute for a proxy, else path and query. */
+/* The request line: an absolute URL for a proxy, else path and query. */
 static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
                                       const hfsb_url *url, bool proxied,
                                       hfsb_buf *out) {
     hfsb_buf    target = HFSB_INIT;
-    size_t      mark = target.len;
     hfsb_status st;
     bool        slash = !url->target.len || *url->target.ptr != '/';
     if (!proxied && !slash)
         return hfsb_http_put_request(out, x->call->method, url->target);
     target.alloc = out->alloc;
     if (proxied) {
-        hfsb_buf_append(&target, hfsb_str_make("http://", 7));
+        hfsb_buf_append(&target, HFSB_LIT("http://"));
         hfsb_buf_append(&target, url->authority);
     }
     if (slash) hfsb_buf_append_byte(&target, '/');
-    hfsb_buf_append(&target, url->target);
-    st = hfsb_buf_finish(&target, mark);
+    st = hfsb_buf_append(&target, url->target);
     if (st == HFSB_OK)
         st =
             hfsb_http_put_request(out, x->call->method, hfsb_buf_str(&target));
@@ -32071,11 +32128,8 @@ static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
     return st;
 }
 
-static bool hfsbi_net_is(hfsb_str method, const char *name) {
-    return hfsb_str_equal(method, hfsb_cstr(name));
-}
-
-/* How long the body is; false when the request has none, and says nothing. */
+/* The length of the body; false when the request has none and sends no
+   Content-Length. */
 static bool hfsbi_net_body_length(const hfsb_http_call *call,
                                   unsigned long long   *length) {
     *length = call->body_read ? call->body_length : call->body.len;
@@ -32085,7 +32139,7 @@ static bool hfsbi_net_body_length(const hfsb_http_call *call,
            hfsbi_net_is(call->method, "PATCH");
 }
 
-/* The whole head, in link->out. */
+/* Writes the whole head into link->out. */
 static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
                                       bool proxied) {
     hfsb_buf          *out = &x->link->out;
@@ -32097,78 +32151,89 @@ static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
     hfsb_buf_truncate(out, 0);
     st = hfsbi_net_put_line(x, url, proxied, out);
     if (st == HFSB_ARG)
-        return hfsbi_fail(x->err, st, 0, "The method is none.");
-    if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" is host */
-    if (st == HFSB_OK)
-        st = hfsb_http_put_field(out, hfsb_str_make("Host", 4), host);
+        return hfsbi_fail(x->err, st, 0, "Invalid HTTP method.");
+    if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" means "host" */
+    if (st == HFSB_OK) st = hfsb_http_put_field(out, HFSB_LIT("Host"), host);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
     st = hfsbi_net_put_fields(x, out, &has_login);
     if (st != HFSB_OK) return st;
     if (proxied && login->len && !has_login)
-        st = hfsb_http_put_field(out, hfsb_cstr("Proxy-Authorization"),
+        st = hfsb_http_put_field(out, HFSB_LIT("Proxy-Authorization"),
                                  hfsb_buf_str(login));
-    if (st == HFSB_OK && hfsbi_net_body_length(x->call, &length))
-        st = hfsb_buf_printf(out, "Content-Length: %llu\r\n", length);
+    if (hfsbi_net_body_length(x->call, &length))
+        hfsb_buf_printf(out, "Content-Length: %llu\r\n", length);
     if (st == HFSB_OK) st = hfsb_http_put_head_end(out);
     return st == HFSB_OK ? st : hfsbi_fail_status(x->err, st, "request");
 }
 
 /* ---- sending ---- */
 
+/* HFSB_LOST for an errno, or 0 for the end of the connection. */
 static hfsb_status hfsbi_net_lost(hfsbi_exchange *x, int code) {
-    if (!code) code = x->stop_code;
+    if (!code) code = x->send_errno;
     return hfsbi_fail(
         x->err, HFSB_LOST, 0, "The connection to %s:%u ended %s%s%s.",
         x->link->host, x->link->port,
-        x->came ? "in the middle of its reply" : "before a reply came",
+        x->reply ? "in the middle of its reply" : "before a reply came",
         code ? ": " : "", code ? hfsbi_net_text(code) : "");
 }
 
 static bool hfsbi_net_has_more(const hfsbi_exchange *x) {
-    return !x->stopped && (x->out.len || x->body.len || x->to_ask);
+    return x->out.len || x->body.len || x->to_read;
 }
 
-/* The next piece of the body into link->out, which is sent. */
-static hfsb_status hfsbi_net_ask(hfsbi_exchange *x) {
+/* Gives up the rest of the request. The peer may still be waiting for it, so
+   the link serves no other call. */
+static void hfsbi_net_stop_sending(hfsbi_exchange *x) {
+    x->out = x->body = hfsb_str_make(NULL, 0);
+    x->to_read = 0;
+    x->keep_ms = 0;
+}
+
+/* Reads the next piece of the body into link->out. */
+static hfsb_status hfsbi_net_read_piece(hfsbi_exchange *x) {
     hfsb_buf   *out = &x->link->out;
     size_t      room = HFSBI_NET_PIECE, got = 0;
     hfsb_status st;
     hfsb_buf_truncate(out, 0);
     st = hfsb_buf_reserve(out, room);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
-    if (room > x->to_ask) room = (size_t)x->to_ask;
-    x->asked = true;
+    if (room > x->to_read) room = (size_t)x->to_read;
+    x->request = HFSBI_NET_REQUEST_READ;
     if (x->err) hfsbi_ok(x->err);
     st = x->call->body_read(x->call->user, out->ptr, room, &got, x->err);
     if (st != HFSB_OK) return st;
     if (!got || got > room)
         return hfsbi_fail(x->err, HFSB_ARG, 0,
-                          "body_read gave %zu bytes, of 1 to %zu.", got, room);
-    x->to_ask -= got;
+                          "body_read returned %zu bytes, expected 1 to %zu.",
+                          got, room);
+    x->to_read -= got;
     x->out = hfsb_str_make(out->ptr, got);
     return HFSB_OK;
 }
 
-/* As much as the socket takes, or one piece. That the peer closed does not end
-   the call: one that refuses a body answers first and closes then. */
+/* Sends as much as the socket takes, or one piece. A connection that the peer
+   closed does not end the call here: a peer that refuses a body replies first
+   and then closes. */
 static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
-    hfsb_status st = HFSB_OK;
-    ssize_t     n;
-    size_t      done;
+    ssize_t n;
+    size_t  done;
     if (!hfsbi_net_has_more(x)) return HFSB_OK;
-    if (!x->out.len && !x->body.len) st = hfsbi_net_ask(x);
-    if (st != HFSB_OK) return st;
+    if (!x->out.len && !x->body.len) {
+        hfsb_status st = hfsbi_net_read_piece(x);
+        if (st != HFSB_OK) return st;
+    }
     n = hfsbi_link_send(x->link, x->out, x->body);
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return HFSB_OK;
         if (errno != EPIPE && errno != ECONNRESET)
             return hfsbi_net_lost(x, errno);
-        x->stop_code = errno;
-        x->stopped = true;
+        x->send_errno = errno;
+        hfsbi_net_stop_sending(x);
         return HFSB_OK;
     }
-    x->sent = x->sent || n > 0;
-    x->moved = hfsb_clock_ms();
+    if (n > 0 && !x->request) x->request = HFSBI_NET_REQUEST_SENT;
+    x->progress_at = hfsb_clock_ms();
     done = (size_t)n < x->out.len ? (size_t)n : x->out.len;
     x->out = hfsb_str_slice(x->out, done, x->out.len);
     x->body = hfsb_str_slice(x->body, (size_t)n - done, x->body.len);
@@ -32177,17 +32242,16 @@ static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
 
 /* ---- the reply ---- */
 
-/* "Keep-Alive: timeout=5": what is left of it, less a second for the way. */
+/* How long the peer keeps the connection ("Keep-Alive: timeout=5"), less a
+   second for the network; HFSBI_FOREVER when it gives no time. */
 static long long hfsbi_net_keep_ms(const hfsb_http_head *head) {
-    hfsb_str  value = hfsb_http_field_find(head, "Keep-Alive");
-    size_t    at = hfsb_str_find(value, hfsb_str_make("timeout=", 8));
-    long long seconds = 0;
+    hfsb_str           value = hfsb_http_field_find(head, "Keep-Alive");
+    size_t             at = hfsb_str_find(value, HFSB_LIT("timeout="));
+    unsigned long long seconds = 0;
     if (at == HFSB_NPOS) return HFSBI_FOREVER;
-    for (at += 8; at < value.len && seconds < 100000 && value.ptr[at] >= '0' &&
-                  value.ptr[at] <= '9';
-         at++)
-        seconds = seconds * 10 + (value.ptr[at] - '0');
-    return seconds * 1000 - 1000;
+    value = hfsb_str_slice(value, at + 8, value.len);
+    (void)hfsbi_read_decimal(value, HFSBI_FOREVER / 2000, &seconds);
+    return seconds > 1 ? (long long)seconds * 1000 - 1000 : 0;
 }
 
 static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
@@ -32199,12 +32263,13 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
                               x->link->host);
         return HFSB_OK;
     }
-    x->answered = true;
-    x->until_close = head->body == HFSB_HTTP_UNTIL_CLOSE;
-    x->keep = head->keep_alive && !x->until_close && head->status != 101;
-    x->keep_ms = hfsbi_net_keep_ms(head);
-    /* what is refused needs no body; what is not may be waiting for it */
-    if (hfsbi_net_has_more(x) && head->status >= 300) x->stopped = true;
+    x->reply = HFSBI_NET_REPLY_BODY;
+    if (head->keep_alive && head->body != HFSB_HTTP_UNTIL_CLOSE &&
+        head->status != 101 && !x->send_errno)
+        x->keep_ms = hfsbi_net_keep_ms(head);
+    /* a refused request needs no body; any other may be waiting for it */
+    if (hfsbi_net_has_more(x) && head->status >= 300)
+        hfsbi_net_stop_sending(x);
     if (x->call->on_head && !x->call->on_head(x->call->user, head->status,
                                               head->fields, head->field_count))
         return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
@@ -32212,18 +32277,15 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_net_bad(hfsbi_exchange *x, const hfsb_err *why) {
-    return hfsbi_fail(x->err, HFSB_REMOTE, 0,
-                      "The reply of %s is not to be understood: %s",
-                      x->link->host, why->msg);
-}
-
 static hfsb_status hfsbi_net_event(hfsbi_exchange *x, hfsb_http_event event,
                                    const hfsb_http_head *head, hfsb_str piece,
                                    const hfsb_err *why) {
-    if (event == HFSB_HTTP_BAD) return hfsbi_net_bad(x, why);
+    if (event == HFSB_HTTP_BAD)
+        return hfsbi_fail(x->err, HFSB_REMOTE, 0, "Invalid reply from %s: %s",
+                          x->link->host, why->msg);
     if (event == HFSB_HTTP_HEAD) return hfsbi_net_head(x, head);
-    if (event == HFSB_HTTP_END) x->over = x->answered;
+    if (event == HFSB_HTTP_END && x->reply == HFSBI_NET_REPLY_BODY)
+        x->reply = HFSBI_NET_REPLY_DONE;
     if (event == HFSB_HTTP_BODY && x->call->on_body &&
         !x->call->on_body(x->call->user, piece))
         return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
@@ -32231,12 +32293,12 @@ static hfsb_status hfsbi_net_event(hfsbi_exchange *x, hfsb_http_event event,
     return HFSB_OK;
 }
 
-/* Reads what link->in holds, and moves what is left to its beginning. */
-static hfsb_status hfsbi_net_read(hfsbi_exchange *x) {
+/* Parses the bytes in link->in and moves the rest to its start. */
+static hfsb_status hfsbi_net_parse(hfsbi_exchange *x) {
     hfsbi_link *link = x->link;
     hfsb_status st = HFSB_OK;
     size_t      at = 0, used = 0;
-    while (!x->over && st == HFSB_OK) {
+    while (x->reply != HFSBI_NET_REPLY_DONE && st == HFSB_OK) {
         hfsb_http_head  head;
         hfsb_str        piece = HFSB_INIT;
         hfsb_err        why;
@@ -32249,7 +32311,8 @@ static hfsb_status hfsbi_net_read(hfsbi_exchange *x) {
     }
     if (at) memmove(link->in, link->in + at, link->have - at);
     link->have -= at;
-    if (st == HFSB_OK && !x->over && link->have == link->room)
+    if (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE &&
+        link->have == link->room)
         return hfsbi_fail(x->err, HFSB_REMOTE, 0,
                           "%s sends a line that is too long.", link->host);
     return st;
@@ -32263,109 +32326,112 @@ static hfsb_status hfsbi_net_receive(hfsbi_exchange *x) {
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return HFSB_OK;
     if (n < 0) return hfsbi_net_lost(x, errno);
-    if (n == 0) {
-        x->keep = false;
-        x->over =
-            x->answered && x->until_close && hfsb_http_parser_end(&x->parser);
-        return x->over ? HFSB_OK : hfsbi_net_lost(x, 0);
+    if (n == 0) { /* fine only for a body that ends with the connection */
+        if (x->reply != HFSBI_NET_REPLY_BODY ||
+            !hfsb_http_parser_end(&x->parser))
+            return hfsbi_net_lost(x, 0);
+        x->reply = HFSBI_NET_REPLY_DONE;
+        x->keep_ms = 0;
+        return HFSB_OK;
     }
-    x->came = true;
+    if (!x->reply) x->reply = HFSBI_NET_REPLY_BEGUN;
     link->have += (size_t)n;
-    st = hfsbi_net_read(x);
-    x->moved = hfsb_clock_ms(); /* the caller's own time does not count */
+    st = hfsbi_net_parse(x);
+    x->progress_at = hfsb_clock_ms(); /* time in callbacks is not idle time */
     return st;
 }
 
-/* ---- both ---- */
+/* ---- both at once ---- */
 
-static hfsb_status hfsbi_net_too_late(const hfsbi_exchange *x,
-                                      hfsb_status           st) {
-    const hfsb_http_call *call = x->call;
-    const char           *host = x->link->host;
+/* Describes why a wait failed with st. */
+static hfsb_status hfsbi_net_wait_failed(const hfsbi_exchange *x,
+                                         hfsb_status           st) {
+    const char *host = x->link->host;
     if (st == HFSB_CANCELLED)
         return hfsbi_fail(x->err, st, 0, "The call to %s was cancelled.",
                           host);
     if (st != HFSB_TIMEOUT)
         return hfsbi_fail(x->err, st, 0, "Cannot wait for %s.", host);
-    if (hfsb_clock_ms() >= x->total_at)
+    if (hfsb_clock_ms() >= x->deadline)
         return hfsbi_fail(x->err, st, 0,
-                          "The call to %s was not over after %lld ms.", host,
-                          call->total_ms);
+                          "The call to %s did not finish within %lld ms.",
+                          host, x->call->total_ms);
     return hfsbi_fail(x->err, st, 0, "Nothing came from %s for %lld ms.", host,
-                      call->idle_ms);
+                      x->call->idle_ms);
 }
 
-/* One wait, and what it brought. */
+/* Waits once, then sends and receives what is possible. */
 static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
-    long long   until = x->total_at, idle = x->call->idle_ms;
+    long long   until = x->deadline, idle = x->call->idle_ms;
     bool        more = hfsbi_net_has_more(x);
     short       ready;
     hfsb_status st;
-    if (idle > 0 && idle < until - x->moved) until = x->moved + idle;
+    if (idle > 0 && idle < until - x->progress_at)
+        until = x->progress_at + idle;
     st = hfsbi_wait_fd(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
                        until, x->call->cancel, &ready);
-    if (st != HFSB_OK) return hfsbi_net_too_late(x, st);
-    /* a peer that never stops must not outlive the time of the call */
-    if (hfsb_clock_ms() >= x->total_at)
-        return hfsbi_net_too_late(x, HFSB_TIMEOUT);
+    if (st != HFSB_OK) return hfsbi_net_wait_failed(x, st);
+    /* a peer that never stops sending must not outlive the deadline */
+    if (hfsb_clock_ms() >= x->deadline)
+        return hfsbi_net_wait_failed(x, HFSB_TIMEOUT);
     if (ready & ~POLLOUT) st = hfsbi_net_receive(x);
-    if (st == HFSB_OK && !x->over && (ready & POLLOUT)) st = hfsbi_net_send(x);
+    if (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE && (ready & POLLOUT))
+        st = hfsbi_net_send(x);
     return st;
 }
 
 static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
     hfsb_status st;
     x->out = hfsb_buf_str(&x->link->out);
-    if (x->call->body_read) x->to_ask = x->call->body_length;
+    if (x->call->body_read) x->to_read = x->call->body_length;
     else x->body = x->call->body;
-    x->moved = hfsb_clock_ms();
+    x->progress_at = hfsb_clock_ms();
     hfsb_http_parser_init_reply(&x->parser, &x->net->limits);
     hfsb_http_parser_begin_reply(&x->parser, x->call->method);
     st = hfsbi_net_send(x);
-    while (st == HFSB_OK && !x->over) st = hfsbi_net_turn(x);
+    while (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE)
+        st = hfsbi_net_turn(x);
     return st;
 }
 
 /* ---- a call ---- */
 
 static hfsb_status hfsbi_net_connect(hfsbi_exchange *x) {
-    hfsbi_connect how;
-    long long     now = hfsb_clock_ms();
-    how.ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
-    how.until = how.ms < x->total_at - now ? now + how.ms : x->total_at;
-    if (how.until == x->total_at && x->call->total_ms > 0)
-        how.ms = x->call->total_ms;
-    how.cancel = x->call->cancel;
-    return hfsbi_link_connect(x->link, &how, x->err);
+    long long now = hfsb_clock_ms(), until = x->deadline;
+    long long ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
+    if (ms < until - now) until = now + ms;
+    else ms = x->call->total_ms;
+    return hfsbi_link_connect(x->link, ms, until, x->call->cancel, x->err);
 }
 
-/* One try on one connection, kept or fresh. *again: it turned out to be
-   closed, and the request may be made on a fresh one. */
+/* One try on a link, pooled or fresh. *stale: the pooled link was already
+   closed, and the request may be sent on a fresh one. */
 static hfsb_status hfsbi_net_try(hfsbi_exchange *x, const hfsb_url *url,
-                                 bool proxied, bool fresh, bool *again) {
+                                 bool proxied, bool fresh, bool *stale) {
     const hfsb_url *to = proxied ? &x->net->proxy.url : url;
     hfsb_str        method = x->call->method;
     hfsb_status     st;
     bool            kept;
-    *again = false;
+    *stale = false;
     x->link = hfsbi_pool_take(x->net, to->host, to->port, fresh, &kept);
     if (!x->link) return hfsbi_fail_status(x->err, HFSB_NOMEM, "connection");
     st = hfsbi_net_put_head(x, url, proxied);
     if (st == HFSB_OK && hfsb_cancel_is_set(x->call->cancel))
-        st = hfsbi_net_too_late(x, HFSB_CANCELLED);
+        st = hfsbi_net_wait_failed(x, HFSB_CANCELLED);
     if (st == HFSB_OK && !kept) st = hfsbi_net_connect(x);
     if (st == HFSB_OK) st = hfsbi_net_exchange(x);
-    *again = st == HFSB_LOST && kept && !x->came && !x->asked &&
-             (!x->sent || hfsbi_net_is(method, "GET") ||
-              hfsbi_net_is(method, "HEAD"));
-    if (st == HFSB_OK && x->keep && !x->link->have && !hfsbi_net_has_more(x) &&
-        !x->stopped && x->keep_ms > 0)
+    *stale = st == HFSB_LOST && kept && !x->reply &&
+             (x->request == HFSBI_NET_REQUEST_UNSENT ||
+              (x->request == HFSBI_NET_REQUEST_SENT &&
+               (hfsbi_net_is(method, "GET") || hfsbi_net_is(method, "HEAD"))));
+    if (st == HFSB_OK && x->keep_ms && !x->link->have &&
+        !hfsbi_net_has_more(x))
         hfsbi_pool_keep(x->net, x->link, x->keep_ms);
     else hfsbi_link_close(x->link);
     return st;
 }
 
-/* Whom the call is for, and whether it can be made. */
+/* Parses the URL, and refuses a call that cannot be made. */
 static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
                                    const hfsb_http_call *call, hfsb_url *url,
                                    bool *proxied, hfsb_err *err) {
@@ -32373,54 +32439,55 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (st != HFSB_OK) return st;
     if (url->user.ptr)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The URL holds a user's name: send it in a field "
-                          "Authorization.");
+                          "The URL contains a user name: send it in an "
+                          "Authorization field instead.");
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
                           "not have. Install libcurl (on Debian "
                           "libcurl4-openssl-dev) and build again with make, "
-                          "or in a program of your own use the transport of "
-                          "hfsb_http_curl.h.");
-    if ((call->body_read && call->body.ptr) ||
-        hfsbi_net_is(call->method, "CONNECT"))
+                          "or use the transport of hfsb_http_curl.h in your "
+                          "program.");
+    if (call->body_read && call->body.ptr)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          call->body.ptr ? "Both body and body_read are given."
-                                         : "CONNECT is not for this.");
+                          "body and body_read must not both be set.");
+    if (hfsbi_net_is(call->method, "CONNECT"))
+        return hfsbi_fail(err, HFSB_ARG, 0, "CONNECT is not supported.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The proxy in the environment (%s) cannot be used: "
-                          "only http://[user:password@]host[:port] can.",
+                          "expected http://[user:password@]host[:port].",
                           net->proxy.name);
     return HFSB_OK;
 }
 
 static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
                                      bool *sent, hfsb_err *err) {
-    hfsbi_net  *net = (hfsbi_net *)user;
-    hfsb_url    url;
-    bool        proxied = false, again = true;
-    long long   total_at = HFSBI_FOREVER;
-    int         tries;
-    hfsb_status st = hfsbi_net_check(net, call, &url, &proxied, err);
+    hfsbi_net     *net = (hfsbi_net *)user;
+    hfsbi_exchange x = HFSB_INIT, first;
+    hfsb_url       url;
+    bool           proxied = false, stale;
+    hfsb_status    st = hfsbi_net_check(net, call, &url, &proxied, err);
     *sent = false;
     if (st != HFSB_OK) return st;
+    x.net = net;
+    x.call = call;
+    x.err = err;
+    x.deadline = HFSBI_FOREVER;
     if (call->total_ms > 0 && call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
-        total_at = hfsb_clock_ms() + call->total_ms;
-    for (tries = 0; tries < 2 && again; tries++) {
-        hfsbi_exchange x = HFSB_INIT;
-        x.net = net;
-        x.call = call;
-        x.err = err;
-        x.total_at = total_at;
-        st = hfsbi_net_try(&x, &url, proxied, tries > 0, &again);
-        if (st == HFSB_CONNECT && *sent) /* "nothing was sent" is not true */
+        x.deadline = hfsb_clock_ms() + call->total_ms;
+    first = x;
+    st = hfsbi_net_try(&first, &url, proxied, false, &stale);
+    *sent = first.request != HFSBI_NET_REQUEST_UNSENT;
+    if (stale) {
+        st = hfsbi_net_try(&x, &url, proxied, true, &stale);
+        if (st == HFSB_CONNECT && *sent) /* CONNECT means nothing was sent */
             st = hfsbi_fail(err, HFSB_LOST, 0,
-                            "A kept connection to %.*s was closed, and there "
-                            "is no other.",
+                            "A pooled connection to %.*s was closed, and a "
+                            "new one cannot be made.",
                             (int)url.host.len, url.host.ptr);
-        *sent = *sent || x.sent;
+        *sent = *sent || x.request != HFSBI_NET_REQUEST_UNSENT;
     }
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
@@ -32430,12 +32497,13 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
 static void hfsbi_net_close(void *user) {
     hfsbi_net *net = (hfsbi_net *)user;
     hfsb_alloc alloc = net->alloc;
-    hfsbi_pool_clear(net);
+    hfsbi_links_close(net->kept);
     hfsbi_proxy_free(&net->proxy);
     (void)pthread_mutex_destroy(&net->lock);
     hfsbi_array_free(&alloc, net, 1, sizeof *net);
 }
 
+/* Fills in the defaults. */
 static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     size_t max = opts->max_head ? opts->max_head : 65536;
     net->alloc = opts->alloc;
@@ -32446,6 +32514,11 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->limits.max_head = max;
     net->limits.max_fields = 1000;
     net->limits.max_chunk_line = 4096;
+}
+
+void hfsb_transport_close(hfsb_transport *transport) {
+    if (transport->close) transport->close(transport->user);
+    memset(transport, 0, sizeof *transport);
 }
 
 hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
@@ -32474,39 +32547,77 @@ hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
     return hfsbi_ok(err);
 }
 
-void hfsb_transport_close(hfsb_transport *transport) {
-    if (transport->close) transport->close(transport->user);
-    memset(transport, 0, sizeof *transport);
-}
-
 /* ---- src/net/fetch.c ---- */
-/* fetch.c - a call with redirects, its reply kept. */
+/* fetch.c - a request on top of a transport: redirects followed, the reply
+   kept; and the retry policy.
+
+   hfsb_http_send() performs the call, and while the reply is a redirect
+   performs the next one:
+
+       call --perform--> reply --3xx, Location--> next call --perform--> ...
+                           |
+                           +--anything else--> the caller's on_head, on_body
+
+   Each redirect may change the method, drop the body, and drop the fields
+   that only the first host may see. A redirect is not a retry: nothing is sent
+   twice to the same address here. hfsbi_retry is for callers that try again;
+   it counts their tries and waits between them. */
 enum {
-    HFSBI_FOLLOW_MAX = 10,
-    HFSBI_FOLLOW_MAX_BODY = 67108864, /* kept */
-    HFSBI_FOLLOW_MAX_WASTE = 262144   /* of a redirect's own body */
+    HFSBI_FOLLOW_MAX = 10,            /* redirects */
+    HFSBI_FOLLOW_MAX_BODY = 67108864, /* bytes of a reply that are kept */
+    HFSBI_FOLLOW_MAX_WASTE = 262144   /* bytes of a redirect's own body */
 };
 
 /* A call that follows redirects. */
 typedef struct hfsbi_follow {
     const hfsb_transport *transport;
-    const hfsb_http_call *call; /* as it was given */
+    const hfsb_http_call *call; /* as the caller gave it */
     hfsb_http_reply      *reply;
     hfsb_err             *err;
-    hfsb_http_call        now;    /* the one under way */
-    hfsb_http_field      *fields; /* of it */
+    hfsb_http_call        now;    /* the call being performed ... */
+    hfsb_http_field      *fields; /* ... and its fields */
     hfsb_buf              location;
-    long long             until; /* on the clock, with total_ms */
+    long long             deadline; /* on the clock, when total_ms is set */
     int                   hops;
     int                   status;
     bool                  moved; /* the reply is a redirect */
-    bool                  asked; /* body_read, for anything */
-    bool                  acted; /* what was asked for may be done */
-    size_t                waste;
-    hfsb_status           fault; /* why a callback of ours ended the call */
+    bool                  asked; /* body_read was called */
+    bool                  acted; /* a redirected POST may have taken effect */
+    size_t                waste; /* bytes of the redirect's body so far */
+    hfsb_status           fault; /* why one of our callbacks ended the call */
 } hfsbi_follow;
 
-/* ---- the fields of a reply: for each two sizes, then name and value ---- */
+/* ---- retries ---- */
+
+HFSBI_FN void hfsbi_retry_reset(hfsbi_retry *retry) {
+    retry->failed = retry->waits = 0;
+}
+
+HFSBI_FN hfsb_status hfsbi_retry_wait(hfsbi_retry *retry) {
+    long long ms = retry->delay_ms;
+    size_t    n;
+    for (n = 0; n < retry->waits && ms < retry->max_delay_ms; n++)
+        ms += retry->linear ? retry->delay_ms : ms;
+    if (n && ms > retry->max_delay_ms) ms = retry->max_delay_ms;
+    if (retry->asked_ms > 0) ms = retry->asked_ms;
+    retry->asked_ms = 0;
+    if (retry->deadline && ms >= retry->deadline - hfsb_clock_ms())
+        return HFSB_LIMIT;
+    retry->waits++;
+    if (retry->on_wait) retry->on_wait(retry->user, ms);
+    return hfsb_cancel_wait(retry->cancel, ms) ? HFSB_OK : HFSB_CANCELLED;
+}
+
+HFSBI_FN hfsb_status hfsbi_retry_again(hfsbi_retry *retry) {
+    if (++retry->failed == retry->tries) return HFSB_LIMIT;
+    return hfsbi_retry_wait(retry);
+}
+
+/* ---- the fields of a reply ----
+
+   reply->head holds them one after the other:
+
+       size of name | size of value | name | value                         */
 
 static hfsb_status hfsbi_reply_put_field(hfsb_buf *head, hfsb_str name,
                                          hfsb_str value) {
@@ -32516,36 +32627,11 @@ static hfsb_status hfsbi_reply_put_field(hfsb_buf *head, hfsb_str name,
     sizes[1] = value.len;
     hfsb_buf_append(head, hfsb_str_make((const char *)sizes, sizeof sizes));
     hfsb_buf_append(head, name);
-    for (i = 0; i < value.len; i++) /* a fold counts as blanks */
+    for (i = 0; i < value.len; i++) /* a folded line becomes blanks */
         hfsb_buf_append_byte(head, value.ptr[i] == '\r' || value.ptr[i] == '\n'
                                        ? ' '
                                        : value.ptr[i]);
     return hfsb_buf_finish(head, mark);
-}
-
-hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply, const char *name,
-                               size_t n) {
-    hfsb_str rest = hfsb_buf_str(&reply->head), none = HFSB_INIT;
-    size_t   sizes[2];
-    while (rest.len >= sizeof sizes) {
-        hfsb_str found, value;
-        memcpy(sizes, rest.ptr, sizeof sizes);
-        rest = hfsb_str_slice(rest, sizeof sizes, rest.len);
-        found = hfsb_str_slice(rest, 0, sizes[0]);
-        rest = hfsb_str_slice(rest, sizes[0], rest.len);
-        value = hfsb_str_slice(rest, 0, sizes[1]);
-        rest = hfsb_str_slice(rest, sizes[1], rest.len);
-        if (hfsb_http_same(found, hfsb_cstr(name)) && n-- == 0) return value;
-    }
-    return none;
-}
-
-void hfsb_http_reply_free(hfsb_http_reply *reply) {
-    hfsb_buf_free(&reply->url);
-    hfsb_buf_free(&reply->body);
-    hfsb_buf_free(&reply->head);
-    reply->status = 0;
-    reply->sent = false;
 }
 
 /* ---- one reply ---- */
@@ -32587,7 +32673,7 @@ static bool hfsbi_follow_head(void *user, int status,
 
 static bool hfsbi_follow_body(void *user, hfsb_str piece) {
     hfsbi_follow *f = (hfsbi_follow *)user;
-    if (f->moved) { /* a little of it is read for the connection's sake */
+    if (f->moved) { /* a small one is read so that the connection is kept */
         f->waste += piece.len;
         return f->waste <= HFSBI_FOLLOW_MAX_WASTE;
     }
@@ -32604,9 +32690,9 @@ static hfsb_status hfsbi_follow_read(void *user, char *ptr, size_t room,
     return f->call->body_read(f->call->user, ptr, room, got, err);
 }
 
-/* ---- from one to the next ---- */
+/* ---- from one call to the next ---- */
 
-/* What only the first host may know, and what one call alone may carry. */
+/* True for fields that only the first host may see. */
 static bool hfsbi_follow_is_secret(hfsb_str name) {
     static const char *const secret[] = {
         "Authorization", "X-Sandbox-Authorization", "Proxy-Authorization",
@@ -32617,12 +32703,12 @@ static bool hfsbi_follow_is_secret(hfsb_str name) {
     return false;
 }
 
-static bool hfsbi_follow_is_of_body(hfsb_str name) {
+static bool hfsbi_follow_is_content(hfsb_str name) {
     return name.len > 8 && hfsb_http_same(hfsb_str_slice(name, 0, 8),
                                           hfsb_str_make("Content-", 8));
 }
 
-/* Leaves out the fields that fn names. */
+/* Removes the fields for which fn is true. */
 static void hfsbi_follow_drop(hfsbi_follow *f, bool (*fn)(hfsb_str name)) {
     size_t i, n = 0;
     for (i = 0; i < f->now.field_count; i++)
@@ -32630,7 +32716,7 @@ static void hfsbi_follow_drop(hfsbi_follow *f, bool (*fn)(hfsb_str name)) {
     f->now.field_count = n;
 }
 
-/* 303, and a POST that 301 or 302 answers, go on as a GET. */
+/* A 303, and a POST answered with 301 or 302, continue as a GET. */
 static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
     hfsb_str post = hfsb_str_make("POST", 4), head = hfsb_str_make("HEAD", 4);
     bool     get = f->status == 303 && !hfsb_str_equal(f->now.method, head);
@@ -32639,80 +32725,88 @@ static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
         get = true;
     if (get) {
         if (!hfsb_str_equal(f->now.method, hfsb_str_make("GET", 3)))
-            f->acted = true; /* its answer is elsewhere */
+            f->acted = true; /* only its answer is elsewhere */
         f->now.method = hfsb_str_make("GET", 3);
         f->now.body = hfsb_str_make(NULL, 0);
         f->now.body_read = NULL;
         f->now.body_length = 0;
-        hfsbi_follow_drop(f, hfsbi_follow_is_of_body);
+        hfsbi_follow_drop(f, hfsbi_follow_is_content);
     } else if (f->now.body_read && f->asked) {
         return hfsbi_fail(f->err, HFSB_REMOTE, 0,
-                          "The server redirects with status %d a body that "
-                          "was sent in part already and cannot be sent again.",
+                          "The server redirects (status %d) a request whose "
+                          "body was already sent in part and cannot be sent "
+                          "again.",
                           f->status);
     }
     return HFSB_OK;
 }
 
-/* The next URL, into reply->url. */
-static hfsb_status hfsbi_follow_target(hfsbi_follow *f) {
-    hfsb_buf    next = HFSB_INIT;
+/* Writes the URL that a Location leads to from `base` into *next, and whether
+   it is of the same origin. */
+static hfsb_status hfsbi_follow_resolve(const hfsbi_follow *f, hfsb_str base,
+                                        hfsb_buf *next, bool *same) {
     hfsb_url    from, to;
     hfsb_err    why;
-    hfsb_status st;
-    next.alloc = f->reply->url.alloc;
-    st = hfsb_url_resolve(hfsb_buf_str(&f->reply->url),
-                          hfsb_buf_str(&f->location), &next, &why);
-    if (st == HFSB_OK) st = hfsb_url_parse(hfsb_buf_str(&next), &to, &why);
+    hfsb_status st =
+        hfsb_url_resolve(base, hfsb_buf_str(&f->location), next, &why);
+    if (st == HFSB_OK) st = hfsb_url_parse(hfsb_buf_str(next), &to, &why);
+    if (st == HFSB_OK) st = hfsb_url_parse(base, &from, &why);
     if (st == HFSB_ARG)
-        hfsbi_fail(f->err, HFSB_REMOTE, 0,
-                   "The server redirects to an address that cannot be used. "
-                   "%s",
-                   why.msg);
-    else if (st != HFSB_OK) hfsbi_fail_status(f->err, st, "redirect");
-    if (st == HFSB_ARG) st = HFSB_REMOTE;
-    if (st == HFSB_OK) /* it was parsed before */
-        st = hfsb_url_parse(hfsb_buf_str(&f->reply->url), &from, f->err);
-    if (st == HFSB_OK && from.secure && !to.secure)
-        st = hfsbi_fail(f->err, HFSB_REFUSED, 0,
-                        "The server redirects from https to http.");
-    if (st == HFSB_OK && to.user.ptr)
-        st = hfsbi_fail(f->err, HFSB_REMOTE, 0,
-                        "The server redirects to an address with a user's "
-                        "name in it.");
+        return hfsbi_fail(f->err, HFSB_REMOTE, 0,
+                          "The server redirects to an invalid address. %s",
+                          why.msg);
+    if (st != HFSB_OK) return hfsbi_fail_status(f->err, st, "redirect");
+    if (from.secure && !to.secure)
+        return hfsbi_fail(f->err, HFSB_REFUSED, 0,
+                          "The server redirects from https to http.");
+    if (to.user.ptr)
+        return hfsbi_fail(f->err, HFSB_REMOTE, 0,
+                          "The server redirects to an address that contains a "
+                          "user name.");
+    *same = hfsb_url_same_origin(&from, &to);
+    return HFSB_OK;
+}
+
+/* Moves reply->url to the redirect's target. */
+static hfsb_status hfsbi_follow_target(hfsbi_follow *f) {
+    hfsb_buf   *url = &f->reply->url, next = HFSB_INIT;
+    bool        same = false;
+    hfsb_status st;
+    next.alloc = url->alloc;
+    st = hfsbi_follow_resolve(f, hfsb_buf_str(url), &next, &same);
     if (st != HFSB_OK) {
         hfsb_buf_free(&next);
         return st;
     }
-    if (!hfsb_url_same_origin(&from, &to))
-        hfsbi_follow_drop(f, hfsbi_follow_is_secret);
-    next.max = f->reply->url.max;
-    hfsb_buf_free(&f->reply->url);
-    f->reply->url = next;
+    if (!same) hfsbi_follow_drop(f, hfsbi_follow_is_secret);
+    next.max = url->max;
+    hfsb_buf_free(url);
+    *url = next;
     return HFSB_OK;
 }
 
-/* The call as it is after this redirect. */
+/* Prepares the call that the redirect leads to. */
 static hfsb_status hfsbi_follow_next(hfsbi_follow *f) {
     hfsb_status st;
     if (++f->hops > HFSBI_FOLLOW_MAX)
         return hfsbi_fail(f->err, HFSB_REMOTE, 0,
-                          "The server redirects without end: %d redirects "
-                          "were followed.",
+                          "The server redirects without end: gave up after "
+                          "%d redirects.",
                           HFSBI_FOLLOW_MAX);
     st = hfsbi_follow_method(f);
     if (st == HFSB_OK) st = hfsbi_follow_target(f);
     if (st != HFSB_OK || f->call->total_ms <= 0) return st;
-    f->now.total_ms = f->until - hfsb_clock_ms();
+    f->now.total_ms = f->deadline - hfsb_clock_ms();
     if (f->now.total_ms <= 0)
         st = hfsbi_fail(f->err, HFSB_TIMEOUT, 0,
-                        "The call was not over after %lld ms.",
+                        "The call did not finish within %lld ms.",
                         f->call->total_ms);
     return st;
 }
 
-/* ---- all of them ---- */
+/* ---- the whole call ---- */
 
+/* Performs f->now. */
 static hfsb_status hfsbi_follow_once(hfsbi_follow *f) {
     hfsb_status st;
     f->now.url = hfsb_buf_str(&f->reply->url);
@@ -32731,7 +32825,7 @@ static hfsb_status hfsbi_follow_once(hfsbi_follow *f) {
                           f->reply->body.max);
     if (f->fault != HFSB_OK)
         return hfsbi_fail_status(f->err, f->fault, "reply");
-    /* the rest of a redirect's body was not worth waiting for */
+    /* the rest of a redirect's body is not worth waiting for */
     if (st == HFSB_CANCELLED && f->moved && f->waste > HFSBI_FOLLOW_MAX_WASTE)
         st = HFSB_OK;
     return st;
@@ -32744,11 +32838,11 @@ static hfsb_status hfsbi_follow_begin(hfsbi_follow         *f,
     f->call = call;
     f->now = *call;
     f->reply = reply;
-    f->until = hfsb_clock_ms();
+    f->deadline = hfsb_clock_ms();
     if (call->total_ms > 0)
-        f->until = call->total_ms < LLONG_MAX - f->until
-                       ? f->until + call->total_ms
-                       : LLONG_MAX;
+        f->deadline = call->total_ms < LLONG_MAX - f->deadline
+                          ? f->deadline + call->total_ms
+                          : LLONG_MAX;
     f->location.alloc = *alloc;
     if (!reply->url.alloc.fn) reply->url.alloc = *alloc;
     if (!reply->head.alloc.fn) reply->head.alloc = *alloc;
@@ -32788,167 +32882,277 @@ hfsb_status hfsb_http_send(const hfsb_transport *transport,
                      sizeof *f.fields);
     hfsb_buf_free(&f.location);
     if (!f.acted) return st;
-    reply->sent = true; /* though nothing went to the last address */
+    reply->sent = true; /* even when the last address got nothing */
     if (st == HFSB_CONNECT)
         st = hfsbi_fail(err, HFSB_LOST, 0,
-                        "The server's answer is at another address, where "
-                        "there is no connection.");
+                        "The server's answer is at another address, which "
+                        "cannot be reached.");
     return st;
 }
 
+hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply, const char *name,
+                               size_t n) {
+    hfsb_str rest = hfsb_buf_str(&reply->head), none = HFSB_INIT;
+    size_t   sizes[2];
+    while (rest.len >= sizeof sizes) {
+        hfsb_str found, value;
+        memcpy(sizes, rest.ptr, sizeof sizes);
+        rest = hfsb_str_slice(rest, sizeof sizes, rest.len);
+        found = hfsb_str_slice(rest, 0, sizes[0]);
+        rest = hfsb_str_slice(rest, sizes[0], rest.len);
+        value = hfsb_str_slice(rest, 0, sizes[1]);
+        rest = hfsb_str_slice(rest, sizes[1], rest.len);
+        if (hfsb_http_same(found, hfsb_cstr(name)) && n-- == 0) return value;
+    }
+    return none;
+}
+
+void hfsb_http_reply_free(hfsb_http_reply *reply) {
+    hfsb_buf_free(&reply->url);
+    hfsb_buf_free(&reply->body);
+    hfsb_buf_free(&reply->head);
+    reply->status = 0;
+    reply->sent = false;
+}
+
 /* ---- src/remote/remote_private.h ---- */
-/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport() and
-   what hub_space.c gives to sandboxes and sessions. */
+/* The inside of the HUB. Sandboxes and sessions use the parts marked so; the
+   rest is for hub*.c. */
 
 struct hfsb_hub {
-    /* what does not change once it is open */
+    /* constant once open */
     const hfsb_transport *transport;
     hfsb_buf              endpoint;      /* without a slash at its end */
+    hfsb_url              origin;        /* the endpoint, parsed */
     hfsb_buf              authorization; /* "Bearer ...", or "" */
     hfsb_buf              agent;
     bool                  offline;
-    long long             timeout_ms, delay_ms, max_wait_ms;
-    size_t                tries;
+    long long             timeout_ms, max_wait_ms;
+    hfsbi_retry           retry; /* the policy of every request */
     hfsb_log_fn           log;
     void                 *user;
     hfsb_alloc            alloc;
 
-    pthread_mutex_t lock;   /* what follows belongs to it */
-    hfsb_buf        owner;  /* of the token, once it was asked for */
-    hfsb_buf        topics; /* of warnings that were told, an LF behind each */
+    pthread_mutex_t lock;   /* protects: */
+    hfsb_buf        owner;  /* of the token; "" until the Hub was asked */
+    hfsb_buf        topics; /* of warnings already logged, each with an LF */
 };
 
-/* One request, its repeats and what came of them. */
+/* ---- secrets (also for sandboxes and sessions) ---- */
+
+/* Texts that must never be shown, should a peer echo one. */
+typedef struct hfsbi_secrets {
+    hfsb_str             tokens[2]; /* (empty: none) */
+    const hfsb_hub_pair *pairs;     /* whose values are secret */
+    size_t               count;
+} hfsbi_secrets;
+
+/* Replaces every secret in text by "***", in place, so that it cannot fail;
+   returns the new length and ends a shortened text with a NUL. Of several
+   secrets at one place the longest counts. Secrets of less than 4 bytes are
+   not replaced: they could be part of any word. */
+HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
+                             size_t len);
+
+/* ---- endpoints ---- */
+
+/* Whether a request may be sent again. Every request is sent again when it
+   did not reach the Hub, or the Hub refused it with 429. */
+typedef enum hfsbi_hub_repeat {
+    HFSBI_HUB_ONCE,   /* it would happen twice */
+    HFSBI_HUB_REPEAT, /* also after a lost reply or a 5xx */
+    HFSBI_HUB_REMOVE  /* the same, and "not found" then means it succeeded */
+} hfsbi_hub_repeat;
+
+/* Every endpoint of the Hub: name, method, path, description for "Could not
+   {...}", and whether it may be repeated. Names in braces are filled in from
+   the request's subject ({space}, {owner}) and detail ({job}, {detail}).
+   {space} must be a valid id; {owner} defaults to the token's owner; {detail}
+   is percent-encoded in a path. */
+#define HFSBI_HUB_ENDPOINTS(X)                                             \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
+      REPEAT)                                                              \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
+      "duplicate {space} as {detail}", ONCE)                               \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
+      "set the secret {detail} of {space}", REPEAT)                        \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
+      "set the variable {detail} of {space}", REPEAT)                      \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
+      "see the state of {space}", REPEAT)                                  \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
+      REPEAT)                                                              \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
+      "restart {space}", REPEAT)                                           \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
+      "look at {space}", REPEAT)                                           \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
+      "read the {detail} log of {space}", REPEAT)                          \
+    X(VALIDATE, "POST", "/api/validate-yaml",                              \
+      "have the metadata of README.md checked", REPEAT)                    \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
+      "prepare a commit to {space}", REPEAT)                               \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
+      "commit to {space}", ONCE)                                           \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
+      "cancel job {job}", REPEAT)                                          \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
+      "read the log of job {job}", REPEAT)
+
+typedef enum hfsbi_hub_endpoint {
+#define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
+#undef HFSBI_X
+        HFSBI_HUB_ENDPOINT_COUNT
+} hfsbi_hub_endpoint;
+
+/* ---- hub_request.c ---- */
+
+/* One request, its repeats and their outcome. */
 typedef struct hfsbi_hub_request {
-    const char *method;
-    char        what[320]; /* "Could not {what}: ..." */
-    hfsb_buf    target;    /* "/api/...", or a whole URL */
-    hfsb_buf    body;
-    bool        has_body;
-    const char *content_type; /* (NULL: application/json) */
-    bool        repeat;       /* safe to send again */
-    bool        gone_is_done; /* 404 at a repeat is HFSB_OK */
-    size_t      tries;        /* (0: as many as the hub makes) */
-    long long   until;        /* on hfsb_clock_ms(): no try goes on behind it
-                                 (0: no such limit) */
-    /* never shown, should the Hub echo one; beside the token */
+    hfsb_hub        *hub;
+    const char      *method;
+    char             what[320]; /* "Could not {what}: ..." */
+    hfsb_buf         target;    /* "/api/...", or a whole URL */
+    hfsbi_hub_repeat repeat;
+    hfsbi_retry      retry;
+    const char      *body_type; /* Content-Type; NULL: there is no body */
+    hfsb_buf         body;
+    hfsb_json_writer json; /* of the body, when hfsbi_hub_object() began it */
+    /* redacted from every message, next to the token */
     const hfsb_hub_pair *secrets;
     size_t               secret_count;
-    hfsb_json_doc       *out; /* the answer must be JSON: it goes here */
-    const hfsb_cancel   *cancel;
-    /* a stream in place of an answer: no limit but idle_ms and until */
+    hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
+                                 any reply will do) */
+    /* receives the reply piece by piece instead; no timeout applies then but
+       idle_ms and the retry's deadline */
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
     long long idle_ms;
 
-    /* what came of it */
+    /* the outcome */
     hfsb_http_reply reply;
-    bool            opened;   /* the head of a 2xx reply came */
-    bool            again;    /* of the last try: another one may help */
-    bool            unclear;  /* of any try: it may have happened, though the
-                                 Hub did not say so */
-    long long       asked_ms; /* to wait, as the Hub says; -1: it does not */
+    bool            opened;  /* last try: the head of a 2xx reply came */
+    bool            again;   /* last try: another one may help */
+    bool            unclear; /* any try: it may have taken effect, although
+                                the Hub did not confirm it */
 } hfsbi_hub_request;
 
-/* ---- hub_request.c ---- */
+/* Prepares a request; end it with hfsbi_hub_end() in any case, which wipes its
+   body. HFSB_OK; HFSB_ARG for an invalid name; HFSB_NOMEM; what
+   hfsb_hub_user() returns when the owner must be asked for. */
+HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
+                                     const hfsb_cancel *cancel, hfsb_err *err);
+HFSBI_FN void        hfsbi_hub_end(hfsbi_hub_request *request);
 
-/* Begins a request; end it with hfsbi_hub_end() in any case, which overwrites
-   its body. */
-HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
-                              const char *method, const hfsb_cancel *cancel,
-                              const char *what, ...) HFSBI_PRINTF(5, 6);
-HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request);
+/* Begins a JSON object as the body. The caller writes its members and its end;
+   hfsbi_hub_send() checks that the writer succeeded. */
+HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request);
 
-/* Sends it once: HFSB_OK for 2xx, else as hub.h says. */
-HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_err *err);
-/* Sends it, again where that is safe and may help. */
-HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_err *err);
-/* Milliseconds before try n + 1. */
-HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
-/* Is there time for try n + 1? */
-HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
-                                 const hfsbi_hub_request *request, size_t n);
-/* Waits that long, or as the Hub asked for, and tells the log; false when it
-   was cancelled, *err filled. */
-HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
-                             size_t n, hfsb_err *err);
+/* Sends the request once: HFSB_OK for 2xx, else as hub.h describes. */
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request, hfsb_err *err);
+/* Sends it until it succeeds, or another try is unsafe or cannot help. */
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request, hfsb_err *err);
 
-/* Sends what *w wrote into the request's body. */
-HFSBI_FN hfsb_status hfsbi_hub_send_json(hfsb_hub          *hub,
-                                         hfsbi_hub_request *request,
-                                         hfsb_json_writer *w, hfsb_err *err);
-
-/* GETs page after page of arrays and calls each for every item, until it says
-   false or `limit` (0: none) were told. */
-HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     size_t limit,
+/* GETs page after page of arrays and calls each for every item, until it
+   returns false or `limit` (0: no limit) items were seen. */
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
                                      bool (*each)(void                  *user,
                                                   const hfsb_json_value *item),
                                      void *user, hfsb_err *err);
 
-/* ---- hub_error.c ---- */
+/* HFSB_REMOTE for a complete reply that has this problem. */
+HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
+                                         const char *problem, hfsb_err *err);
 
-/* A whole reply that cannot be understood. */
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
-                                   const hfsbi_hub_request *request,
-                                   const char *problem, hfsb_err *err);
-/* Appends text with the token and the request's secrets taken out. */
+/* Appends text without the hub's token and the request's secrets. HFSB_OK;
+   HFSB_NOMEM. (Also for sessions, with a request that has only secrets.) */
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out);
 
-/* ---- hub_space.c ---- */
+/* ---- hub_space.c (for sandboxes and sessions) ---- */
 
-/* What tries to delete a Space have told so far. All zero at first. */
+/* What the tries to delete a Space have shown so far. All zero at first. */
 typedef struct hfsbi_hub_tried {
     bool      unclear;  /* it may be gone */
-    long long asked_ms; /* to wait before the next one */
+    long long asked_ms; /* wait that the Hub asked for (0: none) */
 } hfsbi_hub_tried;
 
-/* hfsb_hub_delete() of one request, for those who count their tries; not over
-   later than `until` on hfsb_clock_ms() (0: the hub's timeout). *tried, the
-   same for all tries, makes "not found" HFSB_OK once it is unclear. */
+/* hfsb_hub_delete() in one request, for callers that count their tries. It
+   ends by `until` on hfsb_clock_ms() (0: the hub's timeout). *tried is the
+   same for all tries; once it is unclear, "not found" is HFSB_OK. */
 HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
                                            long long          until,
                                            const hfsb_cancel *cancel,
                                            hfsbi_hub_tried   *tried,
                                            hfsb_err          *err);
-/* hfsb_hub_runtime() that is over by then, too, repeats and all. */
+/* hfsb_hub_runtime() that ends by `until`, with all its repeats. */
 HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
                                              long long           until,
                                              const hfsb_cancel  *cancel,
                                              hfsb_space_runtime *out,
                                              hfsb_err           *err);
 
+/* The stages of a Space, by what a client can do about them. */
+typedef enum hfsbi_space_state {
+    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
+    HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
+    HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
+    HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
+    HFSBI_SPACE_PAUSED,   /* only its owner's restart starts it */
+    HFSBI_SPACE_FAILED,   /* BUILD_ERROR, RUNTIME_ERROR, CONFIG_ERROR,
+                             NO_APP_FILE: only a new commit can help */
+    HFSBI_SPACE_GONE      /* deleted, misspelt, or hidden from this token */
+} hfsbi_space_state;
+
+HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage);
+
+/* Asks the Hub for the stage in one request of at most wait_ms milliseconds,
+   to find out early that waiting for a Space is pointless. *out is filled,
+   all zero when the state is UNKNOWN or GONE; *err says why. */
+HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
+                                          long long           wait_ms,
+                                          const hfsb_cancel  *cancel,
+                                          hfsb_space_runtime *out,
+                                          hfsb_err           *err);
+
 /* ---- hub.c ---- */
 
-/* For the sandboxes of a hub. */
+/* The hub's transport, for its sandboxes. */
 HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
-/* One line to the log, when there is one. */
+/* Logs one line, when there is a log. */
 HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...)
     HFSBI_PRINTF(2, 3);
-/* True the first time it is asked about that topic. */
+/* True the first time it is called with that topic. */
 HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic);
 /* Overwrites and frees. */
 HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b);
 
-/* ---- pieces of JSON ---- */
+/* "30m" in seconds; 0 when it is not a time above 0. */
+HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text);
 
+/* Puts a member that is a string. */
 HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
                             hfsb_str value);
-/* [{"key":..,"value":..}], nothing for none. */
-HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
-                                 const hfsb_hub_pair *pairs, size_t count);
-/* Copies a string of at most size - 1 bytes, "" for anything else; what is
-   longer is cut at a character's border. */
+/* Appends text percent-encoded; *out remembers a failure. */
+HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text);
+/* Copies a string of at most size - 1 bytes, "" for any other value; a longer
+   one is cut at the end of a character. */
 HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
                              size_t size);
-/* A name for a secret or variable: a letter, then letters, digits and "_",
-   at least `least` in all. */
-HFSBI_FN hfsb_status hfsbi_hub_check_key(hfsb_str key, size_t least,
-                                         hfsb_err *err);
+/* Checks the names of secrets or variables: a letter, then letters, digits and
+   "_", at least `least` characters. HFSB_OK; HFSB_ARG with the index of the
+   first bad one in err->pos. (Also for sandboxes.) */
 HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
                                           size_t count, size_t least,
                                           hfsb_err *err);
@@ -33236,54 +33440,74 @@ HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
 /* ---- session_jobs_run.c ---- */
 
 /* ---- src/remote/hub_request.c ---- */
-/* hub_request.c - one request to the Hub: its fields, its repeats, its pages. */
-/* ==== hub error ==== */
+/* hub_request.c - a request to the Hub: from a row of the table of endpoints
+   to a reply, or to an error that says what to do.
 
-/* what an answer of the Hub that is no success means, in words
-   that help. */
+       begin --> [body] --> send --> once --> reply 2xx --> out, on_body
+                              ^        |
+                              |        +----> anything else: *err, and
+                              |               again / unclear
+                              +-- wait <------ again, and tries are left
 
-/* ---- secrets stay out ---- */
+   begin checks the names and fills in the row. once sends the request and
+   classifies the reply; it never decides about repeats, but notes whether
+   another try may help (again) and whether this one may have taken effect
+   although nobody confirmed it (unclear). send repeats within the retry
+   policy. Tokens and secrets are redacted from everything a reply adds to a
+   message, and an HTML page never becomes part of one. */
+/* ---- secrets ---- */
 
-/* The secret that begins at p, the longest when there are several; 0: none.
-   What is shorter than this could be any word. */
-enum { HFSBI_HUB_SECRET_LEAST = 4 };
+enum { HFSBI_SECRET_MIN = 4 };
 
-static size_t hfsbi_hub_secret_at(const hfsb_hub          *hub,
-                                  const hfsbi_hub_request *request,
-                                  hfsb_str                 rest) {
-    const hfsb_str token =
-        hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
+/* The length of the longest secret at the start of text; 0: none. */
+static size_t hfsbi_secret_at(const hfsbi_secrets *secrets, hfsb_str text) {
     size_t i, longest = 0;
-    if (token.len >= HFSBI_HUB_SECRET_LEAST && hfsb_str_starts(rest, token))
-        longest = token.len;
-    for (i = 0; i < request->secret_count; i++) {
-        hfsb_str secret = request->secrets[i].value;
-        if (secret.len >= HFSBI_HUB_SECRET_LEAST && secret.len > longest &&
-            hfsb_str_starts(rest, secret))
+    for (i = 0; i < 2 + secrets->count; i++) {
+        hfsb_str secret =
+            i < 2 ? secrets->tokens[i] : secrets->pairs[i - 2].value;
+        if (secret.len >= HFSBI_SECRET_MIN && secret.len > longest &&
+            hfsb_str_starts(text, secret))
             longest = secret.len;
     }
     return longest;
 }
 
+HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
+                             size_t len) {
+    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
+    while (at < len) {
+        size_t n =
+            hfsbi_secret_at(secrets, hfsb_str_make(text + at, len - at));
+        if (!n) {
+            text[to++] = text[at++];
+            continue;
+        }
+        memcpy(text + to, "***", 3);
+        to += 3;
+        at += n;
+    }
+    if (to < len) text[to] = '\0';
+    return to;
+}
+
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out) {
-    size_t mark = out->len;
-    while (text.len) {
-        size_t n = hfsbi_hub_secret_at(hub, request, text);
-        if (n) hfsb_buf_append(out, HFSB_LIT("[secret]"));
-        else hfsb_buf_append_byte(out, *text.ptr);
-        text = hfsb_str_slice(text, n ? n : 1, text.len);
-    }
-    return hfsb_buf_finish(out, mark);
+    hfsbi_secrets secrets = HFSB_INIT;
+    size_t        mark = out->len;
+    hfsb_status   status = hfsb_buf_append(out, text);
+    if (status != HFSB_OK || !text.len) return status;
+    secrets.tokens[0] =
+        hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
+    secrets.pairs = request->secrets;
+    secrets.count = request->secret_count;
+    out->len = mark + hfsbi_redact(&secrets, out->ptr + mark, out->len - mark);
+    return HFSB_OK;
 }
 
-/* ---- what the Hub said ---- */
+/* ---- the text of an error reply ---- */
 
-enum {
-    HFSBI_HUB_SAID = 2000
-}; /* bytes looked at: a message has room for
-                                   less */
+enum { HFSBI_HUB_MAX_TEXT = 2000 }; /* bytes; a message has room for fewer */
 
 static bool hfsbi_hub_is_html(hfsb_str text) {
     while (text.len && (*text.ptr == ' ' || *text.ptr == '\n' ||
@@ -33294,100 +33518,93 @@ static bool hfsbi_hub_is_html(hfsb_str text) {
            hfsb_str_find(text, HFSB_LIT("<!DOCTYPE")) != HFSB_NPOS;
 }
 
-/* Adds what is no page and was not said yet. */
-static hfsb_status hfsbi_hub_add(hfsb_buf *said, hfsb_str text) {
-    size_t mark;
-    text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_SAID));
+/* Adds text to *all unless it is HTML or already there. */
+static void hfsbi_hub_add_text(hfsb_buf *all, hfsb_str text) {
+    text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_MAX_TEXT));
     if (!text.len || hfsbi_hub_is_html(text) ||
-        hfsb_str_find(hfsb_buf_str(said), text) != HFSB_NPOS)
-        return HFSB_OK;
-    mark = said->len;
-    if (said->len) hfsb_buf_append(said, HFSB_LIT("; "));
-    hfsb_buf_append(said, text);
-    return hfsb_buf_finish(said, mark);
+        hfsb_str_find(hfsb_buf_str(all), text) != HFSB_NPOS)
+        return;
+    if (all->len) hfsb_buf_append(all, HFSB_LIT("; "));
+    hfsb_buf_append(all, text);
 }
 
-/* A string, or those of an array; of objects their "message". */
-static hfsb_status hfsbi_hub_add_value(hfsb_buf              *said,
-                                       const hfsb_json_value *value) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsb_status    status = hfsbi_hub_add(said, hfsb_json_str(value, none));
-    hfsb_json_iter it;
+/* Adds a string, or the "message" of an object. */
+static void hfsbi_hub_add_string(hfsb_buf *all, const hfsb_json_value *value) {
     if (hfsb_json_type_of(value) == HFSB_JSON_OBJECT)
-        return hfsbi_hub_add(
-            said, hfsb_json_str(hfsb_json_get(value, "message"), none));
-    if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY) return status;
-    it = hfsb_json_begin(value);
-    while (status == HFSB_OK && said->len < HFSBI_HUB_SAID &&
-           hfsb_json_next(&it)) {
-        const hfsb_json_value *item = it.value;
-        if (hfsb_json_type_of(item) == HFSB_JSON_OBJECT)
-            item = hfsb_json_get(item, "message");
-        status = hfsbi_hub_add(said, hfsb_json_str(item, none));
-    }
-    return status;
+        value = hfsb_json_get(value, "message");
+    hfsbi_hub_add_text(all, hfsb_json_str(value, HFSB_LIT("")));
 }
 
-static hfsb_status hfsbi_hub_add_body(const hfsb_http_reply *reply,
-                                      const hfsb_alloc      *alloc,
-                                      hfsb_buf              *said) {
+static void hfsbi_hub_add_body(hfsb_buf *all, const hfsb_http_reply *reply) {
     static const char *const keys[] = {"error", "errors", "error_description",
                                        "message", "detail"};
     hfsb_json_doc            doc = HFSB_INIT;
     hfsb_str                 body = hfsb_buf_str(&reply->body), type;
     hfsb_status              status;
     size_t                   i;
-    doc.alloc = *alloc;
+    doc.alloc = all->alloc;
     status = hfsb_json_parse(body, NULL, &doc, NULL);
-    if (status == HFSB_NOMEM) return status;
-    if (status != HFSB_OK) {
-        type = hfsb_http_reply_field(reply, "Content-Type", 0);
-        if (!hfsb_http_same(hfsb_str_slice(type, 0, 10),
-                            HFSB_LIT("text/plain")))
-            return HFSB_OK;
-        return hfsbi_hub_add(said, body);
+    type = hfsb_http_reply_field(reply, "Content-Type", 0);
+    if (status == HFSB_NOMEM) all->status = status;
+    else if (status != HFSB_OK && hfsb_http_same(hfsb_str_slice(type, 0, 10),
+                                                 HFSB_LIT("text/plain")))
+        hfsbi_hub_add_text(all, body);
+    for (i = 0; i < sizeof keys / sizeof *keys && status == HFSB_OK; i++) {
+        const hfsb_json_value *value = hfsb_json_get(doc.root, keys[i]);
+        hfsb_json_iter         it;
+        if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY) {
+            hfsbi_hub_add_string(all, value);
+            continue;
+        }
+        it = hfsb_json_begin(value);
+        while (all->len < HFSBI_HUB_MAX_TEXT && hfsb_json_next(&it))
+            hfsbi_hub_add_string(all, it.value);
     }
-    for (i = 0; i < sizeof keys / sizeof *keys && status == HFSB_OK; i++)
-        status = hfsbi_hub_add_value(said, hfsb_json_get(doc.root, keys[i]));
     hfsb_json_free(&doc);
-    return status;
 }
 
-/* X-Error-Message and the body's words, each once. */
-static hfsb_status hfsbi_hub_said(const hfsbi_hub_request *request,
-                                  hfsb_buf                *said) {
-    const hfsb_http_reply *reply = &request->reply;
-    hfsb_status            status = hfsbi_hub_add(
-                   said, hfsb_http_reply_field(reply, "X-Error-Message", 0));
-    if (status != HFSB_OK) return status;
-    return hfsbi_hub_add_body(reply, &said->alloc, said);
+/* Adds the reply's id, for a report to the Hub's support. */
+static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
+    static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
+                                        "X-Amz-Cf-Id"};
+    hfsb_str                 id = HFSB_INIT;
+    hfsb_buf                 text = HFSB_INIT;
+    size_t                   i;
+    for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
+        id = hfsb_http_reply_field(&request->reply, names[i], 0);
+    if (!id.len) return;
+    text.alloc = request->hub->alloc;
+    if (hfsbi_hub_redact(request->hub, request, id, &text) == HFSB_OK) {
+        hfsbi_err_add(err, " (request ");
+        hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
+        hfsbi_err_add(err, ")");
+    }
+    hfsbi_hub_wipe(&text);
 }
 
-/* ---- waiting ---- */
+/* ---- the wait that a reply asks for ---- */
 
-/* Digits of at most nine places behind `name` in a list of parameters; -1. */
-static long long hfsbi_hub_parameter(hfsb_str item, const char *name) {
-    long long value = -1;
-    while (item.len) {
-        size_t   end = hfsb_str_find_byte(item, ';'), i;
-        hfsb_str part = hfsbi_trim(hfsb_str_slice(item, 0, end));
-        item = hfsb_str_slice(item, end == HFSB_NPOS ? item.len : end + 1,
-                              item.len);
+/* The number, of at most nine digits, that follows `name` in a list of
+   parameters; -1: there is none. */
+static long long hfsbi_hub_parameter(hfsb_str list, const char *name) {
+    unsigned long long value = 0;
+    hfsb_str           part;
+    while (hfsbi_list_next(&list, ';', &part)) {
+        part = hfsbi_trim(part);
         if (!hfsb_str_starts(part, hfsb_cstr(name))) continue;
         part = hfsb_str_slice(part, strlen(name), part.len);
-        if (!part.len || part.len > 9) return -1;
-        value = 0;
-        for (i = 0; i < part.len; i++) {
-            if (part.ptr[i] < '0' || part.ptr[i] > '9') return -1;
-            value = value * 10 + (part.ptr[i] - '0');
-        }
+        return part.len &&
+                       hfsbi_read_decimal(part, 999999999, &value) == part.len
+                   ? (long long)value
+                   : -1;
     }
-    return value;
+    return -1;
 }
 
-/* RateLimit comes with every reply: only r=0 explains this one. A second more
-   than asked for, since theirs are whole ones. */
-static long long hfsbi_hub_asked(const hfsb_http_reply *reply) {
+/* Milliseconds to wait by RateLimit or Retry-After; 0: not given. RateLimit
+   comes with every reply and explains this one only with r=0. One second is
+   added because theirs are rounded. */
+static long long hfsbi_hub_asked_ms(const hfsb_http_reply *reply) {
     hfsb_str  rest = hfsb_http_reply_field(reply, "RateLimit", 0), item;
     long long seconds = -1, t;
     while (reply->status == 429 && hfsbi_http_list_next(&rest, &item))
@@ -33398,40 +33615,37 @@ static long long hfsbi_hub_asked(const hfsb_http_reply *reply) {
     if (seconds < 0)
         seconds = hfsbi_hub_parameter(
             hfsb_http_reply_field(reply, "Retry-After", 0), "");
-    return seconds < 0 ? -1 : (seconds + 1) * 1000;
+    return (seconds + 1) * 1000;
 }
 
-/* ---- what it means ---- */
+/* ---- the meaning of an error reply ---- */
 
-/* The Hub does not tell those who may not see a repository that it is there:
-   it says 401 then, but for a token that is none. */
-static bool hfsbi_hub_hidden(const hfsb_hub          *hub,
-                             const hfsbi_hub_request *request, hfsb_str said) {
-    const hfsb_str spaces = HFSB_LIT("/api/spaces/");
-    hfsb_str       target = hfsb_buf_str(&request->target);
-    return hfsb_hub_has_token(hub) && hfsb_str_starts(target, spaces) &&
+/* The Hub answers 401 instead of 404 for a repository that the token may not
+   see, so that nobody learns that it exists; a bad token is 401 as well. */
+static bool hfsbi_hub_is_hidden(const hfsbi_hub_request *request,
+                                hfsb_str                 text) {
+    return hfsb_hub_has_token(request->hub) &&
+           hfsb_str_starts(hfsb_buf_str(&request->target),
+                           HFSB_LIT("/api/spaces/")) &&
            hfsb_str_find(
-               said,
+               text,
                HFSB_LIT("Invalid credentials in Authorization header")) ==
                HFSB_NPOS;
 }
 
-static hfsb_status hfsbi_hub_meaning(const hfsb_hub          *hub,
-                                     const hfsbi_hub_request *request,
-                                     hfsb_str                 said) {
+static hfsb_status hfsbi_hub_status(const hfsbi_hub_request *request,
+                                    hfsb_str                 text) {
     hfsb_str code = hfsb_http_reply_field(&request->reply, "X-Error-Code", 0);
-    int      status = request->reply.status;
     if (hfsb_str_equal(code, HFSB_LIT("RepoNotFound")) ||
         hfsb_str_equal(code, HFSB_LIT("RevisionNotFound")) ||
         hfsb_str_equal(code, HFSB_LIT("EntryNotFound")))
         return HFSB_NOT_FOUND;
     if (hfsb_str_equal(code, HFSB_LIT("GatedRepo")) ||
-        hfsb_str_equal(said, HFSB_LIT("Access to this resource is disabled.")))
+        hfsb_str_equal(text, HFSB_LIT("Access to this resource is disabled.")))
         return HFSB_DENIED;
-    switch (status) {
+    switch (request->reply.status) {
     case 401:
-        return hfsbi_hub_hidden(hub, request, said) ? HFSB_NOT_FOUND
-                                                    : HFSB_AUTH;
+        return hfsbi_hub_is_hidden(request, text) ? HFSB_NOT_FOUND : HFSB_AUTH;
     case 402: return HFSB_PAYMENT;
     case 403: return HFSB_DENIED;
     case 404:
@@ -33448,159 +33662,222 @@ static hfsb_status hfsbi_hub_meaning(const hfsb_hub          *hub,
     }
 }
 
-/* ---- what to do about it ---- */
-
-static void hfsbi_hub_advise_token(const hfsb_hub *hub, hfsb_err *err) {
-    if (hfsb_hub_has_token(hub))
-        hfsbi_err_add(err,
-                      " The Hub does not take this token: make a new one at "
-                      "%s/settings/tokens and set HF_TOKEN.",
-                      hub->endpoint.ptr);
-    else
-        hfsbi_err_add(err,
-                      " No token was sent: make one at %s/settings/tokens and "
-                      "set HF_TOKEN.",
-                      hub->endpoint.ptr);
-}
-
-static void hfsbi_hub_advise_wait(const hfsb_hub          *hub,
-                                  const hfsbi_hub_request *request,
+static void hfsbi_hub_advise_wait(const hfsbi_hub_request *request,
                                   hfsb_err                *err) {
-    if (request->asked_ms > hub->max_wait_ms)
+    long long asked_ms = request->retry.asked_ms;
+    if (asked_ms > request->hub->max_wait_ms)
         hfsbi_err_add(err,
-                      " Too many requests: the Hub asks to wait %lld s, which "
-                      "is longer than this waits (%lld s). Try again then.",
-                      request->asked_ms / 1000, hub->max_wait_ms / 1000);
+                      " Too many requests: the Hub asks to wait %lld s, "
+                      "longer than the limit of %lld s. Try again then.",
+                      asked_ms / 1000, request->hub->max_wait_ms / 1000);
     else
-        hfsbi_err_add(err, " Too many requests: wait some minutes and try "
+        hfsbi_err_add(err, " Too many requests: wait a few minutes and try "
                            "again.");
 }
 
-static void hfsbi_hub_advise(const hfsb_hub          *hub,
-                             const hfsbi_hub_request *request,
+/* Adds what to do about the error. */
+static void hfsbi_hub_advise(const hfsbi_hub_request *request,
                              hfsb_status code, hfsb_err *err) {
-    switch (code) {
-    case HFSB_AUTH: hfsbi_hub_advise_token(hub, err); return;
-    case HFSB_RATE: hfsbi_hub_advise_wait(hub, request, err); return;
-    case HFSB_PAYMENT:
-        hfsbi_err_add(err,
-                      " This needs a paid plan, a payment method or credits: "
-                      "see %s/settings/billing.",
-                      hub->endpoint.ptr);
+    static const struct {
+        hfsb_status code;
+        const char *text, *more; /* more: the endpoint goes in between */
+    } advice[] = {
+        {HFSB_AUTH, " The Hub rejected this token: create a new one at ",
+         "/settings/tokens and set HF_TOKEN."},
+        {HFSB_PAYMENT,
+         " This needs a paid plan, a payment method or credits: see ",
+         "/settings/billing."},
+        {HFSB_DENIED,
+         " The token needs write permission there, and the account must meet "
+         "the Hub's requirements.",
+         NULL},
+        {HFSB_NOT_FOUND,
+         " It does not exist, or this token has no access to it: check the "
+         "name and the token's permissions.",
+         NULL},
+        {HFSB_CONFLICT,
+         " It already exists, or another operation on it is in progress: "
+         "choose another name, or try again.",
+         NULL},
+        {HFSB_STALE,
+         " Someone else changed it: get the current state and try again.",
+         NULL},
+        {HFSB_ARG, " The Hub rejected the request as invalid.", NULL},
+        {HFSB_REMOTE, " The Hub has a problem, or ",
+         " is not the Hub: try again later."}};
+    const char *text;
+    size_t      i = 0;
+    if (code == HFSB_RATE) {
+        hfsbi_hub_advise_wait(request, err);
         return;
-    case HFSB_DENIED:
-        hfsbi_err_add(err, " The token must have the right to write there, "
-                           "and the account what the Hub asks for.");
-        return;
-    case HFSB_NOT_FOUND:
-        hfsbi_err_add(err, " It is not there, or this token may not see it: "
-                           "check the name and what the token may do.");
-        return;
-    case HFSB_CONFLICT:
-        hfsbi_err_add(err, " It is there already, or something else is being "
-                           "done to it: take another name, or try again.");
-        return;
-    case HFSB_STALE:
-        hfsbi_err_add(err, " Someone else has changed it meanwhile: look at "
-                           "the newest state and try again.");
-        return;
-    case HFSB_ARG:
-        hfsbi_err_add(err, " The Hub does not take the request as it is.");
-        return;
-    default:
-        hfsbi_err_add(err,
-                      " The Hub has trouble, or it is not the Hub that "
-                      "answers at %s: try again later.",
-                      hub->endpoint.ptr);
     }
+    while (advice[i].code != code && advice[i].code != HFSB_REMOTE) i++;
+    text = advice[i].text;
+    if (code == HFSB_AUTH && !hfsb_hub_has_token(request->hub))
+        text = " No token was sent: create one at ";
+    hfsbi_err_add(err, "%s%s%s", text,
+                  advice[i].more ? request->hub->endpoint.ptr : "",
+                  advice[i].more ? advice[i].more : "");
 }
 
-/* For those who ask the Hub's people about it. */
-static void hfsbi_hub_add_id(const hfsb_hub          *hub,
-                             const hfsbi_hub_request *request, hfsb_err *err) {
-    static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
-                                        "X-Amz-Cf-Id"};
-    hfsb_str                 id = HFSB_INIT;
-    hfsb_buf                 text = HFSB_INIT;
-    size_t                   i;
-    for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
-        id = hfsb_http_reply_field(&request->reply, names[i], 0);
-    if (!id.len) return;
-    text.alloc = hub->alloc;
-    if (hfsbi_hub_redact(hub, request, id, &text) == HFSB_OK) {
-        hfsbi_err_add(err, " (request ");
-        hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
-        hfsbi_err_add(err, ")");
-    }
-    hfsbi_hub_wipe(&text);
-}
-
-/* Not so much of it that there is no room for the advice. */
-static void hfsbi_hub_quote(hfsb_str said, hfsb_err *err) {
-    size_t n = said.len;
-    if (n > 800) n = 800;
-    while (n < said.len && ((unsigned char)said.ptr[n] & 0xC0u) == 0x80u) n--;
-    hfsbi_err_add(err, ": ");
-    hfsbi_err_quote(err, hfsb_str_slice(said, 0, n), n);
-    if (n < said.len) hfsbi_err_add(err, "...");
-}
-
-static hfsb_status hfsbi_hub_explain(const hfsb_hub          *hub,
-                                     const hfsbi_hub_request *request,
-                                     hfsb_str said, hfsb_err *err) {
-    hfsb_status code = hfsbi_hub_meaning(hub, request, said);
+/* Fills *err for a reply that is not 2xx and says `text`. */
+static hfsb_status hfsbi_hub_explain(const hfsbi_hub_request *request,
+                                     hfsb_str text, hfsb_err *err) {
+    hfsb_status code = hfsbi_hub_status(request, text);
+    size_t      n = text.len;
+    if (n > 800) n = hfsbi_utf8_floor(text, 800); /* leave room for advice */
     (void)hfsbi_fail(err, code, 0, "Could not %s: HTTP %d", request->what,
                      request->reply.status);
-    if (said.len) hfsbi_hub_quote(said, err);
-    else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
+    if (n) {
+        hfsbi_err_add(err, ": ");
+        hfsbi_err_quote(err, hfsb_str_slice(text, 0, n), n);
+        if (n < text.len) hfsbi_err_add(err, "...");
+    } else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
         hfsbi_err_add(err, " and a page of HTML");
-    if (!hfsb_str_ends(said, HFSB_LIT("."))) hfsbi_err_add(err, ".");
-    hfsbi_hub_advise(hub, request, code, err);
-    hfsbi_hub_add_id(hub, request, err);
+    if (!hfsb_str_ends(text, HFSB_LIT("."))) hfsbi_err_add(err, ".");
+    hfsbi_hub_advise(request, code, err);
+    hfsbi_hub_add_id(request, err);
     return code;
 }
 
-/* The reply's status is not 2xx: what that means, in *err. */
-static hfsb_status hfsbi_hub_refused(const hfsb_hub          *hub,
-                                     const hfsbi_hub_request *request,
+/* The status and message for a reply that is not 2xx. */
+static hfsb_status hfsbi_hub_refused(const hfsbi_hub_request *request,
                                      hfsb_err                *err) {
-    hfsb_buf    raw = HFSB_INIT, said = HFSB_INIT;
+    hfsb_buf    raw = HFSB_INIT, text = HFSB_INIT;
     hfsb_status status;
-    raw.alloc = said.alloc = hub->alloc;
-    status = hfsbi_hub_said(request, &raw);
+    raw.alloc = text.alloc = request->hub->alloc;
+    hfsbi_hub_add_text(
+        &raw, hfsb_http_reply_field(&request->reply, "X-Error-Message", 0));
+    hfsbi_hub_add_body(&raw, &request->reply);
+    status = raw.status;
     if (status == HFSB_OK)
-        status = hfsbi_hub_redact(hub, request, hfsb_buf_str(&raw), &said);
+        status =
+            hfsbi_hub_redact(request->hub, request, hfsb_buf_str(&raw), &text);
     if (status == HFSB_OK)
-        status = hfsbi_hub_explain(hub, request, hfsb_buf_str(&said), err);
+        status = hfsbi_hub_explain(request, hfsb_buf_str(&text), err);
     else status = hfsbi_fail_status(err, status, request->what);
     hfsbi_hub_wipe(&raw);
-    hfsb_buf_free(&said);
+    hfsb_buf_free(&text);
     return status;
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
-                                   const hfsbi_hub_request *request,
-                                   const char *problem, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
+                                         const char *problem, hfsb_err *err) {
     (void)hfsbi_fail(err, HFSB_REMOTE, 0, "Could not %s: HTTP %d, but %s.",
                      request->what, request->reply.status, problem);
-    hfsbi_hub_add_id(hub, request, err);
+    hfsbi_hub_add_id(request, err);
     return HFSB_REMOTE;
 }
 
 /* ---- begin and end ---- */
 
-HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
-                              const char *method, const hfsb_cancel *cancel,
-                              const char *what, ...) {
-    va_list ap;
+typedef struct hfsbi_hub_row {
+    const char      *method, *path, *what;
+    hfsbi_hub_repeat repeat;
+} hfsbi_hub_row;
+
+static const hfsbi_hub_row hfsbi_hub_rows[] = {
+#define HFSBI_X(name, method, path, what, repeat) \
+    {method, path, what, HFSBI_HUB_##repeat},
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
+#undef HFSBI_X
+};
+
+/* Appends a template with its {names} filled in. */
+static void hfsbi_hub_fill_row(const char *text, bool is_path,
+                               hfsb_str subject, hfsb_str detail,
+                               hfsb_buf *out) {
+    hfsb_str rest = hfsb_cstr(text);
+    while (rest.len) {
+        size_t at = hfsb_str_find_byte(rest, '{');
+        size_t end = hfsb_str_find_byte(rest, '}');
+        hfsb_buf_append(out, hfsb_str_slice(rest, 0, at));
+        if (at == HFSB_NPOS) return;
+        rest = hfsb_str_slice(rest, at + 1, rest.len);
+        if (*rest.ptr == 's' || *rest.ptr == 'o')
+            hfsb_buf_append(out, subject);
+        else if (is_path) hfsbi_hub_put_encoded(out, detail);
+        else hfsb_buf_append(out, detail);
+        rest = hfsb_str_slice(rest, end - at, rest.len);
+    }
+}
+
+/* Owners and job ids are part of a path as they are. */
+static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
+                                        hfsb_err *err) {
+    size_t i;
+    bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
+    for (i = 0; ok && i < name.len; i++) {
+        char l = hfsbi_lower(name.ptr[i]);
+        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
+             l == '_' || l == '.';
+    }
+    if (ok) return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
+    hfsbi_err_quote(err, name, 100);
+    hfsbi_err_add(err, "\" is not a valid %s.", what);
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_hub_check_row(const hfsbi_hub_row *row,
+                                       hfsb_str subject, hfsb_str detail,
+                                       hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    if (strstr(row->what, "{space}")) status = hfsb_space_check(subject, err);
+    if (strstr(row->path, "{owner}") && subject.len)
+        status = hfsbi_hub_check_name(subject, "user or organisation", err);
+    if (status == HFSB_OK && strstr(row->path, "{job}"))
+        status = hfsbi_hub_check_name(detail, "job id", err);
+    return status;
+}
+
+/* Logs that a request is tried again. */
+static void hfsbi_hub_on_wait(void *user, long long ms) {
+    const hfsbi_hub_request *request = (const hfsbi_hub_request *)user;
+    char                     why[32] = "no answer";
+    if (request->opened) (void)snprintf(why, sizeof why, "to its end");
+    else if (request->reply.status)
+        (void)snprintf(why, sizeof why, "HTTP %d", request->reply.status);
+    hfsbi_hub_log(request->hub,
+                  "Could not %s (%s): trying again in %lld.%lld s.",
+                  request->what, why, ms / 1000, ms % 1000 / 100);
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
+                                     const hfsb_cancel *cancel,
+                                     hfsb_err          *err) {
+    const hfsbi_hub_row *row = &hfsbi_hub_rows[endpoint];
+    hfsb_buf             owner = HFSB_INIT;
+    hfsb_status          status;
     memset(request, 0, sizeof *request);
-    request->method = method;
-    request->cancel = cancel;
-    request->asked_ms = -1;
-    request->target.alloc = request->body.alloc = hub->alloc;
-    va_start(ap, what);
-    (void)vsnprintf(request->what, sizeof request->what, what, ap);
-    va_end(ap);
+    request->hub = hub;
+    request->method = row->method;
+    request->repeat = row->repeat;
+    request->retry = hub->retry;
+    request->retry.cancel = cancel;
+    request->retry.on_wait = hfsbi_hub_on_wait;
+    request->retry.user = request;
+    request->target.alloc = request->body.alloc = owner.alloc = hub->alloc;
+    status = hfsbi_hub_check_row(row, subject, detail, err);
+    if (status == HFSB_OK && !subject.len && strstr(row->path, "{owner}")) {
+        status = hfsb_hub_user(hub, cancel, &owner, err);
+        subject = hfsb_buf_str(&owner);
+    }
+    if (status == HFSB_OK) {
+        hfsbi_hub_fill_row(row->what, false, subject, detail,
+                           &request->target);
+        (void)snprintf(request->what, sizeof request->what, "%s",
+                       request->target.len ? request->target.ptr : "");
+        if (request->target.status == HFSB_OK)
+            hfsb_buf_truncate(&request->target, 0);
+        hfsbi_hub_fill_row(row->path, true, subject, detail, &request->target);
+        status = request->target.status;
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, row->what);
+    }
+    hfsb_buf_free(&owner);
+    return status;
 }
 
 HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request) {
@@ -33609,57 +33886,66 @@ HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request) {
     hfsb_http_reply_free(&request->reply);
 }
 
+HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request) {
+    request->body_type = "application/json";
+    hfsb_json_writer_init(&request->json, &request->body, NULL);
+    hfsb_json_put_object(&request->json);
+    return &request->json;
+}
+
 /* ---- one try ---- */
 
-static bool hfsbi_hub_head(void *user, int status,
-                           const hfsb_http_field *fields, size_t count) {
+/* The Hub sends no HTML: a page comes from someone in between ("log in
+   first"). */
+static bool hfsbi_hub_is_page(hfsb_str content_type) {
+    return hfsb_http_same(hfsb_str_slice(content_type, 0, 9),
+                          HFSB_LIT("text/html"));
+}
+
+static bool hfsbi_hub_on_head(void *user, int status,
+                              const hfsb_http_field *fields, size_t count) {
     hfsbi_hub_request *request = (hfsbi_hub_request *)user;
     size_t             i;
     request->opened = status >= 200 && status <= 299;
-    if (!request->on_body) return true;
-    for (i = 0; i < count; i++) /* a page is no stream */
+    for (i = 0; request->on_body && i < count; i++)
         if (hfsbi_http_is(fields[i].name, "content-type") &&
-            hfsb_http_same(hfsb_str_slice(fields[i].value, 0, 9),
-                           HFSB_LIT("text/html")))
+            hfsbi_hub_is_page(fields[i].value))
             request->opened = false;
     return true;
 }
 
-static bool hfsbi_hub_piece(void *user, hfsb_str piece) {
+static bool hfsbi_hub_on_body(void *user, hfsb_str piece) {
     hfsbi_hub_request *request = (hfsbi_hub_request *)user;
     return !request->opened || request->on_body(request->user, piece);
 }
 
-/* Random, as RFC 9562 section 5.4 has it. */
+/* A random UUID (RFC 9562, section 5.4). */
 static void hfsbi_hub_uuid(char out[37]) {
-    unsigned char b[16];
-    size_t        i, at = 0;
-    hfsbi_random(b, sizeof b);
-    b[6] = (unsigned char)((b[6] & 0x0Fu) | 0x40u);
-    b[8] = (unsigned char)((b[8] & 0x3Fu) | 0x80u);
-    for (i = 0; i < sizeof b; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) out[at++] = '-';
-        (void)snprintf(out + at, 3, "%02x", (unsigned)b[i]);
-        at += 2;
+    char   hex[33];
+    size_t i, at = 0;
+    hfsbi_random_hex(hex, 32);
+    hex[12] = '4';
+    hex[16] = "89ab"[(unsigned char)hex[16] % 4];
+    for (i = 0; i < 32; i++) {
+        if (i == 8 || i == 12 || i == 16 || i == 20) out[at++] = '-';
+        out[at++] = hex[i];
     }
+    out[at] = '\0';
 }
 
-/* Where the request goes. The token is for the Hub alone. */
-static hfsb_status hfsbi_hub_url(const hfsb_hub          *hub,
-                                 const hfsbi_hub_request *request,
+/* Writes the URL of the request. *ours: it is the Hub's, and may be sent the
+   token. */
+static hfsb_status hfsbi_hub_url(const hfsbi_hub_request *request,
                                  hfsb_buf *url, bool *ours) {
     hfsb_str target = hfsb_buf_str(&request->target);
-    hfsb_url there, here;
-    size_t   mark = url->len;
-    *ours = hfsb_str_starts(target, HFSB_LIT("/"));
-    if (*ours) hfsb_buf_append(url, hfsb_buf_str(&hub->endpoint));
-    hfsb_buf_append(url, target);
-    if (!*ours)
+    hfsb_url there;
+    if (hfsb_str_starts(target, HFSB_LIT("/"))) {
+        *ours = true;
+        hfsb_buf_append(url, hfsb_buf_str(&request->hub->endpoint));
+    } else
         *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
-                hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &here, NULL) ==
-                    HFSB_OK &&
-                hfsb_url_same_origin(&there, &here);
-    return hfsb_buf_finish(url, mark);
+                hfsb_url_same_origin(&there, &request->hub->origin);
+    return hfsb_buf_append(url, target);
 }
 
 enum { HFSBI_HUB_FIELDS = 5 };
@@ -33670,41 +33956,59 @@ static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
     fields[call->field_count++].value = value;
 }
 
-/* Milliseconds to `until`, at least one, or `most` (0: no limit). */
-static long long hfsbi_hub_left(const hfsbi_hub_request *request,
-                                long long                most) {
-    long long left;
-    if (!request->until) return most;
-    left = request->until - hfsb_clock_ms();
+/* Sets the fields of the call; the token goes to the Hub only. */
+static void hfsbi_hub_fields(const hfsbi_hub_request *request, bool ours,
+                             const char *uuid, hfsb_http_field *fields,
+                             hfsb_http_call *call) {
+    const hfsb_hub *hub = request->hub;
+    call->fields = fields;
+    hfsbi_hub_field(call, fields, "Accept", HFSB_LIT("*/*"));
+    if (request->body_type)
+        hfsbi_hub_field(call, fields, "Content-Type",
+                        hfsb_cstr(request->body_type));
+    hfsbi_hub_field(call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
+    if (ours && hub->authorization.len)
+        hfsbi_hub_field(call, fields, "Authorization",
+                        hfsb_buf_str(&hub->authorization));
+    hfsbi_hub_field(call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+}
+
+/* The timeout of one try: the hub's, cut short by the deadline. A stream has
+   none of its own. */
+static long long hfsbi_hub_total_ms(const hfsbi_hub_request *request) {
+    long long most = request->on_body ? 0 : request->hub->timeout_ms, left;
+    if (!request->retry.deadline) return most;
+    left = request->retry.deadline - hfsb_clock_ms();
     if (left < 1) left = 1;
     return most > 0 && most < left ? most : left;
 }
 
-static void hfsbi_hub_call(const hfsb_hub *hub, hfsbi_hub_request *request,
-                           hfsb_str url, hfsb_http_call *call) {
+static void hfsbi_hub_call(hfsbi_hub_request *request, hfsb_str url,
+                           hfsb_http_call *call) {
+    const hfsb_hub *hub = request->hub;
     call->method = hfsb_cstr(request->method);
     call->url = url;
-    call->on_head = hfsbi_hub_head;
+    call->on_head = hfsbi_hub_on_head;
     call->user = request;
-    call->cancel = request->cancel;
+    call->cancel = request->retry.cancel;
+    call->total_ms = hfsbi_hub_total_ms(request);
+    if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
     if (request->on_body) {
-        call->on_body = hfsbi_hub_piece;
+        call->on_body = hfsbi_hub_on_body;
         call->idle_ms = request->idle_ms;
     }
-    call->total_ms =
-        hfsbi_hub_left(request, request->on_body ? 0 : hub->timeout_ms);
-    if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
-    if (request->has_body) {
+    if (request->body_type) {
         call->body = hfsb_buf_str(&request->body);
         if (!call->body.ptr) call->body.ptr = "";
     }
 }
 
-/* Warnings of the Hub, once a topic: "topic; message". */
-static void hfsbi_hub_warn(hfsb_hub *hub, const hfsbi_hub_request *request) {
-    hfsb_buf text = HFSB_INIT;
-    hfsb_str value;
-    size_t   n, at;
+/* Logs the Hub's warnings ("topic; message"), each topic once. */
+static void hfsbi_hub_warn(const hfsbi_hub_request *request) {
+    hfsb_hub *hub = request->hub;
+    hfsb_buf  text = HFSB_INIT;
+    hfsb_str  value;
+    size_t    n, at;
     text.alloc = hub->alloc;
     for (n = 0; hub->log && n < 32; n++) {
         value = hfsb_http_reply_field(&request->reply, "X-HF-Warning", n);
@@ -33721,78 +34025,71 @@ static void hfsbi_hub_warn(hfsb_hub *hub, const hfsbi_hub_request *request) {
     hfsbi_hub_wipe(&text);
 }
 
-/* No whole reply came. */
-static hfsb_status hfsbi_hub_unheard(const hfsb_hub    *hub,
-                                     hfsbi_hub_request *request,
-                                     hfsb_status status, const hfsb_err *why,
-                                     hfsb_err *err) {
+/* No complete reply came: `why` is the transport's message. */
+static hfsb_status hfsbi_hub_no_reply(hfsbi_hub_request *request,
+                                      hfsb_status status, const hfsb_err *why,
+                                      hfsb_err *err) {
     bool broken =
         status == HFSB_LOST || status == HFSB_TIMEOUT || status == HFSB_REMOTE;
     bool sent = request->reply.sent;
-    request->again = status == HFSB_CONNECT || (broken && !sent) ||
-                     (broken && request->repeat);
+    request->again =
+        status == HFSB_CONNECT || (broken && (!sent || request->repeat));
     if (sent && (broken || status == HFSB_CANCELLED)) request->unclear = true;
     (void)hfsbi_fail(err, status, 0, "Could not %s: %s", request->what,
                      why->msg[0] ? why->msg : hfsb_status_text(status));
     if (status == HFSB_CONNECT)
-        hfsbi_err_add(err, " Is there a network, and is %s right?",
-                      hub->endpoint.ptr);
+        hfsbi_err_add(err, " Check the network, and that %s is right.",
+                      request->hub->endpoint.ptr);
     return status;
 }
 
-/* Nothing has happened at these, so they may be sent again in any case. */
-static bool hfsbi_hub_harmless(const hfsbi_hub_request *request) {
-    const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
-    int            status = request->reply.status;
-    return status == 429 ||
-           (status == 409 && hfsb_str_find(hfsb_buf_str(&request->reply.body),
-                                           busy) != HFSB_NPOS);
-}
-
-/* A page of HTML is none of the Hub's answers, but that of someone on the
-   way: "log in first". */
-static bool hfsbi_hub_is_page(const hfsb_http_reply *reply) {
-    hfsb_str type = hfsb_http_reply_field(reply, "Content-Type", 0);
-    return hfsb_http_same(hfsb_str_slice(type, 0, 9), HFSB_LIT("text/html"));
-}
-
-/* The status is 2xx. */
-static hfsb_status hfsbi_hub_success(const hfsb_hub    *hub,
-                                     hfsbi_hub_request *request,
-                                     hfsb_err          *err) {
-    const char *problem = "what came is not JSON";
-    hfsb_status code = HFSB_OK;
-    if (hfsbi_hub_is_page(&request->reply)) {
-        problem = "with a page of HTML";
-        code = HFSB_REMOTE;
+/* A 2xx reply came: parses it into request->out. */
+static hfsb_status hfsbi_hub_accepted(hfsbi_hub_request *request,
+                                      hfsb_err          *err) {
+    const char *problem = "the reply is not JSON";
+    hfsb_status status = HFSB_OK;
+    if (hfsbi_hub_is_page(
+            hfsb_http_reply_field(&request->reply, "Content-Type", 0))) {
+        problem = "the reply is a page of HTML";
+        status = HFSB_REMOTE;
     } else if (request->out)
-        code = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
-                               request->out, err);
-    if (code == HFSB_OK) return hfsbi_ok(err);
-    if (code == HFSB_NOMEM) return code;
-    request->again = request->repeat;
+        status = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
+                                 request->out, err);
+    if (status == HFSB_OK) return hfsbi_ok(err);
+    if (status == HFSB_NOMEM) return status;
+    request->again = request->repeat != HFSBI_HUB_ONCE;
     request->unclear = true;
-    return hfsbi_hub_odd(hub, request, problem, err);
+    return hfsbi_hub_bad_reply(request, problem, err);
 }
 
-static hfsb_status hfsbi_hub_heard(hfsb_hub *hub, hfsbi_hub_request *request,
-                                   hfsb_err *err) {
-    int  status = request->reply.status;
-    bool trouble = status == 408 || status == 500 || status == 502 ||
-                   status == 503 || status == 504;
-    hfsbi_hub_warn(hub, request);
+/* True for a refusal after which nothing has happened. */
+static bool hfsbi_hub_had_no_effect(const hfsb_http_reply *reply) {
+    const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
+    return reply->status == 429 ||
+           (reply->status == 409 &&
+            hfsb_str_find(hfsb_buf_str(&reply->body), busy) != HFSB_NPOS);
+}
+
+/* A complete reply came. */
+static hfsb_status hfsbi_hub_reply(hfsbi_hub_request *request, hfsb_err *err) {
+    const hfsb_hub *hub = request->hub;
+    int             status = request->reply.status;
+    bool            trouble =
+        status == 408 || status == 500 || (status >= 502 && status <= 504);
+    hfsbi_hub_warn(request);
     if (status >= 200 && status <= 299)
-        return hfsbi_hub_success(hub, request, err);
-    request->asked_ms = hfsbi_hub_asked(&request->reply);
-    request->again =
-        hfsbi_hub_harmless(request) || (trouble && request->repeat);
-    if (request->asked_ms > hub->max_wait_ms) request->again = false;
+        return hfsbi_hub_accepted(request, err);
+    request->retry.asked_ms = hfsbi_hub_asked_ms(&request->reply);
+    request->again = (hfsbi_hub_had_no_effect(&request->reply) ||
+                      (trouble && request->repeat)) &&
+                     request->retry.asked_ms <= hub->max_wait_ms;
     if (status >= 500 || status == 408) request->unclear = true;
-    return hfsbi_hub_refused(hub, request, err);
+    return hfsbi_hub_refused(request, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request,
+                                    hfsb_err          *err) {
+    const hfsb_hub *hub = request->hub;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_field fields[HFSBI_HUB_FIELDS];
     hfsb_buf        url = HFSB_INIT;
@@ -33801,107 +34098,57 @@ HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
     hfsb_status     status;
     bool            ours;
     request->again = request->opened = false;
-    request->asked_ms = -1;
+    request->retry.asked_ms = 0;
     if (hub->offline)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "Could not %s: offline (HF_HUB_OFFLINE).",
                           request->what);
     url.alloc = hub->alloc;
-    status = hfsbi_hub_url(hub, request, &url, &ours);
+    status = hfsbi_hub_url(request, &url, &ours);
     if (status != HFSB_OK) {
         hfsb_buf_free(&url);
         return hfsbi_fail_status(err, status, request->what);
     }
     hfsbi_hub_uuid(uuid);
-    hfsbi_hub_call(hub, request, hfsb_buf_str(&url), &call);
-    call.fields = fields;
-    hfsbi_hub_field(&call, fields, "Accept", HFSB_LIT("*/*"));
-    if (request->has_body)
-        hfsbi_hub_field(&call, fields, "Content-Type",
-                        hfsb_cstr(request->content_type ? request->content_type
-                                                        : "application/json"));
-    hfsbi_hub_field(&call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
-    if (ours && hub->authorization.len)
-        hfsbi_hub_field(&call, fields, "Authorization",
-                        hfsb_buf_str(&hub->authorization));
-    hfsbi_hub_field(&call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+    hfsbi_hub_call(request, hfsb_buf_str(&url), &call);
+    hfsbi_hub_fields(request, ours, uuid, fields, &call);
     hfsb_http_reply_free(&request->reply);
     request->reply.url.alloc = request->reply.body.alloc =
         request->reply.head.alloc = hub->alloc;
     status = hfsb_http_send(hub->transport, &call, &request->reply, &why);
-    if (status == HFSB_OK) status = hfsbi_hub_heard(hub, request, err);
-    else status = hfsbi_hub_unheard(hub, request, status, &why, err);
+    if (status == HFSB_OK) status = hfsbi_hub_reply(request, err);
+    else status = hfsbi_hub_no_reply(request, status, &why, err);
     hfsb_buf_free(&url);
     return status;
 }
 
-/* ---- repeats ---- */
+/* ---- all tries ---- */
 
-HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n) {
-    long long ms = hub->delay_ms, most = hub->delay_ms * 8;
-    while (n-- > 1 && ms < most) ms *= 2;
-    return ms;
-}
-
-/* The same, unless the Hub asked for something else. */
-static long long hfsbi_hub_pause_ms(const hfsb_hub          *hub,
-                                    const hfsbi_hub_request *request,
-                                    size_t                   n) {
-    return request->asked_ms >= 0 ? request->asked_ms
-                                  : hfsbi_hub_delay(hub, n);
-}
-
-HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
-                                 const hfsbi_hub_request *request, size_t n) {
-    return !request->until || hfsbi_hub_pause_ms(hub, request, n) <
-                                  request->until - hfsb_clock_ms();
-}
-
-HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
-                             size_t n, hfsb_err *err) {
-    long long ms = hfsbi_hub_pause_ms(hub, request, n);
-    int       status = request->reply.status;
-    char      why[32];
-    if (!status) (void)snprintf(why, sizeof why, "no answer");
-    else if (request->opened) (void)snprintf(why, sizeof why, "to its end");
-    else (void)snprintf(why, sizeof why, "HTTP %d", status);
-    hfsbi_hub_log(hub, "Could not %s (%s): trying again in %lld.%lld s.",
-                  request->what, why, ms / 1000, ms % 1000 / 100);
-    if (hfsb_cancel_wait(request->cancel, ms)) return true;
-    (void)hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled: could not %s.",
-                     request->what);
-    return false;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_err *err) {
-    size_t      tries = request->tries ? request->tries : hub->tries, n;
-    hfsb_status status;
-    for (n = 1;; n++) {
-        bool before = request->unclear;
-        status = hfsbi_hub_once(hub, request, err);
-        if (status == HFSB_NOT_FOUND && request->gone_is_done && before)
-            return hfsbi_ok(err);
-        if (status == HFSB_OK || !request->again || n >= tries ||
-            !hfsbi_hub_has_time(hub, request, n))
-            return status;
-        if (!hfsbi_hub_wait(hub, request, n, err)) return HFSB_CANCELLED;
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request,
+                                    hfsb_err          *err) {
+    hfsb_status status = HFSB_OK, wait;
+    if (request->json.out)
+        status = hfsb_json_writer_finish(&request->json, err);
+    if (status != HFSB_OK) return status;
+    hfsbi_retry_reset(&request->retry);
+    for (;;) {
+        bool unclear = request->unclear;
+        status = hfsbi_hub_once(request, err);
+        if (status == HFSB_NOT_FOUND && unclear &&
+            request->repeat == HFSBI_HUB_REMOVE)
+            return hfsbi_ok(err); /* an earlier try removed it */
+        if (status == HFSB_OK || !request->again) return status;
+        wait = hfsbi_retry_again(&request->retry);
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                              "Cancelled: could not %s.", request->what);
+        if (wait != HFSB_OK) return status;
     }
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_send_json(hfsb_hub          *hub,
-                                         hfsbi_hub_request *request,
-                                         hfsb_json_writer *w, hfsb_err *err) {
-    hfsb_status status = hfsb_json_writer_finish(w, err);
-    request->has_body = true;
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, request, err);
-    return status;
 }
 
 /* ---- pages ---- */
 
-/* The address in <...> of the link whose rel is next; "" when there is none.
- */
+/* The address in <...> of the link with rel="next"; "" when there is none. */
 static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
     hfsb_str none = HFSB_INIT;
     size_t   n;
@@ -33910,13 +34157,13 @@ static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
         if (!rest.ptr) return none;
         while (rest.len) {
             size_t   from = hfsb_str_find_byte(rest, '<');
-            size_t   to = hfsb_str_find_byte(rest, '>'), end;
+            size_t   to = hfsb_str_find_byte(rest, '>');
             hfsb_str link, parameters;
             if (from == HFSB_NPOS || to == HFSB_NPOS || to < from) break;
             link = hfsb_str_slice(rest, from + 1, to);
             rest = hfsb_str_slice(rest, to + 1, rest.len);
-            end = hfsb_str_find_byte(rest, '<'); /* of the next one */
-            parameters = hfsb_str_slice(rest, 0, end);
+            parameters =
+                hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '<'));
             if (hfsb_str_find(parameters, HFSB_LIT("rel=\"next\"")) !=
                     HFSB_NPOS ||
                 hfsb_str_find(parameters, HFSB_LIT("rel=next")) != HFSB_NPOS)
@@ -33926,50 +34173,47 @@ static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
     return none;
 }
 
-/* The Hub gives its public addresses, whatever it was reached by. */
-static hfsb_status hfsbi_hub_follow(const hfsb_hub    *hub,
-                                    hfsbi_hub_request *request, hfsb_str link,
+/* Moves the request to the next page. The Hub always links to its public
+   address, which is replaced by the endpoint. */
+static hfsb_status hfsbi_hub_follow(hfsbi_hub_request *request, hfsb_str link,
                                     hfsb_err *err) {
     const hfsb_str public_url = HFSB_LIT("https://huggingface.co/");
     hfsb_buf       next = HFSB_INIT;
     hfsb_status    status;
-    next.alloc = hub->alloc;
+    next.alloc = request->hub->alloc;
     if (hfsb_str_starts(link, public_url)) {
-        size_t mark = next.len;
-        hfsb_buf_append(&next, hfsb_buf_str(&hub->endpoint));
-        hfsb_buf_append(&next,
-                        hfsb_str_slice(link, public_url.len - 1, link.len));
-        status = hfsb_buf_finish(&next, mark);
+        hfsb_buf_append(&next, hfsb_buf_str(&request->hub->endpoint));
+        status = hfsb_buf_append(
+            &next, hfsb_str_slice(link, public_url.len - 1, link.len));
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
     } else
         status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
                                   &next, err);
-    if (status == HFSB_ARG) status = HFSB_REMOTE;
     if (status != HFSB_OK) {
         hfsb_buf_free(&next);
-        return status;
+        return status == HFSB_ARG ? HFSB_REMOTE : status;
     }
     hfsb_buf_free(&request->target);
     request->target = next;
     return HFSB_OK;
 }
 
-/* One page; *left is how many more are wanted, *more whether to go on. */
-static hfsb_status
-hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
-               bool (*each)(void *user, const hfsb_json_value *item),
-               void *user, bool *more, hfsb_err *err) {
+/* Gets one page. *left: items still wanted; *more: whether to go on. */
+static hfsb_status hfsbi_hub_page(hfsbi_hub_request *request, size_t *left,
+                                  bool (*each)(void                  *user,
+                                               const hfsb_json_value *item),
+                                  void *user, bool *more, hfsb_err *err) {
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_json_iter it;
     hfsb_status    status;
-    doc.alloc = hub->alloc;
+    doc.alloc = request->hub->alloc;
     request->out = &doc;
     *more = false;
-    status = hfsbi_hub_send(hub, request, err);
+    status = hfsbi_hub_send(request, err);
     request->out = NULL;
     if (status != HFSB_OK) return status;
     if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
-        status = hfsbi_hub_odd(hub, request, "what came is not a list", err);
+        status = hfsbi_hub_bad_reply(request, "the reply is not a list", err);
     *more = status == HFSB_OK;
     it = hfsb_json_begin(doc.root);
     while (*more && hfsb_json_next(&it)) {
@@ -33982,27 +34226,25 @@ hfsbi_hub_page(hfsb_hub *hub, hfsbi_hub_request *request, size_t *left,
 
 enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
 
-/* Pages in a circle come by the one that is in *mark; it is moved on now and
-   then, since a circle need not begin with the first one. `page`: how many
-   there were. */
-static hfsb_status hfsbi_hub_check_page(const hfsb_hub          *hub,
-                                        const hfsbi_hub_request *request,
+/* Refuses pages without end. *mark is the address of an earlier page, moved
+   forward at page 1, 2, 4, 8 ..., because a circle need not include the first
+   page. */
+static hfsb_status hfsbi_hub_check_page(const hfsbi_hub_request *request,
                                         size_t page, hfsb_buf *mark,
                                         hfsb_err *err) {
     hfsb_status status;
     if (page >= HFSBI_HUB_PAGES)
-        return hfsbi_hub_odd(hub, request, "its pages have no end", err);
+        return hfsbi_hub_bad_reply(request, "its pages have no end", err);
     if (hfsb_str_equal(hfsb_buf_str(mark), hfsb_buf_str(&request->target)))
-        return hfsbi_hub_odd(hub, request, "its pages go in a circle", err);
-    if (page & (page - 1)) return HFSB_OK; /* at 1, 2, 4, 8 ... */
+        return hfsbi_hub_bad_reply(request, "its pages go in a circle", err);
+    if (page & (page - 1)) return HFSB_OK;
     hfsb_buf_truncate(mark, 0);
     status = hfsb_buf_append(mark, hfsb_buf_str(&request->target));
     if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
     return status;
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     size_t limit,
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
                                      bool (*each)(void                  *user,
                                                   const hfsb_json_value *item),
                                      void *user, hfsb_err *err) {
@@ -34011,16 +34253,15 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
     bool        more = true;
     hfsb_buf    mark = HFSB_INIT;
     hfsb_str    link;
-    mark.alloc = hub->alloc;
-    request->repeat = true;
+    mark.alloc = request->hub->alloc;
     for (page = 1; more; page++) {
-        status = hfsbi_hub_page(hub, request, &left, each, user, &more, err);
+        status = hfsbi_hub_page(request, &left, each, user, &more, err);
         if (!more) break;
         link = hfsbi_hub_next_link(&request->reply);
         if (!link.len) break;
-        status = hfsbi_hub_follow(hub, request, link, err);
+        status = hfsbi_hub_follow(request, link, err);
         if (status == HFSB_OK)
-            status = hfsbi_hub_check_page(hub, request, page, &mark, err);
+            status = hfsbi_hub_check_page(request, page, &mark, err);
         more = status == HFSB_OK;
     }
     hfsb_buf_free(&mark);
@@ -34028,17 +34269,26 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
 }
 
 /* ---- src/remote/hub.c ---- */
-/* hub.c - the handle of the Hub, and what all its calls share. */
-/* ==== hub env ==== */
+/* hub.c - the handle of the Hub: its environment, its options, its token's
+   owner, and helpers of all its calls.
 
-/* what the environment says about the Hub. */
+   A hub is constant once it is open, except for two things that calls learn
+   and that its lock protects: the name of the token's owner, asked for once,
+   and the topics of warnings that were already logged. Every copy of the token
+   is wiped before its memory is given back. */
+HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
+    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
+    hfsb_buf_free(b);
+}
 
-/* An empty variable counts as unset. */
+/* ---- the environment ---- */
+
+/* The value of a variable, "" when it is unset. */
 static hfsb_str hfsbi_env_get(const char *name) {
     return hfsb_cstr(getenv(name));
 }
 
-/* 1, ON, YES or TRUE, in any case. */
+/* True for 1, ON, YES or TRUE, in any case. */
 static bool hfsbi_env_is_true(const char *name) {
     hfsb_str value = hfsbi_env_get(name);
     return hfsb_http_same(value, HFSB_LIT("1")) ||
@@ -34047,15 +34297,15 @@ static bool hfsbi_env_is_true(const char *name) {
            hfsb_http_same(value, HFSB_LIT("true"));
 }
 
-/* ---- paths with "~" and variables in them ---- */
-
+/* True for a character of a variable's name. */
 static bool hfsbi_env_is_name(char c) {
     char l = hfsbi_lower(c);
     return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* text begins with "$": puts the value of the variable there, or the text
-   itself when there is none, as Python does. Gives the bytes taken. */
+/* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
+   or the text itself when it is unset, as Python does. Returns the number of
+   bytes used. */
 static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     char     name[256];
     bool     braces = text.len > 1 && text.ptr[1] == '{';
@@ -34077,6 +34327,7 @@ static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     return end;
 }
 
+/* Appends a path with "~/" and variables expanded. */
 static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
     hfsb_str home = hfsbi_env_get("HOME");
     size_t   mark = out->len;
@@ -34094,11 +34345,8 @@ static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
-/* ---- the token ---- */
-
-/* Appends it without line breaks, and without white space around it. */
+/* Appends a token without line breaks and surrounding white space. */
 static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
-    size_t mark = out->len;
     size_t i, from = 0;
     while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
     while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
@@ -34106,29 +34354,26 @@ static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
     for (i = from; i < raw.len; i++)
         if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
             hfsb_buf_append_byte(out, raw.ptr[i]);
-    return hfsb_buf_finish(out, mark);
+    return out->status;
 }
 
-/* Where the file with the token is; *path stays empty when that is nowhere. */
+/* Appends the path of the token file; nothing when it is not known. */
 static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
-    hfsb_str    file = hfsbi_env_get("HF_TOKEN_PATH");
-    hfsb_str    home = hfsbi_env_get("HF_HOME");
-    hfsb_str    cache = hfsbi_env_get("XDG_CACHE_HOME");
-    hfsb_status status;
+    hfsb_str file = hfsbi_env_get("HF_TOKEN_PATH");
+    hfsb_str home = hfsbi_env_get("HF_HOME");
+    hfsb_str cache = hfsbi_env_get("XDG_CACHE_HOME");
     if (file.len) return hfsbi_env_expand(file, path);
-    if (home.len) status = hfsbi_env_expand(home, path);
+    if (home.len) (void)hfsbi_env_expand(home, path);
     else {
         if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
         if (!cache.len) cache = HFSB_LIT("~/.cache");
-        status = hfsbi_env_expand(cache, path);
-        if (status == HFSB_OK)
-            status = hfsb_buf_append(path, HFSB_LIT("/huggingface"));
+        (void)hfsbi_env_expand(cache, path);
+        hfsb_buf_append(path, HFSB_LIT("/huggingface"));
     }
-    if (status != HFSB_OK) return status;
     return hfsb_buf_append(path, HFSB_LIT("/token"));
 }
 
-enum { HFSBI_ENV_TOKEN_FILE = 65536 };
+enum { HFSBI_ENV_TOKEN_FILE = 65536 }; /* bytes */
 
 static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
     hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
@@ -34141,10 +34386,11 @@ static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
                                 HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
         if (status == HFSB_NOT_FOUND) status = HFSB_OK;
         else if (status != HFSB_OK && status != HFSB_NOMEM)
-            status = hfsbi_fail(err, HFSB_IO, 0,
-                                "The file with the Hub's token cannot be "
-                                "read: %s",
-                                why.msg);
+            status =
+                hfsbi_fail(err, HFSB_IO, 0,
+                           "The file with the Hub's token cannot be read: "
+                           "%s",
+                           why.msg);
     }
     if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
     if (status == HFSB_NOMEM)
@@ -34166,8 +34412,6 @@ static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
     return hfsbi_env_token_file(out, err);
 }
 
-/* ---- all of it ---- */
-
 hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
     hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
     hfsb_status status;
@@ -34176,10 +34420,10 @@ hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
         endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
     env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
                    hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
-    status = hfsb_buf_append(&env->endpoint, endpoint);
-    if (status == HFSB_OK)
-        status = hfsb_buf_append(&env->origin,
-                                 hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    hfsb_buf_append(&env->endpoint, endpoint);
+    hfsb_buf_append(&env->origin, hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    status = env->endpoint.status;
+    if (status == HFSB_OK) status = env->origin.status;
     if (status != HFSB_OK)
         hfsbi_fail_status(err, status, "The Hub's environment");
     else status = hfsbi_env_token(&env->token, err);
@@ -34197,12 +34441,7 @@ void hfsb_hub_env_free(hfsb_hub_env *env) {
 
 /* ---- open and close ---- */
 
-HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
-    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
-    hfsb_buf_free(b);
-}
-
-/* What may stand in a field without quoting: no blank, no control byte. */
+/* True when s is printable ASCII, with or without blanks. */
 static bool hfsbi_hub_is_plain(hfsb_str s, bool blanks) {
     size_t i;
     for (i = 0; i < s.len; i++) {
@@ -34216,17 +34455,18 @@ static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
     hfsb_url url;
     if (!opts || !opts->transport || !opts->transport->perform)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The Hub needs a transport: hfsb_net_open() gives "
+                          "The Hub needs a transport: hfsb_net_open() opens "
                           "one for http, hfsb_http_curl.h one for https.");
     if (!hfsbi_hub_is_plain(opts->token, false))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The Hub's token has a blank, a line break or a "
-                          "byte that is not ASCII in it. Set HF_TOKEN to the "
-                          "token alone.");
+        return hfsbi_fail(
+            err, HFSB_ARG, 0,
+            "The Hub's token contains a blank, a line break or "
+            "a byte that is not ASCII. Set HF_TOKEN to the token "
+            "alone.");
     if (!hfsbi_hub_is_plain(opts->user_agent, true))
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "user_agent has a control byte or a byte that is "
-                          "not ASCII in it.");
+                          "user_agent contains a control byte or a byte that "
+                          "is not ASCII.");
     if (!opts->endpoint.len) return HFSB_OK;
     if (hfsb_url_parse(opts->endpoint, &url, err) != HFSB_OK) {
         hfsbi_err_add(err, " (HF_ENDPOINT)");
@@ -34236,30 +34476,28 @@ static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
         hfsb_str_find_byte(opts->endpoint, '#') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The Hub's endpoint must be an address like "
-                          "https://huggingface.co, without a user, \"?\" or "
+                          "https://huggingface.co, without user, \"?\" or "
                           "\"#\" (HF_ENDPOINT).");
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_hub_fill(hfsb_hub *hub, const hfsb_hub_opts *opts) {
+/* Copies the texts of the options. */
+static hfsb_status hfsbi_hub_copy_texts(hfsb_hub            *hub,
+                                        const hfsb_hub_opts *opts) {
     hfsb_str endpoint = opts->endpoint;
-    size_t   mark;
     while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
     if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
-    mark = hub->endpoint.len;
     hfsb_buf_append(&hub->endpoint, endpoint);
-    if (hfsb_buf_finish(&hub->endpoint, mark) != HFSB_OK) return HFSB_NOMEM;
-    mark = hub->authorization.len;
     if (opts->token.len)
         hfsb_buf_append(&hub->authorization, HFSB_LIT("Bearer "));
     hfsb_buf_append(&hub->authorization, opts->token);
-    if (hfsb_buf_finish(&hub->authorization, mark) != HFSB_OK)
-        return HFSB_NOMEM;
-    mark = hub->agent.len;
     hfsb_buf_append(&hub->agent, opts->user_agent);
     if (opts->user_agent.len) hfsb_buf_append(&hub->agent, HFSB_LIT("; "));
     hfsb_buf_append(&hub->agent, HFSB_LIT("hfsb/" HFSB_VERSION));
-    return hfsb_buf_finish(&hub->agent, mark);
+    if (hub->endpoint.status != HFSB_OK || hub->agent.status != HFSB_OK ||
+        hub->authorization.status != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &hub->origin, NULL);
 }
 
 hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
@@ -34282,12 +34520,13 @@ hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
     hub->transport = opts->transport;
     hub->offline = opts->offline;
     hub->timeout_ms = opts->timeout_ms > 0 ? opts->timeout_ms : 60000;
-    hub->delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
     hub->max_wait_ms = opts->max_wait_ms > 0 ? opts->max_wait_ms : 60000;
-    hub->tries = opts->tries ? opts->tries : 5;
+    hub->retry.tries = opts->tries ? opts->tries : 5;
+    hub->retry.delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
+    hub->retry.max_delay_ms = 8 * hub->retry.delay_ms;
     hub->log = opts->log;
     hub->user = opts->user;
-    if (hfsbi_hub_fill(hub, opts) != HFSB_OK) {
+    if (hfsbi_hub_copy_texts(hub, opts) != HFSB_OK) {
         hfsb_hub_close(hub);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
     }
@@ -34320,7 +34559,7 @@ HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub) {
     return hub->transport;
 }
 
-/* ---- its log ---- */
+/* ---- the log ---- */
 
 HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
     char    line[1024];
@@ -34335,67 +34574,59 @@ HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
     hub->log(hub->user, hfsb_str_make(line, (size_t)n));
 }
 
-/* Without memory a warning is told again: no harm. */
 HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
-    hfsb_str rest;
-    bool     told = false;
+    hfsb_buf *topics = &hub->topics;
+    size_t    mark;
+    bool      known;
     pthread_mutex_lock(&hub->lock);
-    rest = hfsb_buf_str(&hub->topics);
-    while (rest.len && !told) {
-        size_t end = hfsb_str_find_byte(rest, '\n');
-        told = hfsb_str_equal(hfsb_str_slice(rest, 0, end), topic);
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    }
-    if (!told) {
-        size_t mark = hub->topics.len;
-        hfsb_buf_append(&hub->topics, topic);
-        hfsb_buf_append_byte(&hub->topics, '\n');
-        if (hfsb_buf_finish(&hub->topics, mark) != HFSB_OK)
-            hfsb_buf_truncate(&hub->topics, mark); /* the next one may fit */
+    known = hfsbi_list_has(hfsb_buf_str(topics), '\n', topic);
+    if (!known) {
+        mark = topics->len;
+        hfsb_buf_append(topics, topic);
+        hfsb_buf_append_byte(topics, '\n');
+        /* without memory the warning is logged again: no harm */
+        if (topics->status != HFSB_OK) hfsb_buf_truncate(topics, mark);
     }
     pthread_mutex_unlock(&hub->lock);
-    return !told;
+    return !known;
 }
 
-/* ---- who we are ---- */
+/* ---- the token's owner ---- */
 
 hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
                             hfsb_json_doc *out, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, "GET", cancel,
-                    "ask the Hub whose token this is");
-    request.repeat = true;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_WHOAMI, none,
+                                         none, cancel, err);
     request.out = out;
-    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/whoami-v2"));
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
-    else status = hfsbi_fail_status(err, status, "Hub");
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
 
 static hfsb_status
 hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsb_json_doc  doc = HFSB_INIT;
-    hfsb_str       name;
-    hfsb_status    status;
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      name;
+    hfsb_status   status;
     if (!hfsb_hub_has_token(hub))
         return hfsbi_fail(err, HFSB_AUTH, 0,
-                          "No token, so there is no owner to ask the Hub "
-                          "for: set HF_TOKEN (make one at %s/settings/tokens)"
-                          ", or name the owner.",
+                          "No token, so the Hub cannot tell who the owner is: "
+                          "set HF_TOKEN (create one at %s/settings/tokens), "
+                          "or name the owner.",
                           hub->endpoint.ptr);
     doc.alloc = hub->alloc;
     status = hfsb_hub_whoami(hub, cancel, &doc, err);
     if (status != HFSB_OK) return status;
-    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), none);
+    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), HFSB_LIT(""));
     if (!name.len)
         status = hfsbi_fail(err, HFSB_REMOTE, 0,
                             "The Hub's answer to whoami has no name.");
     else {
         pthread_mutex_lock(&hub->lock);
         if (!hub->owner.len) status = hfsb_buf_append(&hub->owner, name);
+        if (status != HFSB_OK) hfsb_buf_truncate(&hub->owner, 0);
         pthread_mutex_unlock(&hub->lock);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, "whoami");
     }
@@ -34412,13 +34643,13 @@ hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
     pthread_mutex_unlock(&hub->lock);
     if (!known) status = hfsbi_hub_ask_owner(hub, cancel, err);
     if (status != HFSB_OK) return status;
-    /* once set it does not change */
+    /* needs no lock: once set, the name does not change */
     status = hfsb_buf_append(out, hfsb_buf_str(&hub->owner));
     if (status != HFSB_OK) return hfsbi_fail_status(err, status, "whoami");
     return hfsbi_ok(err);
 }
 
-/* ---- pieces of JSON ---- */
+/* ---- JSON and names ---- */
 
 HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
                             hfsb_str value) {
@@ -34426,11 +34657,67 @@ HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
     hfsb_json_put_str(w, value);
 }
 
-HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
-                                 const hfsb_hub_pair *pairs, size_t count) {
+HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text) {
+    if (out->status == HFSB_OK)
+        out->status = hfsb_http_encode(text, false, out);
+}
+
+HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
+                             size_t size) {
+    hfsb_str text = hfsb_json_str(value, HFSB_LIT(""));
+    size_t   n = text.len < size ? text.len : hfsbi_utf8_floor(text, size - 1);
+    if (n) memcpy(out, text.ptr, n);
+    out[n] = '\0';
+}
+
+static bool hfsbi_hub_is_letter(char c) {
+    char l = hfsbi_lower(c);
+    return l >= 'a' && l <= 'z';
+}
+
+static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
+    size_t i;
+    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
+    for (i = 1; ok && i < key.len; i++)
+        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
+             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
+    return ok;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
+                                          size_t count, size_t least,
+                                          hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        if (hfsbi_hub_key_is_good(pairs[i].key, least)) continue;
+        (void)hfsbi_fail(err, HFSB_ARG, i, "\"");
+        hfsbi_err_quote(err, pairs[i].key, 60);
+        hfsbi_err_add(err,
+                      "\" is not a name the Hub accepts: expected a letter, "
+                      "then letters, digits and \"_\"%s.",
+                      least > 1 ? ", at least two characters" : "");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
+}
+
+/* ---- src/remote/hub_space.c ---- */
+/* hub_space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
+   at, list.
+
+   Each call is a row of the table of endpoints (remote_private.h), a body
+   where it has one, and the reading of its reply. Two calls need more care,
+   because their reply may be lost after they took effect. A duplicate must not
+   be sent again: the Hub is asked whether the new Space exists. A delete is
+   sent again, and "not found" then means that it had succeeded. */
+/* ---- duplicate ---- */
+
+/* Puts [{"key":..., "value":...}]; nothing when there are no pairs. */
+static void hfsbi_space_put_pairs(hfsb_json_writer *w, const char *name,
+                                  const hfsb_hub_pair *pairs, size_t count) {
     size_t i;
     if (!count) return;
-    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_key(w, hfsb_cstr(name));
     hfsb_json_put_array(w);
     for (i = 0; i < count; i++) {
         hfsb_json_put_object(w);
@@ -34443,84 +34730,20 @@ HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
     hfsb_json_put_end(w);
 }
 
-HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
-                             size_t size) {
-    hfsb_str text = hfsb_json_str(value, hfsb_str_make("", 0));
-    size_t   n = text.len;
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text.ptr[n] & 0xC0u) == 0x80u) n--;
-    }
-    if (n) memcpy(out, text.ptr, n);
-    out[n] = '\0';
-}
-
-static bool hfsbi_hub_is_letter(char c) {
-    char l = hfsbi_lower(c);
-    return l >= 'a' && l <= 'z';
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_check_key(hfsb_str key, size_t least,
-                                         hfsb_err *err) {
-    size_t i;
-    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
-    for (i = 1; ok && i < key.len; i++)
-        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
-             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
-    if (ok) return HFSB_OK;
-    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
-    hfsbi_err_quote(err, key, 60);
-    hfsbi_err_add(err,
-                  "\" is not a name the Hub takes: it must be a letter, then "
-                  "letters, digits and \"_\"%s.",
-                  least > 1 ? ", two at least" : "");
-    return HFSB_ARG;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
-                                          size_t count, size_t least,
-                                          hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    size_t      i;
-    for (i = 0; i < count && status == HFSB_OK; i++)
-        status = hfsbi_hub_check_key(pairs[i].key, least, err);
-    return status;
-}
-
-/* ---- src/remote/hub_space.c ---- */
-/* hub_space.c - Spaces: made, set, paused, looked at, listed, deleted. */
-/* A request about a Space: its target is /api/spaces/{id}{rest}. The id is
-   checked before anything is sent. */
-static hfsb_status
-hfsbi_space_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
-                  const char *method, const char *verb, hfsb_str id,
-                  const char *rest, const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsb_status status = hfsb_space_check(id, err);
-    hfsbi_hub_begin(hub, request, method, cancel, "%s %.*s", verb,
-                    (int)(id.len < 150 ? id.len : 150), id.ptr);
-    if (status != HFSB_OK) return status;
-    status = hfsb_buf_printf(&request->target, "/api/spaces/%.*s%s",
-                             (int)id.len, id.ptr, rest);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    return status;
-}
-
-/* ---- made and deleted ---- */
-
-static void hfsbi_space_put(hfsb_json_writer *w, const hfsb_space_spec *spec) {
+static void hfsbi_space_put_spec(hfsb_json_writer      *w,
+                                 const hfsb_space_spec *spec) {
+    hfsbi_hub_put(w, "repository", spec->id);
+    hfsbi_hub_put(w, "visibility",
+                  spec->visible ? HFSB_LIT("public") : HFSB_LIT("private"));
     if (spec->hardware.len) hfsbi_hub_put(w, "hardware", spec->hardware);
     if (spec->sleep_time) {
         hfsb_json_put_key(w, HFSB_LIT("sleepTimeSeconds"));
         hfsb_json_put_int(w, spec->sleep_time);
     }
-    hfsbi_hub_put_list(w, "secrets", spec->secrets, spec->secret_count);
-    hfsbi_hub_put_list(w, "variables", spec->variables, spec->variable_count);
-}
-
-static void hfsbi_space_put_visibility(hfsb_json_writer      *w,
-                                       const hfsb_space_spec *spec) {
-    hfsbi_hub_put(w, "visibility",
-                  spec->visible ? HFSB_LIT("public") : HFSB_LIT("private"));
+    hfsbi_space_put_pairs(w, "secrets", spec->secrets, spec->secret_count);
+    hfsbi_space_put_pairs(w, "variables", spec->variables,
+                          spec->variable_count);
+    hfsb_json_put_end(w);
 }
 
 static hfsb_status hfsbi_space_check_spec(const hfsb_space_spec *spec,
@@ -34535,134 +34758,88 @@ static hfsb_status hfsbi_space_check_spec(const hfsb_space_spec *spec,
     return status;
 }
 
-/* The request may have been carried out, but no one said so: is it there now?
-   A new Space is not seen at once, so it is looked for as often as a request
-   is tried. *err is what the request gave, and stays when it is not there. */
-static hfsb_status hfsbi_space_look(hfsb_hub *hub, hfsb_str id,
-                                    hfsb_status        status,
-                                    const hfsb_cancel *cancel, hfsb_err *err) {
+/* HFSB_OK when the Space exists. A new Space is not visible at once, so "not
+   found" is retried as often as a failed request. */
+static hfsb_status hfsbi_space_find(hfsb_hub *hub, hfsb_str id,
+                                    const hfsb_cancel *cancel) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request look;
-    hfsb_err          why = HFSB_INIT;
-    hfsb_status       found = HFSB_NOT_FOUND;
-    size_t            n;
-    if (hfsbi_space_begin(hub, &look, "GET", "see whether there is", id, "",
-                          cancel, &why) == HFSB_OK) {
-        look.repeat = true;
-        for (n = 1; found == HFSB_NOT_FOUND; n++) {
-            found = hfsbi_hub_send(hub, &look, &why);
-            if (found != HFSB_NOT_FOUND || n >= hub->tries) break;
-            if (!hfsbi_hub_wait(hub, &look, n, &why)) found = HFSB_CANCELLED;
-        }
+    hfsbi_retry       retry;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &look, HFSBI_HUB_SPACE, id, none, cancel, NULL);
+    retry = look.retry;
+    while (status == HFSB_OK) {
+        status = hfsbi_hub_send(&look, NULL);
+        if (status != HFSB_NOT_FOUND) break;
+        status = hfsbi_retry_again(&retry);
+        if (status == HFSB_LIMIT) status = HFSB_NOT_FOUND;
     }
     hfsbi_hub_end(&look);
+    return status;
+}
+
+/* The reply to a request that makes a Space was lost, and *err says so: finds
+   out whether it was made, and adds that to *err. */
+static hfsb_status hfsbi_space_settle(hfsb_hub *hub, hfsb_str id,
+                                      hfsb_status        status,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    hfsb_status found = status == HFSB_CANCELLED
+                            ? HFSB_CANCELLED
+                            : hfsbi_space_find(hub, id, cancel);
     if (found == HFSB_OK) {
         hfsbi_hub_log(hub, "The Hub's answer was lost, but %.*s was made.",
                       (int)id.len, id.ptr);
         return hfsbi_ok(err);
     }
     if (found == HFSB_NOT_FOUND)
-        hfsbi_err_add(err, " There is no %.*s now, as far as one can see.",
-                      (int)id.len, id.ptr);
+        hfsbi_err_add(err, " %.*s does not seem to exist.", (int)id.len,
+                      id.ptr);
     else
         hfsbi_err_add(err, " Whether %.*s was made is not known.", (int)id.len,
                       id.ptr);
-    if (found == HFSB_CANCELLED && err) err->code = found;
-    return found == HFSB_CANCELLED ? found : status;
-}
-
-static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_json_writer      *w,
-                                    const hfsb_space_spec *spec,
-                                    hfsb_err              *err) {
-    hfsb_err    own = HFSB_INIT; /* looking adds to the message */
-    hfsb_status status;
-    request->secrets = spec->secrets;
-    request->secret_count = spec->secret_count;
-    status = hfsbi_hub_send_json(hub, request, w, &own);
-    if (status != HFSB_OK && request->unclear && status != HFSB_CANCELLED &&
-        status != HFSB_NOMEM)
-        status =
-            hfsbi_space_look(hub, spec->id, status, request->cancel, &own);
-    else if (status == HFSB_CANCELLED && request->unclear)
-        hfsbi_err_add(&own, " Whether %.*s was made is not known.",
-                      (int)spec->id.len, spec->id.ptr);
-    if (err) *err = own;
-    return status;
+    if (found != HFSB_CANCELLED) return status;
+    return err->code = found;
 }
 
 hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
                                const hfsb_space_spec *spec,
                                const hfsb_cancel *cancel, hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    status = hfsbi_space_begin(hub, &request, "POST", "duplicate", from,
-                               "/duplicate", cancel, err);
-    if (status == HFSB_OK) status = hfsbi_space_check_spec(spec, err);
-    if (status == HFSB_OK) {
-        (void)snprintf(request.what, sizeof request.what,
-                       "duplicate %.*s as %.*s", (int)from.len, from.ptr,
-                       (int)spec->id.len, spec->id.ptr);
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_hub_put(&w, "repository", spec->id);
-        hfsbi_space_put_visibility(&w, spec);
-        hfsbi_space_put(&w, spec);
-        hfsb_json_put_end(&w);
-        status = hfsbi_space_make(hub, &request, &w, spec, err);
-    }
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* "owner/name" as the calls under /api/repos have it. */
-static void hfsbi_space_put_name(hfsb_json_writer *w, hfsb_str id) {
-    size_t slash = hfsb_str_find_byte(id, '/');
-    hfsbi_hub_put(w, "name", hfsb_str_slice(id, slash + 1, id.len));
-    hfsbi_hub_put(w, "organization", hfsb_str_slice(id, 0, slash));
-}
-
-hfsb_status hfsb_hub_create(hfsb_hub *hub, const hfsb_space_spec *spec,
-                            const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_writer  w;
+    hfsb_err          own = HFSB_INIT; /* settle needs the message */
     hfsb_status       status = hfsbi_space_check_spec(spec, err);
     if (status != HFSB_OK) return status;
-    hfsbi_hub_begin(hub, &request, "POST", cancel, "create %.*s",
-                    (int)spec->id.len, spec->id.ptr);
-    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/repos/create"));
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else {
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_space_put_name(&w, spec->id);
-        hfsbi_space_put_visibility(&w, spec);
-        hfsbi_hub_put(&w, "type", HFSB_LIT("space"));
-        hfsbi_hub_put(&w, "sdk", HFSB_LIT("docker"));
-        hfsbi_space_put(&w, spec);
-        hfsb_json_put_end(&w);
-        status = hfsbi_space_make(hub, &request, &w, spec, err);
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_DUPLICATE, from,
+                             spec->id, cancel, &own);
+    if (status == HFSB_OK) {
+        request.secrets = spec->secrets;
+        request.secret_count = spec->secret_count;
+        hfsbi_space_put_spec(hfsbi_hub_object(&request), spec);
+        status = hfsbi_hub_send(&request, &own);
     }
+    if (status != HFSB_OK && request.unclear && status != HFSB_NOMEM)
+        status = hfsbi_space_settle(hub, spec->id, status, cancel, &own);
     hfsbi_hub_end(&request);
+    if (err) *err = own;
     return status;
 }
 
-/* Begins the request: all but the sending. */
-static hfsb_status
-hfsbi_space_delete_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
-                         hfsb_str id, const hfsb_cancel *cancel,
-                         hfsb_json_writer *w, hfsb_err *err) {
-    hfsb_status status = hfsb_space_check(id, err);
-    hfsbi_hub_begin(hub, request, "DELETE", cancel, "delete %.*s",
-                    (int)(id.len < 150 ? id.len : 150), id.ptr);
+/* ---- delete ---- */
+
+/* Begins the request and writes its body. */
+static hfsb_status hfsbi_space_delete(hfsb_hub          *hub,
+                                      hfsbi_hub_request *request, hfsb_str id,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    const hfsb_str    none = HFSB_INIT;
+    size_t            slash = hfsb_str_find_byte(id, '/');
+    hfsb_json_writer *w;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, request, HFSBI_HUB_DELETE, id, none, cancel, err);
     if (status != HFSB_OK) return status;
-    request->repeat = request->gone_is_done = true;
-    status = hfsb_buf_append(&request->target, HFSB_LIT("/api/repos/delete"));
-    if (status != HFSB_OK)
-        return hfsbi_fail_status(err, status, request->what);
-    hfsb_json_writer_init(w, &request->body, NULL);
-    hfsb_json_put_object(w);
-    hfsbi_space_put_name(w, id);
+    w = hfsbi_hub_object(request);
+    hfsbi_hub_put(w, "name", hfsb_str_slice(id, slash + 1, id.len));
+    hfsbi_hub_put(w, "organization", hfsb_str_slice(id, 0, slash));
     hfsbi_hub_put(w, "type", HFSB_LIT("space"));
     hfsb_json_put_end(w);
     return HFSB_OK;
@@ -34671,11 +34848,8 @@ hfsbi_space_delete_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
 hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
                             const hfsb_cancel *cancel, hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status =
-        hfsbi_space_delete_begin(hub, &request, id, cancel, &w, err);
-    if (status == HFSB_OK)
-        status = hfsbi_hub_send_json(hub, &request, &w, err);
+    hfsb_status status = hfsbi_space_delete(hub, &request, id, cancel, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
@@ -34686,103 +34860,50 @@ HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
                                            hfsbi_hub_tried   *tried,
                                            hfsb_err          *err) {
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status =
-        hfsbi_space_delete_begin(hub, &request, id, cancel, &w, err);
-    request.tries = 1;
-    request.until = until;
+    hfsb_status status = hfsbi_space_delete(hub, &request, id, cancel, err);
+    request.retry.tries = 1;
+    request.retry.deadline = until;
     request.unclear = tried->unclear;
-    if (status == HFSB_OK)
-        status = hfsbi_hub_send_json(hub, &request, &w, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     tried->unclear = request.unclear;
-    tried->asked_ms =
-        request.asked_ms <= hub->max_wait_ms ? request.asked_ms : -1;
+    tried->asked_ms = request.retry.asked_ms <= hub->max_wait_ms
+                          ? request.retry.asked_ms
+                          : 0;
     hfsbi_hub_end(&request);
     return status;
 }
 
 /* ---- secrets and variables ---- */
 
-static const char *hfsbi_space_store(hfsb_hub_store store) {
-    return store == HFSB_HUB_SECRETS ? "/secrets" : "/variables";
-}
-
-/* pair->value.ptr NULL and no description: the key alone. */
-static hfsb_status
-hfsbi_space_store_send(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
-                       const char *method, const hfsb_hub_pair *pair,
-                       const hfsb_cancel *cancel, hfsb_err *err) {
-    bool              set = method[0] == 'P';
+hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
+                         const hfsb_hub_pair *pair, const hfsb_cancel *cancel,
+                         hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    char              verb[128];
-    hfsb_status       status = hfsbi_hub_check_key(pair->key, 1, err);
+    hfsb_json_writer *w;
+    hfsb_status       status = hfsbi_hub_check_keys(pair, 1, 1, err);
     if (status != HFSB_OK) return status;
-    (void)snprintf(
-        verb, sizeof verb, "%s the %s %.*s of", set ? "set" : "remove",
-        store == HFSB_HUB_SECRETS ? "secret" : "variable",
-        (int)(pair->key.len < 80 ? pair->key.len : 80), pair->key.ptr);
-    status = hfsbi_space_begin(hub, &request, method, verb, id,
-                               hfsbi_space_store(store), cancel, err);
+    status = hfsbi_hub_begin(hub, &request,
+                             store == HFSB_HUB_SECRETS ? HFSBI_HUB_SECRET
+                                                       : HFSBI_HUB_VARIABLE,
+                             id, pair->key, cancel, err);
     if (status == HFSB_OK) {
-        request.repeat = true;
         request.secrets = pair;
-        request.secret_count = set ? 1 : 0;
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_hub_put(&w, "key", pair->key);
-        if (set) hfsbi_hub_put(&w, "value", pair->value);
-        if (set && pair->description.len)
-            hfsbi_hub_put(&w, "description", pair->description);
-        hfsb_json_put_end(&w);
-        status = hfsbi_hub_send_json(hub, &request, &w, err);
+        request.secret_count = 1;
+        w = hfsbi_hub_object(&request);
+        hfsbi_hub_put(w, "key", pair->key);
+        hfsbi_hub_put(w, "value", pair->value);
+        if (pair->description.len)
+            hfsbi_hub_put(w, "description", pair->description);
+        hfsb_json_put_end(w);
+        status = hfsbi_hub_send(&request, err);
     }
     hfsbi_hub_end(&request);
     return status;
 }
 
-hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
-                         const hfsb_hub_pair *pair, const hfsb_cancel *cancel,
-                         hfsb_err *err) {
-    return hfsbi_space_store_send(hub, id, store, "POST", pair, cancel, err);
-}
+/* ---- runtime ---- */
 
-hfsb_status hfsb_hub_unset(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
-                           hfsb_str key, const hfsb_cancel *cancel,
-                           hfsb_err *err) {
-    hfsb_hub_pair pair = HFSB_INIT;
-    pair.key = key;
-    return hfsbi_space_store_send(hub, id, store, "DELETE", &pair, cancel,
-                                  err);
-}
-
-/* ---- looking ---- */
-
-static hfsb_status hfsbi_space_get(hfsb_hub *hub, hfsb_str id,
-                                   const char *verb, const char *rest,
-                                   const hfsb_cancel *cancel,
-                                   hfsb_json_doc *out, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status;
-    status =
-        hfsbi_space_begin(hub, &request, "GET", verb, id, rest, cancel, err);
-    request.repeat = true;
-    request.out = out;
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-hfsb_status hfsb_hub_stored(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
-                            const hfsb_cancel *cancel, hfsb_json_doc *out,
-                            hfsb_err *err) {
-    return hfsbi_space_get(hub, id,
-                           store == HFSB_HUB_SECRETS ? "list the secrets of"
-                                                     : "list the variables of",
-                           hfsbi_space_store(store), cancel, out, err);
-}
-
-static void hfsbi_space_runtime_read(const hfsb_json_value *root,
+static void hfsbi_space_read_runtime(const hfsb_json_value *root,
                                      hfsb_space_runtime    *out) {
     const hfsb_json_value *hardware = hfsb_json_get(root, "hardware");
     memset(out, 0, sizeof *out);
@@ -34798,28 +34919,33 @@ static void hfsbi_space_runtime_read(const hfsb_json_value *root,
     out->sleep_time = hfsb_json_int(hfsb_json_get(root, "gcTimeout"), 0);
 }
 
-/* Sends it; the answer is a runtime, of which only the stage must be there.
-   The request is ended. */
-static hfsb_status hfsbi_space_runtime_send(hfsb_hub           *hub,
-                                            hfsbi_hub_request  *request,
-                                            hfsb_space_runtime *out,
-                                            hfsb_err           *err) {
+/* Calls an endpoint whose reply is a runtime, within the tries (0: the hub's)
+   and by the deadline (0: none). out NULL: the reply does not matter. */
+static hfsb_status
+hfsbi_space_runtime(hfsb_hub *hub, hfsbi_hub_endpoint endpoint, hfsb_str id,
+                    size_t tries, long long deadline,
+                    const hfsb_cancel *cancel, hfsb_space_runtime *out,
+                    hfsb_err *err) {
+    const hfsb_str     none = HFSB_INIT;
+    hfsbi_hub_request  request;
     hfsb_json_doc      doc = HFSB_INIT;
-    hfsb_space_runtime runtime = HFSB_INIT;
-    hfsb_status        status;
+    hfsb_space_runtime runtime;
+    hfsb_status        status =
+        hfsbi_hub_begin(hub, &request, endpoint, id, none, cancel, err);
     doc.alloc = hub->alloc;
-    request->repeat = true;
-    if (out) request->out = &doc;
-    status = hfsbi_hub_send(hub, request, err);
+    if (tries) request.retry.tries = tries;
+    request.retry.deadline = deadline;
+    if (out) request.out = &doc;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     if (status == HFSB_OK && out) {
-        hfsbi_space_runtime_read(doc.root, &runtime);
-        if (!runtime.stage[0])
+        hfsbi_space_read_runtime(doc.root, &runtime);
+        if (runtime.stage[0]) *out = runtime;
+        else
             status =
-                hfsbi_hub_odd(hub, request, "the answer has no stage", err);
-        else *out = runtime;
+                hfsbi_hub_bad_reply(&request, "the reply has no stage", err);
     }
     hfsb_json_free(&doc);
-    hfsbi_hub_end(request);
+    hfsbi_hub_end(&request);
     return status;
 }
 
@@ -34828,155 +34954,106 @@ HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
                                              const hfsb_cancel  *cancel,
                                              hfsb_space_runtime *out,
                                              hfsb_err           *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status;
-    status = hfsbi_space_begin(hub, &request, "GET", "see the state of", id,
-                               "/runtime", cancel, err);
-    request.until = until;
-    if (status == HFSB_OK)
-        return hfsbi_space_runtime_send(hub, &request, out, err);
-    hfsbi_hub_end(&request);
-    return status;
+    return hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 0, until, cancel,
+                               out, err);
 }
 
 hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
                              const hfsb_cancel  *cancel,
                              hfsb_space_runtime *out, hfsb_err *err) {
-    return hfsbi_hub_runtime_until(hub, id, 0, cancel, out, err);
+    return hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 0, 0, cancel, out,
+                               err);
 }
 
 hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
                            const hfsb_cancel *cancel, hfsb_space_runtime *out,
                            hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status;
-    status = hfsbi_space_begin(hub, &request, "POST", "pause", id, "/pause",
-                               cancel, err);
-    if (status == HFSB_OK)
-        return hfsbi_space_runtime_send(hub, &request, out, err);
-    hfsbi_hub_end(&request);
-    return status;
+    return hfsbi_space_runtime(hub, HFSBI_HUB_PAUSE, id, 0, 0, cancel, out,
+                               err);
 }
 
 hfsb_status hfsb_hub_restart(hfsb_hub *hub, hfsb_str id, bool factory,
                              const hfsb_cancel  *cancel,
                              hfsb_space_runtime *out, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status;
-    status = hfsbi_space_begin(hub, &request, "POST", "restart", id,
-                               factory ? "/restart?factory=true" : "/restart",
-                               cancel, err);
-    if (status == HFSB_OK)
-        return hfsbi_space_runtime_send(hub, &request, out, err);
-    hfsbi_hub_end(&request);
-    return status;
+    return hfsbi_space_runtime(hub,
+                               factory ? HFSBI_HUB_REBUILD : HFSBI_HUB_RESTART,
+                               id, 0, 0, cancel, out, err);
 }
 
-/* A body of one object with a number in it, behind what was written. */
-static hfsb_status hfsbi_space_number(hfsb_json_writer *w, const char *key,
-                                      long long number, hfsb_err *err) {
-    if (number) {
-        hfsb_json_put_key(w, hfsb_cstr(key));
-        hfsb_json_put_int(w, number);
-    }
-    hfsb_json_put_end(w);
-    return hfsb_json_writer_finish(w, err);
+HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage) {
+    static const struct {
+        const char       *stage;
+        hfsbi_space_state state;
+    } stages[] = {{"RUNNING", HFSBI_SPACE_RUNNING},
+                  {"RUNNING_BUILDING", HFSBI_SPACE_RUNNING},
+                  {"RUNNING_APP_STARTING", HFSBI_SPACE_RUNNING},
+                  {"BUILDING", HFSBI_SPACE_STARTING},
+                  {"APP_STARTING", HFSBI_SPACE_STARTING},
+                  {"SLEEPING", HFSBI_SPACE_ASLEEP},
+                  {"STOPPED", HFSBI_SPACE_ASLEEP},
+                  {"PAUSED", HFSBI_SPACE_PAUSED},
+                  {"BUILD_ERROR", HFSBI_SPACE_FAILED},
+                  {"RUNTIME_ERROR", HFSBI_SPACE_FAILED},
+                  {"CONFIG_ERROR", HFSBI_SPACE_FAILED},
+                  {"NO_APP_FILE", HFSBI_SPACE_FAILED},
+                  {"DELETING", HFSBI_SPACE_GONE}};
+    size_t i;
+    for (i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (!strcmp(stage, stages[i].stage)) return stages[i].state;
+    return HFSBI_SPACE_UNKNOWN;
 }
 
-hfsb_status hfsb_hub_hardware(hfsb_hub *hub, hfsb_str id, hfsb_str flavor,
-                              long long sleep_time, const hfsb_cancel *cancel,
-                              hfsb_space_runtime *out, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    status = hfsbi_space_begin(hub, &request, "POST", "set the hardware of",
-                               id, "/hardware", cancel, err);
-    if (status == HFSB_OK) {
-        request.has_body = true;
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_hub_put(&w, "flavor", flavor);
-        status = hfsbi_space_number(&w, "sleepTimeSeconds", sleep_time, err);
-    }
-    if (status == HFSB_OK)
-        return hfsbi_space_runtime_send(hub, &request, out, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-hfsb_status hfsb_hub_sleep_time(hfsb_hub *hub, hfsb_str id, long long seconds,
-                                const hfsb_cancel  *cancel,
-                                hfsb_space_runtime *out, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    if (seconds < -1 || seconds == 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A sleep time is seconds above 0, or -1 for never; "
-                          "%lld is neither.",
-                          seconds);
-    status = hfsbi_space_begin(hub, &request, "POST", "set the sleep time of",
-                               id, "/sleeptime", cancel, err);
-    if (status == HFSB_OK) {
-        request.has_body = true;
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        status = hfsbi_space_number(&w, "seconds", seconds, err);
-    }
-    if (status == HFSB_OK)
-        return hfsbi_space_runtime_send(hub, &request, out, err);
-    hfsbi_hub_end(&request);
-    return status;
+HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
+                                          long long           wait_ms,
+                                          const hfsb_cancel  *cancel,
+                                          hfsb_space_runtime *out,
+                                          hfsb_err           *err) {
+    hfsb_status status;
+    memset(out, 0, sizeof *out);
+    status = hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 1,
+                                 hfsb_clock_ms() + wait_ms, cancel, out, err);
+    if (status == HFSB_NOT_FOUND) return HFSBI_SPACE_GONE;
+    return hfsbi_space_state_of(out->stage);
 }
 
 /* ---- info, address, lists ---- */
 
-/* Appends "key=value", percent-encoded, with "?" or "&" in front; nothing for
-   an empty value. */
-static hfsb_status hfsbi_space_query(hfsb_buf *target, const char *key,
-                                     hfsb_str value) {
+/* Appends "key=value", percent-encoded, after "?" or "&"; nothing for an empty
+   value. */
+static void hfsbi_space_put_query(hfsb_buf *target, const char *key,
+                                  hfsb_str value) {
     bool more = hfsb_str_find_byte(hfsb_buf_str(target), '?') != HFSB_NPOS;
-    hfsb_status status;
-    if (!value.len) return HFSB_OK;
-    status = hfsb_buf_printf(target, "%c%s=", more ? '&' : '?', key);
-    if (status != HFSB_OK) return status;
-    return hfsb_http_encode(value, false, target);
+    if (!value.len) return;
+    hfsb_buf_printf(target, "%c%s=", more ? '&' : '?', key);
+    hfsbi_hub_put_encoded(target, value);
 }
 
-/* expand=a&expand=b for "a,b". */
-static hfsb_status hfsbi_space_expand(hfsb_buf *target, hfsb_str expand) {
-    hfsb_status status = HFSB_OK;
-    while (expand.len && status == HFSB_OK) {
-        size_t end = hfsb_str_find_byte(expand, ',');
-        status = hfsbi_space_query(target, "expand",
-                                   hfsbi_trim(hfsb_str_slice(expand, 0, end)));
-        expand = hfsb_str_slice(
-            expand, end == HFSB_NPOS ? expand.len : end + 1, expand.len);
-    }
-    return status;
+/* Appends expand=a&expand=b for "a,b". */
+static void hfsbi_space_put_expand(hfsb_buf *target, hfsb_str expand) {
+    hfsb_str key;
+    while (hfsbi_list_next(&expand, ',', &key))
+        hfsbi_space_put_query(target, "expand", hfsbi_trim(key));
 }
 
 hfsb_status hfsb_hub_space(hfsb_hub *hub, hfsb_str id, hfsb_str revision,
                            hfsb_str expand, const hfsb_cancel *cancel,
                            hfsb_json_doc *out, hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_status       status;
-    status = hfsbi_space_begin(hub, &request, "GET", "look at", id,
-                               revision.len ? "/revision/" : "", cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, &request, revision.len ? HFSBI_HUB_REVISION : HFSBI_HUB_SPACE, id,
+              revision, cancel, err);
     if (status == HFSB_OK) {
-        status = hfsb_http_encode(revision, false, &request.target);
-        if (status == HFSB_OK)
-            status = hfsbi_space_expand(&request.target, expand);
+        hfsbi_space_put_expand(&request.target, expand);
+        status = request.target.status;
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
     }
-    request.repeat = true;
     request.out = out;
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
 
-/* One label of a host name: a token is sent to what it names. */
+/* True for one valid label of a host name: a token is sent to that host. */
 static bool hfsbi_space_is_label(hfsb_str s) {
     size_t i;
     if (!s.len || s.len > 63) return false;
@@ -35000,61 +35077,66 @@ hfsb_status hfsb_hub_space_url(hfsb_hub *hub, hfsb_str id,
     if (status == HFSB_CANCELLED || status == HFSB_NOMEM || status == HFSB_ARG)
         return status;
     label = hfsb_json_str(hfsb_json_get(doc.root, "subdomain"), label);
+    hfsb_buf_append(out, HFSB_LIT("https://"));
     if (hfsbi_space_is_label(label)) {
-        status = hfsb_buf_printf(out, "https://%.*s.hf.space", (int)label.len,
-                                 label.ptr);
+        hfsb_buf_append(out, label);
+        status = hfsb_buf_append(out, HFSB_LIT(".hf.space"));
         if (status != HFSB_OK) hfsbi_fail_status(err, status, "Space");
-    } else {
-        status = hfsb_buf_append(out, HFSB_LIT("https://"));
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, "Space");
-        else status = hfsb_space_host(id, out, err);
-        if (status != HFSB_OK) hfsb_buf_truncate(out, mark);
-    }
+    } else status = hfsb_space_host(id, out, err);
+    if (status != HFSB_OK) hfsb_buf_truncate(out, mark);
     hfsb_json_free(&doc);
     return status == HFSB_OK ? hfsbi_ok(err) : status;
 }
 
-static hfsb_status hfsbi_space_filter(const hfsb_space_filter *filter,
-                                      hfsb_buf                *target) {
-    char        limit[24];
-    hfsb_status status = hfsb_buf_append(target, HFSB_LIT("/api/spaces"));
-    if (!filter) return status;
-    (void)snprintf(limit, sizeof limit, "%zu", filter->limit);
-    if (status == HFSB_OK)
-        status = hfsbi_space_query(target, "author", filter->author);
-    if (status == HFSB_OK)
-        status = hfsbi_space_query(target, "search", filter->search);
-    if (status == HFSB_OK)
-        status = hfsbi_space_query(target, "sort", filter->sort);
-    if (status == HFSB_OK && filter->limit)
-        status = hfsbi_space_query(target, "limit", hfsb_cstr(limit));
-    if (status == HFSB_OK && filter->full)
-        status = hfsbi_space_query(target, "full", HFSB_LIT("true"));
-    if (status == HFSB_OK) status = hfsbi_space_expand(target, filter->expand);
-    return status;
+static void hfsbi_space_put_filter(const hfsb_space_filter *filter,
+                                   hfsb_buf                *target) {
+    char limit[24] = "";
+    if (filter->limit)
+        (void)snprintf(limit, sizeof limit, "%zu", filter->limit);
+    hfsbi_space_put_query(target, "author", filter->author);
+    hfsbi_space_put_query(target, "search", filter->search);
+    hfsbi_space_put_query(target, "sort", filter->sort);
+    hfsbi_space_put_query(target, "limit", hfsb_cstr(limit));
+    hfsbi_space_put_query(target, "full",
+                          hfsb_cstr(filter->full ? "true" : ""));
+    hfsbi_space_put_expand(target, filter->expand);
 }
 
 hfsb_status
 hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
                 bool (*each)(void *user, const hfsb_json_value *space),
                 void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, "GET", cancel, "list Spaces");
-    status = hfsbi_space_filter(filter, &request.target);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else
-        status = hfsbi_hub_pages(hub, &request, filter ? filter->limit : 0,
-                                 each, user, err);
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACES, none,
+                                         none, cancel, err);
+    if (status == HFSB_OK && filter) {
+        hfsbi_space_put_filter(filter, &request.target);
+        status = request.target.status;
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(&request, filter ? filter->limit : 0, each,
+                                 user, err);
     hfsbi_hub_end(&request);
     return status;
 }
 
 /* ---- src/remote/hub_commit.c ---- */
-/* hub_commit.c - a commit of small files: what has changed, all at once. */
-/* One file on its way. */
+/* hub_commit.c - a commit of small files: only what changed, all or nothing.
+
+       check paths --> README.md valid? --> preupload --> commit
+                                                ^            | reply lost
+                                                +--- look ---+
+
+   preupload tells the Hub about the files, and the Hub answers which of them
+   it has, ignores, or wants in LFS. Only the others are sent. When the reply to
+   the commit is lost, another preupload shows whether the head has moved and
+   contains the files. If the head has not moved, the commit is sent again on
+   top of exactly that head, so that it cannot be made twice. */
+/* One file of the commit. */
 typedef struct hfsbi_commit_item {
-    hfsb_str path;    /* cleaned */
+    hfsb_str path;    /* without "/" and "./" in front */
     hfsb_str content; /* ptr NULL: deleted */
     bool     skip;    /* unchanged, or the Hub ignores it */
     bool     same;    /* ... because it is unchanged */
@@ -35069,11 +35151,12 @@ typedef struct hfsbi_committing {
     const hfsb_cancel *cancel;
     hfsbi_commit_item *items;
     size_t             count;
-    char               head[48]; /* before it, as far as the Hub says */
+    char               head[48]; /* before the commit; "": not known */
 } hfsbi_committing;
 
 /* ---- paths ---- */
 
+/* HFSB_ARG for a path. */
 static hfsb_status hfsbi_commit_bad_path(hfsb_str path, const char *why,
                                          hfsb_err *err) {
     (void)hfsbi_fail(err, HFSB_ARG, 0, "Cannot commit \"");
@@ -35087,7 +35170,8 @@ static hfsb_status hfsbi_commit_check_part(hfsb_str path, hfsb_str part,
     if (hfsb_str_equal(part, HFSB_LIT("..")) ||
         hfsb_str_equal(part, HFSB_LIT(".")) || !part.len)
         return hfsbi_commit_bad_path(
-            path, "a path in a repository has no \"..\", \".\" or \"//\"",
+            path,
+            "a path in a repository must not contain \"..\", \".\" or \"//\"",
             err);
     if (hfsb_http_same(part, HFSB_LIT(".git")) ||
         hfsb_str_equal(part, HFSB_LIT(".cache")))
@@ -35096,7 +35180,7 @@ static hfsb_status hfsbi_commit_check_part(hfsb_str path, hfsb_str part,
     return HFSB_OK;
 }
 
-/* The path as the Hub is told it: a view of the caller's. */
+/* Checks the path; *out is the part of it that the Hub gets. */
 static hfsb_status hfsbi_commit_path(const hfsb_commit_file *file,
                                      hfsb_str *out, hfsb_err *err) {
     hfsb_str    path = hfsb_cstr(file->path), rest;
@@ -35109,7 +35193,7 @@ static hfsb_status hfsbi_commit_path(const hfsb_commit_file *file,
     if (!file->content.ptr && hfsb_str_ends(path, HFSB_LIT("/"))) rest.len--;
     for (i = 0; i < path.len; i++)
         if ((unsigned char)path.ptr[i] < ' ' || path.ptr[i] == 0x7F)
-            return hfsbi_commit_bad_path(path, "it has a control byte in it",
+            return hfsbi_commit_bad_path(path, "it contains a control byte",
                                          err);
     do {
         size_t end = hfsb_str_find_byte(rest, '/');
@@ -35122,6 +35206,7 @@ static hfsb_status hfsbi_commit_path(const hfsb_commit_file *file,
     return status;
 }
 
+/* Allocates c->items and checks all paths. */
 static hfsb_status hfsbi_commit_items(hfsbi_committing *c, hfsb_err *err) {
     hfsb_status status = HFSB_OK;
     size_t      i, n = c->commit->file_count;
@@ -35141,105 +35226,92 @@ static hfsb_status hfsbi_commit_items(hfsbi_committing *c, hfsb_err *err) {
     return status;
 }
 
-/* ---- requests ---- */
+/* ---- README.md ---- */
 
-static hfsb_status hfsbi_commit_begin(const hfsbi_committing *c,
-                                      hfsbi_hub_request      *request,
-                                      const char *method, const char *part,
-                                      const char *what, hfsb_err *err) {
-    hfsb_status status;
-    hfsbi_hub_begin(c->hub, request, method, c->cancel, "%s %.*s", what,
-                    (int)c->id.len, c->id.ptr);
-    status = hfsb_buf_printf(&request->target, "/api/spaces/%.*s/%s/",
-                             (int)c->id.len, c->id.ptr, part);
-    if (status == HFSB_OK)
-        status = hfsb_http_encode(c->revision, false, &request->target);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    return status;
+/* Logs the warnings about the metadata. */
+static void hfsbi_commit_log_warnings(const hfsb_hub *hub, hfsb_str reply) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    doc.alloc = hub->alloc;
+    if (!hub->log || hfsb_json_parse(reply, NULL, &doc, NULL) != HFSB_OK)
+        return;
+    it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
+    while (hfsb_json_next(&it)) {
+        hfsb_str text =
+            hfsb_json_str(hfsb_json_get(it.value, "message"), HFSB_LIT(""));
+        hfsbi_hub_log(hub, "README.md: %.*s",
+                      (int)(text.len < 500 ? text.len : 500), text.ptr);
+    }
+    hfsb_json_free(&doc);
 }
 
-/* The metadata of a README.md are looked at first: a mistake in them would
-   only show as a Space that does not build. */
+/* Has the Hub check the metadata of a README.md: a mistake in them would only
+   show later, as a Space that does not build. */
 static hfsb_status hfsbi_commit_readme(const hfsbi_committing *c,
                                        hfsb_str text, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_json_doc     doc = HFSB_INIT;
-    hfsb_status       status;
-    hfsb_json_iter    it;
-    doc.alloc = c->hub->alloc;
-    hfsbi_hub_begin(c->hub, &request, "POST", c->cancel,
-                    "have the metadata of README.md checked");
-    request.repeat = true;
-    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/validate-yaml"));
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else {
-        hfsb_json_writer_init(&w, &request.body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_hub_put(&w, "content", text);
-        hfsbi_hub_put(&w, "repoType", HFSB_LIT("space"));
-        hfsb_json_put_end(&w);
-        status = hfsbi_hub_send_json(c->hub, &request, &w, err);
+    hfsb_json_writer *w;
+    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_VALIDATE,
+                                         none, none, c->cancel, err);
+    if (status == HFSB_OK) {
+        w = hfsbi_hub_object(&request);
+        hfsbi_hub_put(w, "content", text);
+        hfsbi_hub_put(w, "repoType", HFSB_LIT("space"));
+        hfsb_json_put_end(w);
+        status = hfsbi_hub_send(&request, err);
     }
-    if (status == HFSB_OK && c->hub->log &&
-        hfsb_json_parse(hfsb_buf_str(&request.reply.body), NULL, &doc, NULL) ==
-            HFSB_OK) {
-        it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
-        while (hfsb_json_next(&it)) {
-            hfsb_str said = hfsb_json_str(hfsb_json_get(it.value, "message"),
-                                          hfsb_cstr(""));
-            hfsbi_hub_log(c->hub, "README.md: %.*s",
-                          (int)(said.len < 500 ? said.len : 500), said.ptr);
-        }
-        hfsb_json_free(&doc);
-    }
+    if (status == HFSB_OK)
+        hfsbi_commit_log_warnings(c->hub, hfsb_buf_str(&request.reply.body));
     hfsbi_hub_end(&request);
     return status;
 }
 
-/* ---- preupload: what the Hub wants of each file ---- */
+/* ---- preupload: what to do with each file ---- */
 
-enum { HFSBI_COMMIT_AT_ONCE = 256, HFSBI_COMMIT_SAMPLE = 512 };
+enum {
+    HFSBI_COMMIT_BATCH = 256, /* files in one preupload */
+    HFSBI_COMMIT_SAMPLE = 512 /* bytes of each */
+};
 
+/* Sends the items [from, to) as a preupload. */
 static hfsb_status hfsbi_commit_ask(const hfsbi_committing *c, size_t from,
                                     size_t to, hfsbi_hub_request *request,
                                     hfsb_err *err) {
-    hfsb_buf         sample = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      status = HFSB_OK;
-    hfsb_str         ignore = HFSB_INIT;
-    size_t           i;
+    hfsb_buf          sample = HFSB_INIT;
+    hfsb_json_writer *w = hfsbi_hub_object(request);
+    hfsb_status       status = HFSB_OK;
+    size_t            i;
     sample.alloc = c->hub->alloc;
-    hfsb_json_writer_init(&w, &request->body, NULL);
-    hfsb_json_put_object(&w);
-    hfsb_json_put_key(&w, HFSB_LIT("files"));
-    hfsb_json_put_array(&w);
+    hfsb_json_put_key(w, HFSB_LIT("files"));
+    hfsb_json_put_array(w);
     for (i = from; i < to && status == HFSB_OK; i++) {
         const hfsbi_commit_item *item = &c->items[i];
         if (!item->content.ptr) continue;
         hfsb_buf_truncate(&sample, 0);
         status = hfsb_base64_encode(
             hfsb_str_slice(item->content, 0, HFSBI_COMMIT_SAMPLE), &sample);
-        hfsb_json_put_object(&w);
-        hfsbi_hub_put(&w, "path", item->path);
-        hfsbi_hub_put(&w, "sample", hfsb_buf_str(&sample));
-        hfsb_json_put_key(&w, HFSB_LIT("size"));
-        hfsb_json_put_uint(&w, item->content.len);
-        hfsb_json_put_end(&w);
+        hfsb_json_put_object(w);
+        hfsbi_hub_put(w, "path", item->path);
+        hfsbi_hub_put(w, "sample", hfsb_buf_str(&sample));
+        hfsb_json_put_key(w, HFSB_LIT("size"));
+        hfsb_json_put_uint(w, item->content.len);
+        hfsb_json_put_end(w);
     }
-    hfsb_json_put_end(&w);
+    hfsb_json_put_end(w);
     for (i = 0; i < c->count; i++)
-        if (hfsb_str_equal(c->items[i].path, HFSB_LIT(".gitignore")))
-            ignore = c->items[i].content;
-    if (ignore.ptr) hfsbi_hub_put(&w, "gitIgnore", ignore);
-    hfsb_json_put_end(&w);
+        if (c->items[i].content.ptr &&
+            hfsb_str_equal(c->items[i].path, HFSB_LIT(".gitignore")))
+            hfsbi_hub_put(w, "gitIgnore", c->items[i].content);
+    hfsb_json_put_end(w);
     hfsb_buf_free(&sample);
     if (status != HFSB_OK)
         return hfsbi_fail_status(err, status, request->what);
-    return hfsbi_hub_send_json(c->hub, request, &w, err);
+    return hfsbi_hub_send(request, err);
 }
 
-static hfsb_status hfsbi_commit_wants(hfsbi_commit_item     *item,
+/* Applies the Hub's answer about one file. */
+static hfsb_status hfsbi_commit_apply(hfsbi_commit_item     *item,
                                       const hfsb_json_value *file,
                                       hfsb_err              *err) {
     const hfsb_str none = HFSB_LIT("");
@@ -35249,17 +35321,18 @@ static hfsb_status hfsbi_commit_wants(hfsbi_commit_item     *item,
     bool     lfs = hfsb_str_equal(mode, HFSB_LIT("lfs"));
     if (!lfs && !hfsb_str_equal(mode, HFSB_LIT("regular")))
         return hfsbi_fail(err, HFSB_REMOTE, 0,
-                          "The Hub's answer to preupload has no uploadMode "
-                          "that is known.");
+                          "The Hub's answer to preupload has no known "
+                          "uploadMode.");
     item->known = true;
     item->skip = hfsb_json_bool(hfsb_json_get(file, "shouldIgnore"), false);
     if (item->skip) return HFSB_OK;
     if (lfs && item->content.len) {
         (void)hfsbi_fail(err, HFSB_REFUSED, 0, "The Hub wants \"");
         hfsbi_err_quote(err, item->path, 200);
-        hfsbi_err_add(err, "\" in LFS (it is large or not text), which is not "
-                           "supported here. Leave it out, or upload it with "
-                           "another client.");
+        hfsbi_err_add(err,
+                      "\" in LFS (it is large or not text), which is not "
+                      "supported. Leave it out, or upload it with another "
+                      "client.");
         return HFSB_REFUSED;
     }
     hfsbi_git_blob(item->content, own);
@@ -35267,6 +35340,8 @@ static hfsb_status hfsbi_commit_wants(hfsbi_commit_item     *item,
     return HFSB_OK;
 }
 
+/* Applies the Hub's answer about the items [from, to), which must cover all of
+   them. */
 static hfsb_status hfsbi_commit_answer(hfsbi_committing      *c,
                                        const hfsb_json_value *root,
                                        size_t from, size_t to, hfsb_err *err) {
@@ -35282,16 +35357,17 @@ static hfsb_status hfsbi_commit_answer(hfsbi_committing      *c,
                 &c->items[at >= to ? at - (to - from) : at];
             if (!item->content.ptr || !hfsb_str_equal(item->path, path))
                 continue;
-            status = hfsbi_commit_wants(item, it.value, err);
+            status = hfsbi_commit_apply(item, it.value, err);
             break;
         }
         at = at >= to ? at - (to - from) : at;
     }
     for (i = from; i < to && status == HFSB_OK; i++)
         if (c->items[i].content.ptr && !c->items[i].known) {
-            status = hfsbi_fail(err, HFSB_REMOTE, 0,
-                                "The Hub's answer to preupload says nothing "
-                                "about \"");
+            status =
+                hfsbi_fail(err, HFSB_REMOTE, 0,
+                           "The Hub's answer to preupload does not mention "
+                           "\"");
             hfsbi_err_quote(err, c->items[i].path, 200);
             hfsbi_err_add(err, "\".");
         }
@@ -35305,13 +35381,12 @@ static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
     for (from = 0; from < c->count && status == HFSB_OK; from = to) {
         hfsbi_hub_request request;
         hfsb_json_doc     doc = HFSB_INIT;
-        for (n = 0, to = from; to < c->count && n < HFSBI_COMMIT_AT_ONCE; to++)
+        for (n = 0, to = from; to < c->count && n < HFSBI_COMMIT_BATCH; to++)
             n += c->items[to].content.ptr ? 1 : 0;
         if (!n) break;
         doc.alloc = c->hub->alloc;
-        status = hfsbi_commit_begin(c, &request, "POST", "preupload",
-                                    "prepare a commit to", err);
-        request.repeat = true;
+        status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_PREUPLOAD, c->id,
+                                 c->revision, c->cancel, err);
         request.out = &doc;
         if (status == HFSB_OK)
             status = hfsbi_commit_ask(c, from, to, &request, err);
@@ -35325,71 +35400,65 @@ static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
 
 /* ---- the commit itself: a JSON object a line ---- */
 
-/* "text" in JSON. */
-static void hfsbi_commit_put_header(hfsb_buf *sink, const hfsb_commit *commit,
+static void hfsbi_commit_put_header(hfsb_buf *out, const hfsb_commit *commit,
                                     hfsb_str parent) {
-    hfsb_buf_append(sink, HFSB_LIT("{\"key\": \"header\", \"value\": "
-                                   "{\"summary\": "));
-    hfsbi_json_put_quoted(sink, commit->summary);
-    hfsb_buf_append(sink, HFSB_LIT(", \"description\": "));
-    hfsbi_json_put_quoted(sink, commit->description);
+    hfsb_buf_append(out, HFSB_LIT("{\"key\": \"header\", \"value\": "
+                                  "{\"summary\": "));
+    hfsbi_json_put_quoted(out, commit->summary);
+    hfsb_buf_append(out, HFSB_LIT(", \"description\": "));
+    hfsbi_json_put_quoted(out, commit->description);
     if (parent.len) {
-        hfsb_buf_append(sink, HFSB_LIT(", \"parentCommit\": "));
-        hfsbi_json_put_quoted(sink, parent);
+        hfsb_buf_append(out, HFSB_LIT(", \"parentCommit\": "));
+        hfsbi_json_put_quoted(out, parent);
     }
-    hfsb_buf_append(sink, HFSB_LIT("}}\n"));
+    hfsb_buf_append(out, HFSB_LIT("}}\n"));
 }
 
-static void hfsbi_commit_put_item(hfsb_buf                *sink,
+static void hfsbi_commit_put_item(hfsb_buf                *out,
                                   const hfsbi_commit_item *item) {
     if (item->skip) return;
     if (!item->content.ptr) {
-        hfsb_buf_append(sink, hfsb_str_ends(item->path, HFSB_LIT("/"))
-                                  ? HFSB_LIT("{\"key\": \"deletedFolder\"")
-                                  : HFSB_LIT("{\"key\": \"deletedFile\""));
-        hfsb_buf_append(sink, HFSB_LIT(", \"value\": {\"path\": "));
-        hfsbi_json_put_quoted(sink, item->path);
-        hfsb_buf_append(sink, HFSB_LIT("}}\n"));
+        hfsb_buf_append(out, hfsb_str_ends(item->path, HFSB_LIT("/"))
+                                 ? HFSB_LIT("{\"key\": \"deletedFolder\"")
+                                 : HFSB_LIT("{\"key\": \"deletedFile\""));
+        hfsb_buf_append(out, HFSB_LIT(", \"value\": {\"path\": "));
+        hfsbi_json_put_quoted(out, item->path);
+        hfsb_buf_append(out, HFSB_LIT("}}\n"));
         return;
     }
-    hfsb_buf_append(sink, HFSB_LIT("{\"key\": \"file\", \"value\": "
-                                   "{\"content\": \""));
-    if (sink->status == HFSB_OK)
-        sink->status = hfsb_base64_encode(item->content, sink);
-    hfsb_buf_append(sink, HFSB_LIT("\", \"path\": "));
-    hfsbi_json_put_quoted(sink, item->path);
-    hfsb_buf_append(sink, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
+    hfsb_buf_append(out, HFSB_LIT("{\"key\": \"file\", \"value\": "
+                                  "{\"content\": \""));
+    if (out->status == HFSB_OK)
+        out->status = hfsb_base64_encode(item->content, out);
+    hfsb_buf_append(out, HFSB_LIT("\", \"path\": "));
+    hfsbi_json_put_quoted(out, item->path);
+    hfsb_buf_append(out, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
 }
 
-/* Sends it once. *unclear: it may have been made all the same. */
+/* Sends the commit once. *unclear: it may have been made all the same. */
 static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
                                      hfsb_commit_done *out, bool *unclear,
                                      hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_json_doc     doc = HFSB_INIT;
-    size_t            mark;
-    hfsb_status       status;
     size_t            i;
+    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_COMMIT,
+                                         c->id, c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
-    status =
-        hfsbi_commit_begin(c, &request, "POST", "commit", "commit to", err);
     if (status == HFSB_OK) {
-        request.has_body = true;
-        request.content_type = "application/x-ndjson";
-        mark = request.body.len;
+        request.body_type = "application/x-ndjson";
         hfsbi_commit_put_header(&request.body, c->commit, parent);
         for (i = 0; i < c->count; i++)
             hfsbi_commit_put_item(&request.body, &c->items[i]);
-        status = hfsb_buf_finish(&request.body, mark);
+        status = request.body.status;
         if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
     }
     request.out = &doc;
-    if (status == HFSB_OK) status = hfsbi_hub_send(c->hub, &request, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     *unclear = request.unclear;
     if (status == HFSB_OK &&
         !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
-        status =
-            hfsbi_hub_odd(c->hub, &request, "it says that it failed", err);
+        status = hfsbi_hub_bad_reply(&request, "it says that it failed", err);
     hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
                    sizeof out->oid);
     hfsb_json_free(&doc);
@@ -35397,7 +35466,7 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     return status;
 }
 
-/* The newest commit of the revision. */
+/* Gets the newest commit of the revision into out->oid. */
 static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
                                      hfsb_commit_done *out, hfsb_err *err) {
     hfsb_json_doc  doc = HFSB_INIT;
@@ -35412,10 +35481,10 @@ static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
     return HFSB_OK;
 }
 
-/* ---- lost answers ---- */
+/* ---- lost replies ---- */
 
-/* True when nothing is left to do; deletions: of those, too. */
-static bool hfsbi_commit_all(const hfsbi_committing *c, bool deletions) {
+/* True when every file is skipped; with `deletions` also every deletion. */
+static bool hfsbi_commit_is_done(const hfsbi_committing *c, bool deletions) {
     size_t i;
     for (i = 0; i < c->count; i++)
         if (!c->items[i].skip && (c->items[i].content.ptr || deletions))
@@ -35423,8 +35492,8 @@ static bool hfsbi_commit_all(const hfsbi_committing *c, bool deletions) {
     return true;
 }
 
-/* The answer was lost: how do things stand? *moved: there is another commit
-   than before; *made: and all files are as they should be. */
+/* Compares the repository with the commit. *moved: the head is not the one
+   from before; *made: and all files have the new content. */
 static hfsb_status hfsbi_commit_look(hfsbi_committing *c,
                                      hfsb_commit_done *out, bool *moved,
                                      bool *made, hfsb_err *err) {
@@ -35438,55 +35507,58 @@ static hfsb_status hfsbi_commit_look(hfsbi_committing *c,
         memcpy(c->head, out->oid, sizeof c->head);
     }
     *moved = c->head[0] && strcmp(before, c->head) != 0;
-    *made = *moved && hfsbi_commit_all(c, false);
+    *made = *moved && hfsbi_commit_is_done(c, false);
     memcpy(out->oid, c->head, sizeof out->oid);
     return status;
 }
 
-/* What became of it, told at the end of *err. True: send it again, which can
-   not make it twice, since the Hub takes it on top of the old head only. */
-static bool hfsbi_commit_unsure(hfsbi_committing *c, size_t n,
+/* The reply to the commit was lost, and *err says so: finds out whether it was
+   made, and adds that to *err. True: send it again on top of c->head. */
+static bool hfsbi_commit_settle(hfsbi_committing *c, hfsbi_retry *retry,
                                 hfsb_commit_done *out, hfsb_status *status,
                                 hfsb_err *err) {
-    hfsb_err why = HFSB_INIT;
-    bool     moved, made;
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status wait;
+    bool        moved, made;
     if (hfsbi_commit_look(c, out, &moved, &made, &why) != HFSB_OK) {
         hfsbi_err_add(err, " Whether the commit was made is not known.");
         return false;
     }
     if (made) {
         hfsbi_hub_log(c->hub,
-                      "The Hub's answer was lost, but the commit %s "
-                      "was made.",
+                      "The Hub's answer was lost, but the commit %s was made.",
                       out->oid);
         *status = hfsbi_ok(err);
         return false;
     }
     hfsbi_err_add(err, " The commit was not made.");
-    if (moved || !c->head[0] || n >= c->hub->tries) return false;
-    if (hfsb_cancel_wait(c->cancel, hfsbi_hub_delay(c->hub, n))) return true;
-    *status = hfsbi_fail(err, HFSB_CANCELLED, 0,
-                         "Cancelled: the commit to %.*s was not made.",
-                         (int)c->id.len, c->id.ptr);
-    return false;
+    if (moved || !c->head[0]) return false;
+    wait = hfsbi_retry_again(retry);
+    if (wait == HFSB_CANCELLED)
+        *status = hfsbi_fail(err, wait, 0,
+                             "Cancelled: the commit to %.*s was not made.",
+                             (int)c->id.len, c->id.ptr);
+    return wait == HFSB_OK;
 }
 
 static hfsb_status hfsbi_commit_make(hfsbi_committing *c,
                                      hfsb_commit_done *out, hfsb_err *err) {
+    hfsbi_retry retry = c->hub->retry;
     hfsb_str    parent = c->commit->parent;
     hfsb_status status = HFSB_OK;
     bool        unclear = false;
-    size_t      n;
-    if (!c->head[0]) { /* nothing but deletions */
+    retry.cancel = c->cancel;
+    if (!c->head[0]) { /* only deletions: there was no preupload */
         status = hfsbi_commit_head(c, out, err);
         memcpy(c->head, out->oid, sizeof c->head);
     }
-    for (n = 1; status == HFSB_OK; n++) {
+    while (status == HFSB_OK) {
         status = hfsbi_commit_send(c, parent, out, &unclear, err);
-        if (status == HFSB_STALE && n > 1) unclear = true;
+        /* at a repeat an earlier try may be what moved the head */
+        if (status == HFSB_STALE && retry.failed) unclear = true;
         if (status == HFSB_OK || !unclear || status == HFSB_CANCELLED ||
             status == HFSB_NOMEM ||
-            !hfsbi_commit_unsure(c, n, out, &status, err))
+            !hfsbi_commit_settle(c, &retry, out, &status, err))
             return status;
         status = HFSB_OK;
         if (!parent.len) parent = hfsb_cstr(c->head);
@@ -35494,7 +35566,7 @@ static hfsb_status hfsbi_commit_make(hfsbi_committing *c,
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole commit ---- */
 
 static hfsb_status hfsbi_commit_run(hfsbi_committing *c, hfsb_commit_done *out,
                                     hfsb_err *err) {
@@ -35506,7 +35578,7 @@ static hfsb_status hfsbi_commit_run(hfsbi_committing *c, hfsb_commit_done *out,
             status = hfsbi_commit_readme(c, c->items[i].content, err);
     if (status == HFSB_OK) status = hfsbi_commit_preupload(c, err);
     if (status != HFSB_OK) return status;
-    out->unchanged = hfsbi_commit_all(c, true);
+    out->unchanged = hfsbi_commit_is_done(c, true);
     if (!out->unchanged) status = hfsbi_commit_make(c, out, err);
     if (status == HFSB_OK && (out->unchanged || !out->oid[0]))
         status = hfsbi_commit_head(c, out, err);
@@ -35518,7 +35590,7 @@ hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
                             const hfsb_cancel *cancel, hfsb_commit_done *out,
                             hfsb_err *err) {
     hfsbi_committing c = HFSB_INIT;
-    hfsb_err         own = HFSB_INIT; /* what is added must have a place */
+    hfsb_err         own = HFSB_INIT; /* settle needs the message */
     hfsb_status      status = hfsb_space_check(id, err);
     memset(out, 0, sizeof *out);
     if (status != HFSB_OK) return status;
@@ -35535,19 +35607,21 @@ hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
 }
 
 /* ---- src/remote/hub_jobs.c ---- */
-/* hub_jobs.c - jobs: run, looked at, listed, cancelled. */
-static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                        hfsbi_hub_request *request,
-                                        hfsb_str space, hfsb_str id,
-                                        const char *rest, hfsb_err *err);
+/* hub_jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
 
-/* ==== hub logs ==== */
+   A log is a stream of server-sent events without ids. When it breaks while it
+   is followed, it is opened again and starts from the beginning, so the reader
+   skips the events that it has already delivered: by their number, or, after
+   ?tail=N, by the time of the last one. The log of a job is followed until the
+   job has ended; one that still waits to be scheduled has an empty log that
+   ends at once.
 
-/* log streams of Spaces and jobs. */
+       connect --> events --> end of stream --> job ended? --yes--> done
+          ^                     | broken            | no
+          +------- wait <-------+-------------------+
 
-/* What is carried from one connection to the next. A reconnect gives the log
-   from its start again, so what was told is counted. After ?tail=N the count
-   says nothing, and the time of the last line told decides. */
+   A job is never started twice: after a lost answer the caller must look. */
+/* A log, across its connections. */
 typedef struct hfsbi_log_reader {
     hfsb_hub            *hub;
     const hfsb_log_opts *opts;
@@ -35555,23 +35629,23 @@ typedef struct hfsbi_log_reader {
     void                *user;
     hfsb_sse             sse;
     bool                 of_job;
-    bool                 ended;    /* fn said so */
+    bool                 ended;    /* fn returned false */
     bool                 by_time;  /* skip by time, not by count */
-    bool                 new_ones; /* since the last look */
-    size_t               told;     /* events, of all connections */
+    bool                 progress; /* this connection brought new events */
+    size_t               count;    /* events delivered, of all connections */
     size_t               at;       /* events of this connection */
-    char                 time[64]; /* of the last event told */
-    size_t               at_time;  /* events told with that time */
+    char                 time[64]; /* of the last event delivered */
+    size_t               at_time;  /* events delivered with that time */
     size_t               seen;     /* ... skipped in this connection */
-    hfsb_status          status;   /* of what went wrong in a callback */
+    hfsb_status          status;   /* of a failure in a callback */
 } hfsbi_log_reader;
 
 /* ---- events ---- */
 
-/* Was it told before the connection broke? */
-static bool hfsbi_log_old(hfsbi_log_reader *reader, hfsb_str time) {
+/* True when the event was delivered before the connection broke. */
+static bool hfsbi_log_is_old(hfsbi_log_reader *reader, hfsb_str time) {
     int order;
-    if (!reader->by_time) return reader->at <= reader->told;
+    if (!reader->by_time) return reader->at <= reader->count;
     if (!time.len || time.len >= sizeof reader->time) return false;
     order = strncmp(time.ptr, reader->time, time.len);
     if (order == 0 && reader->time[time.len]) order = -1;
@@ -35579,8 +35653,9 @@ static bool hfsbi_log_old(hfsbi_log_reader *reader, hfsb_str time) {
     return reader->seen++ < reader->at_time;
 }
 
+/* Records an event as delivered. */
 static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
-    if (!reader->by_time) reader->told = reader->at;
+    if (!reader->by_time) reader->count = reader->at;
     if (!time.len || time.len >= sizeof reader->time) return;
     if (hfsb_str_equal(time, hfsb_cstr(reader->time))) {
         reader->at_time++;
@@ -35589,12 +35664,12 @@ static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
     memcpy(reader->time, time.ptr, time.len);
     reader->time[time.len] = '\0';
     reader->at_time = 1;
-    reader->seen = 1; /* this one: the next of that time is new */
+    reader->seen = 1; /* the next event of that time is new */
 }
 
-/* Tells text line by line. */
-static bool hfsbi_log_tell(hfsbi_log_reader *reader, hfsb_str text,
-                           hfsb_str time) {
+/* Delivers text line by line; false when fn ends it. */
+static bool hfsbi_log_deliver(hfsbi_log_reader *reader, hfsb_str text,
+                              hfsb_str time) {
     if (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
     do {
         size_t   end = hfsb_str_find_byte(text, '\n');
@@ -35621,33 +35696,29 @@ static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
     text = hfsb_json_str(hfsb_json_get(doc.root, "data"), none);
     time = hfsb_json_str(hfsb_json_get(doc.root, "timestamp"), none);
     reader->at++;
-    if (!hfsbi_log_old(reader, time)) {
+    if (!hfsbi_log_is_old(reader, time)) {
         hfsbi_log_note(reader, time);
-        reader->new_ones = true;
+        reader->progress = true;
         if (hfsb_json_type_of(hfsb_json_get(doc.root, "data")) ==
                 HFSB_JSON_STRING &&
             !(reader->of_job && hfsb_str_starts(text, started)))
-            reader->ended = !hfsbi_log_tell(reader, text, time);
+            reader->ended = !hfsbi_log_deliver(reader, text, time);
     }
     hfsb_json_free(&doc);
     return !reader->ended;
 }
 
-/* One event. Each line of its data that is an object is an entry, should an
-   empty line be missing between two; anything else only keeps the connection
-   alive. */
+/* One event. Each line of its data that is an object is an entry, in case an
+   empty line between two events is missing; anything else only keeps the
+   connection alive. */
 static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
     hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
+    hfsb_str          line;
     bool              go = true;
     (void)name;
-    while (data.len && go) {
-        size_t   end = hfsb_str_find_byte(data, '\n');
-        hfsb_str line = hfsb_str_slice(data, 0, end);
+    while (go && hfsbi_list_next(&data, '\n', &line))
         if (hfsb_str_starts(line, HFSB_LIT("{")))
             go = hfsbi_log_entry(reader, line);
-        data = hfsb_str_slice(data, end == HFSB_NPOS ? data.len : end + 1,
-                              data.len);
-    }
     return go;
 }
 
@@ -35668,26 +35739,24 @@ static void hfsbi_log_connect(hfsbi_log_reader *reader) {
     reader->sse.line.alloc = reader->sse.event.alloc = reader->sse.data.alloc =
         reader->hub->alloc;
     reader->at = reader->seen = 0;
-    reader->new_ones = false;
+    reader->progress = false;
 }
 
-/* The stream until it ends, one way or the other. */
+/* Reads the stream until it ends or breaks. */
 static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
                                   hfsbi_hub_request *request, hfsb_err *err) {
     hfsb_status status;
     hfsbi_log_connect(reader);
-    status = hfsbi_hub_once(reader->hub, request, err);
+    status = hfsbi_hub_once(request, err);
     if (status == HFSB_OK) /* the last event may lack its empty line */
         (void)hfsbi_log_piece(reader, HFSB_LIT("\n\n"));
     if (reader->ended) return hfsbi_ok(err);
     if (reader->status != HFSB_OK)
         return hfsbi_fail_status(err, reader->status, request->what);
     if (status == HFSB_TIMEOUT && request->opened && !reader->opts->follow)
-        return hfsbi_ok(err); /* silence: that is all there is now */
+        return hfsbi_ok(err); /* silence: this is all there is now */
     return status;
 }
-
-/* ---- jobs end ---- */
 
 static bool hfsbi_log_is_final(hfsb_str stage) {
     static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
@@ -35699,7 +35768,7 @@ static bool hfsbi_log_is_final(hfsb_str stage) {
     return false;
 }
 
-/* Has the job ended? One that waits to be run has not. */
+/* *ended: whether the job has ended; one that waits to be run has not. */
 static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
                                        hfsb_str space, hfsb_str id,
                                        bool *ended, hfsb_err *err) {
@@ -35716,51 +35785,55 @@ static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
     return HFSB_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- following ---- */
 
-/* Cuts "?tail=N" off and goes by time from here on. */
+/* Drops "?tail=N" for the next connection, and skips by time from there on. */
 static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
                                 hfsbi_hub_request *request) {
     size_t at = hfsb_str_find_byte(hfsb_buf_str(&request->target), '?');
-    if (at == HFSB_NPOS || !reader->told) return;
+    if (at == HFSB_NPOS || !reader->count) return;
     hfsb_buf_truncate(&request->target, at);
     reader->by_time = true;
 }
 
-/* job empty: the log of a Space, which ends with its stream. */
+/* Reads the log to its end. job empty: the log of a Space, which ends with its
+   stream. */
 static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
-                                    hfsbi_hub_request *request, hfsb_str space,
+                                    hfsbi_hub_request *request, hfsb_str owner,
                                     hfsb_str job, hfsb_err *err) {
-    size_t      failures = 0, quiet = 0;
-    hfsb_status status;
-    bool        ended = true;
+    hfsbi_retry *retry = &request->retry;
+    hfsb_status  status, wait;
+    bool         ended = true;
     for (;;) {
         status = hfsbi_log_once(reader, request, err);
         if (reader->ended || reader->status != HFSB_OK) return status;
-        if (reader->new_ones) failures = quiet = 0;
+        if (reader->progress) hfsbi_retry_reset(retry);
         if (status == HFSB_OK) {
             if (!job.len || !reader->opts->follow) return status;
-            status = hfsbi_log_job_ended(reader, space, job, &ended, err);
+            status = hfsbi_log_job_ended(reader, owner, job, &ended, err);
             if (status != HFSB_OK) return status;
             if (ended) return hfsbi_ok(err);
+            wait = hfsbi_retry_wait(retry); /* not a failure */
         } else {
-            /* a stream that broke is worth another try whatever was sent */
+            /* a broken stream is worth another try whatever was sent */
             bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
             if (!request->again && !broken) return status;
-            if (++failures >= reader->hub->tries) return status;
+            wait = hfsbi_retry_again(retry);
         }
-        if (!hfsbi_hub_has_time(reader->hub, request, quiet + 1))
-            return status;
+        if (wait == HFSB_LIMIT) return status;
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_fail(err, wait, 0, "Cancelled: could not %s.",
+                              request->what);
         hfsbi_log_drop_tail(reader, request);
-        if (!hfsbi_hub_wait(reader->hub, request, ++quiet, err))
-            return HFSB_CANCELLED;
     }
 }
 
-static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
-                                 const hfsb_log_opts *opts, hfsb_str space,
+/* Reads the log of a request that has begun. */
+static hfsb_status hfsbi_log_run(hfsbi_hub_request   *request,
+                                 const hfsb_log_opts *opts, hfsb_str owner,
                                  hfsb_str job, hfsb_log_line_fn fn, void *user,
                                  hfsb_err *err) {
+    hfsb_hub        *hub = request->hub;
     hfsbi_log_reader reader = HFSB_INIT;
     hfsb_status      status = HFSB_OK;
     reader.hub = hub;
@@ -35768,19 +35841,18 @@ static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
     reader.fn = fn;
     reader.user = user;
     reader.of_job = job.len != 0;
-    request->repeat = true;
     request->on_body = hfsbi_log_piece;
     request->user = &reader;
     request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
                        : opts->follow    ? 120000
                                          : 5000;
-    /* a stream that only keeps alive is never silent */
+    /* a stream of nothing but keep-alives is never silent */
     if (!opts->follow && hub->timeout_ms < LLONG_MAX / 2)
-        request->until = hfsb_clock_ms() + hub->timeout_ms;
+        request->retry.deadline = hfsb_clock_ms() + hub->timeout_ms;
     if (opts->tail)
         status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
     if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    else status = hfsbi_log_follow(&reader, request, space, job, err);
+    else status = hfsbi_log_follow(&reader, request, owner, job, err);
     hfsb_sse_free(&reader.sse);
     return status;
 }
@@ -35791,99 +35863,23 @@ hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id, const char *which,
     const hfsb_log_opts defaults = HFSB_INIT;
     const hfsb_str      none = HFSB_INIT;
     hfsbi_hub_request   request;
-    hfsb_status         status = hfsb_space_check(id, err);
-    if (status != HFSB_OK) return status;
+    hfsb_status         status;
     if (!which || (strcmp(which, "build") != 0 && strcmp(which, "run") != 0))
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A Space has two logs, \"build\" and \"run\".");
     if (!opts) opts = &defaults;
-    hfsbi_hub_begin(hub, &request, "GET", opts->cancel,
-                    "read the %s log of %.*s", which, (int)id.len, id.ptr);
-    status = hfsb_buf_printf(&request.target, "/api/spaces/%.*s/logs/%s",
-                             (int)id.len, id.ptr, which);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else
-        status = hfsbi_log_run(hub, &request, opts, none, none, fn, user, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
-                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
-                              void *user, hfsb_err *err) {
-    const hfsb_log_opts defaults = HFSB_INIT;
-    hfsbi_hub_request   request;
-    hfsb_status         status;
-    if (!opts) opts = &defaults;
-    hfsbi_hub_begin(hub, &request, "GET", opts->cancel, "read the log of job");
-    status = hfsbi_hub_job_target(hub, &request, space, id, "/logs", err);
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACE_LOGS, id,
+                             hfsb_cstr(which), opts->cancel, err);
     if (status == HFSB_OK)
-        status = hfsbi_log_run(hub, &request, opts, space, id, fn, user, err);
+        status = hfsbi_log_run(&request, opts, none, none, fn, user, err);
     hfsbi_hub_end(&request);
     return status;
 }
 
-/* ---- names ---- */
+/* ---- the body of a job ---- */
 
-/* Ids and namespaces stand in a target as they are. */
-static hfsb_status hfsbi_job_check_name(hfsb_str name, const char *what,
-                                        hfsb_err *err) {
-    size_t i;
-    bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
-    for (i = 0; ok && i < name.len; i++) {
-        char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
-             l == '_' || l == '.';
-    }
-    if (ok) return HFSB_OK;
-    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
-    hfsbi_err_quote(err, name, 100);
-    hfsbi_err_add(err, "\" is not the %s.", what);
-    return HFSB_ARG;
-}
-
-/* Appends /api/jobs/{space}; whose jobs they are is asked for when space is
-   empty. */
-static hfsb_status hfsbi_job_space(hfsb_hub *hub, hfsbi_hub_request *request,
-                                   hfsb_str space, hfsb_err *err) {
-    hfsb_status status;
-    if (space.len) {
-        status =
-            hfsbi_job_check_name(space, "name of a user or organisation", err);
-        if (status != HFSB_OK) return status;
-    }
-    status = hfsb_buf_append(&request->target, HFSB_LIT("/api/jobs/"));
-    if (status == HFSB_OK && space.len)
-        status = hfsb_buf_append(&request->target, space);
-    if (status != HFSB_OK)
-        return hfsbi_fail_status(err, status, request->what);
-    if (space.len) return HFSB_OK;
-    return hfsb_hub_user(hub, request->cancel, &request->target, err);
-}
-
-/* Makes the target of a request about a job, which is {rest} of it, and adds
-   its id to what. */
-static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                        hfsbi_hub_request *request,
-                                        hfsb_str space, hfsb_str id,
-                                        const char *rest, hfsb_err *err) {
-    hfsb_status status = hfsbi_job_check_name(id, "id of a job", err);
-    size_t      n = strlen(request->what);
-    if (status != HFSB_OK) return status;
-    (void)snprintf(request->what + n, sizeof request->what - n, " %.*s",
-                   (int)id.len, id.ptr);
-    status = hfsbi_job_space(hub, request, space, err);
-    if (status != HFSB_OK) return status;
-    status = hfsb_buf_printf(&request->target, "/%.*s%s", (int)id.len, id.ptr,
-                             rest);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    return status;
-}
-
-/* ---- what a job is to do ---- */
-
-/* "30m" and the like. int(float * factor), as the Hub's own client has it. */
-long long hfsb_hub_seconds(hfsb_str text) {
+/* int(float * factor), as in the Hub's own client. */
+HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
     double value = 0, unit = 1, place = 1;
     bool   point = false, digits = false;
     size_t i;
@@ -35920,15 +35916,17 @@ static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
     for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
         if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
             spec->labels[i].value.len > 100)
-            status = hfsbi_fail(err, HFSB_ARG, 0,
-                                "A job's label has a name, and name and "
-                                "value are 100 characters at most.");
+            status =
+                hfsbi_fail(err, HFSB_ARG, 0,
+                           "A job's label needs a name, and name and value "
+                           "must have at most 100 characters.");
     if (status == HFSB_OK && spec->timeout.len &&
-        hfsb_hub_seconds(spec->timeout) <= 0) {
+        hfsbi_hub_seconds(spec->timeout) <= 0) {
         status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
         hfsbi_err_quote(err, spec->timeout, 40);
-        hfsbi_err_add(err, "\" is not a time for a job: give seconds, or a "
-                           "number with s, m, h or d behind it (\"30m\").");
+        hfsbi_err_add(err, "\" is not a valid timeout of a job: expected "
+                           "seconds, or a number followed by s, m, h or d "
+                           "(\"30m\").");
     }
     return status;
 }
@@ -35945,7 +35943,7 @@ static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
     hfsb_json_put_end(w);
 }
 
-/* The page of a Space stands for the Space. */
+/* A Space's page as the image means the Space itself. */
 static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
     static const char *const pages[] = {
         "https://huggingface.co/spaces/", "https://hf.co/spaces/",
@@ -35961,7 +35959,7 @@ static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
     hfsbi_hub_put(w, "dockerImage", image);
 }
 
-/* Everything behind the command. */
+/* Puts all members after the command, and ends the object. */
 static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
                                hfsb_str image) {
     hfsb_json_put_key(w, HFSB_LIT("arguments"));
@@ -35974,7 +35972,7 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
         hfsbi_job_put_map(w, "secrets", spec->secrets, spec->secret_count);
     if (spec->timeout.len) {
         hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
-        hfsb_json_put_int(w, hfsb_hub_seconds(spec->timeout));
+        hfsb_json_put_int(w, hfsbi_hub_seconds(spec->timeout));
     }
     if (spec->label_count)
         hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
@@ -35982,65 +35980,10 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
     hfsb_json_put_end(w);
 }
 
-/* ---- running ---- */
-
-/* Begins a request to run a job, its body up to the command's first word. */
-static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                   const hfsb_job_spec *spec,
-                                   const hfsb_cancel   *cancel,
-                                   hfsb_json_writer *w, hfsb_err *err) {
-    hfsb_status status = hfsbi_job_check_spec(spec, err);
-    hfsbi_hub_begin(hub, request, "POST", cancel, "run a job");
-    if (status == HFSB_OK)
-        status = hfsbi_job_space(hub, request, spec->space, err);
-    if (status != HFSB_OK) return status;
-    request->secrets = spec->secrets;
-    request->secret_count = spec->secret_count;
-    hfsb_json_writer_init(w, &request->body, NULL);
-    hfsb_json_put_object(w);
-    hfsb_json_put_key(w, HFSB_LIT("command"));
-    hfsb_json_put_array(w);
-    return HFSB_OK;
-}
-
-/* Sends it, once: a second time would be a second job. */
-static hfsb_status hfsbi_job_send(hfsb_hub *hub, hfsbi_hub_request *request,
-                                  hfsb_json_writer *w, hfsb_json_doc *out,
-                                  hfsb_err *err) {
-    hfsb_status status;
-    request->out = out;
-    status = hfsbi_hub_send_json(hub, request, w, err);
-    if (status != HFSB_OK && request->unclear)
-        hfsbi_err_add(err, " The job may run all the same: look at the list "
-                           "of jobs before you run it again.");
-    return status;
-}
-
-hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
-                             const hfsb_cancel *cancel, hfsb_json_doc *out,
-                             hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    size_t            i;
-    if (!spec->command_count)
-        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
-    status = hfsbi_job_begin(hub, &request, spec, cancel, &w, err);
-    if (status == HFSB_OK) {
-        for (i = 0; i < spec->command_count; i++)
-            hfsb_json_put_str(&w, spec->command[i]);
-        hfsb_json_put_end(&w);
-        hfsbi_job_put_rest(&w, spec, HFSB_LIT("python:3.12"));
-        status = hfsbi_job_send(hub, &request, &w, out, err);
-    }
-    hfsbi_hub_end(&request);
-    return status;
-}
-
 /* ---- scripts ---- */
 
-/* " word", quoted for a shell where it must be. */
-static void hfsbi_job_quote(hfsb_buf *sink, hfsb_str word) {
+/* Appends a blank and a word, quoted for a shell where necessary. */
+static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
     size_t i;
     bool   plain = word.len > 0;
     for (i = 0; plain && i < word.len; i++) {
@@ -36048,38 +35991,38 @@ static void hfsbi_job_quote(hfsb_buf *sink, hfsb_str word) {
         plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
                 (l && strchr("@%+=:,./-_", l));
     }
-    hfsb_buf_append_byte(sink, ' ');
+    hfsb_buf_append_byte(out, ' ');
     if (plain) {
-        hfsb_buf_append(sink, word);
+        hfsb_buf_append(out, word);
         return;
     }
-    hfsb_buf_append_byte(sink, '\'');
+    hfsb_buf_append_byte(out, '\'');
     for (i = 0; i < word.len; i++)
-        if (word.ptr[i] == '\'') hfsb_buf_append(sink, HFSB_LIT("'\"'\"'"));
-        else hfsb_buf_append_byte(sink, word.ptr[i]);
-    hfsb_buf_append_byte(sink, '\'');
+        if (word.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\"'\"'"));
+        else hfsb_buf_append_byte(out, word.ptr[i]);
+    hfsb_buf_append_byte(out, '\'');
 }
 
-/* "uv run --with a -p 3.12 {script} args" for a shell; script is put as it is.
- */
-static void hfsbi_job_put_line(hfsb_buf *sink, const hfsb_job_spec *spec,
+/* Appends "uv run --with a -p 3.12 {script} args" for a shell; script is not
+   quoted. */
+static void hfsbi_job_put_line(hfsb_buf *out, const hfsb_job_spec *spec,
                                hfsb_str script) {
     size_t i;
-    hfsb_buf_append(sink, HFSB_LIT("uv run"));
+    hfsb_buf_append(out, HFSB_LIT("uv run"));
     for (i = 0; i < spec->with_count; i++) {
-        hfsb_buf_append(sink, HFSB_LIT(" --with"));
-        hfsbi_job_quote(sink, spec->with[i]);
+        hfsb_buf_append(out, HFSB_LIT(" --with"));
+        hfsbi_job_quote(out, spec->with[i]);
     }
     if (spec->python.len) {
-        hfsb_buf_append(sink, HFSB_LIT(" -p"));
-        hfsbi_job_quote(sink, spec->python);
+        hfsb_buf_append(out, HFSB_LIT(" -p"));
+        hfsbi_job_quote(out, spec->python);
     }
-    hfsb_buf_append_byte(sink, ' ');
-    hfsb_buf_append(sink, script);
-    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(sink, spec->args[i]);
+    hfsb_buf_append_byte(out, ' ');
+    hfsb_buf_append(out, script);
+    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(out, spec->args[i]);
 }
 
-/* What a shell must do: the text decoded into uv, or a line of command. */
+/* Appends the shell's command line: source text is decoded into uv's input. */
 static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
     size_t mark = line->len;
     if (!spec->is_source) {
@@ -36094,8 +36037,8 @@ static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
     return hfsb_buf_finish(line, mark);
 }
 
-/* A command of several words needs a shell to take it apart; what is one word
-   (a URL, a path, a program) does not. */
+/* True for a command of several words, which needs a shell to split it; a URL,
+   a path or a program does not. */
 static bool hfsbi_job_is_line(hfsb_str script) {
     size_t i;
     if (hfsb_script_classify(script) != HFSB_SCRIPT_COMMAND) return false;
@@ -36104,6 +36047,7 @@ static bool hfsbi_job_is_line(hfsb_str script) {
     return false;
 }
 
+/* Puts the words of the command that runs the script. */
 static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
                                         const hfsb_job_spec *spec,
                                         const hfsb_alloc    *alloc) {
@@ -36134,54 +36078,105 @@ static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
     return HFSB_OK;
 }
 
-enum { HFSBI_JOB_SOURCE = 90000 };
+/* ---- running a job ---- */
 
-hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
-                                const hfsb_cancel *cancel, hfsb_json_doc *out,
-                                hfsb_err *err) {
+/* Begins a request to run a job, and its body up to the command's first
+   word. */
+static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   const hfsb_job_spec *spec,
+                                   const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsb_json_writer *w;
+    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
+                                               spec->space, none, cancel, err);
+    if (status != HFSB_OK) return status;
+    request->secrets = spec->secrets;
+    request->secret_count = spec->secret_count;
+    w = hfsbi_hub_object(request);
+    hfsb_json_put_key(w, HFSB_LIT("command"));
+    hfsb_json_put_array(w);
+    return HFSB_OK;
+}
+
+/* Ends the command, completes the body, and sends it once: a second request
+   would be a second job. */
+static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
+                                  const hfsb_job_spec *spec, hfsb_str image,
+                                  hfsb_json_doc *out, hfsb_err *err) {
+    hfsb_status status;
+    hfsb_json_put_end(&request->json);
+    hfsbi_job_put_rest(&request->json, spec, image);
+    request->out = out;
+    status = hfsbi_hub_send(request, err);
+    if (status != HFSB_OK && request->unclear)
+        hfsbi_err_add(err, " The job may run all the same: look at the list "
+                           "of jobs before you run it again.");
+    return status;
+}
+
+hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
+                             const hfsb_cancel *cancel, hfsb_json_doc *out,
+                             hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    if (!spec->script.len)
-        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
-    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
-        return hfsbi_fail(
-            err, HFSB_LIMIT, 0,
-            "The script has %zu bytes; %d is what fits into the arguments of "
-            "a job. Put it into a file of a repository on the Hub (a Space "
-            "will do) and give its URL "
-            "(https://huggingface.co/.../resolve/main/script.py), or have a "
-            "short script fetch the rest.",
-            spec->script.len, (int)HFSBI_JOB_SOURCE);
-    status = hfsbi_job_begin(hub, &request, spec, cancel, &w, err);
+    hfsb_status       status = hfsbi_job_check_spec(spec, err);
+    size_t            i;
+    if (!spec->command_count)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
+    if (status != HFSB_OK) return status;
+    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
     if (status == HFSB_OK) {
-        status = hfsbi_job_put_script(&w, spec, &hub->alloc);
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    }
-    if (status == HFSB_OK) {
-        hfsb_json_put_end(&w);
-        hfsbi_job_put_rest(
-            &w, spec, HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"));
-        status = hfsbi_job_send(hub, &request, &w, out, err);
+        for (i = 0; i < spec->command_count; i++)
+            hfsb_json_put_str(&request.json, spec->command[i]);
+        status =
+            hfsbi_job_send(&request, spec, HFSB_LIT("python:3.12"), out, err);
     }
     hfsbi_hub_end(&request);
     return status;
 }
 
-/* ---- the others ---- */
+enum { HFSBI_JOB_SOURCE = 90000 }; /* bytes that fit into the arguments */
 
-static hfsb_status hfsbi_job_call(hfsb_hub *hub, const char *method,
-                                  const char *what, hfsb_str space,
-                                  hfsb_str id, const char *rest,
+hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
+                                const hfsb_cancel *cancel, hfsb_json_doc *out,
+                                hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_job_check_spec(spec, err);
+    if (!spec->script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
+    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
+        return hfsbi_fail(
+            err, HFSB_LIMIT, 0,
+            "The script has %zu bytes, but only %d fit into the arguments of "
+            "a job. Put it into a file of a repository on the Hub (a Space "
+            "will do) and pass its URL "
+            "(https://huggingface.co/.../resolve/main/script.py), or let a "
+            "short script fetch the rest.",
+            spec->script.len, (int)HFSBI_JOB_SOURCE);
+    if (status != HFSB_OK) return status;
+    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
+    if (status == HFSB_OK) {
+        status = hfsbi_job_put_script(&request.json, spec, &hub->alloc);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK)
+        status = hfsbi_job_send(
+            &request, spec,
+            HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"), out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- other calls ---- */
+
+static hfsb_status hfsbi_job_call(hfsb_hub *hub, hfsbi_hub_endpoint endpoint,
+                                  hfsb_str owner, hfsb_str id,
                                   const hfsb_cancel *cancel,
                                   hfsb_json_doc *out, hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, method, cancel, "%s", what);
-    request.repeat = true;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &request, endpoint, owner, id, cancel, err);
     request.out = out;
-    status = hfsbi_hub_job_target(hub, &request, space, id, rest, err);
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
@@ -36189,27 +36184,41 @@ static hfsb_status hfsbi_job_call(hfsb_hub *hub, const char *method,
 hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                          const hfsb_cancel *cancel, hfsb_json_doc *out,
                          hfsb_err *err) {
-    return hfsbi_job_call(hub, "GET", "look at job", space, id, "", cancel,
-                          out, err);
+    return hfsbi_job_call(hub, HFSBI_HUB_JOB, space, id, cancel, out, err);
 }
 
 hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                                 const hfsb_cancel *cancel, hfsb_json_doc *out,
                                 hfsb_err *err) {
-    return hfsbi_job_call(hub, "POST", "cancel job", space, id, "/cancel",
-                          cancel, out, err);
+    return hfsbi_job_call(hub, HFSBI_HUB_JOB_CANCEL, space, id, cancel, out,
+                          err);
 }
 
 hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
                           bool (*each)(void *user, const hfsb_json_value *job),
                           void *user, const hfsb_cancel *cancel,
                           hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, "GET", cancel, "list jobs");
-    status = hfsbi_job_space(hub, &request, space, err);
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, space,
+                                         none, cancel, err);
     if (status == HFSB_OK)
-        status = hfsbi_hub_pages(hub, &request, 0, each, user, err);
+        status = hfsbi_hub_pages(&request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
+                              void *user, hfsb_err *err) {
+    const hfsb_log_opts defaults = HFSB_INIT;
+    hfsbi_hub_request   request;
+    hfsb_status         status;
+    if (!opts) opts = &defaults;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOB_LOGS, space, id,
+                             opts->cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_log_run(&request, opts, space, id, fn, user, err);
     hfsbi_hub_end(&request);
     return status;
 }

@@ -1,57 +1,67 @@
-/* net.c - the built-in transport: one request over a socket, and its reply. */
+/* net.c - the built-in transport: one request over a socket, and its reply.
+
+   A call finds a link (a connection with its buffers) to the peer or its
+   proxy: one that an earlier call left in the pool, else a new one. It then
+   sends the request and reads the reply at the same time, because a peer may
+   refuse a body before it has read it all, and returns the link to the pool
+   when both are complete.
+
+   A pooled link may have been closed by the peer without notice. If it breaks
+   before the first byte of a reply, the call moves to a new link, but only
+   when nothing was sent or the method is GET or HEAD: no other request is
+   ever sent twice. All waits end at the call's deadlines or its cancel. */
 #include "net_private.h"
 
-/* A connection, and what a call on it needs: kept together, since a call on a
-   kept connection needs no memory then. */
+#define HFSBI_LINK_HOST    256             /* with the NUL */
+#define HFSBI_LINK_ROOM    ((size_t)65536) /* bytes read at once */
+#define HFSBI_LINK_MAX_OUT ((size_t)65536) /* of a pooled link's out buffer */
+
+enum {
+    HFSBI_NET_PIECE = 65536,      /* bytes requested from body_read at once */
+    HFSBI_NET_MAX_INTERIM = 1000, /* interim replies before the reply */
+    HFSBI_NET_MAX_HEAD = 16777216
+};
+
+/* A connection and the buffers of a call on it, so that a call on a pooled
+   link needs no memory. */
 typedef struct hfsbi_link {
-    struct hfsbi_link *next; /* of those that are kept */
+    struct hfsbi_link *next; /* in the pool */
     hfsb_alloc         alloc;
     int                fd;                    /* -1: not connected */
     char               host[HFSBI_LINK_HOST]; /* in lower case */
     unsigned           port;
     long               pid;   /* of the process that connected */
-    long long          until; /* when it is too old, once it is kept */
-    hfsb_buf           out;   /* the head of the request, pieces of the body */
-    char              *in;    /* room bytes: what came and is not read yet */
+    long long          until; /* in the pool: when it expires */
+    hfsb_buf           out;   /* the request's head, then pieces of its body */
+    char              *in; /* room bytes, of which have are not parsed yet */
     size_t             room, have;
     hfsb_http_field   *fields;
     size_t             max_fields;
 } hfsbi_link;
 
-/* How long connecting may take. */
-typedef struct hfsbi_connect {
-    long long          ms;    /* that it may take in all, for the message */
-    long long          until; /* on the clock */
-    const hfsb_cancel *cancel;
-} hfsbi_connect;
-
 typedef struct hfsbi_net {
     hfsb_alloc       alloc;
     hfsb_http_limits limits; /* of replies */
     hfsbi_proxy      proxy;
-    pthread_mutex_t  lock; /* of what follows */
-    hfsbi_link      *kept; /* the one used last comes first */
+    pthread_mutex_t  lock; /* protects the pool: */
+    hfsbi_link      *kept; /* most recently used first */
     size_t           count, max_kept;
     long long        kept_ms;
 } hfsbi_net;
 
-/* ==== net socket ==== */
-
-/* waiting, connecting and sending. */
-
 /* ---- errors ---- */
 
-/* The words for an errno of the network. */
+/* A description of a network errno, where the system's own is unclear. */
 static const char *hfsbi_net_text(int code) {
     switch (code) {
     case ECONNREFUSED: return "connection refused";
     case ECONNRESET: return "connection reset by the peer";
     case ECONNABORTED: return "connection aborted";
     case EPIPE: return "connection closed by the peer";
-    case ETIMEDOUT: return "the peer does not answer";
+    case ETIMEDOUT: return "the peer does not respond";
     case EHOSTUNREACH: return "no route to the host";
     case EHOSTDOWN: return "the host is down";
-    case ENETUNREACH: return "the network cannot be reached";
+    case ENETUNREACH: return "network unreachable";
     case ENETDOWN: return "the network is down";
     case EADDRNOTAVAIL: return "no address to connect from";
     case EAFNOSUPPORT: return "this kind of address is not supported here";
@@ -59,13 +69,14 @@ static const char *hfsbi_net_text(int code) {
     }
 }
 
-/* What getaddrinfo() says, in English whatever the locale. */
+/* A description of a getaddrinfo() error; gai_strerror() depends on the
+   locale. */
 static const char *hfsbi_lookup_text(int code) {
     switch (code) {
     case EAI_NONAME: return "no such name";
-    case EAI_AGAIN: return "the name cannot be looked up at the moment";
-    case EAI_FAIL: return "the lookup of the name failed";
-    default: return "the name has no address that can be used";
+    case EAI_AGAIN: return "temporary failure in name resolution";
+    case EAI_FAIL: return "name resolution failed";
+    default: return "the name has no usable address";
     }
 }
 
@@ -92,8 +103,8 @@ static int hfsbi_socket_open(const struct addrinfo *a) {
     return fd;
 }
 
-/* A port nobody listens on can be given to the very socket that connects to
-   it, which then talks to itself. */
+/* The kernel may give a connecting socket the very port it connects to, when
+   nobody listens there: the socket is then connected to itself. */
 static bool hfsbi_socket_is_its_own_peer(int fd) {
     struct sockaddr_storage here, there;
     socklen_t               a = sizeof here, b = sizeof there;
@@ -104,7 +115,7 @@ static bool hfsbi_socket_is_its_own_peer(int fd) {
            a == b && !memcmp(&here, &there, a);
 }
 
-/* 0 or an errno, once a connect() under way is decided. */
+/* The result of a non-blocking connect() that has finished: 0 or an errno. */
 static int hfsbi_socket_outcome(int fd) {
     int       code = 0;
     socklen_t len = sizeof code;
@@ -112,8 +123,8 @@ static int hfsbi_socket_outcome(int fd) {
     return code;
 }
 
-/* One address: HFSB_OK with *fd; HFSB_CONNECT with *code; HFSB_TIMEOUT,
-   HFSB_CANCELLED; HFSB_BUSY, HFSB_NOMEM, HFSB_IO with *code. */
+/* Connects to one address. HFSB_OK with *fd; HFSB_TIMEOUT, HFSB_CANCELLED;
+   HFSB_CONNECT, HFSB_BUSY, HFSB_NOMEM or HFSB_IO with an errno in *code. */
 static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
                                         long long              until,
                                         const hfsb_cancel *cancel, int *fd,
@@ -141,6 +152,7 @@ static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
     return st;
 }
 
+/* Resolves the host of the link; the caller frees *list. */
 static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
                                      struct addrinfo **list, hfsb_err *err) {
     struct addrinfo hints;
@@ -151,7 +163,7 @@ static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     (void)snprintf(port, sizeof port, "%u", link->port % 65536);
     code = getaddrinfo(link->host, port, &hints, list);
-    if (code) { /* no address in numbers: a name */
+    if (code) { /* not a numeric address: a name */
         hints.ai_flags = AI_NUMERICSERV;
         code = getaddrinfo(link->host, port, &hints, list);
     }
@@ -165,23 +177,12 @@ static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
                       link->host, link->port, hfsbi_lookup_text(code));
 }
 
-static hfsb_status hfsbi_connect_failed(const hfsbi_link    *link,
-                                        const hfsbi_connect *how,
-                                        hfsb_status st, int code,
-                                        hfsb_err *err) {
-    if (st == HFSB_CANCELLED)
-        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
-                          link->host, link->port);
-    if (st == HFSB_TIMEOUT)
-        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
-                          link->host, link->port, how->ms);
-    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
-                      link->port, hfsbi_net_text(code));
-}
-
-/* HFSB_OK, or as perform() has it, with nothing left open. */
-static hfsb_status
-hfsbi_link_connect(hfsbi_link *link, const hfsbi_connect *how, hfsb_err *err) {
+/* Connects within ms milliseconds and until the deadline. HFSB_OK, or as
+   perform() has it, with nothing left open. */
+static hfsb_status hfsbi_link_connect(hfsbi_link *link, long long ms,
+                                      long long          deadline,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
     struct addrinfo *list = NULL, *a;
     hfsb_status      st = hfsbi_link_lookup(link, &list, err);
     int              code = 0, left = 0;
@@ -189,23 +190,28 @@ hfsbi_link_connect(hfsbi_link *link, const hfsbi_connect *how, hfsb_err *err) {
     for (a = list; a; a = a->ai_next) left++;
     st = HFSB_CONNECT;
     for (a = list; a; a = a->ai_next, left--) {
-        /* one that never answers must not use up the time of the others */
-        long long now = hfsb_clock_ms(), until = how->until;
+        /* an address that never answers must leave time for the others */
+        long long now = hfsb_clock_ms(), until = deadline;
         if (left > 1 && until > now) until = now + (until - now) / left;
-        st = hfsbi_socket_connect(a, until, how->cancel, &link->fd, &code);
+        st = hfsbi_socket_connect(a, until, cancel, &link->fd, &code);
         if (st != HFSB_CONNECT && (st != HFSB_TIMEOUT || left == 1)) break;
     }
     freeaddrinfo(list);
-    if (st == HFSB_OK) {
-        link->pid = (long)getpid();
-        return hfsbi_ok(err);
-    }
-    return hfsbi_connect_failed(link, how, st, code, err);
+    link->pid = (long)getpid();
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
+                          link->host, link->port);
+    if (st == HFSB_TIMEOUT)
+        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
+                          link->host, link->port, ms);
+    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
+                      link->port, hfsbi_net_text(code));
 }
 
-/* ---- talking ---- */
+/* ---- links ---- */
 
-/* True when the peer has neither closed it nor sent anything. */
+/* True when the peer has neither closed the connection nor sent anything. */
 static bool hfsbi_link_quiet(const hfsbi_link *link) {
     char    byte;
     ssize_t n;
@@ -214,7 +220,7 @@ static bool hfsbi_link_quiet(const hfsbi_link *link) {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-/* sendmsg() of up to two views; as send() has it, never a signal. */
+/* Sends up to two views. Returns as send() does; never raises SIGPIPE. */
 static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
     struct iovec  v[2];
     struct msghdr m;
@@ -238,19 +244,6 @@ static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
     return n;
 }
 
-/* ==== net pool ==== */
-
-/* connections that are kept for the next call. */
-
-/* Bytes that are read at once, and what a kept one may hold for the head of
-   its next request. */
-#define HFSBI_LINK_ROOM    ((size_t)65536)
-#define HFSBI_LINK_MAX_OUT ((size_t)65536)
-
-/* ---- one connection ---- */
-
-/* One that leads there: a kept one (*kept), or a new one that is not connected
-   yet. fresh: only such a one. NULL without memory. */
 static void hfsbi_link_close(hfsbi_link *link) {
     hfsb_alloc alloc;
     if (!link) return;
@@ -287,10 +280,10 @@ static hfsbi_link *hfsbi_link_make(const hfsbi_net *net, hfsb_str host,
     return NULL;
 }
 
-/* ---- all of them; the lock is held only to change the list, never while
-   something is closed or looked at ---- */
+/* ---- the pool; its lock is held only to change the list, never during a
+   system call ---- */
 
-static void hfsbi_pool_close_all(hfsbi_link *list) {
+static void hfsbi_links_close(hfsbi_link *list) {
     while (list) {
         hfsbi_link *next = list->next;
         hfsbi_link_close(list);
@@ -298,10 +291,10 @@ static void hfsbi_pool_close_all(hfsbi_link *list) {
     }
 }
 
-/* Takes out those that are too old, and the first that leads to the place;
-   both are put in front of the lists. */
-static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
-                            hfsbi_link **found, hfsbi_link **old) {
+/* Removes the first link to that host into *found, and every link that has
+   expired or belongs to another process into the list *old. */
+static void hfsbi_pool_remove(hfsbi_net *net, hfsb_str host, unsigned port,
+                              hfsbi_link **found, hfsbi_link **old) {
     hfsbi_link **at = &net->kept, *link;
     long long    now = hfsb_clock_ms();
     long         pid = (long)getpid();
@@ -320,15 +313,17 @@ static void hfsbi_pool_sort(hfsbi_net *net, hfsb_str host, unsigned port,
     }
 }
 
+/* A link to that host: from the pool (*kept), or a new one that is not
+   connected yet. fresh: always a new one. NULL without memory. */
 static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
                                    unsigned port, bool fresh, bool *kept) {
     *kept = false;
     while (!fresh) {
         hfsbi_link *found = NULL, *old = NULL;
         (void)pthread_mutex_lock(&net->lock);
-        hfsbi_pool_sort(net, host, port, &found, &old);
+        hfsbi_pool_remove(net, host, port, &found, &old);
         (void)pthread_mutex_unlock(&net->lock);
-        hfsbi_pool_close_all(old);
+        hfsbi_links_close(old);
         if (!found) break;
         *kept = hfsbi_link_quiet(found);
         if (*kept) return found;
@@ -337,6 +332,8 @@ static hfsbi_link *hfsbi_pool_take(hfsbi_net *net, hfsb_str host,
     return hfsbi_link_make(net, host, port);
 }
 
+/* Puts the link into the pool for at most ms milliseconds; the least recently
+   used one is closed when the pool is full. */
 static void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
     hfsbi_link **last, *old = NULL;
     link->until = hfsb_clock_ms() + (ms < net->kept_ms ? ms : net->kept_ms);
@@ -352,49 +349,59 @@ static void hfsbi_pool_keep(hfsbi_net *net, hfsbi_link *link, long long ms) {
         net->count--;
     }
     (void)pthread_mutex_unlock(&net->lock);
-    hfsbi_pool_close_all(old);
+    hfsbi_links_close(old);
 }
 
-static void hfsbi_pool_clear(hfsbi_net *net) {
-    hfsbi_pool_close_all(net->kept);
-    net->kept = NULL;
-    net->count = 0;
-}
+/* ---- an exchange ---- */
 
-enum {
-    HFSBI_NET_PIECE = 65536,      /* bytes asked of body_read at once */
-    HFSBI_NET_MAX_INTERIM = 1000, /* replies before the reply */
-    HFSBI_NET_MAX_HEAD = 16777216
-};
+/* How far the reply has come.
 
-/* One request and its reply on one connection. */
+       NONE --byte--> BEGUN --final head--> BODY --end--> DONE
+                        |  ^
+                        +--+ interim replies                            */
+typedef enum hfsbi_net_reply {
+    HFSBI_NET_REPLY_NONE,
+    HFSBI_NET_REPLY_BEGUN,
+    HFSBI_NET_REPLY_BODY,
+    HFSBI_NET_REPLY_DONE
+} hfsbi_net_reply;
+
+/* How far the request has gone; each state includes those before it. */
+typedef enum hfsbi_net_request {
+    HFSBI_NET_REQUEST_UNSENT,
+    HFSBI_NET_REQUEST_SENT, /* a byte of it */
+    HFSBI_NET_REQUEST_READ  /* body_read was called: cannot be sent again */
+} hfsbi_net_request;
+
+/* One request and its reply on one link. */
 typedef struct hfsbi_exchange {
     hfsbi_net            *net;
     const hfsb_http_call *call;
     hfsb_err             *err;
     hfsbi_link           *link;
     hfsb_http_parser      parser;
-    long long             total_at; /* on the clock; or HFSBI_FOREVER */
-    long long             moved;    /* when a byte came or went */
-    /* the request */
-    hfsb_str           out, body; /* of the head or a piece; of call->body */
-    unsigned long long to_ask;    /* of body_read */
-    bool               asked;     /* body_read */
-    bool               sent;      /* a byte of it */
-    bool               stopped;   /* no more of it is sent, ... */
-    int stop_code; /* ... since sending failed, so an errno or 0 */
+    long long             deadline;    /* on the clock, or HFSBI_FOREVER */
+    long long             progress_at; /* when a byte last came or went */
+    /* the request: bytes of the head or of a piece, of call->body, and bytes
+       still to be requested from body_read; all empty once it is sent, or once
+       the peer takes no more of it */
+    hfsbi_net_request  request;
+    hfsb_str           out, body;
+    unsigned long long to_read;
+    int                send_errno; /* why the peer takes no more; or 0 */
     /* the reply */
-    bool      came;     /* a byte of it */
-    bool      over;     /* it is whole */
-    bool      answered; /* its head has come, not only interim ones */
-    bool      until_close, keep;
-    int       interim;
-    long long keep_ms;
+    hfsbi_net_reply reply;
+    int             interim; /* interim replies so far */
+    long long       keep_ms; /* the link may be pooled that long; 0: no */
 } hfsbi_exchange;
 
-/* ---- the request ---- */
+static bool hfsbi_net_is(hfsb_str method, const char *name) {
+    return hfsb_str_equal(method, hfsb_cstr(name));
+}
 
-/* Fields that frame a message, or say whom it is for. */
+/* ---- the request's head ---- */
+
+/* True for the fields that frame a message or name its peer. */
 static bool hfsbi_net_owns(hfsb_str name) {
     static const char *const own[] = {"Host", "Content-Length", "Connection",
                                       "Transfer-Encoding"};
@@ -404,6 +411,7 @@ static bool hfsbi_net_owns(hfsb_str name) {
     return false;
 }
 
+/* The caller's fields; *login becomes true when one is for the proxy. */
 static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
                                         bool *login) {
     const hfsb_http_call *call = x->call;
@@ -413,7 +421,7 @@ static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
         hfsb_status st = HFSB_ARG;
         if (!hfsbi_net_owns(name))
             st = hfsb_http_put_field(out, name, call->fields[i].value);
-        if (hfsb_http_same(name, hfsb_cstr("Proxy-Authorization")))
+        if (hfsb_http_same(name, HFSB_LIT("Proxy-Authorization")))
             *login = true;
         if (st == HFSB_OK) continue;
         if (st != HFSB_ARG) return hfsbi_fail_status(x->err, st, "request");
@@ -421,31 +429,29 @@ static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
         hfsbi_err_quote(x->err, name, 60);
         hfsbi_err_add(x->err, hfsbi_net_owns(name)
                                   ? " is set by the transport."
-                                  : " cannot be sent: its name is none, or "
-                                    "its value holds a control byte.");
+                                  : " cannot be sent: its name is invalid, or "
+                                    "its value contains a control byte.");
         return HFSB_ARG;
     }
     return HFSB_OK;
 }
 
-/* Absolute for a proxy, else path and query. */
+/* The request line: an absolute URL for a proxy, else path and query. */
 static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
                                       const hfsb_url *url, bool proxied,
                                       hfsb_buf *out) {
     hfsb_buf    target = HFSB_INIT;
-    size_t      mark = target.len;
     hfsb_status st;
     bool        slash = !url->target.len || *url->target.ptr != '/';
     if (!proxied && !slash)
         return hfsb_http_put_request(out, x->call->method, url->target);
     target.alloc = out->alloc;
     if (proxied) {
-        hfsb_buf_append(&target, hfsb_str_make("http://", 7));
+        hfsb_buf_append(&target, HFSB_LIT("http://"));
         hfsb_buf_append(&target, url->authority);
     }
     if (slash) hfsb_buf_append_byte(&target, '/');
-    hfsb_buf_append(&target, url->target);
-    st = hfsb_buf_finish(&target, mark);
+    st = hfsb_buf_append(&target, url->target);
     if (st == HFSB_OK)
         st =
             hfsb_http_put_request(out, x->call->method, hfsb_buf_str(&target));
@@ -453,11 +459,8 @@ static hfsb_status hfsbi_net_put_line(const hfsbi_exchange *x,
     return st;
 }
 
-static bool hfsbi_net_is(hfsb_str method, const char *name) {
-    return hfsb_str_equal(method, hfsb_cstr(name));
-}
-
-/* How long the body is; false when the request has none, and says nothing. */
+/* The length of the body; false when the request has none and sends no
+   Content-Length. */
 static bool hfsbi_net_body_length(const hfsb_http_call *call,
                                   unsigned long long   *length) {
     *length = call->body_read ? call->body_length : call->body.len;
@@ -467,7 +470,7 @@ static bool hfsbi_net_body_length(const hfsb_http_call *call,
            hfsbi_net_is(call->method, "PATCH");
 }
 
-/* The whole head, in link->out. */
+/* Writes the whole head into link->out. */
 static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
                                       bool proxied) {
     hfsb_buf          *out = &x->link->out;
@@ -479,78 +482,89 @@ static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
     hfsb_buf_truncate(out, 0);
     st = hfsbi_net_put_line(x, url, proxied, out);
     if (st == HFSB_ARG)
-        return hfsbi_fail(x->err, st, 0, "The method is none.");
-    if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" is host */
-    if (st == HFSB_OK)
-        st = hfsb_http_put_field(out, hfsb_str_make("Host", 4), host);
+        return hfsbi_fail(x->err, st, 0, "Invalid HTTP method.");
+    if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" means "host" */
+    if (st == HFSB_OK) st = hfsb_http_put_field(out, HFSB_LIT("Host"), host);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
     st = hfsbi_net_put_fields(x, out, &has_login);
     if (st != HFSB_OK) return st;
     if (proxied && login->len && !has_login)
-        st = hfsb_http_put_field(out, hfsb_cstr("Proxy-Authorization"),
+        st = hfsb_http_put_field(out, HFSB_LIT("Proxy-Authorization"),
                                  hfsb_buf_str(login));
-    if (st == HFSB_OK && hfsbi_net_body_length(x->call, &length))
-        st = hfsb_buf_printf(out, "Content-Length: %llu\r\n", length);
+    if (hfsbi_net_body_length(x->call, &length))
+        hfsb_buf_printf(out, "Content-Length: %llu\r\n", length);
     if (st == HFSB_OK) st = hfsb_http_put_head_end(out);
     return st == HFSB_OK ? st : hfsbi_fail_status(x->err, st, "request");
 }
 
 /* ---- sending ---- */
 
+/* HFSB_LOST for an errno, or 0 for the end of the connection. */
 static hfsb_status hfsbi_net_lost(hfsbi_exchange *x, int code) {
-    if (!code) code = x->stop_code;
+    if (!code) code = x->send_errno;
     return hfsbi_fail(
         x->err, HFSB_LOST, 0, "The connection to %s:%u ended %s%s%s.",
         x->link->host, x->link->port,
-        x->came ? "in the middle of its reply" : "before a reply came",
+        x->reply ? "in the middle of its reply" : "before a reply came",
         code ? ": " : "", code ? hfsbi_net_text(code) : "");
 }
 
 static bool hfsbi_net_has_more(const hfsbi_exchange *x) {
-    return !x->stopped && (x->out.len || x->body.len || x->to_ask);
+    return x->out.len || x->body.len || x->to_read;
 }
 
-/* The next piece of the body into link->out, which is sent. */
-static hfsb_status hfsbi_net_ask(hfsbi_exchange *x) {
+/* Gives up the rest of the request. The peer may still be waiting for it, so
+   the link serves no other call. */
+static void hfsbi_net_stop_sending(hfsbi_exchange *x) {
+    x->out = x->body = hfsb_str_make(NULL, 0);
+    x->to_read = 0;
+    x->keep_ms = 0;
+}
+
+/* Reads the next piece of the body into link->out. */
+static hfsb_status hfsbi_net_read_piece(hfsbi_exchange *x) {
     hfsb_buf   *out = &x->link->out;
     size_t      room = HFSBI_NET_PIECE, got = 0;
     hfsb_status st;
     hfsb_buf_truncate(out, 0);
     st = hfsb_buf_reserve(out, room);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
-    if (room > x->to_ask) room = (size_t)x->to_ask;
-    x->asked = true;
+    if (room > x->to_read) room = (size_t)x->to_read;
+    x->request = HFSBI_NET_REQUEST_READ;
     if (x->err) hfsbi_ok(x->err);
     st = x->call->body_read(x->call->user, out->ptr, room, &got, x->err);
     if (st != HFSB_OK) return st;
     if (!got || got > room)
         return hfsbi_fail(x->err, HFSB_ARG, 0,
-                          "body_read gave %zu bytes, of 1 to %zu.", got, room);
-    x->to_ask -= got;
+                          "body_read returned %zu bytes, expected 1 to %zu.",
+                          got, room);
+    x->to_read -= got;
     x->out = hfsb_str_make(out->ptr, got);
     return HFSB_OK;
 }
 
-/* As much as the socket takes, or one piece. That the peer closed does not end
-   the call: one that refuses a body answers first and closes then. */
+/* Sends as much as the socket takes, or one piece. A connection that the peer
+   closed does not end the call here: a peer that refuses a body replies first
+   and then closes. */
 static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
-    hfsb_status st = HFSB_OK;
-    ssize_t     n;
-    size_t      done;
+    ssize_t n;
+    size_t  done;
     if (!hfsbi_net_has_more(x)) return HFSB_OK;
-    if (!x->out.len && !x->body.len) st = hfsbi_net_ask(x);
-    if (st != HFSB_OK) return st;
+    if (!x->out.len && !x->body.len) {
+        hfsb_status st = hfsbi_net_read_piece(x);
+        if (st != HFSB_OK) return st;
+    }
     n = hfsbi_link_send(x->link, x->out, x->body);
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return HFSB_OK;
         if (errno != EPIPE && errno != ECONNRESET)
             return hfsbi_net_lost(x, errno);
-        x->stop_code = errno;
-        x->stopped = true;
+        x->send_errno = errno;
+        hfsbi_net_stop_sending(x);
         return HFSB_OK;
     }
-    x->sent = x->sent || n > 0;
-    x->moved = hfsb_clock_ms();
+    if (n > 0 && !x->request) x->request = HFSBI_NET_REQUEST_SENT;
+    x->progress_at = hfsb_clock_ms();
     done = (size_t)n < x->out.len ? (size_t)n : x->out.len;
     x->out = hfsb_str_slice(x->out, done, x->out.len);
     x->body = hfsb_str_slice(x->body, (size_t)n - done, x->body.len);
@@ -559,17 +573,16 @@ static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
 
 /* ---- the reply ---- */
 
-/* "Keep-Alive: timeout=5": what is left of it, less a second for the way. */
+/* How long the peer keeps the connection ("Keep-Alive: timeout=5"), less a
+   second for the network; HFSBI_FOREVER when it gives no time. */
 static long long hfsbi_net_keep_ms(const hfsb_http_head *head) {
-    hfsb_str  value = hfsb_http_field_find(head, "Keep-Alive");
-    size_t    at = hfsb_str_find(value, hfsb_str_make("timeout=", 8));
-    long long seconds = 0;
+    hfsb_str           value = hfsb_http_field_find(head, "Keep-Alive");
+    size_t             at = hfsb_str_find(value, HFSB_LIT("timeout="));
+    unsigned long long seconds = 0;
     if (at == HFSB_NPOS) return HFSBI_FOREVER;
-    for (at += 8; at < value.len && seconds < 100000 && value.ptr[at] >= '0' &&
-                  value.ptr[at] <= '9';
-         at++)
-        seconds = seconds * 10 + (value.ptr[at] - '0');
-    return seconds * 1000 - 1000;
+    value = hfsb_str_slice(value, at + 8, value.len);
+    (void)hfsbi_read_decimal(value, HFSBI_FOREVER / 2000, &seconds);
+    return seconds > 1 ? (long long)seconds * 1000 - 1000 : 0;
 }
 
 static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
@@ -581,12 +594,13 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
                               x->link->host);
         return HFSB_OK;
     }
-    x->answered = true;
-    x->until_close = head->body == HFSB_HTTP_UNTIL_CLOSE;
-    x->keep = head->keep_alive && !x->until_close && head->status != 101;
-    x->keep_ms = hfsbi_net_keep_ms(head);
-    /* what is refused needs no body; what is not may be waiting for it */
-    if (hfsbi_net_has_more(x) && head->status >= 300) x->stopped = true;
+    x->reply = HFSBI_NET_REPLY_BODY;
+    if (head->keep_alive && head->body != HFSB_HTTP_UNTIL_CLOSE &&
+        head->status != 101 && !x->send_errno)
+        x->keep_ms = hfsbi_net_keep_ms(head);
+    /* a refused request needs no body; any other may be waiting for it */
+    if (hfsbi_net_has_more(x) && head->status >= 300)
+        hfsbi_net_stop_sending(x);
     if (x->call->on_head && !x->call->on_head(x->call->user, head->status,
                                               head->fields, head->field_count))
         return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
@@ -594,18 +608,15 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_net_bad(hfsbi_exchange *x, const hfsb_err *why) {
-    return hfsbi_fail(x->err, HFSB_REMOTE, 0,
-                      "The reply of %s is not to be understood: %s",
-                      x->link->host, why->msg);
-}
-
 static hfsb_status hfsbi_net_event(hfsbi_exchange *x, hfsb_http_event event,
                                    const hfsb_http_head *head, hfsb_str piece,
                                    const hfsb_err *why) {
-    if (event == HFSB_HTTP_BAD) return hfsbi_net_bad(x, why);
+    if (event == HFSB_HTTP_BAD)
+        return hfsbi_fail(x->err, HFSB_REMOTE, 0, "Invalid reply from %s: %s",
+                          x->link->host, why->msg);
     if (event == HFSB_HTTP_HEAD) return hfsbi_net_head(x, head);
-    if (event == HFSB_HTTP_END) x->over = x->answered;
+    if (event == HFSB_HTTP_END && x->reply == HFSBI_NET_REPLY_BODY)
+        x->reply = HFSBI_NET_REPLY_DONE;
     if (event == HFSB_HTTP_BODY && x->call->on_body &&
         !x->call->on_body(x->call->user, piece))
         return hfsbi_fail(x->err, HFSB_CANCELLED, 0,
@@ -613,12 +624,12 @@ static hfsb_status hfsbi_net_event(hfsbi_exchange *x, hfsb_http_event event,
     return HFSB_OK;
 }
 
-/* Reads what link->in holds, and moves what is left to its beginning. */
-static hfsb_status hfsbi_net_read(hfsbi_exchange *x) {
+/* Parses the bytes in link->in and moves the rest to its start. */
+static hfsb_status hfsbi_net_parse(hfsbi_exchange *x) {
     hfsbi_link *link = x->link;
     hfsb_status st = HFSB_OK;
     size_t      at = 0, used = 0;
-    while (!x->over && st == HFSB_OK) {
+    while (x->reply != HFSBI_NET_REPLY_DONE && st == HFSB_OK) {
         hfsb_http_head  head;
         hfsb_str        piece = HFSB_INIT;
         hfsb_err        why;
@@ -631,7 +642,8 @@ static hfsb_status hfsbi_net_read(hfsbi_exchange *x) {
     }
     if (at) memmove(link->in, link->in + at, link->have - at);
     link->have -= at;
-    if (st == HFSB_OK && !x->over && link->have == link->room)
+    if (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE &&
+        link->have == link->room)
         return hfsbi_fail(x->err, HFSB_REMOTE, 0,
                           "%s sends a line that is too long.", link->host);
     return st;
@@ -645,109 +657,112 @@ static hfsb_status hfsbi_net_receive(hfsbi_exchange *x) {
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return HFSB_OK;
     if (n < 0) return hfsbi_net_lost(x, errno);
-    if (n == 0) {
-        x->keep = false;
-        x->over =
-            x->answered && x->until_close && hfsb_http_parser_end(&x->parser);
-        return x->over ? HFSB_OK : hfsbi_net_lost(x, 0);
+    if (n == 0) { /* fine only for a body that ends with the connection */
+        if (x->reply != HFSBI_NET_REPLY_BODY ||
+            !hfsb_http_parser_end(&x->parser))
+            return hfsbi_net_lost(x, 0);
+        x->reply = HFSBI_NET_REPLY_DONE;
+        x->keep_ms = 0;
+        return HFSB_OK;
     }
-    x->came = true;
+    if (!x->reply) x->reply = HFSBI_NET_REPLY_BEGUN;
     link->have += (size_t)n;
-    st = hfsbi_net_read(x);
-    x->moved = hfsb_clock_ms(); /* the caller's own time does not count */
+    st = hfsbi_net_parse(x);
+    x->progress_at = hfsb_clock_ms(); /* time in callbacks is not idle time */
     return st;
 }
 
-/* ---- both ---- */
+/* ---- both at once ---- */
 
-static hfsb_status hfsbi_net_too_late(const hfsbi_exchange *x,
-                                      hfsb_status           st) {
-    const hfsb_http_call *call = x->call;
-    const char           *host = x->link->host;
+/* Describes why a wait failed with st. */
+static hfsb_status hfsbi_net_wait_failed(const hfsbi_exchange *x,
+                                         hfsb_status           st) {
+    const char *host = x->link->host;
     if (st == HFSB_CANCELLED)
         return hfsbi_fail(x->err, st, 0, "The call to %s was cancelled.",
                           host);
     if (st != HFSB_TIMEOUT)
         return hfsbi_fail(x->err, st, 0, "Cannot wait for %s.", host);
-    if (hfsb_clock_ms() >= x->total_at)
+    if (hfsb_clock_ms() >= x->deadline)
         return hfsbi_fail(x->err, st, 0,
-                          "The call to %s was not over after %lld ms.", host,
-                          call->total_ms);
+                          "The call to %s did not finish within %lld ms.",
+                          host, x->call->total_ms);
     return hfsbi_fail(x->err, st, 0, "Nothing came from %s for %lld ms.", host,
-                      call->idle_ms);
+                      x->call->idle_ms);
 }
 
-/* One wait, and what it brought. */
+/* Waits once, then sends and receives what is possible. */
 static hfsb_status hfsbi_net_turn(hfsbi_exchange *x) {
-    long long   until = x->total_at, idle = x->call->idle_ms;
+    long long   until = x->deadline, idle = x->call->idle_ms;
     bool        more = hfsbi_net_has_more(x);
     short       ready;
     hfsb_status st;
-    if (idle > 0 && idle < until - x->moved) until = x->moved + idle;
+    if (idle > 0 && idle < until - x->progress_at)
+        until = x->progress_at + idle;
     st = hfsbi_wait_fd(x->link->fd, (short)(POLLIN | (more ? POLLOUT : 0)),
                        until, x->call->cancel, &ready);
-    if (st != HFSB_OK) return hfsbi_net_too_late(x, st);
-    /* a peer that never stops must not outlive the time of the call */
-    if (hfsb_clock_ms() >= x->total_at)
-        return hfsbi_net_too_late(x, HFSB_TIMEOUT);
+    if (st != HFSB_OK) return hfsbi_net_wait_failed(x, st);
+    /* a peer that never stops sending must not outlive the deadline */
+    if (hfsb_clock_ms() >= x->deadline)
+        return hfsbi_net_wait_failed(x, HFSB_TIMEOUT);
     if (ready & ~POLLOUT) st = hfsbi_net_receive(x);
-    if (st == HFSB_OK && !x->over && (ready & POLLOUT)) st = hfsbi_net_send(x);
+    if (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE && (ready & POLLOUT))
+        st = hfsbi_net_send(x);
     return st;
 }
 
 static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
     hfsb_status st;
     x->out = hfsb_buf_str(&x->link->out);
-    if (x->call->body_read) x->to_ask = x->call->body_length;
+    if (x->call->body_read) x->to_read = x->call->body_length;
     else x->body = x->call->body;
-    x->moved = hfsb_clock_ms();
+    x->progress_at = hfsb_clock_ms();
     hfsb_http_parser_init_reply(&x->parser, &x->net->limits);
     hfsb_http_parser_begin_reply(&x->parser, x->call->method);
     st = hfsbi_net_send(x);
-    while (st == HFSB_OK && !x->over) st = hfsbi_net_turn(x);
+    while (st == HFSB_OK && x->reply != HFSBI_NET_REPLY_DONE)
+        st = hfsbi_net_turn(x);
     return st;
 }
 
 /* ---- a call ---- */
 
 static hfsb_status hfsbi_net_connect(hfsbi_exchange *x) {
-    hfsbi_connect how;
-    long long     now = hfsb_clock_ms();
-    how.ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
-    how.until = how.ms < x->total_at - now ? now + how.ms : x->total_at;
-    if (how.until == x->total_at && x->call->total_ms > 0)
-        how.ms = x->call->total_ms;
-    how.cancel = x->call->cancel;
-    return hfsbi_link_connect(x->link, &how, x->err);
+    long long now = hfsb_clock_ms(), until = x->deadline;
+    long long ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
+    if (ms < until - now) until = now + ms;
+    else ms = x->call->total_ms;
+    return hfsbi_link_connect(x->link, ms, until, x->call->cancel, x->err);
 }
 
-/* One try on one connection, kept or fresh. *again: it turned out to be
-   closed, and the request may be made on a fresh one. */
+/* One try on a link, pooled or fresh. *stale: the pooled link was already
+   closed, and the request may be sent on a fresh one. */
 static hfsb_status hfsbi_net_try(hfsbi_exchange *x, const hfsb_url *url,
-                                 bool proxied, bool fresh, bool *again) {
+                                 bool proxied, bool fresh, bool *stale) {
     const hfsb_url *to = proxied ? &x->net->proxy.url : url;
     hfsb_str        method = x->call->method;
     hfsb_status     st;
     bool            kept;
-    *again = false;
+    *stale = false;
     x->link = hfsbi_pool_take(x->net, to->host, to->port, fresh, &kept);
     if (!x->link) return hfsbi_fail_status(x->err, HFSB_NOMEM, "connection");
     st = hfsbi_net_put_head(x, url, proxied);
     if (st == HFSB_OK && hfsb_cancel_is_set(x->call->cancel))
-        st = hfsbi_net_too_late(x, HFSB_CANCELLED);
+        st = hfsbi_net_wait_failed(x, HFSB_CANCELLED);
     if (st == HFSB_OK && !kept) st = hfsbi_net_connect(x);
     if (st == HFSB_OK) st = hfsbi_net_exchange(x);
-    *again = st == HFSB_LOST && kept && !x->came && !x->asked &&
-             (!x->sent || hfsbi_net_is(method, "GET") ||
-              hfsbi_net_is(method, "HEAD"));
-    if (st == HFSB_OK && x->keep && !x->link->have && !hfsbi_net_has_more(x) &&
-        !x->stopped && x->keep_ms > 0)
+    *stale = st == HFSB_LOST && kept && !x->reply &&
+             (x->request == HFSBI_NET_REQUEST_UNSENT ||
+              (x->request == HFSBI_NET_REQUEST_SENT &&
+               (hfsbi_net_is(method, "GET") || hfsbi_net_is(method, "HEAD"))));
+    if (st == HFSB_OK && x->keep_ms && !x->link->have &&
+        !hfsbi_net_has_more(x))
         hfsbi_pool_keep(x->net, x->link, x->keep_ms);
     else hfsbi_link_close(x->link);
     return st;
 }
 
-/* Whom the call is for, and whether it can be made. */
+/* Parses the URL, and refuses a call that cannot be made. */
 static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
                                    const hfsb_http_call *call, hfsb_url *url,
                                    bool *proxied, hfsb_err *err) {
@@ -755,54 +770,55 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (st != HFSB_OK) return st;
     if (url->user.ptr)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The URL holds a user's name: send it in a field "
-                          "Authorization.");
+                          "The URL contains a user name: send it in an "
+                          "Authorization field instead.");
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
                           "not have. Install libcurl (on Debian "
                           "libcurl4-openssl-dev) and build again with make, "
-                          "or in a program of your own use the transport of "
-                          "hfsb_http_curl.h.");
-    if ((call->body_read && call->body.ptr) ||
-        hfsbi_net_is(call->method, "CONNECT"))
+                          "or use the transport of hfsb_http_curl.h in your "
+                          "program.");
+    if (call->body_read && call->body.ptr)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          call->body.ptr ? "Both body and body_read are given."
-                                         : "CONNECT is not for this.");
+                          "body and body_read must not both be set.");
+    if (hfsbi_net_is(call->method, "CONNECT"))
+        return hfsbi_fail(err, HFSB_ARG, 0, "CONNECT is not supported.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The proxy in the environment (%s) cannot be used: "
-                          "only http://[user:password@]host[:port] can.",
+                          "expected http://[user:password@]host[:port].",
                           net->proxy.name);
     return HFSB_OK;
 }
 
 static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
                                      bool *sent, hfsb_err *err) {
-    hfsbi_net  *net = (hfsbi_net *)user;
-    hfsb_url    url;
-    bool        proxied = false, again = true;
-    long long   total_at = HFSBI_FOREVER;
-    int         tries;
-    hfsb_status st = hfsbi_net_check(net, call, &url, &proxied, err);
+    hfsbi_net     *net = (hfsbi_net *)user;
+    hfsbi_exchange x = HFSB_INIT, first;
+    hfsb_url       url;
+    bool           proxied = false, stale;
+    hfsb_status    st = hfsbi_net_check(net, call, &url, &proxied, err);
     *sent = false;
     if (st != HFSB_OK) return st;
+    x.net = net;
+    x.call = call;
+    x.err = err;
+    x.deadline = HFSBI_FOREVER;
     if (call->total_ms > 0 && call->total_ms < HFSBI_FOREVER - hfsb_clock_ms())
-        total_at = hfsb_clock_ms() + call->total_ms;
-    for (tries = 0; tries < 2 && again; tries++) {
-        hfsbi_exchange x = HFSB_INIT;
-        x.net = net;
-        x.call = call;
-        x.err = err;
-        x.total_at = total_at;
-        st = hfsbi_net_try(&x, &url, proxied, tries > 0, &again);
-        if (st == HFSB_CONNECT && *sent) /* "nothing was sent" is not true */
+        x.deadline = hfsb_clock_ms() + call->total_ms;
+    first = x;
+    st = hfsbi_net_try(&first, &url, proxied, false, &stale);
+    *sent = first.request != HFSBI_NET_REQUEST_UNSENT;
+    if (stale) {
+        st = hfsbi_net_try(&x, &url, proxied, true, &stale);
+        if (st == HFSB_CONNECT && *sent) /* CONNECT means nothing was sent */
             st = hfsbi_fail(err, HFSB_LOST, 0,
-                            "A kept connection to %.*s was closed, and there "
-                            "is no other.",
+                            "A pooled connection to %.*s was closed, and a "
+                            "new one cannot be made.",
                             (int)url.host.len, url.host.ptr);
-        *sent = *sent || x.sent;
+        *sent = *sent || x.request != HFSBI_NET_REQUEST_UNSENT;
     }
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
@@ -812,12 +828,13 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
 static void hfsbi_net_close(void *user) {
     hfsbi_net *net = (hfsbi_net *)user;
     hfsb_alloc alloc = net->alloc;
-    hfsbi_pool_clear(net);
+    hfsbi_links_close(net->kept);
     hfsbi_proxy_free(&net->proxy);
     (void)pthread_mutex_destroy(&net->lock);
     hfsbi_array_free(&alloc, net, 1, sizeof *net);
 }
 
+/* Fills in the defaults. */
 static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     size_t max = opts->max_head ? opts->max_head : 65536;
     net->alloc = opts->alloc;
@@ -828,6 +845,11 @@ static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     net->limits.max_head = max;
     net->limits.max_fields = 1000;
     net->limits.max_chunk_line = 4096;
+}
+
+void hfsb_transport_close(hfsb_transport *transport) {
+    if (transport->close) transport->close(transport->user);
+    memset(transport, 0, sizeof *transport);
 }
 
 hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
@@ -854,9 +876,4 @@ hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
     out->close = hfsbi_net_close;
     out->user = net;
     return hfsbi_ok(err);
-}
-
-void hfsb_transport_close(hfsb_transport *transport) {
-    if (transport->close) transport->close(transport->user);
-    memset(transport, 0, sizeof *transport);
 }

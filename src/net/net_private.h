@@ -4,8 +4,8 @@
 #include "../os/os_private.h"
 #include "net.h"
 
-/* The operating system as the client's network sees it, beyond os.h: sockets
-   and the lookup of names. Never part of the public header. */
+/* The inside of net: sockets and name lookup, proxies, and the retry policy
+   that every client of a network shares. Never part of the public header. */
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -14,44 +14,76 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Where a send cannot ask for it, the socket does (SO_NOSIGPIPE), or what
-   sends is guarded (hfsbi_signal_guard). */
+/* Without MSG_NOSIGNAL the socket has SO_NOSIGPIPE, or hfsbi_signal_guard
+   protects the send. */
 #ifdef MSG_NOSIGNAL
 #define HFSBI_NET_SEND_FLAGS MSG_NOSIGNAL
 #else
 #define HFSBI_NET_SEND_FLAGS 0
 #endif
 
-/* Private to the net*.c files: what waits, where connections lead, and those
-   that are kept. */
-
 /* ---- proxies ---- */
 
+/* The proxy that the environment names. */
 typedef struct hfsbi_proxy {
-    hfsb_buf    text;   /* of the variable; url shows its bytes */
-    hfsb_buf    login;  /* of Proxy-Authorization; "": none */
-    hfsb_buf    except; /* of no_proxy */
-    const char *name;   /* of the variable; NULL: there is no proxy */
-    bool        usable;
+    hfsb_buf    text;   /* value of the variable; url points into it */
+    hfsb_buf    login;  /* value of Proxy-Authorization, or "" */
+    hfsb_buf    except; /* value of no_proxy */
+    const char *name;   /* name of the variable; NULL: no proxy is set */
+    bool        usable; /* false: calls through it are refused */
     hfsb_url    url;
 } hfsbi_proxy;
 
-/* Reads the environment. HFSB_OK, also where what it says is not usable;
-   HFSB_NOMEM. */
+/* Reads the environment into *proxy, which need not be initialised. HFSB_OK,
+   also when the proxy is not usable; HFSB_NOMEM. Free it in any case. */
 HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
                                       hfsb_err *err);
 HFSBI_FN void        hfsbi_proxy_free(hfsbi_proxy *proxy);
 
-/* Whether requests to that place go through the proxy. */
+/* True when requests to that URL go through the proxy. */
 HFSBI_FN bool hfsbi_proxy_serves(const hfsbi_proxy *proxy,
                                  const hfsb_url    *url);
 
-/* One of a list like no_proxy has it names this place: "*", a name (and all
-   below it), an address, each with or without a port. */
+/* True when a no_proxy list contains the host: as "*", as a name or a parent
+   domain, or as an address, each with or without a port. */
 HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host, unsigned port);
 
-/* ---- connections ---- */
+/* ---- retries ---- */
 
-#define HFSBI_LINK_HOST 256 /* with the NUL */
+/* When to try again. The caller decides whether another try can help; the
+   policy decides how long to wait and when to give up:
 
-/* ---- the pool ---- */
+       retry = policy;
+       for (;;) {
+           status = try_it();
+           if (status == HFSB_OK || !worth_another_try(status)) break;
+           if (hfsbi_retry_again(&retry) != HFSB_OK) break;
+       }
+*/
+typedef struct hfsbi_retry {
+    size_t    tries;    /* at most, the first included (0: no limit) */
+    long long delay_ms; /* wait before the second try ... */
+    long long
+         max_delay_ms;  /* ... doubled each time up to this (0: constant) */
+    bool linear;        /* grow by delay_ms each time instead */
+    long long deadline; /* on hfsb_clock_ms(): no wait reaches it (0: no
+                               deadline) */
+    long long asked_ms; /* wait that the peer asked for, in place of the
+                               policy's (0: none); reset by each wait */
+    const hfsb_cancel *cancel;
+    void (*on_wait)(void *user, long long ms); /* before a wait (NULL: none) */
+    void  *user;
+    size_t failed; /* private: tries that failed so far */
+    size_t waits;  /* private: waits so far */
+} hfsbi_retry;
+
+/* Call after a failed try: waits until the next one. HFSB_OK: try again;
+   HFSB_LIMIT: no try is left, or the deadline comes first, nothing was waited;
+   HFSB_CANCELLED. */
+HFSBI_FN hfsb_status hfsbi_retry_again(hfsbi_retry *retry);
+
+/* The same wait without counting a failed try. */
+HFSBI_FN hfsb_status hfsbi_retry_wait(hfsbi_retry *retry);
+
+/* Starts over: the next failure is the first again. */
+HFSBI_FN void hfsbi_retry_reset(hfsbi_retry *retry);

@@ -1,13 +1,19 @@
-/* proxy.c - proxies, as the environment names them. */
+/* proxy.c - the proxy that the environment names, and the hosts that are
+   reached without it.
+
+   http_proxy (else all_proxy, ALL_PROXY) names the proxy, no_proxy (NO_PROXY)
+   the exceptions. They are read once, when the transport is opened. A proxy
+   that cannot be used is remembered: calls that need it are refused, because
+   going around it could send them where they must not go. */
 #include "net_private.h"
 
-/* A variable that is set and not empty. */
+/* The value of a variable; NULL when it is unset or empty. */
 static const char *hfsbi_proxy_variable(const char *name) {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* "name:password" of the URL, decoded and coded as Basic has it. */
+/* Writes the user and password of the URL as Proxy-Authorization has them. */
 static hfsb_status hfsbi_proxy_login(hfsbi_proxy *proxy) {
     hfsb_buf    plain = HFSB_INIT;
     hfsb_status st;
@@ -15,23 +21,20 @@ static hfsb_status hfsbi_proxy_login(hfsbi_proxy *proxy) {
     st = hfsb_http_decode(proxy->url.user, &plain, NULL);
     if (st == HFSB_OK && hfsb_str_find_byte(proxy->url.user, ':') == HFSB_NPOS)
         st = hfsb_buf_append_byte(&plain, ':');
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&proxy->login, hfsb_str_make("Basic ", 6));
+    if (st == HFSB_OK) st = hfsb_buf_append(&proxy->login, HFSB_LIT("Basic "));
     if (st == HFSB_OK)
         st = hfsb_base64_encode(hfsb_buf_str(&plain), &proxy->login);
     hfsb_buf_free(&plain);
     return st;
 }
 
-/* The URL of the proxy in proxy->text, "http://" in front where it has no
-   scheme. One that is not usable is kept as such: to go around it would be
-   worse than to refuse. */
+/* Parses the variable's value; "http://" is assumed where it has no scheme. */
 static hfsb_status hfsbi_proxy_parse(hfsbi_proxy *proxy, const char *value) {
     hfsb_str    text = hfsbi_trim(hfsb_cstr(value));
-    hfsb_status st = HFSB_OK;
-    if (hfsb_str_find(text, hfsb_str_make("://", 3)) == HFSB_NPOS)
-        st = hfsb_buf_append(&proxy->text, hfsb_str_make("http://", 7));
-    if (st == HFSB_OK) st = hfsb_buf_append(&proxy->text, text);
+    hfsb_status st;
+    if (hfsb_str_find(text, HFSB_LIT("://")) == HFSB_NPOS)
+        hfsb_buf_append(&proxy->text, HFSB_LIT("http://"));
+    st = hfsb_buf_append(&proxy->text, text);
     if (st != HFSB_OK) return st;
     proxy->usable = hfsb_url_parse(hfsb_buf_str(&proxy->text), &proxy->url,
                                    NULL) == HFSB_OK &&
@@ -44,8 +47,7 @@ static hfsb_status hfsbi_proxy_parse(hfsbi_proxy *proxy, const char *value) {
 
 HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
                                       hfsb_err *err) {
-    /* HTTP_PROXY is left out: in a CGI program it is a field of whoever made
-       the request. */
+    /* not HTTP_PROXY: in a CGI program a client sets it with a Proxy field */
     static const char *const names[] = {"http_proxy", "all_proxy",
                                         "ALL_PROXY"};
     const char              *value = NULL, *except;
@@ -71,31 +73,32 @@ HFSBI_FN void hfsbi_proxy_free(hfsbi_proxy *proxy) {
     hfsb_buf_free(&proxy->except);
 }
 
-/* ---- what goes around it ---- */
+/* ---- exceptions ---- */
 
 static hfsb_str hfsbi_proxy_without_dot(hfsb_str host) {
     if (host.len && host.ptr[host.len - 1] == '.') host.len--;
     return host;
 }
 
-/* Takes ":port" from the end of an entry; 0: it has none. An IPv6 address has
-   more than one colon, and brackets when a port follows. */
+/* Removes ":port" from the end of an entry and returns the port; 0: there is
+   none. An IPv6 address contains several colons, and is in brackets when a
+   port follows. */
 static unsigned hfsbi_proxy_take_port(hfsb_str *entry) {
-    size_t   i = entry->len;
-    unsigned port = 0, scale = 1;
-    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') {
-        if (scale > 10000) return 0;
-        port += scale * (unsigned)(entry->ptr[--i] - '0');
-        scale *= 10;
-    }
-    if (!i || i == entry->len || entry->ptr[i - 1] != ':') return 0;
+    size_t             i = entry->len;
+    unsigned long long port = 0;
+    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') i--;
+    if (!i || entry->ptr[i - 1] != ':' ||
+        !hfsbi_read_decimal(hfsb_str_slice(*entry, i, entry->len), 99999,
+                            &port))
+        return 0;
     if (hfsb_str_count_byte(*entry, ':') > 1 &&
         (i < 2 || entry->ptr[i - 2] != ']'))
         return 0;
     *entry = hfsb_str_slice(*entry, 0, i - 1);
-    return port;
+    return (unsigned)port;
 }
 
+/* True when one entry of the list covers the host. */
 static bool hfsbi_proxy_entry_fits(hfsb_str entry, hfsb_str host,
                                    unsigned port) {
     unsigned only;

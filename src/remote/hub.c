@@ -1,17 +1,25 @@
-/* hub.c - the handle of the Hub, and what all its calls share. */
+/* hub.c - the handle of the Hub: its environment, its options, its token's
+   owner, and helpers of all its calls.
+
+   A hub is constant once it is open, except for two things that calls learn
+   and that its lock protects: the name of the token's owner, asked for once,
+   and the topics of warnings that were already logged. Every copy of the token
+   is wiped before its memory is given back. */
 #include "remote_private.h"
-#include "../http/url.h"
 
-/* ==== hub env ==== */
+HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
+    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
+    hfsb_buf_free(b);
+}
 
-/* what the environment says about the Hub. */
+/* ---- the environment ---- */
 
-/* An empty variable counts as unset. */
+/* The value of a variable, "" when it is unset. */
 static hfsb_str hfsbi_env_get(const char *name) {
     return hfsb_cstr(getenv(name));
 }
 
-/* 1, ON, YES or TRUE, in any case. */
+/* True for 1, ON, YES or TRUE, in any case. */
 static bool hfsbi_env_is_true(const char *name) {
     hfsb_str value = hfsbi_env_get(name);
     return hfsb_http_same(value, HFSB_LIT("1")) ||
@@ -20,15 +28,15 @@ static bool hfsbi_env_is_true(const char *name) {
            hfsb_http_same(value, HFSB_LIT("true"));
 }
 
-/* ---- paths with "~" and variables in them ---- */
-
+/* True for a character of a variable's name. */
 static bool hfsbi_env_is_name(char c) {
     char l = hfsbi_lower(c);
     return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* text begins with "$": puts the value of the variable there, or the text
-   itself when there is none, as Python does. Gives the bytes taken. */
+/* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
+   or the text itself when it is unset, as Python does. Returns the number of
+   bytes used. */
 static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     char     name[256];
     bool     braces = text.len > 1 && text.ptr[1] == '{';
@@ -50,6 +58,7 @@ static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     return end;
 }
 
+/* Appends a path with "~/" and variables expanded. */
 static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
     hfsb_str home = hfsbi_env_get("HOME");
     size_t   mark = out->len;
@@ -67,11 +76,8 @@ static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
-/* ---- the token ---- */
-
-/* Appends it without line breaks, and without white space around it. */
+/* Appends a token without line breaks and surrounding white space. */
 static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
-    size_t mark = out->len;
     size_t i, from = 0;
     while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
     while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
@@ -79,29 +85,26 @@ static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
     for (i = from; i < raw.len; i++)
         if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
             hfsb_buf_append_byte(out, raw.ptr[i]);
-    return hfsb_buf_finish(out, mark);
+    return out->status;
 }
 
-/* Where the file with the token is; *path stays empty when that is nowhere. */
+/* Appends the path of the token file; nothing when it is not known. */
 static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
-    hfsb_str    file = hfsbi_env_get("HF_TOKEN_PATH");
-    hfsb_str    home = hfsbi_env_get("HF_HOME");
-    hfsb_str    cache = hfsbi_env_get("XDG_CACHE_HOME");
-    hfsb_status status;
+    hfsb_str file = hfsbi_env_get("HF_TOKEN_PATH");
+    hfsb_str home = hfsbi_env_get("HF_HOME");
+    hfsb_str cache = hfsbi_env_get("XDG_CACHE_HOME");
     if (file.len) return hfsbi_env_expand(file, path);
-    if (home.len) status = hfsbi_env_expand(home, path);
+    if (home.len) (void)hfsbi_env_expand(home, path);
     else {
         if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
         if (!cache.len) cache = HFSB_LIT("~/.cache");
-        status = hfsbi_env_expand(cache, path);
-        if (status == HFSB_OK)
-            status = hfsb_buf_append(path, HFSB_LIT("/huggingface"));
+        (void)hfsbi_env_expand(cache, path);
+        hfsb_buf_append(path, HFSB_LIT("/huggingface"));
     }
-    if (status != HFSB_OK) return status;
     return hfsb_buf_append(path, HFSB_LIT("/token"));
 }
 
-enum { HFSBI_ENV_TOKEN_FILE = 65536 };
+enum { HFSBI_ENV_TOKEN_FILE = 65536 }; /* bytes */
 
 static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
     hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
@@ -114,10 +117,11 @@ static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
                                 HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
         if (status == HFSB_NOT_FOUND) status = HFSB_OK;
         else if (status != HFSB_OK && status != HFSB_NOMEM)
-            status = hfsbi_fail(err, HFSB_IO, 0,
-                                "The file with the Hub's token cannot be "
-                                "read: %s",
-                                why.msg);
+            status =
+                hfsbi_fail(err, HFSB_IO, 0,
+                           "The file with the Hub's token cannot be read: "
+                           "%s",
+                           why.msg);
     }
     if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
     if (status == HFSB_NOMEM)
@@ -139,8 +143,6 @@ static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
     return hfsbi_env_token_file(out, err);
 }
 
-/* ---- all of it ---- */
-
 hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
     hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
     hfsb_status status;
@@ -149,10 +151,10 @@ hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
         endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
     env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
                    hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
-    status = hfsb_buf_append(&env->endpoint, endpoint);
-    if (status == HFSB_OK)
-        status = hfsb_buf_append(&env->origin,
-                                 hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    hfsb_buf_append(&env->endpoint, endpoint);
+    hfsb_buf_append(&env->origin, hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    status = env->endpoint.status;
+    if (status == HFSB_OK) status = env->origin.status;
     if (status != HFSB_OK)
         hfsbi_fail_status(err, status, "The Hub's environment");
     else status = hfsbi_env_token(&env->token, err);
@@ -170,12 +172,7 @@ void hfsb_hub_env_free(hfsb_hub_env *env) {
 
 /* ---- open and close ---- */
 
-HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
-    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
-    hfsb_buf_free(b);
-}
-
-/* What may stand in a field without quoting: no blank, no control byte. */
+/* True when s is printable ASCII, with or without blanks. */
 static bool hfsbi_hub_is_plain(hfsb_str s, bool blanks) {
     size_t i;
     for (i = 0; i < s.len; i++) {
@@ -189,17 +186,18 @@ static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
     hfsb_url url;
     if (!opts || !opts->transport || !opts->transport->perform)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The Hub needs a transport: hfsb_net_open() gives "
+                          "The Hub needs a transport: hfsb_net_open() opens "
                           "one for http, hfsb_http_curl.h one for https.");
     if (!hfsbi_hub_is_plain(opts->token, false))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The Hub's token has a blank, a line break or a "
-                          "byte that is not ASCII in it. Set HF_TOKEN to the "
-                          "token alone.");
+        return hfsbi_fail(
+            err, HFSB_ARG, 0,
+            "The Hub's token contains a blank, a line break or "
+            "a byte that is not ASCII. Set HF_TOKEN to the token "
+            "alone.");
     if (!hfsbi_hub_is_plain(opts->user_agent, true))
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "user_agent has a control byte or a byte that is "
-                          "not ASCII in it.");
+                          "user_agent contains a control byte or a byte that "
+                          "is not ASCII.");
     if (!opts->endpoint.len) return HFSB_OK;
     if (hfsb_url_parse(opts->endpoint, &url, err) != HFSB_OK) {
         hfsbi_err_add(err, " (HF_ENDPOINT)");
@@ -209,30 +207,28 @@ static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
         hfsb_str_find_byte(opts->endpoint, '#') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The Hub's endpoint must be an address like "
-                          "https://huggingface.co, without a user, \"?\" or "
+                          "https://huggingface.co, without user, \"?\" or "
                           "\"#\" (HF_ENDPOINT).");
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_hub_fill(hfsb_hub *hub, const hfsb_hub_opts *opts) {
+/* Copies the texts of the options. */
+static hfsb_status hfsbi_hub_copy_texts(hfsb_hub            *hub,
+                                        const hfsb_hub_opts *opts) {
     hfsb_str endpoint = opts->endpoint;
-    size_t   mark;
     while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
     if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
-    mark = hub->endpoint.len;
     hfsb_buf_append(&hub->endpoint, endpoint);
-    if (hfsb_buf_finish(&hub->endpoint, mark) != HFSB_OK) return HFSB_NOMEM;
-    mark = hub->authorization.len;
     if (opts->token.len)
         hfsb_buf_append(&hub->authorization, HFSB_LIT("Bearer "));
     hfsb_buf_append(&hub->authorization, opts->token);
-    if (hfsb_buf_finish(&hub->authorization, mark) != HFSB_OK)
-        return HFSB_NOMEM;
-    mark = hub->agent.len;
     hfsb_buf_append(&hub->agent, opts->user_agent);
     if (opts->user_agent.len) hfsb_buf_append(&hub->agent, HFSB_LIT("; "));
     hfsb_buf_append(&hub->agent, HFSB_LIT("hfsb/" HFSB_VERSION));
-    return hfsb_buf_finish(&hub->agent, mark);
+    if (hub->endpoint.status != HFSB_OK || hub->agent.status != HFSB_OK ||
+        hub->authorization.status != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &hub->origin, NULL);
 }
 
 hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
@@ -255,12 +251,13 @@ hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
     hub->transport = opts->transport;
     hub->offline = opts->offline;
     hub->timeout_ms = opts->timeout_ms > 0 ? opts->timeout_ms : 60000;
-    hub->delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
     hub->max_wait_ms = opts->max_wait_ms > 0 ? opts->max_wait_ms : 60000;
-    hub->tries = opts->tries ? opts->tries : 5;
+    hub->retry.tries = opts->tries ? opts->tries : 5;
+    hub->retry.delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
+    hub->retry.max_delay_ms = 8 * hub->retry.delay_ms;
     hub->log = opts->log;
     hub->user = opts->user;
-    if (hfsbi_hub_fill(hub, opts) != HFSB_OK) {
+    if (hfsbi_hub_copy_texts(hub, opts) != HFSB_OK) {
         hfsb_hub_close(hub);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
     }
@@ -293,7 +290,7 @@ HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub) {
     return hub->transport;
 }
 
-/* ---- its log ---- */
+/* ---- the log ---- */
 
 HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
     char    line[1024];
@@ -308,67 +305,59 @@ HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
     hub->log(hub->user, hfsb_str_make(line, (size_t)n));
 }
 
-/* Without memory a warning is told again: no harm. */
 HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
-    hfsb_str rest;
-    bool     told = false;
+    hfsb_buf *topics = &hub->topics;
+    size_t    mark;
+    bool      known;
     pthread_mutex_lock(&hub->lock);
-    rest = hfsb_buf_str(&hub->topics);
-    while (rest.len && !told) {
-        size_t end = hfsb_str_find_byte(rest, '\n');
-        told = hfsb_str_equal(hfsb_str_slice(rest, 0, end), topic);
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    }
-    if (!told) {
-        size_t mark = hub->topics.len;
-        hfsb_buf_append(&hub->topics, topic);
-        hfsb_buf_append_byte(&hub->topics, '\n');
-        if (hfsb_buf_finish(&hub->topics, mark) != HFSB_OK)
-            hfsb_buf_truncate(&hub->topics, mark); /* the next one may fit */
+    known = hfsbi_list_has(hfsb_buf_str(topics), '\n', topic);
+    if (!known) {
+        mark = topics->len;
+        hfsb_buf_append(topics, topic);
+        hfsb_buf_append_byte(topics, '\n');
+        /* without memory the warning is logged again: no harm */
+        if (topics->status != HFSB_OK) hfsb_buf_truncate(topics, mark);
     }
     pthread_mutex_unlock(&hub->lock);
-    return !told;
+    return !known;
 }
 
-/* ---- who we are ---- */
+/* ---- the token's owner ---- */
 
 hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
                             hfsb_json_doc *out, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, "GET", cancel,
-                    "ask the Hub whose token this is");
-    request.repeat = true;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_WHOAMI, none,
+                                         none, cancel, err);
     request.out = out;
-    status = hfsb_buf_append(&request.target, HFSB_LIT("/api/whoami-v2"));
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
-    else status = hfsbi_fail_status(err, status, "Hub");
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
 
 static hfsb_status
 hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsb_json_doc  doc = HFSB_INIT;
-    hfsb_str       name;
-    hfsb_status    status;
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      name;
+    hfsb_status   status;
     if (!hfsb_hub_has_token(hub))
         return hfsbi_fail(err, HFSB_AUTH, 0,
-                          "No token, so there is no owner to ask the Hub "
-                          "for: set HF_TOKEN (make one at %s/settings/tokens)"
-                          ", or name the owner.",
+                          "No token, so the Hub cannot tell who the owner is: "
+                          "set HF_TOKEN (create one at %s/settings/tokens), "
+                          "or name the owner.",
                           hub->endpoint.ptr);
     doc.alloc = hub->alloc;
     status = hfsb_hub_whoami(hub, cancel, &doc, err);
     if (status != HFSB_OK) return status;
-    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), none);
+    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), HFSB_LIT(""));
     if (!name.len)
         status = hfsbi_fail(err, HFSB_REMOTE, 0,
                             "The Hub's answer to whoami has no name.");
     else {
         pthread_mutex_lock(&hub->lock);
         if (!hub->owner.len) status = hfsb_buf_append(&hub->owner, name);
+        if (status != HFSB_OK) hfsb_buf_truncate(&hub->owner, 0);
         pthread_mutex_unlock(&hub->lock);
         if (status != HFSB_OK) hfsbi_fail_status(err, status, "whoami");
     }
@@ -385,13 +374,13 @@ hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
     pthread_mutex_unlock(&hub->lock);
     if (!known) status = hfsbi_hub_ask_owner(hub, cancel, err);
     if (status != HFSB_OK) return status;
-    /* once set it does not change */
+    /* needs no lock: once set, the name does not change */
     status = hfsb_buf_append(out, hfsb_buf_str(&hub->owner));
     if (status != HFSB_OK) return hfsbi_fail_status(err, status, "whoami");
     return hfsbi_ok(err);
 }
 
-/* ---- pieces of JSON ---- */
+/* ---- JSON and names ---- */
 
 HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
                             hfsb_str value) {
@@ -399,31 +388,15 @@ HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
     hfsb_json_put_str(w, value);
 }
 
-HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
-                                 const hfsb_hub_pair *pairs, size_t count) {
-    size_t i;
-    if (!count) return;
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_array(w);
-    for (i = 0; i < count; i++) {
-        hfsb_json_put_object(w);
-        hfsbi_hub_put(w, "key", pairs[i].key);
-        hfsbi_hub_put(w, "value", pairs[i].value);
-        if (pairs[i].description.len)
-            hfsbi_hub_put(w, "description", pairs[i].description);
-        hfsb_json_put_end(w);
-    }
-    hfsb_json_put_end(w);
+HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text) {
+    if (out->status == HFSB_OK)
+        out->status = hfsb_http_encode(text, false, out);
 }
 
 HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
                              size_t size) {
-    hfsb_str text = hfsb_json_str(value, hfsb_str_make("", 0));
-    size_t   n = text.len;
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text.ptr[n] & 0xC0u) == 0x80u) n--;
-    }
+    hfsb_str text = hfsb_json_str(value, HFSB_LIT(""));
+    size_t   n = text.len < size ? text.len : hfsbi_utf8_floor(text, size - 1);
     if (n) memcpy(out, text.ptr, n);
     out[n] = '\0';
 }
@@ -433,29 +406,28 @@ static bool hfsbi_hub_is_letter(char c) {
     return l >= 'a' && l <= 'z';
 }
 
-HFSBI_FN hfsb_status hfsbi_hub_check_key(hfsb_str key, size_t least,
-                                         hfsb_err *err) {
+static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
     size_t i;
     bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
     for (i = 1; ok && i < key.len; i++)
         ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
              (key.ptr[i] >= '0' && key.ptr[i] <= '9');
-    if (ok) return HFSB_OK;
-    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
-    hfsbi_err_quote(err, key, 60);
-    hfsbi_err_add(err,
-                  "\" is not a name the Hub takes: it must be a letter, then "
-                  "letters, digits and \"_\"%s.",
-                  least > 1 ? ", two at least" : "");
-    return HFSB_ARG;
+    return ok;
 }
 
 HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
                                           size_t count, size_t least,
                                           hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    size_t      i;
-    for (i = 0; i < count && status == HFSB_OK; i++)
-        status = hfsbi_hub_check_key(pairs[i].key, least, err);
-    return status;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        if (hfsbi_hub_key_is_good(pairs[i].key, least)) continue;
+        (void)hfsbi_fail(err, HFSB_ARG, i, "\"");
+        hfsbi_err_quote(err, pairs[i].key, 60);
+        hfsbi_err_add(err,
+                      "\" is not a name the Hub accepts: expected a letter, "
+                      "then letters, digits and \"_\"%s.",
+                      least > 1 ? ", at least two characters" : "");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
 }

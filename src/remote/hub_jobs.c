@@ -1,18 +1,20 @@
-/* hub_jobs.c - jobs: run, looked at, listed, cancelled. */
+/* hub_jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
+
+   A log is a stream of server-sent events without ids. When it breaks while it
+   is followed, it is opened again and starts from the beginning, so the reader
+   skips the events that it has already delivered: by their number, or, after
+   ?tail=N, by the time of the last one. The log of a job is followed until the
+   job has ended; one that still waits to be scheduled has an empty log that
+   ends at once.
+
+       connect --> events --> end of stream --> job ended? --yes--> done
+          ^                     | broken            | no
+          +------- wait <-------+-------------------+
+
+   A job is never started twice: after a lost answer the caller must look. */
 #include "remote_private.h"
 
-static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                        hfsbi_hub_request *request,
-                                        hfsb_str space, hfsb_str id,
-                                        const char *rest, hfsb_err *err);
-
-/* ==== hub logs ==== */
-
-/* log streams of Spaces and jobs. */
-
-/* What is carried from one connection to the next. A reconnect gives the log
-   from its start again, so what was told is counted. After ?tail=N the count
-   says nothing, and the time of the last line told decides. */
+/* A log, across its connections. */
 typedef struct hfsbi_log_reader {
     hfsb_hub            *hub;
     const hfsb_log_opts *opts;
@@ -20,23 +22,23 @@ typedef struct hfsbi_log_reader {
     void                *user;
     hfsb_sse             sse;
     bool                 of_job;
-    bool                 ended;    /* fn said so */
+    bool                 ended;    /* fn returned false */
     bool                 by_time;  /* skip by time, not by count */
-    bool                 new_ones; /* since the last look */
-    size_t               told;     /* events, of all connections */
+    bool                 progress; /* this connection brought new events */
+    size_t               count;    /* events delivered, of all connections */
     size_t               at;       /* events of this connection */
-    char                 time[64]; /* of the last event told */
-    size_t               at_time;  /* events told with that time */
+    char                 time[64]; /* of the last event delivered */
+    size_t               at_time;  /* events delivered with that time */
     size_t               seen;     /* ... skipped in this connection */
-    hfsb_status          status;   /* of what went wrong in a callback */
+    hfsb_status          status;   /* of a failure in a callback */
 } hfsbi_log_reader;
 
 /* ---- events ---- */
 
-/* Was it told before the connection broke? */
-static bool hfsbi_log_old(hfsbi_log_reader *reader, hfsb_str time) {
+/* True when the event was delivered before the connection broke. */
+static bool hfsbi_log_is_old(hfsbi_log_reader *reader, hfsb_str time) {
     int order;
-    if (!reader->by_time) return reader->at <= reader->told;
+    if (!reader->by_time) return reader->at <= reader->count;
     if (!time.len || time.len >= sizeof reader->time) return false;
     order = strncmp(time.ptr, reader->time, time.len);
     if (order == 0 && reader->time[time.len]) order = -1;
@@ -44,8 +46,9 @@ static bool hfsbi_log_old(hfsbi_log_reader *reader, hfsb_str time) {
     return reader->seen++ < reader->at_time;
 }
 
+/* Records an event as delivered. */
 static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
-    if (!reader->by_time) reader->told = reader->at;
+    if (!reader->by_time) reader->count = reader->at;
     if (!time.len || time.len >= sizeof reader->time) return;
     if (hfsb_str_equal(time, hfsb_cstr(reader->time))) {
         reader->at_time++;
@@ -54,12 +57,12 @@ static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
     memcpy(reader->time, time.ptr, time.len);
     reader->time[time.len] = '\0';
     reader->at_time = 1;
-    reader->seen = 1; /* this one: the next of that time is new */
+    reader->seen = 1; /* the next event of that time is new */
 }
 
-/* Tells text line by line. */
-static bool hfsbi_log_tell(hfsbi_log_reader *reader, hfsb_str text,
-                           hfsb_str time) {
+/* Delivers text line by line; false when fn ends it. */
+static bool hfsbi_log_deliver(hfsbi_log_reader *reader, hfsb_str text,
+                              hfsb_str time) {
     if (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
     do {
         size_t   end = hfsb_str_find_byte(text, '\n');
@@ -86,33 +89,29 @@ static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
     text = hfsb_json_str(hfsb_json_get(doc.root, "data"), none);
     time = hfsb_json_str(hfsb_json_get(doc.root, "timestamp"), none);
     reader->at++;
-    if (!hfsbi_log_old(reader, time)) {
+    if (!hfsbi_log_is_old(reader, time)) {
         hfsbi_log_note(reader, time);
-        reader->new_ones = true;
+        reader->progress = true;
         if (hfsb_json_type_of(hfsb_json_get(doc.root, "data")) ==
                 HFSB_JSON_STRING &&
             !(reader->of_job && hfsb_str_starts(text, started)))
-            reader->ended = !hfsbi_log_tell(reader, text, time);
+            reader->ended = !hfsbi_log_deliver(reader, text, time);
     }
     hfsb_json_free(&doc);
     return !reader->ended;
 }
 
-/* One event. Each line of its data that is an object is an entry, should an
-   empty line be missing between two; anything else only keeps the connection
-   alive. */
+/* One event. Each line of its data that is an object is an entry, in case an
+   empty line between two events is missing; anything else only keeps the
+   connection alive. */
 static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
     hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
+    hfsb_str          line;
     bool              go = true;
     (void)name;
-    while (data.len && go) {
-        size_t   end = hfsb_str_find_byte(data, '\n');
-        hfsb_str line = hfsb_str_slice(data, 0, end);
+    while (go && hfsbi_list_next(&data, '\n', &line))
         if (hfsb_str_starts(line, HFSB_LIT("{")))
             go = hfsbi_log_entry(reader, line);
-        data = hfsb_str_slice(data, end == HFSB_NPOS ? data.len : end + 1,
-                              data.len);
-    }
     return go;
 }
 
@@ -133,26 +132,24 @@ static void hfsbi_log_connect(hfsbi_log_reader *reader) {
     reader->sse.line.alloc = reader->sse.event.alloc = reader->sse.data.alloc =
         reader->hub->alloc;
     reader->at = reader->seen = 0;
-    reader->new_ones = false;
+    reader->progress = false;
 }
 
-/* The stream until it ends, one way or the other. */
+/* Reads the stream until it ends or breaks. */
 static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
                                   hfsbi_hub_request *request, hfsb_err *err) {
     hfsb_status status;
     hfsbi_log_connect(reader);
-    status = hfsbi_hub_once(reader->hub, request, err);
+    status = hfsbi_hub_once(request, err);
     if (status == HFSB_OK) /* the last event may lack its empty line */
         (void)hfsbi_log_piece(reader, HFSB_LIT("\n\n"));
     if (reader->ended) return hfsbi_ok(err);
     if (reader->status != HFSB_OK)
         return hfsbi_fail_status(err, reader->status, request->what);
     if (status == HFSB_TIMEOUT && request->opened && !reader->opts->follow)
-        return hfsbi_ok(err); /* silence: that is all there is now */
+        return hfsbi_ok(err); /* silence: this is all there is now */
     return status;
 }
-
-/* ---- jobs end ---- */
 
 static bool hfsbi_log_is_final(hfsb_str stage) {
     static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
@@ -164,7 +161,7 @@ static bool hfsbi_log_is_final(hfsb_str stage) {
     return false;
 }
 
-/* Has the job ended? One that waits to be run has not. */
+/* *ended: whether the job has ended; one that waits to be run has not. */
 static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
                                        hfsb_str space, hfsb_str id,
                                        bool *ended, hfsb_err *err) {
@@ -181,51 +178,55 @@ static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
     return HFSB_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- following ---- */
 
-/* Cuts "?tail=N" off and goes by time from here on. */
+/* Drops "?tail=N" for the next connection, and skips by time from there on. */
 static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
                                 hfsbi_hub_request *request) {
     size_t at = hfsb_str_find_byte(hfsb_buf_str(&request->target), '?');
-    if (at == HFSB_NPOS || !reader->told) return;
+    if (at == HFSB_NPOS || !reader->count) return;
     hfsb_buf_truncate(&request->target, at);
     reader->by_time = true;
 }
 
-/* job empty: the log of a Space, which ends with its stream. */
+/* Reads the log to its end. job empty: the log of a Space, which ends with its
+   stream. */
 static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
-                                    hfsbi_hub_request *request, hfsb_str space,
+                                    hfsbi_hub_request *request, hfsb_str owner,
                                     hfsb_str job, hfsb_err *err) {
-    size_t      failures = 0, quiet = 0;
-    hfsb_status status;
-    bool        ended = true;
+    hfsbi_retry *retry = &request->retry;
+    hfsb_status  status, wait;
+    bool         ended = true;
     for (;;) {
         status = hfsbi_log_once(reader, request, err);
         if (reader->ended || reader->status != HFSB_OK) return status;
-        if (reader->new_ones) failures = quiet = 0;
+        if (reader->progress) hfsbi_retry_reset(retry);
         if (status == HFSB_OK) {
             if (!job.len || !reader->opts->follow) return status;
-            status = hfsbi_log_job_ended(reader, space, job, &ended, err);
+            status = hfsbi_log_job_ended(reader, owner, job, &ended, err);
             if (status != HFSB_OK) return status;
             if (ended) return hfsbi_ok(err);
+            wait = hfsbi_retry_wait(retry); /* not a failure */
         } else {
-            /* a stream that broke is worth another try whatever was sent */
+            /* a broken stream is worth another try whatever was sent */
             bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
             if (!request->again && !broken) return status;
-            if (++failures >= reader->hub->tries) return status;
+            wait = hfsbi_retry_again(retry);
         }
-        if (!hfsbi_hub_has_time(reader->hub, request, quiet + 1))
-            return status;
+        if (wait == HFSB_LIMIT) return status;
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_fail(err, wait, 0, "Cancelled: could not %s.",
+                              request->what);
         hfsbi_log_drop_tail(reader, request);
-        if (!hfsbi_hub_wait(reader->hub, request, ++quiet, err))
-            return HFSB_CANCELLED;
     }
 }
 
-static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
-                                 const hfsb_log_opts *opts, hfsb_str space,
+/* Reads the log of a request that has begun. */
+static hfsb_status hfsbi_log_run(hfsbi_hub_request   *request,
+                                 const hfsb_log_opts *opts, hfsb_str owner,
                                  hfsb_str job, hfsb_log_line_fn fn, void *user,
                                  hfsb_err *err) {
+    hfsb_hub        *hub = request->hub;
     hfsbi_log_reader reader = HFSB_INIT;
     hfsb_status      status = HFSB_OK;
     reader.hub = hub;
@@ -233,19 +234,18 @@ static hfsb_status hfsbi_log_run(hfsb_hub *hub, hfsbi_hub_request *request,
     reader.fn = fn;
     reader.user = user;
     reader.of_job = job.len != 0;
-    request->repeat = true;
     request->on_body = hfsbi_log_piece;
     request->user = &reader;
     request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
                        : opts->follow    ? 120000
                                          : 5000;
-    /* a stream that only keeps alive is never silent */
+    /* a stream of nothing but keep-alives is never silent */
     if (!opts->follow && hub->timeout_ms < LLONG_MAX / 2)
-        request->until = hfsb_clock_ms() + hub->timeout_ms;
+        request->retry.deadline = hfsb_clock_ms() + hub->timeout_ms;
     if (opts->tail)
         status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
     if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    else status = hfsbi_log_follow(&reader, request, space, job, err);
+    else status = hfsbi_log_follow(&reader, request, owner, job, err);
     hfsb_sse_free(&reader.sse);
     return status;
 }
@@ -256,99 +256,23 @@ hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id, const char *which,
     const hfsb_log_opts defaults = HFSB_INIT;
     const hfsb_str      none = HFSB_INIT;
     hfsbi_hub_request   request;
-    hfsb_status         status = hfsb_space_check(id, err);
-    if (status != HFSB_OK) return status;
+    hfsb_status         status;
     if (!which || (strcmp(which, "build") != 0 && strcmp(which, "run") != 0))
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A Space has two logs, \"build\" and \"run\".");
     if (!opts) opts = &defaults;
-    hfsbi_hub_begin(hub, &request, "GET", opts->cancel,
-                    "read the %s log of %.*s", which, (int)id.len, id.ptr);
-    status = hfsb_buf_printf(&request.target, "/api/spaces/%.*s/logs/%s",
-                             (int)id.len, id.ptr, which);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    else
-        status = hfsbi_log_run(hub, &request, opts, none, none, fn, user, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
-                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
-                              void *user, hfsb_err *err) {
-    const hfsb_log_opts defaults = HFSB_INIT;
-    hfsbi_hub_request   request;
-    hfsb_status         status;
-    if (!opts) opts = &defaults;
-    hfsbi_hub_begin(hub, &request, "GET", opts->cancel, "read the log of job");
-    status = hfsbi_hub_job_target(hub, &request, space, id, "/logs", err);
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACE_LOGS, id,
+                             hfsb_cstr(which), opts->cancel, err);
     if (status == HFSB_OK)
-        status = hfsbi_log_run(hub, &request, opts, space, id, fn, user, err);
+        status = hfsbi_log_run(&request, opts, none, none, fn, user, err);
     hfsbi_hub_end(&request);
     return status;
 }
 
-/* ---- names ---- */
+/* ---- the body of a job ---- */
 
-/* Ids and namespaces stand in a target as they are. */
-static hfsb_status hfsbi_job_check_name(hfsb_str name, const char *what,
-                                        hfsb_err *err) {
-    size_t i;
-    bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
-    for (i = 0; ok && i < name.len; i++) {
-        char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
-             l == '_' || l == '.';
-    }
-    if (ok) return HFSB_OK;
-    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
-    hfsbi_err_quote(err, name, 100);
-    hfsbi_err_add(err, "\" is not the %s.", what);
-    return HFSB_ARG;
-}
-
-/* Appends /api/jobs/{space}; whose jobs they are is asked for when space is
-   empty. */
-static hfsb_status hfsbi_job_space(hfsb_hub *hub, hfsbi_hub_request *request,
-                                   hfsb_str space, hfsb_err *err) {
-    hfsb_status status;
-    if (space.len) {
-        status =
-            hfsbi_job_check_name(space, "name of a user or organisation", err);
-        if (status != HFSB_OK) return status;
-    }
-    status = hfsb_buf_append(&request->target, HFSB_LIT("/api/jobs/"));
-    if (status == HFSB_OK && space.len)
-        status = hfsb_buf_append(&request->target, space);
-    if (status != HFSB_OK)
-        return hfsbi_fail_status(err, status, request->what);
-    if (space.len) return HFSB_OK;
-    return hfsb_hub_user(hub, request->cancel, &request->target, err);
-}
-
-/* Makes the target of a request about a job, which is {rest} of it, and adds
-   its id to what. */
-static hfsb_status hfsbi_hub_job_target(hfsb_hub          *hub,
-                                        hfsbi_hub_request *request,
-                                        hfsb_str space, hfsb_str id,
-                                        const char *rest, hfsb_err *err) {
-    hfsb_status status = hfsbi_job_check_name(id, "id of a job", err);
-    size_t      n = strlen(request->what);
-    if (status != HFSB_OK) return status;
-    (void)snprintf(request->what + n, sizeof request->what - n, " %.*s",
-                   (int)id.len, id.ptr);
-    status = hfsbi_job_space(hub, request, space, err);
-    if (status != HFSB_OK) return status;
-    status = hfsb_buf_printf(&request->target, "/%.*s%s", (int)id.len, id.ptr,
-                             rest);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    return status;
-}
-
-/* ---- what a job is to do ---- */
-
-/* "30m" and the like. int(float * factor), as the Hub's own client has it. */
-long long hfsb_hub_seconds(hfsb_str text) {
+/* int(float * factor), as in the Hub's own client. */
+HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
     double value = 0, unit = 1, place = 1;
     bool   point = false, digits = false;
     size_t i;
@@ -385,15 +309,17 @@ static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
     for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
         if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
             spec->labels[i].value.len > 100)
-            status = hfsbi_fail(err, HFSB_ARG, 0,
-                                "A job's label has a name, and name and "
-                                "value are 100 characters at most.");
+            status =
+                hfsbi_fail(err, HFSB_ARG, 0,
+                           "A job's label needs a name, and name and value "
+                           "must have at most 100 characters.");
     if (status == HFSB_OK && spec->timeout.len &&
-        hfsb_hub_seconds(spec->timeout) <= 0) {
+        hfsbi_hub_seconds(spec->timeout) <= 0) {
         status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
         hfsbi_err_quote(err, spec->timeout, 40);
-        hfsbi_err_add(err, "\" is not a time for a job: give seconds, or a "
-                           "number with s, m, h or d behind it (\"30m\").");
+        hfsbi_err_add(err, "\" is not a valid timeout of a job: expected "
+                           "seconds, or a number followed by s, m, h or d "
+                           "(\"30m\").");
     }
     return status;
 }
@@ -410,7 +336,7 @@ static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
     hfsb_json_put_end(w);
 }
 
-/* The page of a Space stands for the Space. */
+/* A Space's page as the image means the Space itself. */
 static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
     static const char *const pages[] = {
         "https://huggingface.co/spaces/", "https://hf.co/spaces/",
@@ -426,7 +352,7 @@ static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
     hfsbi_hub_put(w, "dockerImage", image);
 }
 
-/* Everything behind the command. */
+/* Puts all members after the command, and ends the object. */
 static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
                                hfsb_str image) {
     hfsb_json_put_key(w, HFSB_LIT("arguments"));
@@ -439,7 +365,7 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
         hfsbi_job_put_map(w, "secrets", spec->secrets, spec->secret_count);
     if (spec->timeout.len) {
         hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
-        hfsb_json_put_int(w, hfsb_hub_seconds(spec->timeout));
+        hfsb_json_put_int(w, hfsbi_hub_seconds(spec->timeout));
     }
     if (spec->label_count)
         hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
@@ -447,65 +373,10 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
     hfsb_json_put_end(w);
 }
 
-/* ---- running ---- */
-
-/* Begins a request to run a job, its body up to the command's first word. */
-static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                   const hfsb_job_spec *spec,
-                                   const hfsb_cancel   *cancel,
-                                   hfsb_json_writer *w, hfsb_err *err) {
-    hfsb_status status = hfsbi_job_check_spec(spec, err);
-    hfsbi_hub_begin(hub, request, "POST", cancel, "run a job");
-    if (status == HFSB_OK)
-        status = hfsbi_job_space(hub, request, spec->space, err);
-    if (status != HFSB_OK) return status;
-    request->secrets = spec->secrets;
-    request->secret_count = spec->secret_count;
-    hfsb_json_writer_init(w, &request->body, NULL);
-    hfsb_json_put_object(w);
-    hfsb_json_put_key(w, HFSB_LIT("command"));
-    hfsb_json_put_array(w);
-    return HFSB_OK;
-}
-
-/* Sends it, once: a second time would be a second job. */
-static hfsb_status hfsbi_job_send(hfsb_hub *hub, hfsbi_hub_request *request,
-                                  hfsb_json_writer *w, hfsb_json_doc *out,
-                                  hfsb_err *err) {
-    hfsb_status status;
-    request->out = out;
-    status = hfsbi_hub_send_json(hub, request, w, err);
-    if (status != HFSB_OK && request->unclear)
-        hfsbi_err_add(err, " The job may run all the same: look at the list "
-                           "of jobs before you run it again.");
-    return status;
-}
-
-hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
-                             const hfsb_cancel *cancel, hfsb_json_doc *out,
-                             hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    size_t            i;
-    if (!spec->command_count)
-        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
-    status = hfsbi_job_begin(hub, &request, spec, cancel, &w, err);
-    if (status == HFSB_OK) {
-        for (i = 0; i < spec->command_count; i++)
-            hfsb_json_put_str(&w, spec->command[i]);
-        hfsb_json_put_end(&w);
-        hfsbi_job_put_rest(&w, spec, HFSB_LIT("python:3.12"));
-        status = hfsbi_job_send(hub, &request, &w, out, err);
-    }
-    hfsbi_hub_end(&request);
-    return status;
-}
-
 /* ---- scripts ---- */
 
-/* " word", quoted for a shell where it must be. */
-static void hfsbi_job_quote(hfsb_buf *sink, hfsb_str word) {
+/* Appends a blank and a word, quoted for a shell where necessary. */
+static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
     size_t i;
     bool   plain = word.len > 0;
     for (i = 0; plain && i < word.len; i++) {
@@ -513,38 +384,38 @@ static void hfsbi_job_quote(hfsb_buf *sink, hfsb_str word) {
         plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
                 (l && strchr("@%+=:,./-_", l));
     }
-    hfsb_buf_append_byte(sink, ' ');
+    hfsb_buf_append_byte(out, ' ');
     if (plain) {
-        hfsb_buf_append(sink, word);
+        hfsb_buf_append(out, word);
         return;
     }
-    hfsb_buf_append_byte(sink, '\'');
+    hfsb_buf_append_byte(out, '\'');
     for (i = 0; i < word.len; i++)
-        if (word.ptr[i] == '\'') hfsb_buf_append(sink, HFSB_LIT("'\"'\"'"));
-        else hfsb_buf_append_byte(sink, word.ptr[i]);
-    hfsb_buf_append_byte(sink, '\'');
+        if (word.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\"'\"'"));
+        else hfsb_buf_append_byte(out, word.ptr[i]);
+    hfsb_buf_append_byte(out, '\'');
 }
 
-/* "uv run --with a -p 3.12 {script} args" for a shell; script is put as it is.
- */
-static void hfsbi_job_put_line(hfsb_buf *sink, const hfsb_job_spec *spec,
+/* Appends "uv run --with a -p 3.12 {script} args" for a shell; script is not
+   quoted. */
+static void hfsbi_job_put_line(hfsb_buf *out, const hfsb_job_spec *spec,
                                hfsb_str script) {
     size_t i;
-    hfsb_buf_append(sink, HFSB_LIT("uv run"));
+    hfsb_buf_append(out, HFSB_LIT("uv run"));
     for (i = 0; i < spec->with_count; i++) {
-        hfsb_buf_append(sink, HFSB_LIT(" --with"));
-        hfsbi_job_quote(sink, spec->with[i]);
+        hfsb_buf_append(out, HFSB_LIT(" --with"));
+        hfsbi_job_quote(out, spec->with[i]);
     }
     if (spec->python.len) {
-        hfsb_buf_append(sink, HFSB_LIT(" -p"));
-        hfsbi_job_quote(sink, spec->python);
+        hfsb_buf_append(out, HFSB_LIT(" -p"));
+        hfsbi_job_quote(out, spec->python);
     }
-    hfsb_buf_append_byte(sink, ' ');
-    hfsb_buf_append(sink, script);
-    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(sink, spec->args[i]);
+    hfsb_buf_append_byte(out, ' ');
+    hfsb_buf_append(out, script);
+    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(out, spec->args[i]);
 }
 
-/* What a shell must do: the text decoded into uv, or a line of command. */
+/* Appends the shell's command line: source text is decoded into uv's input. */
 static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
     size_t mark = line->len;
     if (!spec->is_source) {
@@ -559,8 +430,8 @@ static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
     return hfsb_buf_finish(line, mark);
 }
 
-/* A command of several words needs a shell to take it apart; what is one word
-   (a URL, a path, a program) does not. */
+/* True for a command of several words, which needs a shell to split it; a URL,
+   a path or a program does not. */
 static bool hfsbi_job_is_line(hfsb_str script) {
     size_t i;
     if (hfsb_script_classify(script) != HFSB_SCRIPT_COMMAND) return false;
@@ -569,6 +440,7 @@ static bool hfsbi_job_is_line(hfsb_str script) {
     return false;
 }
 
+/* Puts the words of the command that runs the script. */
 static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
                                         const hfsb_job_spec *spec,
                                         const hfsb_alloc    *alloc) {
@@ -599,54 +471,105 @@ static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
     return HFSB_OK;
 }
 
-enum { HFSBI_JOB_SOURCE = 90000 };
+/* ---- running a job ---- */
 
-hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
-                                const hfsb_cancel *cancel, hfsb_json_doc *out,
-                                hfsb_err *err) {
+/* Begins a request to run a job, and its body up to the command's first
+   word. */
+static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   const hfsb_job_spec *spec,
+                                   const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsb_json_writer *w;
+    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
+                                               spec->space, none, cancel, err);
+    if (status != HFSB_OK) return status;
+    request->secrets = spec->secrets;
+    request->secret_count = spec->secret_count;
+    w = hfsbi_hub_object(request);
+    hfsb_json_put_key(w, HFSB_LIT("command"));
+    hfsb_json_put_array(w);
+    return HFSB_OK;
+}
+
+/* Ends the command, completes the body, and sends it once: a second request
+   would be a second job. */
+static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
+                                  const hfsb_job_spec *spec, hfsb_str image,
+                                  hfsb_json_doc *out, hfsb_err *err) {
+    hfsb_status status;
+    hfsb_json_put_end(&request->json);
+    hfsbi_job_put_rest(&request->json, spec, image);
+    request->out = out;
+    status = hfsbi_hub_send(request, err);
+    if (status != HFSB_OK && request->unclear)
+        hfsbi_err_add(err, " The job may run all the same: look at the list "
+                           "of jobs before you run it again.");
+    return status;
+}
+
+hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
+                             const hfsb_cancel *cancel, hfsb_json_doc *out,
+                             hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_json_writer  w;
-    hfsb_status       status;
-    if (!spec->script.len)
-        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
-    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
-        return hfsbi_fail(
-            err, HFSB_LIMIT, 0,
-            "The script has %zu bytes; %d is what fits into the arguments of "
-            "a job. Put it into a file of a repository on the Hub (a Space "
-            "will do) and give its URL "
-            "(https://huggingface.co/.../resolve/main/script.py), or have a "
-            "short script fetch the rest.",
-            spec->script.len, (int)HFSBI_JOB_SOURCE);
-    status = hfsbi_job_begin(hub, &request, spec, cancel, &w, err);
+    hfsb_status       status = hfsbi_job_check_spec(spec, err);
+    size_t            i;
+    if (!spec->command_count)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
+    if (status != HFSB_OK) return status;
+    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
     if (status == HFSB_OK) {
-        status = hfsbi_job_put_script(&w, spec, &hub->alloc);
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    }
-    if (status == HFSB_OK) {
-        hfsb_json_put_end(&w);
-        hfsbi_job_put_rest(
-            &w, spec, HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"));
-        status = hfsbi_job_send(hub, &request, &w, out, err);
+        for (i = 0; i < spec->command_count; i++)
+            hfsb_json_put_str(&request.json, spec->command[i]);
+        status =
+            hfsbi_job_send(&request, spec, HFSB_LIT("python:3.12"), out, err);
     }
     hfsbi_hub_end(&request);
     return status;
 }
 
-/* ---- the others ---- */
+enum { HFSBI_JOB_SOURCE = 90000 }; /* bytes that fit into the arguments */
 
-static hfsb_status hfsbi_job_call(hfsb_hub *hub, const char *method,
-                                  const char *what, hfsb_str space,
-                                  hfsb_str id, const char *rest,
+hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
+                                const hfsb_cancel *cancel, hfsb_json_doc *out,
+                                hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_job_check_spec(spec, err);
+    if (!spec->script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
+    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
+        return hfsbi_fail(
+            err, HFSB_LIMIT, 0,
+            "The script has %zu bytes, but only %d fit into the arguments of "
+            "a job. Put it into a file of a repository on the Hub (a Space "
+            "will do) and pass its URL "
+            "(https://huggingface.co/.../resolve/main/script.py), or let a "
+            "short script fetch the rest.",
+            spec->script.len, (int)HFSBI_JOB_SOURCE);
+    if (status != HFSB_OK) return status;
+    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
+    if (status == HFSB_OK) {
+        status = hfsbi_job_put_script(&request.json, spec, &hub->alloc);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK)
+        status = hfsbi_job_send(
+            &request, spec,
+            HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"), out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- other calls ---- */
+
+static hfsb_status hfsbi_job_call(hfsb_hub *hub, hfsbi_hub_endpoint endpoint,
+                                  hfsb_str owner, hfsb_str id,
                                   const hfsb_cancel *cancel,
                                   hfsb_json_doc *out, hfsb_err *err) {
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, method, cancel, "%s", what);
-    request.repeat = true;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &request, endpoint, owner, id, cancel, err);
     request.out = out;
-    status = hfsbi_hub_job_target(hub, &request, space, id, rest, err);
-    if (status == HFSB_OK) status = hfsbi_hub_send(hub, &request, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
@@ -654,27 +577,41 @@ static hfsb_status hfsbi_job_call(hfsb_hub *hub, const char *method,
 hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                          const hfsb_cancel *cancel, hfsb_json_doc *out,
                          hfsb_err *err) {
-    return hfsbi_job_call(hub, "GET", "look at job", space, id, "", cancel,
-                          out, err);
+    return hfsbi_job_call(hub, HFSBI_HUB_JOB, space, id, cancel, out, err);
 }
 
 hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                                 const hfsb_cancel *cancel, hfsb_json_doc *out,
                                 hfsb_err *err) {
-    return hfsbi_job_call(hub, "POST", "cancel job", space, id, "/cancel",
-                          cancel, out, err);
+    return hfsbi_job_call(hub, HFSBI_HUB_JOB_CANCEL, space, id, cancel, out,
+                          err);
 }
 
 hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
                           bool (*each)(void *user, const hfsb_json_value *job),
                           void *user, const hfsb_cancel *cancel,
                           hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status;
-    hfsbi_hub_begin(hub, &request, "GET", cancel, "list jobs");
-    status = hfsbi_job_space(hub, &request, space, err);
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, space,
+                                         none, cancel, err);
     if (status == HFSB_OK)
-        status = hfsbi_hub_pages(hub, &request, 0, each, user, err);
+        status = hfsbi_hub_pages(&request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
+                              void *user, hfsb_err *err) {
+    const hfsb_log_opts defaults = HFSB_INIT;
+    hfsbi_hub_request   request;
+    hfsb_status         status;
+    if (!opts) opts = &defaults;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOB_LOGS, space, id,
+                             opts->cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_log_run(&request, opts, space, id, fn, user, err);
     hfsbi_hub_end(&request);
     return status;
 }

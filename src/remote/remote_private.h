@@ -1,163 +1,248 @@
 #pragma once
 
-#include "../os/os_private.h"
+#include "../net/net_private.h"
 #include "../tools/tools_private.h"
 #include "hub.h"
 #include "sandbox.h"
 #include "session.h"
 
-/* The inside of the HUB. Private to hub_*.c, but for hfsbi_hub_transport() and
-   what hub_space.c gives to sandboxes and sessions. */
+/* The inside of the HUB. Sandboxes and sessions use the parts marked so; the
+   rest is for hub*.c. */
 
 struct hfsb_hub {
-    /* what does not change once it is open */
+    /* constant once open */
     const hfsb_transport *transport;
     hfsb_buf              endpoint;      /* without a slash at its end */
+    hfsb_url              origin;        /* the endpoint, parsed */
     hfsb_buf              authorization; /* "Bearer ...", or "" */
     hfsb_buf              agent;
     bool                  offline;
-    long long             timeout_ms, delay_ms, max_wait_ms;
-    size_t                tries;
+    long long             timeout_ms, max_wait_ms;
+    hfsbi_retry           retry; /* the policy of every request */
     hfsb_log_fn           log;
     void                 *user;
     hfsb_alloc            alloc;
 
-    pthread_mutex_t lock;   /* what follows belongs to it */
-    hfsb_buf        owner;  /* of the token, once it was asked for */
-    hfsb_buf        topics; /* of warnings that were told, an LF behind each */
+    pthread_mutex_t lock;   /* protects: */
+    hfsb_buf        owner;  /* of the token; "" until the Hub was asked */
+    hfsb_buf        topics; /* of warnings already logged, each with an LF */
 };
 
-/* One request, its repeats and what came of them. */
+/* ---- secrets (also for sandboxes and sessions) ---- */
+
+/* Texts that must never be shown, should a peer echo one. */
+typedef struct hfsbi_secrets {
+    hfsb_str             tokens[2]; /* (empty: none) */
+    const hfsb_hub_pair *pairs;     /* whose values are secret */
+    size_t               count;
+} hfsbi_secrets;
+
+/* Replaces every secret in text by "***", in place, so that it cannot fail;
+   returns the new length and ends a shortened text with a NUL. Of several
+   secrets at one place the longest counts. Secrets of less than 4 bytes are
+   not replaced: they could be part of any word. */
+HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
+                             size_t len);
+
+/* ---- endpoints ---- */
+
+/* Whether a request may be sent again. Every request is sent again when it
+   did not reach the Hub, or the Hub refused it with 429. */
+typedef enum hfsbi_hub_repeat {
+    HFSBI_HUB_ONCE,   /* it would happen twice */
+    HFSBI_HUB_REPEAT, /* also after a lost reply or a 5xx */
+    HFSBI_HUB_REMOVE  /* the same, and "not found" then means it succeeded */
+} hfsbi_hub_repeat;
+
+/* Every endpoint of the Hub: name, method, path, description for "Could not
+   {...}", and whether it may be repeated. Names in braces are filled in from
+   the request's subject ({space}, {owner}) and detail ({job}, {detail}).
+   {space} must be a valid id; {owner} defaults to the token's owner; {detail}
+   is percent-encoded in a path. */
+#define HFSBI_HUB_ENDPOINTS(X)                                             \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
+      REPEAT)                                                              \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
+      "duplicate {space} as {detail}", ONCE)                               \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
+      "set the secret {detail} of {space}", REPEAT)                        \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
+      "set the variable {detail} of {space}", REPEAT)                      \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
+      "see the state of {space}", REPEAT)                                  \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
+      REPEAT)                                                              \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
+      "restart {space}", REPEAT)                                           \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
+      "look at {space}", REPEAT)                                           \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
+      "read the {detail} log of {space}", REPEAT)                          \
+    X(VALIDATE, "POST", "/api/validate-yaml",                              \
+      "have the metadata of README.md checked", REPEAT)                    \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
+      "prepare a commit to {space}", REPEAT)                               \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
+      "commit to {space}", ONCE)                                           \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
+      "cancel job {job}", REPEAT)                                          \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
+      "read the log of job {job}", REPEAT)
+
+typedef enum hfsbi_hub_endpoint {
+#define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
+#undef HFSBI_X
+        HFSBI_HUB_ENDPOINT_COUNT
+} hfsbi_hub_endpoint;
+
+/* ---- hub_request.c ---- */
+
+/* One request, its repeats and their outcome. */
 typedef struct hfsbi_hub_request {
-    const char *method;
-    char        what[320]; /* "Could not {what}: ..." */
-    hfsb_buf    target;    /* "/api/...", or a whole URL */
-    hfsb_buf    body;
-    bool        has_body;
-    const char *content_type; /* (NULL: application/json) */
-    bool        repeat;       /* safe to send again */
-    bool        gone_is_done; /* 404 at a repeat is HFSB_OK */
-    size_t      tries;        /* (0: as many as the hub makes) */
-    long long   until;        /* on hfsb_clock_ms(): no try goes on behind it
-                                 (0: no such limit) */
-    /* never shown, should the Hub echo one; beside the token */
+    hfsb_hub        *hub;
+    const char      *method;
+    char             what[320]; /* "Could not {what}: ..." */
+    hfsb_buf         target;    /* "/api/...", or a whole URL */
+    hfsbi_hub_repeat repeat;
+    hfsbi_retry      retry;
+    const char      *body_type; /* Content-Type; NULL: there is no body */
+    hfsb_buf         body;
+    hfsb_json_writer json; /* of the body, when hfsbi_hub_object() began it */
+    /* redacted from every message, next to the token */
     const hfsb_hub_pair *secrets;
     size_t               secret_count;
-    hfsb_json_doc       *out; /* the answer must be JSON: it goes here */
-    const hfsb_cancel   *cancel;
-    /* a stream in place of an answer: no limit but idle_ms and until */
+    hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
+                                 any reply will do) */
+    /* receives the reply piece by piece instead; no timeout applies then but
+       idle_ms and the retry's deadline */
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
     long long idle_ms;
 
-    /* what came of it */
+    /* the outcome */
     hfsb_http_reply reply;
-    bool            opened;   /* the head of a 2xx reply came */
-    bool            again;    /* of the last try: another one may help */
-    bool            unclear;  /* of any try: it may have happened, though the
-                                 Hub did not say so */
-    long long       asked_ms; /* to wait, as the Hub says; -1: it does not */
+    bool            opened;  /* last try: the head of a 2xx reply came */
+    bool            again;   /* last try: another one may help */
+    bool            unclear; /* any try: it may have taken effect, although
+                                the Hub did not confirm it */
 } hfsbi_hub_request;
 
-/* ---- hub_request.c ---- */
+/* Prepares a request; end it with hfsbi_hub_end() in any case, which wipes its
+   body. HFSB_OK; HFSB_ARG for an invalid name; HFSB_NOMEM; what
+   hfsb_hub_user() returns when the owner must be asked for. */
+HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
+                                     const hfsb_cancel *cancel, hfsb_err *err);
+HFSBI_FN void        hfsbi_hub_end(hfsbi_hub_request *request);
 
-/* Begins a request; end it with hfsbi_hub_end() in any case, which overwrites
-   its body. */
-HFSBI_FN void hfsbi_hub_begin(const hfsb_hub *hub, hfsbi_hub_request *request,
-                              const char *method, const hfsb_cancel *cancel,
-                              const char *what, ...) HFSBI_PRINTF(5, 6);
-HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request);
+/* Begins a JSON object as the body. The caller writes its members and its end;
+   hfsbi_hub_send() checks that the writer succeeded. */
+HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request);
 
-/* Sends it once: HFSB_OK for 2xx, else as hub.h says. */
-HFSBI_FN hfsb_status hfsbi_hub_once(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_err *err);
-/* Sends it, again where that is safe and may help. */
-HFSBI_FN hfsb_status hfsbi_hub_send(hfsb_hub *hub, hfsbi_hub_request *request,
-                                    hfsb_err *err);
-/* Milliseconds before try n + 1. */
-HFSBI_FN long long hfsbi_hub_delay(const hfsb_hub *hub, size_t n);
-/* Is there time for try n + 1? */
-HFSBI_FN bool hfsbi_hub_has_time(const hfsb_hub          *hub,
-                                 const hfsbi_hub_request *request, size_t n);
-/* Waits that long, or as the Hub asked for, and tells the log; false when it
-   was cancelled, *err filled. */
-HFSBI_FN bool hfsbi_hub_wait(hfsb_hub *hub, hfsbi_hub_request *request,
-                             size_t n, hfsb_err *err);
+/* Sends the request once: HFSB_OK for 2xx, else as hub.h describes. */
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request, hfsb_err *err);
+/* Sends it until it succeeds, or another try is unsafe or cannot help. */
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request, hfsb_err *err);
 
-/* Sends what *w wrote into the request's body. */
-HFSBI_FN hfsb_status hfsbi_hub_send_json(hfsb_hub          *hub,
-                                         hfsbi_hub_request *request,
-                                         hfsb_json_writer *w, hfsb_err *err);
-
-/* GETs page after page of arrays and calls each for every item, until it says
-   false or `limit` (0: none) were told. */
-HFSBI_FN hfsb_status hfsbi_hub_pages(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     size_t limit,
+/* GETs page after page of arrays and calls each for every item, until it
+   returns false or `limit` (0: no limit) items were seen. */
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
                                      bool (*each)(void                  *user,
                                                   const hfsb_json_value *item),
                                      void *user, hfsb_err *err);
 
-/* ---- hub_error.c ---- */
+/* HFSB_REMOTE for a complete reply that has this problem. */
+HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
+                                         const char *problem, hfsb_err *err);
 
-/* A whole reply that cannot be understood. */
-HFSBI_FN hfsb_status hfsbi_hub_odd(const hfsb_hub          *hub,
-                                   const hfsbi_hub_request *request,
-                                   const char *problem, hfsb_err *err);
-/* Appends text with the token and the request's secrets taken out. */
+/* Appends text without the hub's token and the request's secrets. HFSB_OK;
+   HFSB_NOMEM. (Also for sessions, with a request that has only secrets.) */
 HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
                                       const hfsbi_hub_request *request,
                                       hfsb_str text, hfsb_buf *out);
 
-/* ---- hub_space.c ---- */
+/* ---- hub_space.c (for sandboxes and sessions) ---- */
 
-/* What tries to delete a Space have told so far. All zero at first. */
+/* What the tries to delete a Space have shown so far. All zero at first. */
 typedef struct hfsbi_hub_tried {
     bool      unclear;  /* it may be gone */
-    long long asked_ms; /* to wait before the next one */
+    long long asked_ms; /* wait that the Hub asked for (0: none) */
 } hfsbi_hub_tried;
 
-/* hfsb_hub_delete() of one request, for those who count their tries; not over
-   later than `until` on hfsb_clock_ms() (0: the hub's timeout). *tried, the
-   same for all tries, makes "not found" HFSB_OK once it is unclear. */
+/* hfsb_hub_delete() in one request, for callers that count their tries. It
+   ends by `until` on hfsb_clock_ms() (0: the hub's timeout). *tried is the
+   same for all tries; once it is unclear, "not found" is HFSB_OK. */
 HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
                                            long long          until,
                                            const hfsb_cancel *cancel,
                                            hfsbi_hub_tried   *tried,
                                            hfsb_err          *err);
-/* hfsb_hub_runtime() that is over by then, too, repeats and all. */
+/* hfsb_hub_runtime() that ends by `until`, with all its repeats. */
 HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
                                              long long           until,
                                              const hfsb_cancel  *cancel,
                                              hfsb_space_runtime *out,
                                              hfsb_err           *err);
 
+/* The stages of a Space, by what a client can do about them. */
+typedef enum hfsbi_space_state {
+    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
+    HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
+    HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
+    HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
+    HFSBI_SPACE_PAUSED,   /* only its owner's restart starts it */
+    HFSBI_SPACE_FAILED,   /* BUILD_ERROR, RUNTIME_ERROR, CONFIG_ERROR,
+                             NO_APP_FILE: only a new commit can help */
+    HFSBI_SPACE_GONE      /* deleted, misspelt, or hidden from this token */
+} hfsbi_space_state;
+
+HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage);
+
+/* Asks the Hub for the stage in one request of at most wait_ms milliseconds,
+   to find out early that waiting for a Space is pointless. *out is filled,
+   all zero when the state is UNKNOWN or GONE; *err says why. */
+HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
+                                          long long           wait_ms,
+                                          const hfsb_cancel  *cancel,
+                                          hfsb_space_runtime *out,
+                                          hfsb_err           *err);
+
 /* ---- hub.c ---- */
 
-/* For the sandboxes of a hub. */
+/* The hub's transport, for its sandboxes. */
 HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
-/* One line to the log, when there is one. */
+/* Logs one line, when there is a log. */
 HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...)
     HFSBI_PRINTF(2, 3);
-/* True the first time it is asked about that topic. */
+/* True the first time it is called with that topic. */
 HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic);
 /* Overwrites and frees. */
 HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b);
 
-/* ---- pieces of JSON ---- */
+/* "30m" in seconds; 0 when it is not a time above 0. */
+HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text);
 
+/* Puts a member that is a string. */
 HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
                             hfsb_str value);
-/* [{"key":..,"value":..}], nothing for none. */
-HFSBI_FN void hfsbi_hub_put_list(hfsb_json_writer *w, const char *key,
-                                 const hfsb_hub_pair *pairs, size_t count);
-/* Copies a string of at most size - 1 bytes, "" for anything else; what is
-   longer is cut at a character's border. */
+/* Appends text percent-encoded; *out remembers a failure. */
+HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text);
+/* Copies a string of at most size - 1 bytes, "" for any other value; a longer
+   one is cut at the end of a character. */
 HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
                              size_t size);
-/* A name for a secret or variable: a letter, then letters, digits and "_",
-   at least `least` in all. */
-HFSBI_FN hfsb_status hfsbi_hub_check_key(hfsb_str key, size_t least,
-                                         hfsb_err *err);
+/* Checks the names of secrets or variables: a letter, then letters, digits and
+   "_", at least `least` characters. HFSB_OK; HFSB_ARG with the index of the
+   first bad one in err->pos. (Also for sandboxes.) */
 HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
                                           size_t count, size_t least,
                                           hfsb_err *err);

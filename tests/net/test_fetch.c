@@ -1,5 +1,5 @@
 /* test_fetch.c - calls with redirects and kept replies, against peers that
-   speak bytes and transports that do as they are told. */
+   speak bytes and transports that follow a script. */
 #include "../support/t_net.h"
 
 static hfsb_http_call call_of(const char *method, const char *url) {
@@ -92,7 +92,7 @@ static hfsb_status piece(void *user, char *ptr, size_t room, size_t *got,
     return HFSB_OK;
 }
 
-static void fetch_follows_as_the_status_says(void) {
+static void fetch_follows_redirects_by_status(void) {
     static const struct {
         int         status;
         const char *method, *location;
@@ -197,7 +197,7 @@ static void fetch_follows_as_the_status_says(void) {
     }
 }
 
-static void fetch_keeps_secrets_from_others(void) {
+static void fetch_drops_secrets_on_another_host(void) {
     static const char *const names[] = {
         "authorization", "X-Sandbox-Authorization", "PROXY-Authorization",
         "Cookie",        "Idempotency-Key",         "X-Kept"};
@@ -264,7 +264,7 @@ static void fetch_never_goes_from_https_to_http(void) {
     hfsb_buf_free(&f.log);
 }
 
-static void fetch_does_not_run_in_circles(void) {
+static void fetch_stops_after_ten_redirects(void) {
     static const fake_reply loop[] = {{302, "/again", ""}};
     fake_reply              ten[11];
     fake                    f;
@@ -290,7 +290,7 @@ static void fetch_does_not_run_in_circles(void) {
     hfsb_buf_free(&f.log);
 }
 
-static void fetch_passes_on_what_the_transport_says(void) {
+static void fetch_returns_the_transports_error(void) {
     static const fake_reply replies[] = {{302, "/y", ""}, {200, NULL, ""}};
     fake                    f;
     hfsb_transport          t = fake_open(&f, replies, 2);
@@ -309,7 +309,7 @@ static void fetch_passes_on_what_the_transport_says(void) {
 
 /* ---- where the body goes ---- */
 
-static void fetch_gives_the_caller_what_succeeded(void) {
+static void fetch_passes_only_2xx_bodies_to_on_body(void) {
     static const struct {
         int         status;
         const char *passed, *kept;
@@ -342,7 +342,7 @@ static void fetch_gives_the_caller_what_succeeded(void) {
     }
 }
 
-static void fetch_limits_what_is_kept(void) {
+static void fetch_limits_the_kept_body(void) {
     static const fake_reply replies[] = {{200, NULL, "12345"}};
     fake                    f;
     hfsb_transport          t = fake_open(&f, replies, 1);
@@ -423,7 +423,7 @@ static void redirect_without_end(tn_conn *c) {
     while (tn_say(c, hfsb_str_make(block, sizeof block))) continue;
 }
 
-static void fetch_does_not_read_a_redirect_to_its_end(void) {
+static void fetch_does_not_read_long_redirect_bodies(void) {
     hfsb_transport  net = tn_net();
     hfsb_http_reply reply = HFSB_INIT;
     hfsb_http_call  call;
@@ -449,7 +449,7 @@ static void slow_redirect(tn_conn *c) {
     }
 }
 
-static void fetch_has_one_time_for_all(void) {
+static void fetch_applies_total_ms_to_all_redirects(void) {
     hfsb_transport  net = tn_net();
     hfsb_http_reply reply = HFSB_INIT;
     hfsb_http_call  call;
@@ -494,7 +494,7 @@ static void send_once(hfsb_alloc alloc, const t_heap *heap) {
 
 /* The answer to a POST is elsewhere, and there is no way to it: it was sent,
    and may be done. */
-static void fetch_remembers_what_was_sent(void) {
+static void fetch_reports_sent_after_a_redirected_post(void) {
     static const struct {
         int         status;
         const char *method;
@@ -526,23 +526,23 @@ static void fetch_remembers_what_was_sent(void) {
     }
 }
 
-static void fetch_gives_up_cleanly(void) {
+static void fetch_survives_allocation_failures(void) {
     t_each_allocation_fails(send_once);
 }
 
 int main(void) {
-    T_RUN(fetch_follows_as_the_status_says);
-    T_RUN(fetch_keeps_secrets_from_others);
+    T_RUN(fetch_follows_redirects_by_status);
+    T_RUN(fetch_drops_secrets_on_another_host);
     T_RUN(fetch_never_goes_from_https_to_http);
-    T_RUN(fetch_does_not_run_in_circles);
-    T_RUN(fetch_passes_on_what_the_transport_says);
-    T_RUN(fetch_gives_the_caller_what_succeeded);
-    T_RUN(fetch_limits_what_is_kept);
+    T_RUN(fetch_stops_after_ten_redirects);
+    T_RUN(fetch_returns_the_transports_error);
+    T_RUN(fetch_passes_only_2xx_bodies_to_on_body);
+    T_RUN(fetch_limits_the_kept_body);
     T_RUN(fetch_finds_fields);
     T_RUN(fetch_reuses_the_connection_of_a_redirect);
-    T_RUN(fetch_does_not_read_a_redirect_to_its_end);
-    T_RUN(fetch_has_one_time_for_all);
-    T_RUN(fetch_remembers_what_was_sent);
-    T_RUN(fetch_gives_up_cleanly);
+    T_RUN(fetch_does_not_read_long_redirect_bodies);
+    T_RUN(fetch_applies_total_ms_to_all_redirects);
+    T_RUN(fetch_reports_sent_after_a_redirected_post);
+    T_RUN(fetch_survives_allocation_failures);
     return T_END();
 }

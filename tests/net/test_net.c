@@ -92,7 +92,7 @@ static void net_reads_every_framing(void) {
     }
 }
 
-static void net_refuses_what_is_no_reply(void) {
+static void net_refuses_invalid_replies(void) {
     static const tn_step cases[] = {
         {"<html>", TN_HANG},
         {"SSH-2.0-x\r\n", TN_HANG},
@@ -153,7 +153,7 @@ static void long_head(tn_conn *c) {
     }
 }
 
-static void net_takes_heads_up_to_max_head(void) {
+static void net_accepts_heads_up_to_max_head(void) {
     static const size_t limits[] = {0, 1000, 200000};
     size_t              i, n;
     for (i = 0; i < TN_COUNT(limits); i++) {
@@ -179,7 +179,7 @@ static void net_takes_heads_up_to_max_head(void) {
 
 /* ---- requests ---- */
 
-static void net_sends_requests_as_they_should_be(void) {
+static void net_writes_the_expected_bytes(void) {
     static const struct {
         const char *method, *path, *body, *want; /* without Host */
     } cases[] = {
@@ -286,7 +286,7 @@ static void net_refuses_calls_that_cannot_be_made(void) {
     hfsb_transport_close(&net);
 }
 
-static void net_stops_when_the_caller_says_so(void) {
+static void net_stops_when_a_callback_returns_false(void) {
     static const tn_step step = {TN_OK, TN_KEEP};
     hfsb_transport       net = tn_net();
     tn_peer              peer;
@@ -309,7 +309,7 @@ static void net_stops_when_the_caller_says_so(void) {
 
 /* ---- kept connections ---- */
 
-static void net_keeps_few_connections_for_a_while(void) {
+static void net_limits_number_and_age_of_idle_connections(void) {
     static const tn_step step = {TN_OK, TN_KEEP};
     hfsb_net_opts        o = HFSB_INIT;
     hfsb_transport       net;
@@ -345,7 +345,7 @@ static void net_keeps_few_connections_for_a_while(void) {
     T_CHECK(tn_open_files() == before);
 }
 
-static void net_knows_a_place_by_name_and_port(void) {
+static void net_reuses_connections_by_host_and_port(void) {
     static const tn_step step = {TN_OK, TN_KEEP};
     hfsb_transport       net = tn_net();
     tn_peer              peer;
@@ -454,7 +454,7 @@ static void clear_environment(void) {
     for (i = 0; i < TN_COUNT(names); i++) unsetenv(names[i]);
 }
 
-static void net_goes_through_the_proxy_of_the_environment(void) {
+static void net_uses_the_proxy_of_the_environment(void) {
     static const struct {
         const char *name, *scheme, *user, *no_proxy, *url, *want;
         hfsb_status status;
@@ -568,18 +568,18 @@ static void net_reads_no_proxy(void) {
 
 int main(void) {
     T_RUN(net_reads_every_framing);
-    T_RUN(net_refuses_what_is_no_reply);
+    T_RUN(net_refuses_invalid_replies);
     T_RUN(net_limits_heads_and_interim_replies);
-    T_RUN(net_takes_heads_up_to_max_head);
-    T_RUN(net_sends_requests_as_they_should_be);
+    T_RUN(net_accepts_heads_up_to_max_head);
+    T_RUN(net_writes_the_expected_bytes);
     T_RUN(net_sends_the_fields_given);
     T_RUN(net_refuses_calls_that_cannot_be_made);
-    T_RUN(net_stops_when_the_caller_says_so);
-    T_RUN(net_keeps_few_connections_for_a_while);
-    T_RUN(net_knows_a_place_by_name_and_port);
+    T_RUN(net_stops_when_a_callback_returns_false);
+    T_RUN(net_limits_number_and_age_of_idle_connections);
+    T_RUN(net_reuses_connections_by_host_and_port);
     T_RUN(net_does_not_share_connections_with_a_child);
     T_RUN(net_serves_many_threads);
-    T_RUN(net_goes_through_the_proxy_of_the_environment);
+    T_RUN(net_uses_the_proxy_of_the_environment);
     T_RUN(net_reads_no_proxy);
     return T_END();
 }

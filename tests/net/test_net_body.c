@@ -64,7 +64,7 @@ static hfsb_status read_nothing(void *user, char *ptr, size_t room,
     return HFSB_OK;
 }
 
-static void net_ends_with_what_the_source_says(void) {
+static void net_returns_the_status_of_body_read(void) {
     static const tn_step step = {TN_OK, TN_KEEP};
     hfsb_transport       net = tn_net();
     tn_peer              peer;
@@ -149,7 +149,7 @@ static void refuse_slowly(tn_conn *c) {
     tn_until_closed(c);
 }
 
-static void net_stops_sending_what_is_refused(void) {
+static void net_stops_sending_a_refused_body(void) {
     hfsb_transport net = tn_net();
     tn_peer        peer = HFSB_INIT;
     tn_call       *t;
@@ -231,9 +231,9 @@ static void net_reads_and_sends_at_once(void) {
 
 int main(void) {
     T_RUN(net_sends_a_body_in_pieces);
-    T_RUN(net_ends_with_what_the_source_says);
+    T_RUN(net_returns_the_status_of_body_read);
     T_RUN(net_sees_a_reply_before_the_body_is_sent);
-    T_RUN(net_stops_sending_what_is_refused);
+    T_RUN(net_stops_sending_a_refused_body);
     T_RUN(net_reads_the_reply_when_sending_fails);
     T_RUN(net_reads_and_sends_at_once);
     return T_END();

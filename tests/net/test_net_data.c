@@ -20,7 +20,7 @@ static void say_stream(tn_conn *c) {
     if (cut) usleep(300);
     (void)tn_say(c, hfsb_str_slice(stream, cut, stream.len));
     t_drop(stream);
-    (void)shutdown(c->fd, SHUT_WR); /* no reset, whoever reads how much */
+    (void)shutdown(c->fd, SHUT_WR); /* no reset, however much is read */
     tn_until_closed(c);
 }
 
@@ -28,7 +28,7 @@ static hfsb_str text_of(const hfsb_json_value *c, const char *key) {
     return hfsb_json_str(hfsb_json_get(c, key), HFSB_LIT(""));
 }
 
-/* What comes behind 101 is not HTTP; the case has taken it for a body. */
+/* The bytes after a 101 are not HTTP; the case takes them for a body. */
 static bool not_our_body(hfsb_str id) {
     return hfsb_str_starts(id, HFSB_LIT("llhttp-resp-connection-09-"));
 }
@@ -82,7 +82,7 @@ static void reply_case(tn_peer *peer, const hfsb_json_value *c) {
     hfsb_buf_free(&keep);
 }
 
-static void net_reads_replies_as_decided(void) {
+static void net_reads_recorded_replies(void) {
     hfsb_buf file = HFSB_INIT;
     size_t   at = 0, n = 0;
     tn_peer  peer = HFSB_INIT;
@@ -111,6 +111,6 @@ static void net_reads_replies_as_decided(void) {
 }
 
 int main(void) {
-    T_RUN(net_reads_replies_as_decided);
+    T_RUN(net_reads_recorded_replies);
     return T_END();
 }

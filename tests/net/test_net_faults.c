@@ -10,7 +10,7 @@ typedef struct cutter {
     size_t      cut; /* bytes of the first part */
     bool        rest;
     bool        reset; /* where the rest does not come */
-    bool        close; /* behind the rest */
+    bool        close; /* after the rest */
 } cutter;
 
 static cutter cuts;
@@ -72,7 +72,7 @@ static void net_reads_replies_in_any_cut(void) {
 }
 
 /* Every beginning of a reply: lost, but where the end is its frame. */
-static void net_loses_replies_that_are_not_whole(void) {
+static void net_reports_incomplete_replies_as_lost(void) {
     hfsb_transport net = tn_net();
     tn_peer        peer = HFSB_INIT;
     size_t         i, k, reset;
@@ -109,10 +109,10 @@ static void net_loses_replies_that_are_not_whole(void) {
 
 /* ---- kept connections that are not what they seem ---- */
 
-static void net_repeats_only_what_it_may(void) {
+static void net_repeats_only_safe_requests(void) {
     static const struct {
         const char *method;
-        int         then; /* on the kept connection, behind the request */
+        int         then; /* on the kept connection, after the request */
         const char *part; /* of a reply, before that */
         hfsb_status want;
         size_t      requests; /* that reached the peer, the first included */
@@ -187,7 +187,7 @@ static void end_while_kept(tn_conn *c) {
     if (what == 2) tn_until_closed(c);
 }
 
-static void net_notices_what_happened_to_a_kept_connection(void) {
+static void net_notices_a_closed_idle_connection(void) {
     int what;
     for (what = 0; what < 3; what++) {
         hfsb_transport net = tn_net();
@@ -209,7 +209,7 @@ static void net_notices_what_happened_to_a_kept_connection(void) {
 
 /* What was kept is gone, and so is the peer: for a GET that may have been
    heard it is not "nothing was sent". */
-static void net_tells_a_lost_request_from_none(void) {
+static void net_distinguishes_lost_from_unsent_requests(void) {
     static const tn_step steps[] = {{TN_OK, TN_KEEP}, {NULL, TN_CLOSE}};
     hfsb_transport       net = tn_net();
     tn_peer              peer;
@@ -227,7 +227,7 @@ static void net_tells_a_lost_request_from_none(void) {
 
 /* ---- no connection ---- */
 
-static void net_says_that_nothing_was_sent(void) {
+static void net_reports_that_nothing_was_sent(void) {
     static const char *const methods[] = {"GET", "POST"};
     hfsb_transport           net = tn_net();
     unsigned                 port;
@@ -268,7 +268,7 @@ static void net_never_talks_to_itself(void) {
     hfsb_transport_close(&net);
 }
 
-static void net_says_when_no_descriptor_is_left(void) {
+static void net_reports_that_no_descriptor_is_left(void) {
     static const tn_step step = {TN_OK, TN_KEEP};
     hfsb_transport       net = tn_net();
     struct rlimit        old, low;
@@ -361,7 +361,7 @@ static void cancel_once(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_cancel_close(cancel);
 }
 
-static void net_gives_up_cleanly(void) {
+static void net_survives_allocation_failures(void) {
     static const tn_step step = {TN_OK, TN_KEEP};
     tn_peer              peer;
     size_t               before = tn_open_files();
@@ -380,15 +380,15 @@ static void net_gives_up_cleanly(void) {
 int main(void) {
     size_t before = tn_open_files();
     T_RUN(net_reads_replies_in_any_cut);
-    T_RUN(net_loses_replies_that_are_not_whole);
-    T_RUN(net_repeats_only_what_it_may);
+    T_RUN(net_reports_incomplete_replies_as_lost);
+    T_RUN(net_repeats_only_safe_requests);
     T_RUN(net_repeats_once);
-    T_RUN(net_notices_what_happened_to_a_kept_connection);
-    T_RUN(net_tells_a_lost_request_from_none);
-    T_RUN(net_says_that_nothing_was_sent);
+    T_RUN(net_notices_a_closed_idle_connection);
+    T_RUN(net_distinguishes_lost_from_unsent_requests);
+    T_RUN(net_reports_that_nothing_was_sent);
     T_RUN(net_never_talks_to_itself);
-    T_RUN(net_says_when_no_descriptor_is_left);
-    T_RUN(net_gives_up_cleanly);
+    T_RUN(net_reports_that_no_descriptor_is_left);
+    T_RUN(net_survives_allocation_failures);
     T_CHECK(tn_open_files() == before);
     return T_END();
 }

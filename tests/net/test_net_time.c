@@ -47,7 +47,7 @@ static bool took_about(long long start, long long ms) {
     return ok;
 }
 
-static void net_keeps_each_limit_of_time(void) {
+static void net_applies_each_timeout(void) {
     static const tn_step hang[] = {{NULL, TN_HANG}};
     static const tn_step half[] = {{"HTTP/1.1 200 OK\r\nContent-Length: "
                                     "9\r\n\r\nhalf",
@@ -61,11 +61,11 @@ static void net_keeps_each_limit_of_time(void) {
         {0, 50, 10, 9000, 50, "No connection to 127.0.0.1"},
         {0, 9000, 0, 50, 50, "within 50 ms"},
         {1, 0, 50, 0, 50, "Nothing came"},
-        {1, 20, 0, 60, 60, "not over after 60 ms"},
+        {1, 20, 0, 60, 60, "not finish within 60 ms"},
         {1, 0, 50, 9000, 50, "for 50 ms"},
         {2, 0, 50, 0, 50, "Nothing came"},
-        {2, 0, 9000, 50, 50, "not over"},
-        {3, 0, 1000, 80, 80, "not over"},
+        {2, 0, 9000, 50, 50, "not finish"},
+        {3, 0, 1000, 80, 80, "not finish"},
     };
     size_t i;
     for (i = 0; i < TN_COUNT(cases); i++) {
@@ -108,7 +108,7 @@ static void slow_but_steady(tn_conn *c) {
     }
 }
 
-static void net_waits_for_those_that_are_slow(void) {
+static void net_waits_for_slow_peers(void) {
     hfsb_transport net = tn_net();
     tn_peer        peer = HFSB_INIT;
     tn_call       *t;
@@ -159,7 +159,7 @@ static void *cancel_soon(void *user) {
     return NULL;
 }
 
-static void net_is_cancelled_wherever_it_waits(void) {
+static void net_can_be_cancelled_in_every_wait(void) {
     static const tn_step hang[] = {{NULL, TN_HANG}};
     hfsb_cancel         *cancel;
     hfsb_buf             big = HFSB_INIT;
@@ -206,7 +206,7 @@ static void net_is_cancelled_wherever_it_waits(void) {
     hfsb_buf_free(&big);
 }
 
-static void cancel_is_a_flag_that_wakes(void) {
+static void cancel_wakes_waiting_threads(void) {
     hfsb_cancel *cancel;
     pthread_t    thread;
     long long    start = hfsb_clock_ms();
@@ -234,11 +234,11 @@ static void cancel_is_a_flag_that_wakes(void) {
 
 int main(void) {
     size_t before = tn_open_files();
-    T_RUN(net_keeps_each_limit_of_time);
-    T_RUN(net_waits_for_those_that_are_slow);
+    T_RUN(net_applies_each_timeout);
+    T_RUN(net_waits_for_slow_peers);
     T_RUN(net_does_not_wait_for_a_peer_that_does_not_read);
-    T_RUN(net_is_cancelled_wherever_it_waits);
-    T_RUN(cancel_is_a_flag_that_wakes);
+    T_RUN(net_can_be_cancelled_in_every_wait);
+    T_RUN(cancel_wakes_waiting_threads);
     T_CHECK(tn_open_files() == before);
     return T_END();
 }

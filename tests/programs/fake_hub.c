@@ -12,7 +12,7 @@
        --page N           items on a page of a list
        --job-stages LIST
        --log-open-ms N    how long logs stay open at their end
-       --build-vars TEXT  behind make: STATIC_CFLAGS=-O0
+       --build-vars TEXT  arguments of make: STATIC_CFLAGS=-O0
        --work-dir DIR     where the commands of every Space begin
    What to do while it runs: fake_hub_control.h. Build it at the top of the
    project:

@@ -1,4 +1,4 @@
-/* tls_client.c - hfsb_http_curl.h against nginx with TLS, which stands before
+/* tls_client.c - hfsb_http_curl.h against nginx with TLS, in front of
    hfsb-server; for tests/checks/tls.sh, which starts both.
      tls_client ports N      N ports that are free, a line each
      tls_client ready PORT   waits until someone listens there
@@ -333,10 +333,10 @@ static void bad_certificates_are_refused(void) {
     tls_reply      r = HFSB_INIT;
     const char    *ports[3], *says[3];
     size_t         i;
-    ports[0] = TLS_EXPIRED, says[0] = "certificate has expired. Have it";
+    ports[0] = TLS_EXPIRED, says[0] = "certificate has expired. Renew it";
     ports[1] = TLS_OTHER, says[1] = "certificate is for another host name";
-    ports[2] = TLS_UNKNOWN, says[2] = "authority that is not known here. If "
-                                      "it is to be trusted, name";
+    ports[2] = TLS_UNKNOWN, says[2] = "unknown authority. To trust "
+                                      "it, set ca_file";
     call.method = HFSB_LIT("POST");
     for (i = 0; i < 3; i++) {
         tls_send(&t, ports[i], "/api/kill", call, &r);
@@ -347,7 +347,7 @@ static void bad_certificates_are_refused(void) {
     hfsb_transport_close(&t);
 }
 
-/* Without ca_file the system's authorities count, and ours is none. */
+/* Without ca_file the system's authorities count, and ours is not one of them. */
 static void trust_can_be_named(void) {
     hfsb_curl_opts opts = HFSB_INIT;
     hfsb_transport t;

@@ -1,5 +1,5 @@
 /* test_fake_hub.c - the fake Hub: that it does what it is asked for, keeps
-   what it is told, and misbehaves exactly as told. */
+   scripts, and misbehaves exactly as asked. */
 #include "../support/t_fake_hub.h"
 
 #define FILE_LINE(path, base64)                                       \
@@ -41,7 +41,7 @@ static void a_space_is_made_changed_and_removed(void) {
     fh_stop(hub);
 }
 
-static void tokens_and_rights_are_looked_at(void) {
+static void fake_hub_checks_tokens_and_permissions(void) {
     static const struct {
         const char *method, *target, *fields, *body;
         int         status;
@@ -104,7 +104,7 @@ static void lists_come_in_pages(void) {
     fh_stop(hub);
 }
 
-static void stages_go_on_with_every_question(void) {
+static void stages_advance_with_every_request(void) {
     static const char *const want[] = {"BUILDING", "BUILDING", "APP_STARTING",
                                        "RUNNING", "RUNNING"};
     fh_hub  *hub = fh_start(NULL);
@@ -130,7 +130,7 @@ static void stages_go_on_with_every_question(void) {
     fh_stop(hub);
 }
 
-static void stages_are_what_was_asked_for(void) {
+static void stages_follow_the_script(void) {
     fh_opts  o = HFSB_INIT;
     fh_hub  *hub;
     ts_reply r = HFSB_INIT;
@@ -249,7 +249,7 @@ static void bad_commits_change_nothing(void) {
     fh_stop(hub);
 }
 
-static void preupload_tells_what_is_there(void) {
+static void preupload_reports_existing_files(void) {
     fh_hub  *hub = fh_start(NULL);
     ts_reply r = HFSB_INIT;
     tf_duplicate(hub);
@@ -425,14 +425,14 @@ static void requests_are_remembered(void) {
 int main(void) {
     tt_begin();
     TT_RUN(a_space_is_made_changed_and_removed);
-    TT_RUN(tokens_and_rights_are_looked_at);
+    TT_RUN(fake_hub_checks_tokens_and_permissions);
     TT_RUN(lists_come_in_pages);
-    TT_RUN(stages_go_on_with_every_question);
-    TT_RUN(stages_are_what_was_asked_for);
+    TT_RUN(stages_advance_with_every_request);
+    TT_RUN(stages_follow_the_script);
     TT_RUN(stages_can_take_their_time);
     TT_RUN(commits_change_files);
     TT_RUN(bad_commits_change_nothing);
-    TT_RUN(preupload_tells_what_is_there);
+    TT_RUN(preupload_reports_existing_files);
     TT_RUN(lfs_objects_are_stored_then_committed);
     TT_RUN(logs_are_event_streams);
     TT_RUN(jobs_run_to_their_end);

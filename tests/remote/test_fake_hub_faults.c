@@ -1,5 +1,5 @@
-/* test_fake_hub_faults.c - the fake Hub misbehaves exactly as it is told; the
-   edge before the Spaces, and what is behind it. */
+/* test_fake_hub_faults.c - the fake Hub misbehaves exactly as asked; the
+   edge in front of the Spaces, and the servers after it. */
 #include "../support/t_fake_hub.h"
 
 #define WHOAMI "/api/whoami-v2"
@@ -104,7 +104,7 @@ static void read_to_the_end(const char *url, const char *head, ending *e) {
     ts_hang_up(&c);
 }
 
-static void every_cut_is_where_it_should_be(void) {
+static void replies_are_cut_at_the_given_place(void) {
     static const char ask[] = "GET %s HTTP/1.1\r\nHost: x\r\n" TF_AUTH "\r\n";
     static const fh_cut cuts[] = {FH_CLOSE, FH_RESET, FH_CUT_HEAD,
                                   FH_CUT_BODY, FH_RESET_BODY};
@@ -141,7 +141,7 @@ static void every_cut_is_where_it_should_be(void) {
     fh_stop(hub);
 }
 
-static void a_lost_answer_is_of_work_that_was_done(void) {
+static void a_lost_answer_still_takes_effect(void) {
     static const char make[] = "{\"name\":\"x\",\"type\":\"space\","
                                "\"sdk\":\"docker\"}";
     fh_hub       *hub = fh_start(NULL);
@@ -181,7 +181,7 @@ static void delays_hold_one_answer_only(void) {
     fh_fault(hub, &f);
     T_CHECK(tf_ask(hub, &r, "GET", WHOAMI, NULL) == 200);
     T_CHECK(hfsb_clock_ms() - begin >= 200);
-    f.delay_ms = 60000; /* whoever waits for this one is let go by the stop */
+    f.delay_ms = 60000; /* stopping the fake Hub releases this one */
     fh_fault(hub, &f);
     at.port = (unsigned)atoi(strrchr(fh_url(hub), ':') + 1);
     c = ts_connect(&at);
@@ -198,7 +198,7 @@ static void delays_hold_one_answer_only(void) {
 
 /* ---- the edge ---- */
 
-static void the_edge_finds_the_space_that_is_meant(void) {
+static void the_edge_finds_the_space_by_host(void) {
     static const struct {
         const char *target, *fields;
         int         status;
@@ -243,7 +243,7 @@ static void the_edge_finds_the_space_that_is_meant(void) {
     fh_stop(hub);
 }
 
-static void a_space_that_starts_answers_with_a_page(void) {
+static void a_starting_space_answers_with_a_page(void) {
     fh_hub  *hub = fh_start(NULL);
     ts_reply r = HFSB_INIT;
     int      n = 0;
@@ -304,7 +304,7 @@ static void an_embedded_space_runs_commands(void) {
     fh_stop(hub);
 }
 
-static void faults_before_a_true_server(void) {
+static void faults_apply_in_front_of_a_real_server(void) {
     static const struct {
         fh_cut cut;
         int    status;
@@ -394,7 +394,7 @@ static void streams_and_large_bodies_pass_the_edge(void) {
 
 /* ---- real builds ---- */
 
-/* A server in a few lines: tells its port, then its environment. */
+/* A server in a few lines: prints its port, then its environment. */
 #define PROGRAM                                                            \
     "#include <arpa/inet.h>\n#include <stdio.h>\n#include <stdlib.h>\n"    \
     "#include <string.h>\n#include <unistd.h>\n"                           \
@@ -512,7 +512,7 @@ static void builds_and_programs_fail_as_real_ones(void) {
 
 /* ---- from outside ---- */
 
-static void the_controls_do_the_same(void) {
+static void the_control_endpoints_do_the_same(void) {
     fh_hub  *hub = fh_start(NULL);
     ts_reply r = HFSB_INIT;
     T_CHECK(tf_ask(hub, &r, "POST", "/_fake/fault",
@@ -554,17 +554,17 @@ int main(void) {
     tt_begin();
     TT_RUN(every_shape_of_an_error_is_sent);
     TT_RUN(a_fault_hits_the_nth_request_that_matches);
-    TT_RUN(every_cut_is_where_it_should_be);
-    TT_RUN(a_lost_answer_is_of_work_that_was_done);
+    TT_RUN(replies_are_cut_at_the_given_place);
+    TT_RUN(a_lost_answer_still_takes_effect);
     TT_RUN(delays_hold_one_answer_only);
-    TT_RUN(the_edge_finds_the_space_that_is_meant);
-    TT_RUN(a_space_that_starts_answers_with_a_page);
+    TT_RUN(the_edge_finds_the_space_by_host);
+    TT_RUN(a_starting_space_answers_with_a_page);
     TT_RUN(an_embedded_space_runs_commands);
-    TT_RUN(faults_before_a_true_server);
+    TT_RUN(faults_apply_in_front_of_a_real_server);
     TT_RUN(a_delayed_command_has_run_already);
     TT_RUN(streams_and_large_bodies_pass_the_edge);
     TT_RUN(a_commit_is_built_and_run);
     TT_RUN(builds_and_programs_fail_as_real_ones);
-    TT_RUN(the_controls_do_the_same);
+    TT_RUN(the_control_endpoints_do_the_same);
     return tt_end(__FILE__);
 }

@@ -4,7 +4,7 @@
 
 /* ---- opening ---- */
 
-static void open_refuses_what_cannot_work(void) {
+static void open_refuses_invalid_options(void) {
     static const struct {
         const char *endpoint, *token, *agent, *part;
     } cases[] = {
@@ -12,8 +12,8 @@ static void open_refuses_what_cannot_work(void) {
         {"huggingface.co", "", "", "HF_ENDPOINT"},
         {"http://", "", "", "HF_ENDPOINT"},
         {"http://a b", "", "", "HF_ENDPOINT"},
-        {"http://u:p@host", "", "", "without a user"},
-        {"http://host/?a=b", "", "", "without a user"},
+        {"http://u:p@host", "", "", "without user"},
+        {"http://host/?a=b", "", "", "without user"},
         {"http://host", "hf_a b", "", "token"},
         {"http://host", "hf_a\nX: y", "", "token"},
         {"http://host", "hf_\xC3\xA9", "", "token"},
@@ -98,7 +98,7 @@ static void every_request_has_its_fields(void) {
     t_hub_close(&h);
 }
 
-static void without_a_token_none_is_sent(void) {
+static void no_token_is_sent_without_one(void) {
     static const t_reply script[] = {{NULL, 200, NULL, "[]", HFSB_OK, 0, 0}};
     hfsb_buf             name = HFSB_INIT;
     t_hub                h;
@@ -193,9 +193,9 @@ static void a_token_in_an_id_is_not_shown(void) {
 
 /* ---- limits of a caller who counts for himself ---- */
 
-/* One request each, for those who count; what the first made unclear the next
-   one knows. */
-static void a_delete_of_one_request_is_one(void) {
+/* The caller counts the tries; *tried carries the doubt from one to the
+   next. */
+static void delete_once_sends_one_request(void) {
     static const t_reply down[] = {
         {"DELETE /api/repos/delete", 500, NULL, NULL, HFSB_OK, false, 0},
         {"DELETE /api/repos/delete", 404, NULL, NULL, HFSB_OK, false, 0}};
@@ -222,8 +222,8 @@ static void a_delete_of_one_request_is_one(void) {
     t_hub_close(&h);
 }
 
-/* Neither a try nor a wait goes on behind the time that was given. */
-static void a_look_at_the_runtime_is_over_in_time(void) {
+/* Neither a try nor a wait goes past the deadline. */
+static void runtime_until_keeps_its_deadline(void) {
     static const t_reply busy[] = {
         {NULL, 429, "Retry-After: 30", NULL, HFSB_OK, false, 0}};
     static const t_reply down[] = {
@@ -245,7 +245,7 @@ static void a_look_at_the_runtime_is_over_in_time(void) {
     t_hub_close(&h);
 }
 
-static void warnings_of_the_hub_are_told_once_a_topic(void) {
+static void warnings_are_logged_once_per_topic(void) {
     static const t_reply script[] = {
         {NULL, 200, "X-HF-Warning: old; use the new one\n"
                     "X-HF-Warning: other; token " T_TOKEN " seen\n",
@@ -259,7 +259,7 @@ static void warnings_of_the_hub_are_told_once_a_topic(void) {
     T_CHECK(hfsb_hub_spaces(h.hub, NULL, NULL, NULL, NULL, NULL) == HFSB_OK);
     T_CHECK(hfsb_hub_spaces(h.hub, NULL, NULL, NULL, NULL, NULL) == HFSB_OK);
     T_STR(h.log, "The Hub warns: use the new one\n"
-                 "The Hub warns: token [secret] seen\n"
+                 "The Hub warns: token *** seen\n"
                  "The Hub warns: bare\n");
     t_hub_close(&h);
 }
@@ -307,7 +307,7 @@ static void t_write(const char *path, const char *text) {
     fclose(f);
 }
 
-static void environment_gives_endpoint_and_switches(void) {
+static void environment_sets_endpoint_and_switches(void) {
     static const struct {
         t_env       env[2];
         const char *endpoint;
@@ -436,7 +436,7 @@ static void environment_is_read(void) {
     bool made = mkdtemp(dir) != NULL;
     T_CHECK(made);
     if (!made) return;
-    environment_gives_endpoint_and_switches();
+    environment_sets_endpoint_and_switches();
     token_is_found_in_its_order(dir);
     token_paths_are_expanded(dir);
     a_token_file_that_cannot_be_read_is_an_error(dir);
@@ -494,17 +494,17 @@ static void opening_fails_cleanly(hfsb_alloc alloc, const t_heap *heap) {
 }
 
 int main(void) {
-    T_RUN(open_refuses_what_cannot_work);
+    T_RUN(open_refuses_invalid_options);
     T_RUN(endpoint_has_a_default_and_no_slash_at_its_end);
     T_RUN(every_request_has_its_fields);
-    T_RUN(without_a_token_none_is_sent);
+    T_RUN(no_token_is_sent_without_one);
     T_RUN(owner_is_asked_for_once);
     T_RUN(offline_refuses_every_call);
     T_RUN(a_cancelled_call_sends_nothing_more);
     T_RUN(a_token_in_an_id_is_not_shown);
-    T_RUN(a_delete_of_one_request_is_one);
-    T_RUN(a_look_at_the_runtime_is_over_in_time);
-    T_RUN(warnings_of_the_hub_are_told_once_a_topic);
+    T_RUN(delete_once_sends_one_request);
+    T_RUN(runtime_until_keeps_its_deadline);
+    T_RUN(warnings_are_logged_once_per_topic);
     T_RUN(environment_is_read);
     T_RUN(sha1_is_right);
     t_name = "opening_fails_cleanly";

@@ -13,7 +13,7 @@ static hfsb_status t_commit(t_hub *h, const hfsb_commit_file *files,
     return hfsb_hub_commit(h->hub, t_s(BOX), &commit, NULL, done, &h->err);
 }
 
-static void paths_that_are_none_are_refused(void) {
+static void commit_refuses_invalid_paths(void) {
     static const char *const paths[] = {
         "",      "/",       "..",         "a/../b", "../a",     ".git/config",
         "a/.git", ".GIT/x", ".cache/x",   "a//b",   "a/./b",    "a\nb",
@@ -44,13 +44,13 @@ static void answers_to_preupload_are_checked(void) {
         hfsb_status code;
         const char *says;
     } cases[] = {
-        {"{\"files\":[]}", HFSB_REMOTE, "says nothing about \"a.txt\""},
-        {"{\"files\":null}", HFSB_REMOTE, "says nothing about \"a.txt\""},
-        {"[]", HFSB_REMOTE, "says nothing about \"a.txt\""},
+        {"{\"files\":[]}", HFSB_REMOTE, "does not mention \"a.txt\""},
+        {"{\"files\":null}", HFSB_REMOTE, "does not mention \"a.txt\""},
+        {"[]", HFSB_REMOTE, "does not mention \"a.txt\""},
         {"{\"files\":[{\"path\":\"b.txt\",\"uploadMode\":\"regular\"}]}",
-         HFSB_REMOTE, "says nothing about \"a.txt\""},
+         HFSB_REMOTE, "does not mention \"a.txt\""},
         {"{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"odd\"}]}",
-         HFSB_REMOTE, "no uploadMode that is known"},
+         HFSB_REMOTE, "no known uploadMode"},
         {"{\"files\":[{\"path\":\"a.txt\"}]}", HFSB_REMOTE, "uploadMode"},
         {"{\"files\":[{\"path\":\"a.txt\",\"uploadMode\":\"lfs\"}]}",
          HFSB_REFUSED, "The Hub wants \"a.txt\" in LFS"},
@@ -75,7 +75,7 @@ static void answers_to_preupload_are_checked(void) {
     t_hub_close(&h);
 }
 
-static void what_the_hub_ignores_is_left_out(void) {
+static void commit_leaves_out_ignored_files(void) {
     static const t_reply script[] = {
         {NULL, 200, NULL,
          "{\"files\":[{\"path\":\"empty\",\"uploadMode\":\"lfs\"},"
@@ -116,7 +116,7 @@ static void what_the_hub_ignores_is_left_out(void) {
     t_hub_close(&h);
 }
 
-static void a_bad_readme_is_told_before_the_commit(void) {
+static void a_bad_readme_is_reported_before_the_commit(void) {
     static const t_reply bad[] = {
         {"POST /api/validate-yaml", 400, NULL,
          "{\"errors\":[{\"message\":\"\\\"sdk\\\" must be one of ...\"}]}",
@@ -175,7 +175,7 @@ static size_t t_lines(const t_request *r) {
     return hfsb_str_count_byte(hfsb_buf_str(&r->body), '\n');
 }
 
-static void many_files_are_asked_about_in_parts(void) {
+static void preupload_is_sent_in_batches(void) {
     static char      names[600][16];
     hfsb_commit_file files[600];
     hfsb_commit_done done;
@@ -243,7 +243,7 @@ static hfsb_status t_commit_one(t_hub *h, hfsb_commit_done *done) {
             false, 0                                                        \
     }
 
-static void a_lost_commit_is_looked_for(void) {
+static void a_lost_commit_is_verified(void) {
     static const t_reply made[] = {BEFORE, FAULT(0, HFSB_LOST), AFTER};
     static const t_reply again[] = {BEFORE, FAULT(502, HFSB_OK), BEFORE, DONE};
     static const t_reply late[] = {BEFORE, FAULT(0, HFSB_TIMEOUT), BEFORE,
@@ -286,11 +286,11 @@ static void a_lost_commit_is_looked_for(void) {
 }
 
 int main(void) {
-    T_RUN(paths_that_are_none_are_refused);
+    T_RUN(commit_refuses_invalid_paths);
     T_RUN(answers_to_preupload_are_checked);
-    T_RUN(what_the_hub_ignores_is_left_out);
-    T_RUN(a_bad_readme_is_told_before_the_commit);
-    T_RUN(many_files_are_asked_about_in_parts);
-    T_RUN(a_lost_commit_is_looked_for);
+    T_RUN(commit_leaves_out_ignored_files);
+    T_RUN(a_bad_readme_is_reported_before_the_commit);
+    T_RUN(preupload_is_sent_in_batches);
+    T_RUN(a_lost_commit_is_verified);
     return T_END();
 }

@@ -1,5 +1,5 @@
-/* test_hub_errors.c - what the Hub says when it does not do something: codes,
-   messages, advice, and what is left out of them. */
+/* test_hub_errors.c - error replies of the Hub: status codes, messages,
+   advice, and what must not be in them. */
 #include "../support/t_hub.h"
 
 /* ---- the table ---- */
@@ -12,17 +12,17 @@ static const struct {
     const char *says; /* after "Could not {...}: " */
 } TABLE[] = {
     {t_whoami, 401, NULL, "{\"error\":\"Invalid user token.\"}", HFSB_AUTH,
-     "HTTP 401: Invalid user token. The Hub does not take this token: make a "
-     "new one at http://hub.test/settings/tokens and set HF_TOKEN."},
+     "HTTP 401: Invalid user token. The Hub rejected this token: create "
+     "a new one at http://hub.test/settings/tokens and set HF_TOKEN."},
     {t_runtime, 401, NULL,
      "{\"error\":\"Invalid credentials in Authorization header\"}", HFSB_AUTH,
-     "HTTP 401: Invalid credentials in Authorization header. The Hub does "},
+     "HTTP 401: Invalid credentials in Authorization header. The Hub reje"},
     {t_runtime, 401, "X-Error-Message: Invalid username or password.",
      "{\"error\":\"Invalid username or password.\"}", HFSB_NOT_FOUND,
-     "HTTP 401: Invalid username or password. It is not there, or this token "
-     "may not see it"},
-    {t_create, 401, NULL, "{\"error\":\"Invalid username or password.\"}",
-     HFSB_AUTH, "HTTP 401: Invalid username or password. The Hub does not"},
+     "HTTP 401: Invalid username or password. It does not exist, or this "
+     "token has no access to it"},
+    {t_delete, 401, NULL, "{\"error\":\"Invalid username or password.\"}",
+     HFSB_AUTH, "HTTP 401: Invalid username or password. The Hub rejected"},
     {t_duplicate, 402, NULL, "{\"error\":\"Docker Spaces need PRO\"}",
      HFSB_PAYMENT,
      "HTTP 402: Docker Spaces need PRO. This needs a paid plan, a payment "
@@ -30,13 +30,14 @@ static const struct {
     {t_job, 402, NULL, "{\"error\":\"Pre-paid credit balance is 0.\"}",
      HFSB_PAYMENT, "HTTP 402: Pre-paid credit balance is 0. This needs"},
     {t_secret, 403, "X-Error-Message: no write access", NULL, HFSB_DENIED,
-     "HTTP 403: no write access. The token must have the right to write"},
+     "HTTP 403: no write access. The token needs write permission there"},
     {t_runtime, 404,
      "X-Error-Code: RepoNotFound\n"
      "X-Error-Message: Repository not found",
      "{\"error\":\"Repository not found\"}", HFSB_NOT_FOUND,
-     "HTTP 404: Repository not found. It is not there"},
-    {t_runtime, 404, NULL, NULL, HFSB_NOT_FOUND, "HTTP 404. It is not there"},
+     "HTTP 404: Repository not found. It does not exist"},
+    {t_runtime, 404, NULL, NULL, HFSB_NOT_FOUND,
+     "HTTP 404. It does not exist"},
     {t_runtime, 410, NULL, NULL, HFSB_NOT_FOUND, "HTTP 410."},
     {t_runtime, 400, "X-Error-Code: RevisionNotFound", NULL, HFSB_NOT_FOUND,
      "HTTP 400."},
@@ -46,14 +47,14 @@ static const struct {
      "HTTP 404."},
     {t_runtime, 404, "X-Error-Message: Access to this resource is disabled.",
      NULL, HFSB_DENIED, "HTTP 404: Access to this resource is disabled. The"},
-    {t_create, 409, NULL,
+    {t_duplicate, 409, NULL,
      "{\"error\":\"You already created this space repo\",\"url\":\"u\"}",
      HFSB_CONFLICT,
-     "HTTP 409: You already created this space repo. It is there already"},
+     "HTTP 409: You already created this space repo. It already exists"},
     {t_runtime, 412, NULL, "{\"error\":\"stale\"}", HFSB_STALE,
-     "HTTP 412: stale. Someone else has changed it meanwhile"},
+     "HTTP 412: stale. Someone else changed it"},
     {t_duplicate, 400, NULL, "{\"error\":[\"one\",\"two\"]}", HFSB_ARG,
-     "HTTP 400: one; two. The Hub does not take the request as it is."},
+     "HTTP 400: one; two. The Hub rejected the request as invalid."},
     {t_duplicate, 422, NULL,
      "{\"errors\":[{\"message\":\"bad a\"},{\"message\":\"bad b\"},{}]}",
      HFSB_ARG, "HTTP 422: bad a; bad b. "},
@@ -74,10 +75,10 @@ static const struct {
     {t_duplicate, 400, T_PLAIN, "  " T_HTML, HFSB_ARG,
      "HTTP 400 and a page of HTML. The Hub"},
     {t_runtime, 500, NULL, "{\"error\":\"Internal Error\"}", HFSB_REMOTE,
-     "HTTP 500: Internal Error. The Hub has trouble"},
+     "HTTP 500: Internal Error. The Hub has a problem"},
     {t_runtime, 502, T_PAGE, T_HTML, HFSB_REMOTE,
-     "HTTP 502 and a page of HTML. The Hub has trouble, or it is not the Hub "
-     "that answers at http://hub.test: try again later."},
+     "HTTP 502 and a page of HTML. The Hub has a problem, or "
+     "http://hub.test is not the Hub: try again later."},
     {t_runtime, 503, "X-Request-Id: Root=1-67;9be3\nX-Amz-Cf-Id: no", NULL,
      HFSB_REMOTE, "try again later. (request Root=1-67;9be3)"},
     {t_runtime, 504, "X-Amz-Cf-Id: cf", NULL, HFSB_REMOTE, "(request cf)"},
@@ -87,19 +88,20 @@ static const struct {
     {t_runtime, 304, NULL, NULL, HFSB_REMOTE, "HTTP 304."},
     {t_runtime, 429, NULL, "{\"error\":\"We had to rate limit you\"}",
      HFSB_RATE,
-     "HTTP 429: We had to rate limit you. Too many requests: wait some "
+     "HTTP 429: We had to rate limit you. Too many requests: wait a few "
      "minutes"},
     {t_runtime, 200, T_PAGE, T_HTML, HFSB_REMOTE,
-     "HTTP 200, but with a page of HTML."},
+     "HTTP 200, but the reply is a page of HTML."},
     {t_runtime, 200, NULL, "not JSON", HFSB_REMOTE,
-     "HTTP 200, but what came is not JSON."},
-    {t_runtime, 200, NULL, "", HFSB_REMOTE, "what came is not JSON."},
-    {t_secret, 200, T_PAGE, T_HTML, HFSB_REMOTE, "with a page of HTML."},
+     "HTTP 200, but the reply is not JSON."},
+    {t_runtime, 200, NULL, "", HFSB_REMOTE, "the reply is not JSON."},
+    {t_secret, 200, T_PAGE, T_HTML, HFSB_REMOTE,
+     "the reply is a page of HTML."},
     {t_duplicate, 500, T_PAGE, T_HTML, HFSB_REMOTE,
-     "HTTP 500 and a page of HTML. The Hub has trouble"},
+     "HTTP 500 and a page of HTML. The Hub has a problem"},
 };
 
-static void each_error_has_its_code_and_its_words(void) {
+static void each_error_has_its_code_and_message(void) {
     size_t i;
     t_hub  h;
     t_hub_init(&h);
@@ -133,7 +135,7 @@ static void each_error_has_its_code_and_its_words(void) {
              HFSB_OK, false, 0}};
         T_SCRIPT(&h, script);
         T_CHECK(t_runtime(&h) == HFSB_AUTH);
-        T_CHECK(t_says(&h, "No token was sent: make one at "
+        T_CHECK(t_says(&h, "No token was sent: create one at "
                            "http://hub.test/settings/tokens"));
         T_SCRIPT(&h, script);
         T_CHECK(hfsb_hub_runtime(h.hub, t_s(T_BOX), NULL, NULL, NULL) ==
@@ -145,31 +147,31 @@ static void each_error_has_its_code_and_its_words(void) {
 #define NOTE(what) "Could not " what " " T_BOX ": HTTP "
 
 /* Whole messages: the advice of one and nothing else. */
-static void messages_are_whole(void) {
+static void messages_contain_nothing_else(void) {
     static const struct {
         hfsb_status (*fn)(t_hub *h);
         int         status;
         const char *message;
     } cases[] = {
         {t_delete, 400,
-         NOTE("delete") "400. The Hub does not take the request as it is."},
+         NOTE("delete") "400. The Hub rejected the request as invalid."},
         {t_delete, 402,
          NOTE("delete") "402. This needs a paid plan, a payment method or "
                         "credits: see http://hub.test/settings/billing."},
         {t_delete, 403,
-         NOTE("delete") "403. The token must have the right to write there, "
-                        "and the account what the Hub asks for."},
+         NOTE("delete") "403. The token needs write permission there, and "
+                        "the account must meet the Hub's requirements."},
         {t_delete, 404,
-         NOTE("delete") "404. It is not there, or this token may not see it: "
-                        "check the name and what the token may do."},
+         NOTE("delete") "404. It does not exist, or this token has no access "
+                        "to it: check the name and the token's permissions."},
         {t_delete, 409,
-         NOTE("delete") "409. It is there already, or something else is "
-                        "being done to it: take another name, or try again."},
+         NOTE("delete") "409. It already exists, or another operation on it "
+                        "is in progress: choose another name, or try again."},
         {t_delete, 412,
-         NOTE("delete") "412. Someone else has changed it meanwhile: look at "
-                        "the newest state and try again."},
+         NOTE("delete") "412. Someone else changed it: get the current state "
+                        "and try again."},
         {t_delete, 429,
-         NOTE("delete") "429. Too many requests: wait some minutes and try "
+         NOTE("delete") "429. Too many requests: wait a few minutes and try "
                         "again."}};
     size_t i;
     t_hub  h;
@@ -187,7 +189,7 @@ static void messages_are_whole(void) {
     t_hub_close(&h);
 }
 
-static void secrets_that_the_hub_echoes_are_taken_out(void) {
+static void echoed_secrets_are_redacted(void) {
     static const t_reply script[] = {
         {NULL, 400, "X-Error-Message: bad Bearer " T_TOKEN,
          "{\"error\":\"value very-secret-value, very-secret-valuevery\"}",
@@ -197,12 +199,47 @@ static void secrets_that_the_hub_echoes_are_taken_out(void) {
     t_hub_open(&h);
     T_SCRIPT(&h, script);
     T_CHECK(t_secret(&h) == HFSB_ARG);
-    T_CHECK(t_says(&h, "bad Bearer [secret]; value [secret], [secret]very."));
+    T_CHECK(t_says(&h, "bad Bearer ***; value ***, ***very."));
     T_SCRIPT(&h, script);
     T_CHECK(t_duplicate(&h) == HFSB_ARG);
-    T_CHECK(t_says(&h, "bad Bearer [secret]; value [secret], [secret]very."));
+    T_CHECK(t_says(&h, "bad Bearer ***; value ***, ***very."));
     T_CHECK(!strstr(h.log.ptr ? h.log.ptr : "", "secret-value"));
     t_hub_close(&h);
+}
+
+/* In place: the text only gets shorter. */
+static void redact_replaces_the_longest_secret(void) {
+    static const struct {
+        const char *text, *want;
+    } cases[] = {{"", ""},
+                 {"plain", "plain"},
+                 {"hf_1234", "***"},
+                 {"ahf_1234b", "a***b"},
+                 {"hf_1234hf_1234", "******"},
+                 {"hf_123", "hf_123"},
+                 {"longer-one, long", "***, ***"},
+                 {"abc", "abc"},
+                 {"api1", "***"},
+                 {"the end: long", "the end: ***"}};
+    hfsbi_secrets secrets = HFSB_INIT;
+    hfsb_hub_pair pairs[4];
+    size_t        i;
+    pairs[0] = t_pair("A", "long", "");
+    pairs[1] = t_pair("B", "longer-one", "");
+    pairs[2] = t_pair("C", "abc", ""); /* too short */
+    pairs[3] = t_pair("D", "", "");
+    secrets.tokens[0] = t_s("hf_1234");
+    secrets.tokens[1] = t_s("api1");
+    secrets.pairs = pairs;
+    secrets.count = 4;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char   text[64];
+        size_t n;
+        memset(text, 'x', sizeof text);
+        memcpy(text, cases[i].text, strlen(cases[i].text) + 1);
+        n = hfsbi_redact(&secrets, text, strlen(text));
+        T_CHECK(n == strlen(cases[i].want) && !strcmp(text, cases[i].want));
+    }
 }
 
 static void a_long_message_is_cut_and_the_advice_stays(void) {
@@ -218,8 +255,8 @@ static void a_long_message_is_cut_and_the_advice_stays(void) {
     t_hub_open(&h);
     t_hub_script(&h, &reply, 1);
     T_CHECK(t_runtime(&h) == HFSB_DENIED);
-    T_CHECK(t_says(&h, "... The token must have the right to write there"));
-    T_CHECK(t_says(&h, ", and the account what the Hub asks for."));
+    T_CHECK(t_says(&h, "... The token needs write permission there"));
+    T_CHECK(t_says(&h, "and the account must meet the Hub's requirements."));
     T_CHECK(!strstr(h.err.msg, "\xEF\xBF\xBD"));
     hfsb_buf_free(&body);
     t_hub_close(&h);
@@ -236,7 +273,7 @@ static void t_trouble(t_hub *h, const t_request *request, t_reply *out) {
                 "header\"]}";
 }
 
-static void errors_are_told_or_memory_is(hfsb_alloc    alloc,
+static void errors_survive_allocation_failures(hfsb_alloc    alloc,
                                          const t_heap *heap) {
     hfsb_status status;
     t_hub       h;
@@ -253,11 +290,12 @@ static void errors_are_told_or_memory_is(hfsb_alloc    alloc,
 }
 
 int main(void) {
-    T_RUN(each_error_has_its_code_and_its_words);
-    T_RUN(messages_are_whole);
-    T_RUN(secrets_that_the_hub_echoes_are_taken_out);
+    T_RUN(each_error_has_its_code_and_message);
+    T_RUN(messages_contain_nothing_else);
+    T_RUN(echoed_secrets_are_redacted);
+    T_RUN(redact_replaces_the_longest_secret);
     T_RUN(a_long_message_is_cut_and_the_advice_stays);
-    t_name = "errors_are_told_or_memory_is";
-    t_each_allocation_fails(errors_are_told_or_memory_is);
+    t_name = "errors_survive_allocation_failures";
+    t_each_allocation_fails(errors_survive_allocation_failures);
     return T_END();
 }

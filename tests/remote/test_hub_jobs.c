@@ -1,4 +1,4 @@
-/* test_hub_jobs.c - what a job is told to do, and its limits. */
+/* test_hub_jobs.c - the body of a job, and its limits. */
 #include "../support/t_hub.h"
 
 static const t_reply RUN[] = {
@@ -15,7 +15,7 @@ static hfsb_status t_script(t_hub *h, const hfsb_job_spec *spec) {
     return status;
 }
 
-static void times_are_read_as_the_hubs_client_does(void) {
+static void timeouts_are_parsed_like_the_hubs_client(void) {
     static const struct {
         const char *text;
         long long   seconds;
@@ -33,9 +33,9 @@ static void times_are_read_as_the_hubs_client_does(void) {
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         hfsb_str text = t_exact(cases[i].text, strlen(cases[i].text));
-        if (hfsb_hub_seconds(text) != cases[i].seconds)
-            printf("  %s is %lld\n", cases[i].text, hfsb_hub_seconds(text));
-        T_CHECK(hfsb_hub_seconds(text) == cases[i].seconds);
+        if (hfsbi_hub_seconds(text) != cases[i].seconds)
+            printf("  %s is %lld\n", cases[i].text, hfsbi_hub_seconds(text));
+        T_CHECK(hfsbi_hub_seconds(text) == cases[i].seconds);
         t_drop(text);
     }
 }
@@ -72,7 +72,7 @@ static void source_goes_through_a_shell_byte_for_byte(void) {
 }
 
 /* What a shell makes of it is what was meant. */
-static void a_shell_decodes_it(void) {
+static void a_shell_decodes_the_source(void) {
     static const char source[] = "a\tb\r\n$x `y` \\ \"z\" 'q'\xFF\x01\n\nend";
     hfsb_job_spec     spec = HFSB_INIT;
     hfsb_str          args[2], line;
@@ -115,7 +115,7 @@ static void a_shell_decodes_it(void) {
     t_hub_close(&h);
 }
 
-static void a_line_of_command_goes_to_a_shell_and_a_word_does_not(void) {
+static void only_a_command_of_several_words_needs_a_shell(void) {
     static const struct {
         const char *script, *command;
     } cases[] = {
@@ -168,8 +168,8 @@ static void source_that_is_too_long_is_refused_with_advice(void) {
     t_repeat(&text, "x", 1);
     spec.script = hfsb_buf_str(&text);
     T_CHECK(t_script(&h, &spec) == HFSB_LIMIT && h.sent_count == 0);
-    T_CHECK(t_says(&h, "The script has 90001 bytes; 90000 is what fits"));
-    T_CHECK(t_says(&h, "give its URL"));
+    T_CHECK(t_says(&h, "The script has 90001 bytes, but only 90000 fit"));
+    T_CHECK(t_says(&h, "pass its URL"));
     hfsb_buf_free(&text);
     t_hub_close(&h);
 }
@@ -226,7 +226,7 @@ static void a_jobs_settings_are_sent(void) {
     t_hub_close(&h);
 }
 
-static void jobs_that_cannot_be_right_are_not_sent(void) {
+static void invalid_jobs_are_not_sent(void) {
     hfsb_job_spec spec = HFSB_INIT, bad;
     hfsb_str      word = t_s("true");
     hfsb_hub_pair pair = HFSB_INIT;
@@ -250,11 +250,11 @@ static void jobs_that_cannot_be_right_are_not_sent(void) {
     bad.env = &pair;
     bad.env_count = 1;
     T_CHECK(hfsb_hub_job_run(h.hub, &bad, NULL, &doc, &h.err) == HFSB_ARG);
-    T_CHECK(t_says(&h, "\"A\"") && t_says(&h, "two at least"));
+    T_CHECK(t_says(&h, "\"A\"") && t_says(&h, "at least two"));
     bad = spec;
     bad.timeout = t_s("soon");
     T_CHECK(hfsb_hub_job_run(h.hub, &bad, NULL, &doc, &h.err) == HFSB_ARG);
-    T_CHECK(t_says(&h, "\"soon\" is not a time for a job"));
+    T_CHECK(t_says(&h, "\"soon\" is not a valid timeout of a job"));
     bad = spec;
     bad.labels = &pair;
     bad.label_count = 1;
@@ -263,18 +263,18 @@ static void jobs_that_cannot_be_right_are_not_sent(void) {
     bad = spec;
     bad.space = t_s("../api");
     T_CHECK(hfsb_hub_job_run(h.hub, &bad, NULL, &doc, &h.err) == HFSB_ARG);
-    T_CHECK(t_says(&h, "is not the name of a user or organisation"));
+    T_CHECK(t_says(&h, "is not a valid user or organisation"));
     T_CHECK(h.sent_count == 0);
     t_hub_close(&h);
 }
 
 int main(void) {
-    T_RUN(times_are_read_as_the_hubs_client_does);
+    T_RUN(timeouts_are_parsed_like_the_hubs_client);
     T_RUN(source_goes_through_a_shell_byte_for_byte);
-    T_RUN(a_shell_decodes_it);
-    T_RUN(a_line_of_command_goes_to_a_shell_and_a_word_does_not);
+    T_RUN(a_shell_decodes_the_source);
+    T_RUN(only_a_command_of_several_words_needs_a_shell);
     T_RUN(source_that_is_too_long_is_refused_with_advice);
     T_RUN(a_jobs_settings_are_sent);
-    T_RUN(jobs_that_cannot_be_right_are_not_sent);
+    T_RUN(invalid_jobs_are_not_sent);
     return T_END();
 }

@@ -48,7 +48,7 @@ static const char STREAM[] =
     "2025-03-07T12:24:18.657Z|first\nt2|\n|h\xC3\xA9 \xC3\xA9\n|one\n" \
     "|two\n|a\n|b\nt9|the last\n"
 
-static void lines_are_told_whatever_the_pieces(void) {
+static void lines_are_delivered_however_the_stream_is_cut(void) {
     t_reply reply = {LOG, 200, SSE, STREAM, HFSB_OK, false, 0};
     t_hub   h;
     t_hub_init(&h);
@@ -88,7 +88,7 @@ static void line_ends_may_be_cr_or_crlf(void) {
     t_hub_close(&h);
 }
 
-static void the_caller_may_stop_it(void) {
+static void the_caller_can_stop_a_log(void) {
     t_reply reply = {LOG, 200, SSE, STREAM, HFSB_LOST, false, 5};
     size_t  k;
     t_hub   h;
@@ -106,7 +106,7 @@ static void the_caller_may_stop_it(void) {
 
 /* ---- how it ends ---- */
 
-static void silence_ends_what_is_not_followed(void) {
+static void silence_ends_a_log_that_is_not_followed(void) {
     static const t_reply silence[] = {
         {LOG, 200, SSE, E("a", "1"), HFSB_TIMEOUT, false, 0}};
     static const t_reply nothing[] = {
@@ -128,7 +128,7 @@ static void silence_ends_what_is_not_followed(void) {
     t_hub_close(&h);
 }
 
-static void what_is_broken_goes_on_where_it_was(void) {
+static void a_broken_log_continues_where_it_was(void) {
     static const t_reply script[] = {
         {LOG, 200, SSE, E("a", "1") E("b", "2") "data: {\"data\":\"c",
          HFSB_LOST, false, 3},
@@ -152,7 +152,7 @@ static void what_is_broken_goes_on_where_it_was(void) {
     t_hub_close(&h);
 }
 
-static void after_a_tail_time_decides_what_is_new(void) {
+static void after_a_tail_lines_are_skipped_by_time(void) {
     static const t_reply script[] = {
         {LOG "?tail=2", 200, SSE, E("y", "2025-01-02") E("z", "2025-01-03"),
          HFSB_LOST, false, 0},
@@ -179,7 +179,7 @@ static void after_a_tail_time_decides_what_is_new(void) {
     "2025-01-01T00:00:00.00000000000000000000000000000000000000000000" \
     "000000000000000000000000000000000000000000000000000000000000000Z"
 
-static void a_time_that_is_too_long_is_no_time(void) {
+static void overlong_timestamps_are_ignored(void) {
     static const t_reply script[] = {
         {LOG "?tail=9", 200, SSE, E("a", "2025-01-01") E("b", LONG_TIME),
          HFSB_LOST, false, 0},
@@ -270,7 +270,7 @@ static void a_job_is_followed_to_its_end(void) {
     t_hub_close(&h);
 }
 
-static void every_way_a_job_ends_ends_its_log(void) {
+static void every_final_stage_ends_the_log(void) {
     static const t_reply ends[][2] = {
         {PART(E("a", "1"), HFSB_OK), STAGE("COMPLETED")},
         {PART(E("a", "1"), HFSB_OK), STAGE("CANCELED")},
@@ -299,7 +299,7 @@ static void every_way_a_job_ends_ends_its_log(void) {
     t_hub_close(&h);
 }
 
-static void whose_job_it_is_is_asked_for(void) {
+static void the_owner_of_a_job_is_asked_for(void) {
     static const t_reply script[] = {
         {"GET /api/whoami-v2", 200, NULL, "{\"name\":\"alice\"}", HFSB_OK,
          false, 0},
@@ -338,18 +338,18 @@ static void logs_fail_cleanly(hfsb_alloc alloc, const t_heap *heap) {
 }
 
 int main(void) {
-    T_RUN(lines_are_told_whatever_the_pieces);
+    T_RUN(lines_are_delivered_however_the_stream_is_cut);
     T_RUN(line_ends_may_be_cr_or_crlf);
-    T_RUN(the_caller_may_stop_it);
-    T_RUN(silence_ends_what_is_not_followed);
-    T_RUN(what_is_broken_goes_on_where_it_was);
-    T_RUN(after_a_tail_time_decides_what_is_new);
-    T_RUN(a_time_that_is_too_long_is_no_time);
+    T_RUN(the_caller_can_stop_a_log);
+    T_RUN(silence_ends_a_log_that_is_not_followed);
+    T_RUN(a_broken_log_continues_where_it_was);
+    T_RUN(after_a_tail_lines_are_skipped_by_time);
+    T_RUN(overlong_timestamps_are_ignored);
     T_RUN(tries_are_counted_from_the_last_new_line);
     T_RUN(an_event_without_end_is_refused);
     T_RUN(a_job_is_followed_to_its_end);
-    T_RUN(every_way_a_job_ends_ends_its_log);
-    T_RUN(whose_job_it_is_is_asked_for);
+    T_RUN(every_final_stage_ends_the_log);
+    T_RUN(the_owner_of_a_job_is_asked_for);
     t_name = "logs_fail_cleanly";
     t_each_allocation_fails(logs_fail_cleanly);
     return T_END();

@@ -79,7 +79,7 @@ static void t_page(t_hub *h, const t_request *request, t_reply *out) {
     out->body = "[{}]";
 }
 
-static void pages_without_end_are_not_all_there_is(void) {
+static void endless_pages_are_refused(void) {
     static const struct {
         size_t pages, back, most; /* requests before it is seen */
     } cases[] = {{1, 1, 2},  {2, 1, 4},  {3, 1, 8},
@@ -122,7 +122,7 @@ static void a_redirect_keeps_the_token_at_home(void) {
 
 int main(void) {
     T_RUN(pages_are_followed_and_the_token_stays_home);
-    T_RUN(pages_without_end_are_not_all_there_is);
+    T_RUN(endless_pages_are_refused);
     T_RUN(a_redirect_keeps_the_token_at_home);
     return T_END();
 }

@@ -1,5 +1,5 @@
-/* test_hub_repeats.c - what is sent again and after which wait, and what is
-   looked for in place of that when its answer was lost. */
+/* test_hub_repeats.c - which requests are repeated and after which wait, and
+   what happens instead when an answer was lost. */
 #include "../support/t_hub.h"
 
 /* ---- repeats ---- */
@@ -10,8 +10,7 @@ static const struct {
 } CALLS[] = {{t_runtime, true}, {t_secret, true},
              {t_pause, true},   {t_restart_factory, true},
              {t_delete, true},  {t_whoami, true},
-             {t_job, false},    {t_duplicate, false},
-             {t_create, false}};
+             {t_job, false},    {t_duplicate, false}};
 
 static void t_down(t_hub *h, const t_request *request, t_reply *out) {
     *out = h->script[0];
@@ -30,7 +29,7 @@ static size_t t_sent_as(const t_hub *h, const char *method) {
     return n;
 }
 
-static void only_what_is_safe_is_repeated(void) {
+static void only_safe_requests_are_repeated(void) {
     static const struct {
         t_reply     reply;
         hfsb_status code;
@@ -95,7 +94,7 @@ static void only_what_is_safe_is_repeated(void) {
     t_hub_close(&h);
 }
 
-static void a_repeat_that_works_is_a_success(void) {
+static void a_successful_repeat_is_a_success(void) {
     static const t_reply script[] = {
         {NULL, 503, NULL, NULL, HFSB_OK, false, 0},
         {NULL, 0, NULL, NULL, HFSB_LOST, false, 0},
@@ -113,7 +112,7 @@ static void a_repeat_that_works_is_a_success(void) {
     t_hub_close(&h);
 }
 
-/* The wait is ended by the log that tells of it. */
+/* The log callback cancels the wait that it reports. */
 static void waits_grow_up_to_eight_times(void) {
     static const char *const want[] = {"in 1.0 s", "in 2.0 s", "in 4.0 s",
                                        "in 8.0 s", "in 8.0 s"};
@@ -127,16 +126,17 @@ static void waits_grow_up_to_eight_times(void) {
     h.stop = true;
     for (i = 0; i < sizeof want / sizeof *want; i++) {
         t_hub_script(&h, &down, 1);
-        hfsbi_hub_begin(h.hub, &request, "GET", h.cancel, "wait");
-        T_CHECK(!hfsbi_hub_wait(h.hub, &request, i + 1, &h.err));
-        T_CHECK(h.err.code == HFSB_CANCELLED);
+        T_CHECK(hfsbi_hub_begin(h.hub, &request, HFSBI_HUB_SPACES, t_s(""),
+                                t_s(""), h.cancel, &h.err) == HFSB_OK);
+        request.retry.waits = i;
+        T_CHECK(hfsbi_retry_wait(&request.retry) == HFSB_CANCELLED);
         T_CHECK(strstr(h.log.ptr, want[i]) != NULL);
         hfsbi_hub_end(&request);
     }
     t_hub_close(&h);
 }
 
-static void the_hub_says_how_long_to_wait(void) {
+static void the_hubs_wait_replaces_the_delay(void) {
     static const struct {
         int         status;
         const char *fields, *log; /* NULL: no wait */
@@ -178,7 +178,7 @@ static void the_hub_says_how_long_to_wait(void) {
         if (!cases[i].log) T_CHECK(!h.log.len);
         else T_CHECK(strstr(h.log.ptr, cases[i].log) != NULL);
         if (!cases[i].log && code == HFSB_RATE)
-            T_CHECK(t_says(&h, "which is longer than this waits (60 s)"));
+            T_CHECK(t_says(&h, "longer than the limit of 60 s"));
     }
     t_hub_close(&h);
     t_hub_init(&h); /* the cap is an option */
@@ -196,7 +196,7 @@ static void the_hub_says_how_long_to_wait(void) {
 
 /* ---- lost answers ---- */
 
-static void a_lost_duplicate_is_looked_for(void) {
+static void a_lost_duplicate_is_verified(void) {
     static const t_reply made[] = {
         {"POST /api/spaces/burtenshaw/sandbox/duplicate", 0, NULL, NULL,
          HFSB_LOST, false, 0},
@@ -230,19 +230,19 @@ static void a_lost_duplicate_is_looked_for(void) {
     T_CHECK(t_duplicate(&h) == HFSB_REMOTE && h.sent_count == 4);
     T_CHECK(t_says(&h, "Could not duplicate burtenshaw/sandbox as " T_BOX
                        ": HTTP 502."));
-    T_CHECK(t_says(&h, "There is no " T_BOX " now, as far as one can see."));
+    T_CHECK(t_says(&h, T_BOX " does not seem to exist."));
     T_SCRIPT(&h, unknown);
     T_CHECK(t_duplicate(&h) == HFSB_TIMEOUT && h.sent_count == 2);
     T_CHECK(t_says(&h, "Whether " T_BOX " was made is not known."));
     T_SCRIPT(&h, refused);
     T_CHECK(t_duplicate(&h) == HFSB_PAYMENT && h.sent_count == 1);
     T_SCRIPT(&h, page);
-    T_CHECK(t_create(&h) == HFSB_OK && h.sent_count == 2);
+    T_CHECK(t_duplicate(&h) == HFSB_OK && h.sent_count == 2);
     t_hub_close(&h);
 }
 
-/* The question whether it is there can be cancelled, and that is told. */
-static void a_lost_duplicate_may_be_looked_for_in_vain(void) {
+/* While it waits, and while it asks. */
+static void verifying_a_lost_duplicate_can_be_cancelled(void) {
     static const t_reply waits[] = {
         {NULL, 502, NULL, NULL, HFSB_OK, false, 0},
         {NULL, 404, NULL, NULL, HFSB_OK, false, 0}};
@@ -264,7 +264,7 @@ static void a_lost_duplicate_may_be_looked_for_in_vain(void) {
     t_hub_close(&h);
 }
 
-static void a_delete_that_was_lost_is_done_when_it_is_gone(void) {
+static void a_lost_delete_succeeds_when_the_space_is_gone(void) {
     static const t_reply script[] = {
         {"DELETE /api/repos/delete", 0, NULL, NULL, HFSB_LOST, false, 0},
         {"DELETE /api/repos/delete", 404, NULL, NULL, HFSB_OK, false, 0}};
@@ -313,13 +313,13 @@ static void a_job_is_never_sent_twice(void) {
 }
 
 int main(void) {
-    T_RUN(only_what_is_safe_is_repeated);
-    T_RUN(a_repeat_that_works_is_a_success);
+    T_RUN(only_safe_requests_are_repeated);
+    T_RUN(a_successful_repeat_is_a_success);
     T_RUN(waits_grow_up_to_eight_times);
-    T_RUN(the_hub_says_how_long_to_wait);
-    T_RUN(a_lost_duplicate_is_looked_for);
-    T_RUN(a_lost_duplicate_may_be_looked_for_in_vain);
-    T_RUN(a_delete_that_was_lost_is_done_when_it_is_gone);
+    T_RUN(the_hubs_wait_replaces_the_delay);
+    T_RUN(a_lost_duplicate_is_verified);
+    T_RUN(verifying_a_lost_duplicate_can_be_cancelled);
+    T_RUN(a_lost_delete_succeeds_when_the_space_is_gone);
     T_RUN(a_job_is_never_sent_twice);
     return T_END();
 }

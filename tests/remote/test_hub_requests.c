@@ -16,18 +16,11 @@ static const struct {
     {"Sandbox.create[t4-small]", 0, 1, do_duplicate_sleep, false, true},
     {"duplicate_space[deprecated alias]", 0, 1, do_duplicate_plain, false,
      true},
-    {"create_repo[space,docker]", 0, 1, do_create, false, true},
     {"Sandbox.delete", 0, 1, t_delete, false, true},
     {"delete_repo[space]", 0, 1, do_delete_fresh, false, true},
     {"add_space_secret", 0, 1, do_secret, false, true},
-    {"delete_space_secret", 0, 1, do_secret_unset, false, true},
-    {"get_space_secrets", 0, 1, do_secrets, true, true},
     {"add_space_variable", 0, 1, do_variable, false, true},
-    {"delete_space_variable", 0, 1, do_variable_unset, false, true},
-    {"get_space_variables", 0, 1, do_variables, false, true},
     {"get_space_runtime", 0, 1, t_runtime, false, true},
-    {"request_space_hardware", 0, 1, do_hardware, false, true},
-    {"set_space_sleep_time", 0, 1, do_sleep_time, false, true},
     {"pause_space", 0, 1, t_pause, false, true},
     {"restart_space", 0, 1, do_restart, false, true},
     {"restart_space[factory]", 0, 1, t_restart_factory, false, true},
@@ -162,7 +155,7 @@ static void t_job_body(t_hub *h, const hfsb_json_value *want,
     hfsb_json_free(&doc);
 }
 
-static void requests_are_those_of_the_python_client(void) {
+static void requests_equal_those_of_the_python_client(void) {
     hfsb_buf               text = HFSB_INIT;
     hfsb_json_doc          doc = HFSB_INIT;
     const hfsb_json_value *older, *newer;
@@ -214,11 +207,6 @@ static const struct {
     {do_duplicate_sleep, 0, "POST /api/spaces/burtenshaw/sandbox/duplicate",
      "{\"repository\":\"alice/sandbox-deadbeef\",\"visibility\":\"private\","
      "\"hardware\":\"t4-small\",\"sleepTimeSeconds\":2700}"},
-    {do_create, 0, "POST /api/repos/create",
-     "{\"name\":\"fresh\",\"organization\":\"alice\","
-     "\"visibility\":\"private\",\"type\":\"space\",\"sdk\":\"docker\","
-     "\"hardware\":\"cpu-basic\",\"secrets\":[{\"key\":\"A\","
-     "\"value\":\"b\"}]}"},
     {t_delete, 0, "DELETE /api/repos/delete",
      "{\"name\":\"sandbox-1a2b3c4d\",\"organization\":\"alice\","
      "\"type\":\"space\"}"},
@@ -226,19 +214,9 @@ static const struct {
      "{\"key\":\"GH_TOKEN\",\"value\":\"s\xC3\xA9"
      "cret \\\"q\\\"\\n2\","
      "\"description\":\"gh\"}"},
-    {do_secret_unset, 0, "DELETE /api/spaces/" T_BOX "/secrets",
-     "{\"key\":\"GH_TOKEN\"}"},
-    {do_secrets, 0, "GET /api/spaces/" T_BOX "/secrets", NULL},
     {do_variable, 0, "POST /api/spaces/" T_BOX "/variables",
      "{\"key\":\"MODEL\",\"value\":\"a/b\"}"},
-    {do_variables, 0, "GET /api/spaces/" T_BOX "/variables", NULL},
-    {do_variable_unset, 0, "DELETE /api/spaces/" T_BOX "/variables",
-     "{\"key\":\"MODEL\"}"},
     {t_runtime, 0, "GET /api/spaces/" T_BOX "/runtime", NULL},
-    {do_hardware, 0, "POST /api/spaces/" T_BOX "/hardware",
-     "{\"flavor\":\"t4-small\",\"sleepTimeSeconds\":600}"},
-    {do_sleep_time, 0, "POST /api/spaces/" T_BOX "/sleeptime",
-     "{\"seconds\":900}"},
     {t_pause, 0, "POST /api/spaces/" T_BOX "/pause", NULL},
     {do_restart, 0, "POST /api/spaces/" T_BOX "/restart", NULL},
     {t_restart_factory, 0, "POST /api/spaces/" T_BOX "/restart?factory=true",
@@ -280,7 +258,7 @@ static const struct {
      "GET /api/jobs/alice/68a5b3c00000000000000001/logs?tail=1", NULL},
 };
 
-static void requests_are_as_written_here(void) {
+static void requests_have_the_expected_text(void) {
     t_hub  h;
     size_t i;
     for (i = 0; i < sizeof LITERAL / sizeof *LITERAL; i++) {
@@ -331,8 +309,8 @@ static void calls_fail_cleanly_without_memory(void) {
 }
 
 int main(void) {
-    T_RUN(requests_are_those_of_the_python_client);
-    T_RUN(requests_are_as_written_here);
+    T_RUN(requests_equal_those_of_the_python_client);
+    T_RUN(requests_have_the_expected_text);
     T_RUN(calls_fail_cleanly_without_memory);
     return T_END();
 }

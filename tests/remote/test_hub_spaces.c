@@ -3,7 +3,7 @@
    (prod_answers.jsonl). */
 #include "../support/t_hub.h"
 
-static void a_public_space_and_all_there_is_to_send(void) {
+static void duplicate_sends_every_option(void) {
     static const t_reply script[] = {{NULL, 200, NULL, "{}", HFSB_OK, 0, 0},
                                      {NULL, 200, NULL, "{}", HFSB_OK, 0, 0}};
     hfsb_space_spec      spec = HFSB_INIT;
@@ -32,7 +32,7 @@ static void a_public_space_and_all_there_is_to_send(void) {
     t_hub_close(&h);
 }
 
-/* ---- arguments that cannot be right are told before a request ---- */
+/* ---- invalid arguments ---- */
 
 static void bad_arguments_send_nothing(void) {
     static const char *const ids[] = {"",        "box",         "a/b/c",
@@ -60,7 +60,6 @@ static void bad_arguments_send_nothing(void) {
         T_CHECK(hfsb_hub_duplicate(h.hub, id, &spec, NULL, NULL) == HFSB_ARG);
         T_CHECK(hfsb_hub_duplicate(h.hub, t_s("alice/box"), &spec, NULL,
                                    NULL) == HFSB_ARG);
-        T_CHECK(hfsb_hub_create(h.hub, &spec, NULL, NULL) == HFSB_ARG);
         T_CHECK(hfsb_hub_delete(h.hub, id, NULL, NULL) == HFSB_ARG);
         T_CHECK(hfsb_hub_space_url(h.hub, id, NULL, &url, NULL) == HFSB_ARG);
         T_CHECK(hfsb_hub_commit(h.hub, id, &commit, NULL, &done, NULL) ==
@@ -74,21 +73,26 @@ static void bad_arguments_send_nothing(void) {
                          &h.err) == HFSB_ARG);
     T_CHECK(t_says(&h, "\"1A\" is not a name") &&
             !strstr(h.err.msg, "value-of-it"));
-    T_CHECK(hfsb_hub_unset(h.hub, t_s(T_BOX), HFSB_HUB_SECRETS, t_s("A-B"),
-                           NULL, NULL) == HFSB_ARG);
+    {
+        hfsb_hub_pair two[2];
+        two[0] = t_pair("GOOD_1", "", "");
+        two[1] = pair;
+        T_CHECK(hfsbi_hub_check_keys(two, 2, 1, &h.err) == HFSB_ARG &&
+                h.err.pos == 1);
+    }
+    pair.key = t_s("A-B");
+    T_CHECK(hfsb_hub_set(h.hub, t_s(T_BOX), HFSB_HUB_VARIABLES, &pair, NULL,
+                         NULL) == HFSB_ARG);
     spec.id = t_s(T_BOX);
     spec.secrets = &pair;
     spec.secret_count = 1;
-    T_CHECK(hfsb_hub_create(h.hub, &spec, NULL, NULL) == HFSB_ARG);
-    T_CHECK(hfsb_hub_sleep_time(h.hub, t_s(T_BOX), 0, NULL, NULL, NULL) ==
-            HFSB_ARG);
-    T_CHECK(hfsb_hub_sleep_time(h.hub, t_s(T_BOX), -2, NULL, NULL, NULL) ==
+    T_CHECK(hfsb_hub_duplicate(h.hub, t_s("alice/box"), &spec, NULL, NULL) ==
             HFSB_ARG);
     T_CHECK(hfsb_hub_space_logs(h.hub, t_s(T_BOX), "all", NULL, t_any_line,
                                 NULL, &h.err) == HFSB_ARG);
     T_CHECK(hfsb_hub_job(h.hub, t_s("alice"), t_s("../x"), NULL, &doc,
                          &h.err) == HFSB_ARG);
-    T_CHECK(t_says(&h, "\"../x\" is not the id of a job"));
+    T_CHECK(t_says(&h, "\"../x\" is not a valid job id"));
     T_CHECK(hfsb_hub_job(h.hub, t_s("a/b"), t_s("1"), NULL, &doc, NULL) ==
             HFSB_ARG);
     T_CHECK(h.sent_count == 0);
@@ -97,7 +101,7 @@ static void bad_arguments_send_nothing(void) {
 
 /* ---- answers ---- */
 
-static void runtime_takes_what_is_there(void) {
+static void runtime_reads_partial_answers(void) {
     static const struct {
         const char *body, *stage, *hardware, *requested, *sha, *error;
         long long   sleep_time;
@@ -146,7 +150,54 @@ static void runtime_takes_what_is_there(void) {
     t_hub_close(&h);
 }
 
-static void space_url_is_the_hubs_or_by_its_rule(void) {
+static void look_tells_states_apart_in_one_request(void) {
+    static const struct {
+        int               status;
+        const char       *body;
+        hfsbi_space_state state;
+    } cases[] = {
+        {200, "{\"stage\":\"RUNNING\"}", HFSBI_SPACE_RUNNING},
+        {200, "{\"stage\":\"RUNNING_BUILDING\"}", HFSBI_SPACE_RUNNING},
+        {200, "{\"stage\":\"BUILDING\"}", HFSBI_SPACE_STARTING},
+        {200, "{\"stage\":\"APP_STARTING\"}", HFSBI_SPACE_STARTING},
+        {200, "{\"stage\":\"SLEEPING\"}", HFSBI_SPACE_ASLEEP},
+        {200, "{\"stage\":\"STOPPED\"}", HFSBI_SPACE_ASLEEP},
+        {200, "{\"stage\":\"PAUSED\"}", HFSBI_SPACE_PAUSED},
+        {200, "{\"stage\":\"BUILD_ERROR\"}", HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"RUNTIME_ERROR\",\"errorMessage\":\"exit 1\"}",
+         HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"CONFIG_ERROR\"}", HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"NO_APP_FILE\"}", HFSBI_SPACE_FAILED},
+        {200, "{\"stage\":\"DELETING\"}", HFSBI_SPACE_GONE},
+        {200, "{\"stage\":\"SOMETHING_NEW\"}", HFSBI_SPACE_UNKNOWN},
+        {200, "{}", HFSBI_SPACE_UNKNOWN},
+        {404, "{\"error\":\"Repository not found\"}", HFSBI_SPACE_GONE},
+        {401, "{\"error\":\"Invalid username or password.\"}",
+         HFSBI_SPACE_GONE},
+        {503, "oh", HFSBI_SPACE_UNKNOWN}};
+    hfsb_space_runtime runtime;
+    t_reply            reply = HFSB_INIT;
+    t_hub              h;
+    size_t             i;
+    t_hub_init(&h);
+    t_hub_open(&h);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        reply.request = "GET /api/spaces/" T_BOX "/runtime";
+        reply.status = cases[i].status;
+        reply.body = cases[i].body;
+        t_hub_script(&h, &reply, 1);
+        T_CHECK(hfsbi_hub_look(h.hub, t_s(T_BOX), 5000, NULL, &runtime,
+                               &h.err) == cases[i].state);
+        T_CHECK(h.sent_count == 1 && h.total_ms > 0 && h.total_ms <= 5000);
+        T_CHECK(cases[i].status == 200 || !runtime.stage[0]);
+    }
+    T_CHECK(hfsbi_hub_look(h.hub, t_s("misspelt"), 5000, NULL, &runtime,
+                           &h.err) == HFSBI_SPACE_UNKNOWN);
+    T_CHECK(h.err.code == HFSB_ARG);
+    t_hub_close(&h);
+}
+
+static void space_url_comes_from_the_hub_or_its_rule(void) {
     static const struct {
         int         status;
         const char *body, *url;
@@ -204,23 +255,19 @@ static bool t_again(t_hub *h, hfsb_str method, hfsb_str uri,
     hfsb_space_runtime runtime;
     hfsb_space_spec    spec = HFSB_INIT;
     bool               post = hfsb_str_equal(method, t_s("POST"));
-    bool               get = hfsb_str_equal(method, t_s("GET"));
     hfsb_hub_store     store = hfsb_str_ends(uri, t_s("/secrets"))
                                    ? HFSB_HUB_SECRETS
                                    : HFSB_HUB_VARIABLES;
     spec.id = t_s("user/tmp_test_space");
-    if (hfsb_str_ends(uri, t_s("/repos/create")))
-        *status = hfsb_hub_create(h->hub, &spec, NULL, &h->err);
+    if (hfsb_str_ends(uri, t_s("/repos/create"))) /* answered alike */
+        *status = hfsb_hub_duplicate(h->hub, t_s("alice/box"), &spec, NULL,
+                                     &h->err);
     else if (hfsb_str_ends(uri, t_s("/repos/delete")))
         *status = hfsb_hub_delete(h->hub, spec.id, NULL, &h->err);
     else if (hfsb_str_ends(uri, t_s("/secrets")) ||
              hfsb_str_ends(uri, t_s("/variables"))) {
-        if (get) *status = t_stored(h, HFSB_HUB_VARIABLES);
-        else
-            *status = post ? hfsb_hub_set(h->hub, spec.id, store, &pair, NULL,
-                                          &h->err)
-                           : hfsb_hub_unset(h->hub, spec.id, store, pair.key,
-                                            NULL, &h->err);
+        if (!post) return false;
+        *status = hfsb_hub_set(h->hub, spec.id, store, &pair, NULL, &h->err);
     } else if (hfsb_str_ends(uri, t_s("/runtime"))) {
         *status = hfsb_hub_runtime(h->hub, spec.id, NULL, &runtime, &h->err);
         T_CHECK(!strcmp(runtime.stage, "BUILDING") ||
@@ -286,10 +333,11 @@ static void answers_of_the_real_hub_are_understood(void) {
 }
 
 int main(void) {
-    T_RUN(a_public_space_and_all_there_is_to_send);
+    T_RUN(duplicate_sends_every_option);
     T_RUN(bad_arguments_send_nothing);
-    T_RUN(runtime_takes_what_is_there);
-    T_RUN(space_url_is_the_hubs_or_by_its_rule);
+    T_RUN(runtime_reads_partial_answers);
+    T_RUN(look_tells_states_apart_in_one_request);
+    T_RUN(space_url_comes_from_the_hub_or_its_rule);
     T_RUN(answers_of_the_real_hub_are_understood);
     return T_END();
 }

@@ -9,7 +9,7 @@
 
        fh_hub *hub = fh_start(NULL);       (NULL: all the defaults)
        ... endpoint  fh_url(hub)           "http://127.0.0.1:PORT"
-       ... space_url fh_edge(hub)          what stands before all Spaces
+       ... space_url fh_edge(hub)          the edge in front of all Spaces
        ... token     FH_TOKEN              of the user "alice"
        T_CHECK(fh_count(hub, "POST", "/api/spaces/ *" "/secrets") == 2);
        fh_stop(hub);
@@ -27,8 +27,8 @@
                                  is this one; the sha is that of the template
                                  ("old"), of the newest commit ("new", the
                                  default) or missing ("none")
-       404, 500 ...              that status in place of an answer
-   A commit, a restart and new hardware begin them anew; pause is PAUSED.
+       404, 500 ...              that status instead of an answer
+   A commit, a restart and new hardware restart them; pause is PAUSED.
 
    A Space is reached through the edge, fh_edge(): a second port that stands
    for every https://{name}.hf.space. Which Space is meant is said by Host
@@ -36,7 +36,7 @@
    1a2b3c4d/api/health"), by the token in X-Sandbox-Authorization, and without
    these it is the newest. A private Space needs Authorization there; one that
    is not RUNNING answers 503 with an HTML page (each health is a question for
-   its stage, too). What is behind the edge is chosen by fh_opts.mode:
+   its stage, too). What answers after the edge depends on fh_opts.mode:
        FH_STUB   health, and {"success":true,...} for every other call
        FH_EMBED  hfsb-server's endpoints, in this process, in a directory of
                  the Space's own (fh_work_dir()), from the first commit on
@@ -101,7 +101,7 @@ typedef struct fh_opts {
                            "done") */
     long long   log_open_ms; /* logs stay open and silent this long at their
                            end (0: they end) */
-    const char *build_vars; /* behind make: "STATIC_CFLAGS=-O0" (NULL:
+    const char *build_vars; /* arguments of make: "STATIC_CFLAGS=-O0" (NULL:
                            none) */
     const char *work_dir; /* FH_EMBED, FH_BUILD: that every Space's commands
                            begin in; must be there (NULL: a new one of its own

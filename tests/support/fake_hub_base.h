@@ -39,7 +39,7 @@ static void fh_copy(char *out, size_t room, hfsb_str text) {
     out[n] = '\0';
 }
 
-/* A "*" in pattern stands for any text. */
+/* A "*" in the pattern matches any text. */
 static bool fh_match(hfsb_str s, const char *pattern) {
     while (*pattern && *pattern != '*') {
         if (!s.len || *s.ptr != *pattern) return false;
@@ -145,7 +145,7 @@ static bool fh_send(int fd, hfsb_str bytes) {
     return true;
 }
 
-/* More bytes behind those that are there; false at the end. */
+/* Reads more bytes after those already there; false at the end. */
 static bool fh_receive(int fd, hfsb_buf *in) {
     char    piece[16384];
     ssize_t n;

@@ -1,6 +1,6 @@
-/* fake_hub_edge.h - what stands before the Spaces, as https://{name}.hf.space
-   does: a thread for each connection, that answers itself or hands bytes
-   through. Part of fake_hub.h. */
+/* fake_hub_edge.h - the edge in front of the Spaces, like
+   https://{name}.hf.space: one thread per connection, which answers itself or
+   forwards bytes. Part of fake_hub.h. */
 
 enum { FH_EDGE_KEPT = 65536 }; /* bytes of a body that are remembered */
 
@@ -250,7 +250,7 @@ static bool fh_edge_reply(fh_conn *c, fh_record *r, fh_reply *reply,
     return keep;
 }
 
-/* A reset in place of an end, when the descriptor is closed. */
+/* Closing the descriptor sends a reset instead of an end. */
 static void fh_linger_none(int fd, fh_cut cut) {
     struct linger now;
     now.l_onoff = 1;

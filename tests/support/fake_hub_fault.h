@@ -115,7 +115,7 @@ static void fh_fault_json(const fh_fault_spec *f, const char *text,
     fh_done(&w);
 }
 
-/* The answer that the fault gives in place of the true one. */
+/* The answer that the fault gives instead of the true one. */
 static void fh_fault_answer(const fh_fault_spec *f, fh_reply *r) {
     const char *text = f->message ? f->message : fh_fault_text(f->status);
     if (f->status) {

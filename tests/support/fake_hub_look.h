@@ -1,4 +1,4 @@
-/* fake_hub_look.h - what the tests ask the fake Hub and tell it. Part of
+/* fake_hub_look.h - how the tests inspect and control the fake Hub. Part of
    fake_hub.h. */
 
 HFSBI_UNUSED static size_t fh_count(fh_hub *hub, const char *method,

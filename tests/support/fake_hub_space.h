@@ -11,7 +11,7 @@ typedef struct fh_call { /* one request to the Hub */
     size_t           count;
     hfsb_buf         text; /* that they show */
     hfsb_str         query;
-    hfsb_json_doc    json; /* of the body; root NULL: it is none */
+    hfsb_json_doc    json; /* of the body; root NULL: it is not JSON */
 } fh_call;
 
 static bool fh_method(const fh_call *c, const char *method) {

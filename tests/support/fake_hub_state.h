@@ -276,11 +276,11 @@ static void fh_entry_remove(fh_entry **list, hfsb_str path, bool folder) {
 /* ---- stages ---- */
 
 typedef struct fh_stage {
-    int  status; /* in place of an answer; 0: none */
+    int  status; /* instead of an answer; 0: none */
     char name[32], hardware[48], sha[41];
 } fh_stage;
 
-/* Item n of a list, the last one for those behind it. */
+/* Item n of a list; past its end the last one. */
 static hfsb_str fh_item(hfsb_str list, size_t n) {
     for (;;) {
         size_t comma = hfsb_str_find_byte(list, ',');
@@ -458,7 +458,7 @@ static hfsb_str fh_field(const fh_record *record, const char *name) {
     return hfsb_str_make("", 0);
 }
 
-/* The word behind "Bearer " in a field; "" when there is none. */
+/* The word after "Bearer " in a field; "" when there is none. */
 static hfsb_str fh_bearer(const fh_record *record, const char *name) {
     hfsb_str value = fh_field(record, name);
     if (value.len < 7 ||

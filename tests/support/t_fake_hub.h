@@ -46,7 +46,7 @@ HFSBI_UNUSED static int tf_ask(fh_hub *hub, ts_reply *r, const char *method,
     return whole ? r->status : 0;
 }
 
-/* A commit: lines behind the header. */
+/* A commit: the lines after the header. */
 HFSBI_UNUSED static int tf_commit(fh_hub *hub, ts_reply *r,
                                   const char *lines) {
     hfsb_buf body = HFSB_INIT;

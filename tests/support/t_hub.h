@@ -1,6 +1,6 @@
-/* t_hub.h - what the tests of the HUB share: a transport that answers from a
-   script and keeps what it was sent (no sockets, no waiting), and calls that
-   several of them make. */
+/* t_hub.h - shared by the tests of the HUB: a transport that answers from a
+   script and records the requests (no sockets, no waiting), and common
+   calls. */
 #ifndef T_HUB_H
 #define T_HUB_H
 #include "t.h"
@@ -26,7 +26,7 @@ typedef struct t_reply {
     int         status;  /* 0: none comes */
     const char *fields;  /* "Name: value\n..." (NULL: none) */
     const char *body;    /* (NULL: none) */
-    hfsb_status fate;    /* of the transport, behind what came */
+    hfsb_status fate;    /* of the transport, after the reply */
     bool        unsent;  /* nothing reached the peer */
     size_t      piece;   /* bytes of a piece of the body (0: all at once) */
 } t_reply;
@@ -48,7 +48,7 @@ typedef struct t_hub {
     bool           stop;
     const t_reply *script;
     size_t         script_count;
-    /* in place of a script: *out all zero but for the request */
+    /* instead of a script; *out is all zero except for the request */
     void (*answer)(struct t_hub *h, const t_request *request, t_reply *out);
     t_request sent[T_REQUESTS];
     size_t    sent_count;
@@ -180,7 +180,7 @@ HFSBI_UNUSED static void t_hub_log(void *user, hfsb_str line) {
         hfsb_cancel_set(h->cancel);
 }
 
-/* What it was sent, forgotten. */
+/* Forgets the recorded requests. */
 HFSBI_UNUSED static void t_hub_forget(t_hub *h) {
     size_t i;
     for (i = 0; i < h->sent_count; i++) {
@@ -221,7 +221,7 @@ HFSBI_UNUSED static void t_hub_close(t_hub *h) {
     memset(h, 0, sizeof *h);
 }
 
-/* From here on it answers so; what was sent before is forgotten. */
+/* Starts a new script; recorded requests are forgotten. */
 HFSBI_UNUSED static void t_hub_script(t_hub *h, const t_reply *script,
                                       size_t count) {
     t_hub_forget(h);
@@ -313,12 +313,6 @@ HFSBI_UNUSED static hfsb_status t_duplicate(t_hub *h) {
                               h->cancel, &h->err);
 }
 
-HFSBI_UNUSED static hfsb_status t_create(t_hub *h) {
-    hfsb_space_spec spec = HFSB_INIT;
-    spec.id = t_s(T_BOX);
-    return hfsb_hub_create(h->hub, &spec, h->cancel, &h->err);
-}
-
 HFSBI_UNUSED static hfsb_status t_delete(t_hub *h) {
     return hfsb_hub_delete(h->hub, t_s(T_BOX), h->cancel, &h->err);
 }
@@ -329,14 +323,6 @@ HFSBI_UNUSED static hfsb_status t_secret(t_hub *h) {
     secret.value = t_s("very-secret-value");
     return hfsb_hub_set(h->hub, t_s(T_BOX), HFSB_HUB_SECRETS, &secret,
                         h->cancel, &h->err);
-}
-
-HFSBI_UNUSED static hfsb_status t_stored(t_hub *h, hfsb_hub_store store) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   status =
-        hfsb_hub_stored(h->hub, t_s(T_BOX), store, h->cancel, &doc, &h->err);
-    hfsb_json_free(&doc);
-    return status;
 }
 
 HFSBI_UNUSED static hfsb_status t_pause(t_hub *h) {

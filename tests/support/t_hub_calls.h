@@ -105,16 +105,6 @@ static hfsb_status do_duplicate_plain(t_hub *h) {
                               &h->err);
 }
 
-static hfsb_status do_create(t_hub *h) {
-    hfsb_space_spec spec = HFSB_INIT;
-    hfsb_hub_pair   secret = t_pair("A", "b", "");
-    spec.id = t_s("alice/fresh");
-    spec.hardware = t_s("cpu-basic");
-    spec.secrets = &secret;
-    spec.secret_count = 1;
-    return hfsb_hub_create(h->hub, &spec, NULL, &h->err);
-}
-
 static hfsb_status do_delete_fresh(t_hub *h) {
     return hfsb_hub_delete(h->hub, t_s("alice/fresh"), NULL, &h->err);
 }
@@ -128,39 +118,10 @@ static hfsb_status do_secret(t_hub *h) {
                         &h->err);
 }
 
-static hfsb_status do_secret_unset(t_hub *h) {
-    return hfsb_hub_unset(h->hub, t_s(T_BOX), HFSB_HUB_SECRETS,
-                          t_s("GH_TOKEN"), NULL, &h->err);
-}
-
-static hfsb_status do_secrets(t_hub *h) {
-    return t_stored(h, HFSB_HUB_SECRETS);
-}
-
 static hfsb_status do_variable(t_hub *h) {
     hfsb_hub_pair pair = t_pair("MODEL", "a/b", "");
     return hfsb_hub_set(h->hub, t_s(T_BOX), HFSB_HUB_VARIABLES, &pair, NULL,
                         &h->err);
-}
-
-static hfsb_status do_variable_unset(t_hub *h) {
-    return hfsb_hub_unset(h->hub, t_s(T_BOX), HFSB_HUB_VARIABLES, t_s("MODEL"),
-                          NULL, &h->err);
-}
-
-static hfsb_status do_variables(t_hub *h) {
-    return t_stored(h, HFSB_HUB_VARIABLES);
-}
-
-static hfsb_status do_hardware(t_hub *h) {
-    return hfsb_hub_hardware(h->hub, t_s(T_BOX), t_s("t4-small"), 600, NULL,
-                             NULL, &h->err);
-}
-
-static hfsb_status do_sleep_time(t_hub *h) {
-    hfsb_space_runtime runtime;
-    return hfsb_hub_sleep_time(h->hub, t_s(T_BOX), 900, NULL, &runtime,
-                               &h->err);
 }
 
 static hfsb_status do_restart(t_hub *h) {

@@ -1,5 +1,5 @@
 /* t_net.h - what the tests of NET share: a peer in a thread that speaks bytes
-   as it is told, and calls in one line. */
+   by a script, and calls in one line. */
 #ifndef T_NET_H
 #define T_NET_H
 #include "t.h"
@@ -28,7 +28,7 @@ typedef struct tn_conn {
     hfsb_buf        in;     /* bytes that came and are not taken yet */
 } tn_conn;
 
-/* What happens behind a reply of a script. */
+/* What happens after a reply of a script. */
 enum { TN_KEEP, TN_CLOSE, TN_RESET, TN_HANG };
 
 typedef struct tn_step {

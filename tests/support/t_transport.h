@@ -64,7 +64,7 @@ static bool tt_more(tt_peer *peer) {
     return true;
 }
 
-/* One request behind `from` in seen. */
+/* The next request after `from` in seen. */
 static bool tt_read(tt_peer *peer, bool whole) {
     size_t from = peer->seen.len, head, length = 0;
     char  *field;

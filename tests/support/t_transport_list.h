@@ -63,7 +63,7 @@ static const tt_case tt_cases[] = {
      {TT_BEGIN, TT_SAY("HTTP/1.1 200 OK\r\nnonsense\r\n"
                        "Content-Length: 2\r\n\r\nhi"), TT_SHUT},
      HFSB_REMOTE, 0, ""},
-    {"a chunk that is none", "GET",
+    {"an invalid chunk", "GET",
      {TT_BEGIN, TT_SAY("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                        "xyz\r\nhi\r\n"), TT_SHUT}, HFSB_REMOTE, 200, ""},
 };

@@ -1,35 +1,42 @@
-/* http_curl.c - the transport on libcurl: perform, open and close. */
+/* http_curl.c - the transport on libcurl: https, HTTP/2 and proxies.
+
+   The transport keeps a list of idle slots, each a libcurl handle with its own
+   connections. A call takes one slot for itself, so that no two threads ever
+   share anything of libcurl, sets all options again, runs libcurl's loop until
+   a result, a timeout or its cancel, and gives the slot back.
+
+   libcurl reports what happens through callbacks; a callback that ends the
+   call records the reason first (hfsbi_curl_end), because libcurl only reports
+   that it was aborted. libcurl repeats requests on its own when a kept
+   connection turns out to be closed: on_request prevents that, except for GET
+   and HEAD. */
 #include "../../http/http_private.h"
 #include "../../os/os_private.h"
 #include "../../http/url.h"
 #include "http_curl.h"
 
-/* Private to the http_curl*.c files: libcurl, and what one call is. */
-
 #include <curl/curl.h>
 
-/* CURLOPT_PREREQFUNCTION tells when a request begins to be sent, and lets us
-   keep it from being sent twice. */
+/* for CURLOPT_PREREQFUNCTION */
 #if LIBCURL_VERSION_NUM < 0x075000
 #error "hfsb_http_curl.h needs libcurl 7.80.0 or newer"
 #endif
 
 enum { HFSBI_CURL_KEPT = 4, HFSBI_CURL_SOCKETS = 8 };
 
-/* A handle with connections of its own. One call has it at a time, so that no
-   two threads ever share anything of libcurl's. */
+/* A libcurl handle with its own connections, used by one call at a time. */
 typedef struct hfsbi_curl_slot {
-    struct hfsbi_curl_slot *next; /* of those that no call has */
+    struct hfsbi_curl_slot *next; /* in the list of idle slots */
     CURL                   *easy;
     CURLM                  *multi;
     long                    pid;    /* of the process that made it */
     hfsb_buf                origin; /* "https://host:port" of its last call */
     int  fds[HFSBI_CURL_SOCKETS];   /* its connections; -1: none */
     int  code; /* errno of a socket that could not be made; or 0 */
-    char text[CURL_ERROR_SIZE]; /* libcurl's words for a failure */
+    char text[CURL_ERROR_SIZE]; /* libcurl's description of a failure */
 } hfsbi_curl_slot;
 
-/* The transport. What is below the lock is used with it held. */
+/* The transport. */
 typedef struct hfsbi_curl {
     hfsb_alloc alloc;
     hfsb_buf   ca_file, ca_dir, proxy, secure_proxy, no_proxy;
@@ -37,12 +44,12 @@ typedef struct hfsbi_curl {
     size_t     max_kept, max_head;
     long       kept_seconds;
 
-    pthread_mutex_t  lock;
-    hfsbi_curl_slot *idle; /* the last one used is the first */
+    pthread_mutex_t  lock; /* protects the list: */
+    hfsbi_curl_slot *idle; /* most recently used first */
     size_t           idle_count;
 } hfsbi_curl;
 
-/* One call under way. */
+/* One call. */
 typedef struct hfsbi_curl_call {
     const hfsbi_curl     *curl;
     const hfsb_http_call *call;
@@ -52,60 +59,24 @@ typedef struct hfsbi_curl_call {
     hfsb_buf              method, address; /* as libcurl wants them */
     struct curl_slist    *fields;          /* to send */
     unsigned long long    body_left;       /* of body_read */
-    bool        requested; /* what is sent from here on may reach the peer */
-    bool        again;     /* libcurl wanted to send it a second time */
-    hfsb_status ended;     /* why a callback ended it (HFSB_OK: none did) */
+    bool        requested; /* bytes of the request may have reached the peer */
+    bool        again;     /* libcurl tried to send it a second time */
+    hfsb_status ended;     /* why a callback ended the call, or HFSB_OK */
 
-    hfsb_buf           head;     /* of the reply, a line for each field */
+    hfsb_buf           head;     /* of the reply, one line per field */
     int                status;   /* of that head; 0: none has begun */
-    bool               has_head; /* the final one has been told */
-    unsigned long long moved;    /* bytes that callbacks have seen */
+    bool               has_head; /* the final head was passed to on_head */
+    unsigned long long moved;    /* bytes seen by callbacks */
     long long          moved_at, begun_at; /* on hfsb_clock_ms() */
 } hfsbi_curl_call;
 
-/* ---- handles ---- */
+/* ---- errors ---- */
 
-/* One that has talked to that peer, else the last one used, else a new one;
-   NULL without memory. Those of a process that has forked this one stay where
-   they are: two cannot talk through one connection. */
-HFSBI_FN hfsbi_curl_slot *hfsbi_curl_take(hfsbi_curl *curl, hfsb_str origin);
-HFSBI_FN void hfsbi_curl_give_back(hfsbi_curl *curl, hfsbi_curl_slot *slot);
-HFSBI_FN void hfsbi_curl_slot_free(const hfsbi_curl *curl,
-                                   hfsbi_curl_slot  *slot);
-
-/* Ends its connections on which the peer has said something since the last
-   call: most have been closed. No call may be under way. */
-HFSBI_FN void hfsbi_curl_freshen(hfsbi_curl_slot *slot);
-
-/* libcurl's ways to make and close a socket; user is the slot. */
-HFSBI_FN curl_socket_t hfsbi_curl_on_socket(void *user, curlsocktype purpose,
-                                            struct curl_sockaddr *at);
-HFSBI_FN int           hfsbi_curl_on_close(void *user, curl_socket_t fd);
-
-/* ---- calls ---- */
-
-/* Ends the call from within a callback: with `code` and *err, once. */
-HFSBI_FN void hfsbi_curl_end(hfsbi_curl_call *x, hfsb_status code,
-                             const char *format, ...) HFSBI_PRINTF(3, 4);
-
-/* What libcurl's result means, with *err filled. */
-HFSBI_FN hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code);
-
-/* Tells libcurl all about the call; false when there was no memory. */
-HFSBI_FN bool hfsbi_curl_set(hfsbi_curl_call *x);
-
-/* Checks the call and makes what libcurl is told of it. */
-HFSBI_FN hfsb_status hfsbi_curl_prepare(hfsbi_curl_call *x);
-
-/* Performs what was set, until its end. */
-HFSBI_FN hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x);
-
-/* ==== http curl error ==== */
-
-/* what libcurl says, as statuses and sentences. */
-
-HFSBI_FN void hfsbi_curl_end(hfsbi_curl_call *x, hfsb_status code,
-                             const char *format, ...) {
+/* Ends the call from within a callback with `code` and *err; the first reason
+   counts. */
+HFSBI_PRINTF(3, 4)
+static void hfsbi_curl_end(hfsbi_curl_call *x, hfsb_status code,
+                           const char *format, ...) {
     char    text[256];
     va_list ap;
     if (x->ended) return;
@@ -115,14 +86,14 @@ HFSBI_FN void hfsbi_curl_end(hfsbi_curl_call *x, hfsb_status code,
     x->ended = hfsbi_fail(x->err, code, 0, "%s", text);
 }
 
-static bool hfsbi_curl_says(const char *text, const char *const *words) {
+static bool hfsbi_curl_has_word(const char *text, const char *const *words) {
     for (; *words; words++)
         if (strstr(text, *words)) return true;
     return false;
 }
 
-/* Why a certificate is not trusted, and what to do. TLS libraries say it in
-   their own words, which libcurl hands on. */
+/* Why a certificate is not trusted, and what to do. Only the text of the TLS
+   library tells, and each library has its own words. */
 static const char *hfsbi_curl_distrust(const char *text) {
     static const char *const expired[] = {"expired", "has passed", NULL};
     static const char *const early[] = {"not yet valid", "not activated",
@@ -132,20 +103,21 @@ static const char *hfsbi_curl_distrust(const char *text) {
     static const char *const issuer[] = {
         "issuer", "self-signed", "self signed", "unknown CA",
         "CAfile", "not trusted", NULL};
-    if (hfsbi_curl_says(text, expired))
-        return "its certificate has expired. Have it renewed, or set this "
+    if (hfsbi_curl_has_word(text, expired))
+        return "its certificate has expired. Renew it, or correct this "
                "machine's clock if that is wrong.";
-    if (hfsbi_curl_says(text, early))
+    if (hfsbi_curl_has_word(text, early))
         return "its certificate is not valid yet. Is this machine's clock "
                "right?";
-    if (hfsbi_curl_says(text, name))
-        return "its certificate is for another host name. Use the name that "
-               "the certificate has.";
-    if (hfsbi_curl_says(text, issuer))
-        return "its certificate was issued by an authority that is not known "
-               "here. If it is to be trusted, name the authority's "
-               "certificate: ca_file, or SSL_CERT_FILE in the environment.";
-    return "its certificate is not to be trusted.";
+    if (hfsbi_curl_has_word(text, name))
+        return "its certificate is for another host name. Use the name in the "
+               "certificate.";
+    if (hfsbi_curl_has_word(text, issuer))
+        return "its certificate was issued by an unknown authority. To trust "
+               "it, "
+               "set ca_file, or SSL_CERT_FILE in the environment, to the "
+               "authority's certificate.";
+    return "its certificate cannot be trusted.";
 }
 
 static hfsb_status hfsbi_curl_refused(hfsbi_curl_call *x, CURLcode code,
@@ -161,8 +133,9 @@ static hfsb_status hfsbi_curl_refused(hfsbi_curl_call *x, CURLcode code,
                       text);
 }
 
-/* The connection could not be made, or is no more. */
-static hfsb_status hfsbi_curl_no_line(hfsbi_curl_call *x, const char *text) {
+/* The connection could not be made, or ended early. */
+static hfsb_status hfsbi_curl_disconnected(hfsbi_curl_call *x,
+                                           const char      *text) {
     hfsb_str origin = hfsb_buf_str(&x->slot->origin);
     int      code = x->slot->code;
     if (x->requested)
@@ -176,12 +149,13 @@ static hfsb_status hfsbi_curl_no_line(hfsbi_curl_call *x, const char *text) {
     (void)hfsbi_fail(x->err, HFSB_CONNECT, 0, "Cannot connect to %.*s: %s.",
                      (int)origin.len, origin.ptr, text);
     if (x->url.secure && strstr(text, "wrong version number"))
-        hfsbi_err_add(x->err, " Does that port speak TLS? If not, the "
-                              "address begins with http://.");
+        hfsbi_err_add(x->err, " Does that port speak TLS? If not, use "
+                              "http:// in the address.");
     return HFSB_CONNECT;
 }
 
-static hfsb_status hfsbi_curl_late(hfsbi_curl_call *x, const char *text) {
+static hfsb_status hfsbi_curl_connect_timeout(hfsbi_curl_call *x,
+                                              const char      *text) {
     hfsb_str  origin = hfsb_buf_str(&x->slot->origin);
     long long ms = x->call->connect_ms ? x->call->connect_ms : 30000;
     return hfsbi_fail(x->err, HFSB_TIMEOUT, 0,
@@ -189,34 +163,35 @@ static hfsb_status hfsbi_curl_late(hfsbi_curl_call *x, const char *text) {
                       (int)origin.len, origin.ptr, ms, text);
 }
 
-HFSBI_FN hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code) {
+/* The status for libcurl's result, with *err filled. */
+static hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code) {
     hfsb_str    origin = hfsb_buf_str(&x->slot->origin);
     const char *text =
         x->slot->text[0] ? x->slot->text : curl_easy_strerror(code);
     if (x->ended) return x->ended;
     if (x->again)
         return hfsbi_fail(x->err, HFSB_LOST, 0,
-                          "The connection to %.*s, kept from a call before, "
-                          "was closed without a reply. The request may have "
-                          "arrived, so it was not sent again.",
+                          "A pooled connection to %.*s was closed without a "
+                          "reply. The request may have arrived, so it was not "
+                          "sent again.",
                           (int)origin.len, origin.ptr);
     switch ((int)code) {
     case CURLE_OK:
         if (x->has_head) return hfsbi_ok(x->err);
-        return hfsbi_curl_no_line(x, "its head is not complete");
+        return hfsbi_curl_disconnected(x, "its head is not complete");
     case CURLE_OUT_OF_MEMORY:
         return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     case CURLE_URL_MALFORMAT:
         return hfsbi_fail(x->err, HFSB_ARG, 0,
                           "libcurl cannot use the URL at %.*s: %s.",
                           (int)origin.len, origin.ptr, text);
-    case CURLE_OPERATION_TIMEDOUT: return hfsbi_curl_late(x, text);
+    case CURLE_OPERATION_TIMEDOUT: return hfsbi_curl_connect_timeout(x, text);
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_INVALIDCERTSTATUS: return hfsbi_curl_refused(x, code, text);
-    case CURLE_UNSUPPORTED_PROTOCOL: /* it says HTTP/0.9, or no TLS here */
+    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, or libcurl without TLS */
         if (!x->requested)
             return hfsbi_fail(x->err, HFSB_REFUSED, 0,
                               "libcurl will not connect to %.*s: %s.",
@@ -225,25 +200,20 @@ HFSBI_FN hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code) {
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
     case 100: /* CURLE_TOO_LARGE of libcurl 8.6 */ break;
-    case CURLE_RECV_ERROR: /* also for chunks that are none */
+    case CURLE_RECV_ERROR: /* also for invalid chunks */
         if (x->requested && strstr(text, "chunk")) break;
-        return hfsbi_curl_no_line(x, text);
-    default: return hfsbi_curl_no_line(x, text);
+        return hfsbi_curl_disconnected(x, text);
+    default: return hfsbi_curl_disconnected(x, text);
     }
-    return hfsbi_fail(x->err, HFSB_REMOTE, 0,
-                      "The reply of %.*s is not what HTTP allows: %s.",
+    return hfsbi_fail(x->err, HFSB_REMOTE, 0, "Invalid reply from %.*s: %s.",
                       (int)origin.len, origin.ptr, text);
 }
 
-/* ==== http curl slot ==== */
-
-/* handles of libcurl, each with its connections, and their
-   sockets. */
-
 /* ---- sockets ---- */
 
-HFSBI_FN curl_socket_t hfsbi_curl_on_socket(void *user, curlsocktype purpose,
-                                            struct curl_sockaddr *at) {
+/* libcurl's callback that opens a socket; user is the slot. */
+static curl_socket_t hfsbi_curl_on_socket(void *user, curlsocktype purpose,
+                                          struct curl_sockaddr *at) {
     hfsbi_curl_slot *slot = (hfsbi_curl_slot *)user;
     int              fd, i;
     (void)purpose;
@@ -263,7 +233,8 @@ HFSBI_FN curl_socket_t hfsbi_curl_on_socket(void *user, curlsocktype purpose,
     return fd;
 }
 
-HFSBI_FN int hfsbi_curl_on_close(void *user, curl_socket_t fd) {
+/* libcurl's callback that closes a socket; user is the slot. */
+static int hfsbi_curl_on_close(void *user, curl_socket_t fd) {
     hfsbi_curl_slot *slot = (hfsbi_curl_slot *)user;
     int              i;
     for (i = 0; i < HFSBI_CURL_SOCKETS; i++)
@@ -271,10 +242,11 @@ HFSBI_FN int hfsbi_curl_on_close(void *user, curl_socket_t fd) {
     return close(fd);
 }
 
-/* libcurl looks whether a kept connection was closed, but takes the good-bye
-   of TLS for a sign of life, and counts on sending the request again. What is
-   read and shut down here it finds closed. */
-HFSBI_FN void hfsbi_curl_freshen(hfsbi_curl_slot *slot) {
+/* Shuts down the connections on which the peer sent something since the last
+   call; most of them were closed. libcurl checks for that too, but takes a TLS
+   close_notify for a sign of life and relies on sending the request again. No
+   call may be under way. */
+static void hfsbi_curl_drop_stale(hfsbi_curl_slot *slot) {
     char          scrap[512];
     struct pollfd p;
     int           i;
@@ -290,10 +262,10 @@ HFSBI_FN void hfsbi_curl_freshen(hfsbi_curl_slot *slot) {
 
 /* ---- handles ---- */
 
-HFSBI_FN void hfsbi_curl_slot_free(const hfsbi_curl *curl,
-                                   hfsbi_curl_slot  *slot) {
-    hfsbi_signal_guard guard; /* it may say good-bye to a peer that is gone */
-    if (slot->pid != (long)getpid()) return; /* not ours to say */
+static void hfsbi_curl_slot_free(const hfsbi_curl *curl,
+                                 hfsbi_curl_slot  *slot) {
+    hfsbi_signal_guard guard; /* libcurl may send a TLS close_notify */
+    if (slot->pid != (long)getpid()) return; /* the parent still uses it */
     hfsbi_signal_guard_begin(&guard);
     if (slot->easy) curl_easy_cleanup(slot->easy);
     if (slot->multi) (void)curl_multi_cleanup(slot->multi);
@@ -322,7 +294,10 @@ static hfsbi_curl_slot *hfsbi_curl_slot_new(const hfsbi_curl *curl) {
     return NULL;
 }
 
-HFSBI_FN hfsbi_curl_slot *hfsbi_curl_take(hfsbi_curl *curl, hfsb_str origin) {
+/* An idle handle that last talked to this origin, else the last one used, else
+   a new one; NULL without memory. Handles of the process that forked this one
+   are left alone: two processes cannot share a connection. */
+static hfsbi_curl_slot *hfsbi_curl_take(hfsbi_curl *curl, hfsb_str origin) {
     hfsbi_curl_slot **at, **best = NULL, *slot = NULL;
     long              pid = (long)getpid();
     (void)pthread_mutex_lock(&curl->lock);
@@ -345,7 +320,7 @@ HFSBI_FN hfsbi_curl_slot *hfsbi_curl_take(hfsbi_curl *curl, hfsb_str origin) {
     return NULL;
 }
 
-HFSBI_FN void hfsbi_curl_give_back(hfsbi_curl *curl, hfsbi_curl_slot *slot) {
+static void hfsbi_curl_give_back(hfsbi_curl *curl, hfsbi_curl_slot *slot) {
     bool keep;
     (void)pthread_mutex_lock(&curl->lock);
     keep = curl->idle_count < curl->max_kept;
@@ -358,18 +333,15 @@ HFSBI_FN void hfsbi_curl_give_back(hfsbi_curl *curl, hfsbi_curl_slot *slot) {
     if (!keep) hfsbi_curl_slot_free(curl, slot);
 }
 
-/* ==== http curl call ==== */
+/* ---- the reply ---- */
 
-/* one request through a handle of libcurl. */
-
-/* What a callback returns for n bytes when it wants the call to end. */
+/* What a callback that was given n bytes returns to end the call. */
 static size_t hfsbi_curl_stop(size_t n) {
     return n ? 0 : 1;
 }
 
-/* ---- the reply ---- */
-
-/* The fields of x->head, which ends in LF; how many, at most room. */
+/* Splits the lines of *head, each ended by LF, into at most room fields;
+   returns how many there are. */
 static size_t hfsbi_curl_split(const hfsb_buf *head, hfsb_http_field *fields,
                                size_t room) {
     hfsb_str rest = hfsb_buf_str(head);
@@ -386,11 +358,11 @@ static size_t hfsbi_curl_split(const hfsb_buf *head, hfsb_http_field *fields,
     return n;
 }
 
-/* The empty line behind a head came. */
+/* Called at the empty line that ends a head. */
 static void hfsbi_curl_head_done(hfsbi_curl_call *x) {
     size_t           room = hfsb_str_count_byte(hfsb_buf_str(&x->head), '\n');
     hfsb_http_field *fields;
-    if (x->status < 200) return; /* interim: the next one counts */
+    if (x->status < 200) return; /* interim: the final one follows */
     x->has_head = true;
     if (!x->call->on_head) return;
     fields =
@@ -406,7 +378,7 @@ static void hfsbi_curl_head_done(hfsbi_curl_call *x) {
     hfsbi_array_free(&x->curl->alloc, fields, room, sizeof *fields);
 }
 
-/* "HTTP/2 200": 200; 0 when it is none. */
+/* The status in "HTTP/2 200"; 0 when it is invalid. */
 static int hfsbi_curl_status(hfsb_str line) {
     size_t at = hfsb_str_find_byte(line, ' ');
     int    status = 0, i;
@@ -430,7 +402,7 @@ static void hfsbi_curl_head_line(hfsbi_curl_call *x, hfsb_str line) {
                !hfsbi_http_all(hfsb_str_slice(line, 0, colon),
                                HFSBI_HTTP_TOKEN)) {
         hfsbi_curl_end(x, HFSB_REMOTE,
-                       "A line in the head of the reply is no field.");
+                       "The head of the reply contains an invalid line.");
         return;
     }
     st = hfsb_buf_append(&x->head, line);
@@ -442,7 +414,8 @@ static void hfsbi_curl_head_line(hfsbi_curl_call *x, hfsb_str line) {
     else if (st) hfsbi_curl_end(x, st, "No memory for the head of the reply.");
 }
 
-/* Each line of a head, those of interim replies and trailers included. */
+/* libcurl's callback for each line of a head, also of interim replies and
+   trailers. */
 static size_t hfsbi_curl_on_line(char *ptr, size_t size, size_t n,
                                  void *user) {
     hfsbi_curl_call *x = (hfsbi_curl_call *)user;
@@ -490,8 +463,9 @@ static size_t hfsbi_curl_on_read(char *ptr, size_t size, size_t n,
         return CURL_READFUNC_ABORT;
     }
     if (!got || got > room) {
-        hfsbi_curl_end(x, HFSB_ARG, "body_read gave %zu bytes, of 1 to %zu.",
-                       got, room);
+        hfsbi_curl_end(x, HFSB_ARG,
+                       "body_read returned %zu bytes, expected 1 to %zu.", got,
+                       room);
         return CURL_READFUNC_ABORT;
     }
     x->body_left -= got;
@@ -499,15 +473,15 @@ static size_t hfsbi_curl_on_read(char *ptr, size_t size, size_t n,
     return got;
 }
 
-/* What body_read gave is gone. */
+/* body_read cannot be rewound. */
 static int hfsbi_curl_on_seek(void *user, curl_off_t offset, int origin) {
     (void)user, (void)offset, (void)origin;
     return CURL_SEEKFUNC_FAIL;
 }
 
-/* libcurl comes here each time it is about to send the request. It sends one
-   again, of any method, when a kept connection ends without a byte of reply;
-   the peer may have done what was asked all the same. */
+/* libcurl's callback before it sends the request. libcurl repeats a request of
+   any method when a kept connection ends without a byte of reply, although the
+   peer may have carried it out: only GET and HEAD may go out twice. */
 static int hfsbi_curl_on_request(void *user, char *ip, char *local_ip,
                                  int port, int local_port) {
     hfsbi_curl_call *x = (hfsbi_curl_call *)user;
@@ -517,11 +491,11 @@ static int hfsbi_curl_on_request(void *user, char *ip, char *local_ip,
                !hfsb_str_equal(x->call->method, HFSB_LIT("HEAD"));
     if (x->again) return CURL_PREREQFUNC_ABORT;
     x->requested = true;
-    x->moved++; /* here idle_ms begins */
+    x->moved++; /* idle_ms starts here */
     return CURL_PREREQFUNC_OK;
 }
 
-/* Those that the transport makes itself. */
+/* True for the fields that the transport sets itself. */
 static bool hfsbi_curl_own_field(hfsb_str name) {
     return hfsbi_http_is(name, "host") || hfsbi_http_is(name, "connection") ||
            hfsbi_http_is(name, "content-length") ||
@@ -547,20 +521,20 @@ static hfsb_status hfsbi_curl_add_field(hfsbi_curl_call       *x,
         hfsbi_err_quote(x->err, field->name, 60);
         hfsbi_err_add(x->err, hfsbi_curl_own_field(field->name)
                                   ? " is set by the transport."
-                                  : " cannot be sent: its name is none, or "
-                                    "its value holds a control byte.");
+                                  : " cannot be sent: its name is invalid, or "
+                                    "its value contains a control byte.");
         return st;
     }
     if (st) return hfsbi_fail_status(x->err, st, "request");
-    hfsb_buf_truncate(line, line->len - 2); /* CRLF is libcurl's */
+    hfsb_buf_truncate(line, line->len - 2); /* libcurl adds the CRLF */
     if (hfsbi_trim(field->value).len) return hfsbi_curl_add(x, line->ptr);
-    /* "name:" would mean to leave it out */
+    /* to libcurl "name:" means no such field, "name;" an empty one */
     hfsb_buf_truncate(line, field->name.len + 1);
     line->ptr[field->name.len] = ';';
     return hfsbi_curl_add(x, line->ptr);
 }
 
-/* All fields, and those that libcurl would add on its own left out. */
+/* Adds all fields, and removes those that libcurl would add by itself. */
 static hfsb_status hfsbi_curl_add_fields(hfsbi_curl_call *x) {
     static const char *const not_sent[] = {
         "Accept:", "Expect:", "Content-Type:"};
@@ -576,30 +550,31 @@ static hfsb_status hfsbi_curl_add_fields(hfsbi_curl_call *x) {
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_curl_prepare(hfsbi_curl_call *x) {
+/* Checks the call and makes libcurl's copies of its texts. */
+static hfsb_status hfsbi_curl_prepare(hfsbi_curl_call *x) {
     const hfsb_http_call *call = x->call;
     hfsb_status           st = hfsb_url_parse(call->url, &x->url, x->err);
     if (st) return st;
     if (x->url.user.ptr)
         return hfsbi_fail(x->err, HFSB_ARG, 0,
-                          "The URL holds a user's name: send it in a field "
-                          "Authorization.");
+                          "The URL contains a user name: send it in an "
+                          "Authorization field instead.");
     if (!hfsbi_http_all(call->method, HFSBI_HTTP_TOKEN) ||
         hfsb_str_equal(call->method, HFSB_LIT("CONNECT")))
-        return hfsbi_fail(x->err, HFSB_ARG, 0, "The method cannot be used.");
+        return hfsbi_fail(x->err, HFSB_ARG, 0, "Invalid HTTP method.");
     if (call->body.ptr && call->body_read)
         return hfsbi_fail(x->err, HFSB_ARG, 0,
-                          "Both body and body_read are given.");
+                          "body and body_read must not both be set.");
     if (hfsb_str_equal(call->method, HFSB_LIT("HEAD")) &&
         (call->body.ptr || call->body_read))
-        return hfsbi_fail(x->err, HFSB_ARG, 0, "HEAD is sent without a body.");
+        return hfsbi_fail(x->err, HFSB_ARG, 0, "HEAD must not have a body.");
     st = hfsb_buf_append(&x->method, call->method);
     if (!st) st = hfsb_buf_append(&x->address, call->url);
     if (st) return hfsbi_fail_status(x->err, st, "request");
     return hfsbi_curl_add_fields(x);
 }
 
-/* ---- what libcurl is told ---- */
+/* ---- options of libcurl ---- */
 
 static void hfsbi_curl_set_body(hfsbi_curl_call *x) {
     CURL                 *easy = x->slot->easy;
@@ -620,7 +595,7 @@ static void hfsbi_curl_set_body(hfsbi_curl_call *x) {
     (void)curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, hfsbi_curl_on_seek);
 }
 
-/* libcurl knows GET, HEAD and POST; any other method is one of these under
+/* libcurl knows GET, HEAD and POST; any other method is one of them with
    another name. False: no memory. */
 static bool hfsbi_curl_set_method(hfsbi_curl_call *x) {
     CURL    *easy = x->slot->easy;
@@ -640,7 +615,7 @@ static bool hfsbi_curl_set_method(hfsbi_curl_call *x) {
            !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, x->method.ptr);
 }
 
-/* Only those that were named are trusted, not the system's besides. */
+/* Trusts only the given certificates, not also those of the system. */
 static bool hfsbi_curl_set_trust(const hfsbi_curl_call *x) {
     const hfsbi_curl *c = x->curl;
     CURL             *easy = x->slot->easy;
@@ -658,10 +633,10 @@ static void hfsbi_curl_set_protocols(const hfsbi_curl_call *x) {
                            (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* a lookup that was cancelled is not waited for */
+    /* do not wait for a cancelled name lookup */
     (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
-    /* a libcurl without HTTP/2 refuses the wish, and speaks 1.1 */
+    /* fails harmlessly in a libcurl without HTTP/2 */
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                            (long)(x->curl->http1 ? CURL_HTTP_VERSION_1_1
                                                  : CURL_HTTP_VERSION_2TLS));
@@ -676,13 +651,14 @@ static void hfsbi_curl_set_protocols(const hfsbi_curl_call *x) {
     (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, x->curl->kept_seconds);
 }
 
-HFSBI_FN bool hfsbi_curl_set(hfsbi_curl_call *x) {
+/* Sets all options of the call; false without memory. */
+static bool hfsbi_curl_set(hfsbi_curl_call *x) {
     CURL           *easy = x->slot->easy;
     const hfsb_buf *proxy =
         x->url.secure ? &x->curl->secure_proxy : &x->curl->proxy;
     long long connect_ms = x->call->connect_ms ? x->call->connect_ms : 30000;
     if (connect_ms > 0x7fffffff) connect_ms = 0x7fffffff;
-    curl_easy_reset(easy); /* its connections stay */
+    curl_easy_reset(easy); /* keeps its connections */
     x->slot->text[0] = '\0';
     x->slot->code = 0;
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, x->slot->text);
@@ -711,13 +687,13 @@ HFSBI_FN bool hfsbi_curl_set(hfsbi_curl_call *x) {
            hfsbi_curl_set_trust(x) && hfsbi_curl_set_method(x);
 }
 
-/* ---- until its end ---- */
+/* ---- running a call ---- */
 
-/* Notes whether bytes went either way since the last look. */
-static void hfsbi_curl_look(hfsbi_curl_call *x, long long now,
-                            unsigned long long *seen) {
+/* Records the time when bytes have moved since the last call. */
+static void hfsbi_curl_note_progress(hfsbi_curl_call *x, long long now,
+                                     unsigned long long *seen) {
     curl_off_t sent = 0;
-    /* a body in memory passes through no callback */
+    /* no callback sees a body that is in memory */
     if (x->call->body.len)
         (void)curl_easy_getinfo(x->slot->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     if (x->moved + (unsigned long long)sent == *seen) return;
@@ -725,9 +701,9 @@ static void hfsbi_curl_look(hfsbi_curl_call *x, long long now,
     x->moved_at = now;
 }
 
-/* Ends the call when it was cancelled or a time is over; else how long it may
-   wait, in milliseconds. */
-static int hfsbi_curl_patience(hfsbi_curl_call *x, long long now) {
+/* Ends the call when it was cancelled or has timed out; else returns how many
+   milliseconds it may wait. */
+static int hfsbi_curl_time_left(hfsbi_curl_call *x, long long now) {
     const hfsb_http_call *call = x->call;
     hfsb_str              at = hfsb_buf_str(&x->slot->origin);
     long long             left = 60000, n;
@@ -738,7 +714,7 @@ static int hfsbi_curl_patience(hfsbi_curl_call *x, long long now) {
         n = x->begun_at + call->total_ms - now;
         if (n <= 0)
             hfsbi_curl_end(x, HFSB_TIMEOUT,
-                           "The call to %.*s was not over after %lld ms.",
+                           "The call to %.*s did not finish within %lld ms.",
                            (int)at.len, at.ptr, call->total_ms);
         if (n < left) left = n;
     }
@@ -753,12 +729,12 @@ static int hfsbi_curl_patience(hfsbi_curl_call *x, long long now) {
     return (int)left;
 }
 
-/* Steps until libcurl has a result or a callback, the clock or another thread
-   ended it. */
-static CURLcode hfsbi_curl_steps(hfsbi_curl_call *x) {
+/* Runs libcurl until it has a result, or a callback, a timeout or the cancel
+   ends the call. */
+static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
     unsigned long long seen = 0;
     struct curl_waitfd wake = HFSB_INIT;
-    hfsbi_signal_guard guard; /* some TLS libraries write() */
+    hfsbi_signal_guard guard; /* some TLS libraries use write() */
     int                running = 1, wait, none;
     wake.fd = (curl_socket_t)hfsb_cancel_fd(x->call->cancel);
     wake.events = CURL_WAIT_POLLIN;
@@ -775,8 +751,8 @@ static CURLcode hfsbi_curl_steps(hfsbi_curl_call *x) {
             return message ? message->data.result : CURLE_OUT_OF_MEMORY;
         }
         now = hfsb_clock_ms();
-        hfsbi_curl_look(x, now, &seen);
-        wait = hfsbi_curl_patience(x, now);
+        hfsbi_curl_note_progress(x, now, &seen);
+        wait = hfsbi_curl_time_left(x, now);
         if (x->ended) return CURLE_ABORTED_BY_CALLBACK;
         bad = curl_multi_poll(x->slot->multi, &wake, x->call->cancel ? 1 : 0,
                               wait, NULL);
@@ -784,15 +760,16 @@ static CURLcode hfsbi_curl_steps(hfsbi_curl_call *x) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
+/* Performs the call as it was set, and returns its status. */
+static hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     hfsbi_signal_guard guard;
     CURLcode           code;
     x->begun_at = x->moved_at = hfsb_clock_ms();
-    hfsbi_curl_freshen(x->slot);
+    hfsbi_curl_drop_stale(x->slot);
     if (curl_multi_add_handle(x->slot->multi, x->slot->easy))
         return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
-    code = hfsbi_curl_steps(x);
-    /* one that was left in mid-message is closed, and the peer notices */
+    code = hfsbi_curl_loop(x);
+    /* a connection left in mid-message must be closed */
     if (code || x->ended)
         (void)curl_easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE, 1L);
     hfsbi_signal_guard_begin(&guard);
@@ -801,7 +778,7 @@ HFSBI_FN hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     return hfsbi_curl_result(x, code);
 }
 
-/* ---- the interface ---- */
+/* ---- the transport ---- */
 
 /* The URL up to the end of its host and port. */
 static hfsb_str hfsbi_curl_origin(const hfsbi_curl_call *x) {
@@ -862,7 +839,7 @@ static void hfsbi_curl_close(void *user) {
 
 /* ---- open ---- */
 
-/* Text, or the first of these variables that is set, into *out. */
+/* Copies text, or else the first of these variables that is set, to *out. */
 static hfsb_status hfsbi_curl_text(const hfsbi_curl *curl, hfsb_str text,
                                    const char *name, const char *other,
                                    hfsb_buf *out) {
@@ -885,7 +862,7 @@ static hfsb_status hfsbi_curl_texts(hfsbi_curl           *curl,
                              o->ca_file.len ? NULL : "SSL_CERT_DIR", NULL,
                              &curl->ca_dir);
     if (st || o->direct) return st;
-    /* HTTP_PROXY in capitals may be a field of a request to a CGI program */
+    /* not HTTP_PROXY: in a CGI program a client sets it with a Proxy field */
     st = hfsbi_curl_text(curl, o->proxy, "http_proxy", NULL, &curl->proxy);
     if (!st)
         st = hfsbi_curl_text(curl, o->proxy, "https_proxy", "HTTPS_PROXY",
@@ -902,7 +879,7 @@ static hfsb_status hfsbi_curl_texts(hfsbi_curl           *curl,
     return st;
 }
 
-/* What would else be told at the first https call only. */
+/* Reports an unreadable file now rather than at the first https call. */
 static hfsb_status hfsbi_curl_readable(const hfsb_buf *path, hfsb_str given,
                                        hfsb_err *err) {
     if (!given.len || !access(path->ptr, R_OK)) return HFSB_OK;
@@ -922,7 +899,8 @@ static hfsb_status hfsbi_curl_init(hfsbi_curl *curl, const hfsb_curl_opts *o,
         kept_ms / 1000 > 86400 ? 86400L : (long)((kept_ms + 999) / 1000);
     st = hfsbi_curl_texts(curl, o);
     if (st == HFSB_ARG)
-        return hfsbi_fail(err, st, 0, "A text of hfsb_curl_opts holds a NUL.");
+        return hfsbi_fail(err, st, 0,
+                          "hfsb_curl_opts: a text contains a NUL byte.");
     if (st) return hfsbi_fail_status(err, st, "transport");
     st = hfsbi_curl_readable(&curl->ca_file, o->ca_file, err);
     if (!st) st = hfsbi_curl_readable(&curl->ca_dir, o->ca_dir, err);
@@ -937,10 +915,9 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
     hfsb_status                 st;
     memset(out, 0, sizeof *out);
     if (curl_version_info(CURLVERSION_NOW)->version_num < 0x075000)
-        return hfsbi_fail(
-            err, HFSB_REFUSED, 0,
-            "libcurl is too old: it is %s, and 7.80.0 is needed.",
-            curl_version_info(CURLVERSION_NOW)->version);
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "libcurl is too old: found %s, need 7.80.0.",
+                          curl_version_info(CURLVERSION_NOW)->version);
     curl = (hfsbi_curl *)hfsbi_array(&o->alloc, 1, sizeof *curl);
     if (!curl) return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
     memset(curl, 0, sizeof *curl);
@@ -948,7 +925,7 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
     if (pthread_mutex_init(&curl->lock, NULL) ||
         curl_global_init(CURL_GLOBAL_DEFAULT)) {
         hfsbi_array_free(&o->alloc, curl, 1, sizeof *curl);
-        return hfsbi_fail(err, HFSB_IO, 0, "libcurl cannot be started.");
+        return hfsbi_fail(err, HFSB_IO, 0, "Cannot initialise libcurl.");
     }
     st = hfsbi_curl_init(curl, o, err);
     if (st) {
