@@ -1,9 +1,9 @@
 #!/bin/sh
 # The documentation tells the truth:
-#   - every ```c block of README.md and the quick starts at the top of
+#   - every ```c block of README.md and docs/ and the quick starts at the top of
 #     hfsb.h and the headers beside it compile, as C99 and as C++17, without
 #     a warning;
-#   - every ```sh block of README.md that is marked `sh run` runs, in the
+#   - every ```sh block there that is marked `sh run` runs, in the
 #     project's folder, and exits 0.
 # A block with its own #include "hfsb... is a whole file. One with a line that
 # begins with "}" holds functions. Any other is what stands in a function that
@@ -70,13 +70,10 @@ wrap() { # a block without includes becomes a file
 }
 
 [ -f hfsb.h ] || { echo "hfsb.h is missing: run ./amalgamate.sh"; exit 1; }
-if [ -f README.md ]; then
-    blocks README.md c "$out/README.md:" .c
-    blocks README.md 'sh run' "$out/README.md:" .sh
-else
-    echo "FAIL  there is no README.md"
-    bad=1
-fi
+for f in README.md docs/*.md; do
+    blocks "$f" c "$out/$(basename "$f"):" .c
+    blocks "$f" 'sh run' "$out/$(basename "$f"):" .sh
+done
 for f in hfsb.h hfsb_server.h hfsb_http_curl.h; do
     quick_start "$f" > "$out/$f-quick-start.c"
     [ ! -s "$out/$f-quick-start.c" ] || continue
