@@ -192,10 +192,25 @@ static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
     reader->by_time = true;
 }
 
-/* job empty: the log of a Space, which ends with its stream. */
+/* Waits before the log of a job that has not ended is read again. Nothing
+   went wrong, so nothing is logged. */
+static hfsb_status hfsbi_log_pause(const hfsbi_log_reader  *reader,
+                                   const hfsbi_hub_request *request, size_t n,
+                                   hfsb_err *err) {
+    long long ms = hfsbi_hub_delay(reader->hub, n);
+    if (hfsb_cancel_wait(reader->opts->cancel, ms)) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled: could not %s.",
+                      request->what);
+}
+
+/* Reads a stream again until the log is complete. job empty: the log of a
+   Space, which ends with its stream. A followed job that prints nothing for
+   idle_ms, or whose stream ends early, is asked about: while it has not
+   ended, the stream is opened again as often as it takes. */
 static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
                                     hfsbi_hub_request *request, hfsb_str space,
                                     hfsb_str job, hfsb_err *err) {
+    bool        follow = job.len && reader->opts->follow;
     size_t      failures = 0, quiet = 0;
     hfsb_status status;
     bool        ended = true;
@@ -203,21 +218,26 @@ static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
         status = hfsbi_log_once(reader, request, err);
         if (reader->ended || reader->status != HFSB_OK) return status;
         if (reader->new_ones) failures = quiet = 0;
-        if (status == HFSB_OK) {
-            if (!job.len || !reader->opts->follow) return status;
+        if (status == HFSB_OK && !follow) return status;
+        quiet++;
+        if (status == HFSB_OK ||
+            (follow && status == HFSB_TIMEOUT && request->opened)) {
             status = hfsbi_log_job_ended(reader, space, job, &ended, err);
             if (status != HFSB_OK) return status;
             if (ended) return hfsbi_ok(err);
-        } else {
-            /* a stream that broke is worth another try whatever was sent */
-            bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
-            if (!request->again && !broken) return status;
-            if (++failures >= reader->hub->tries) return status;
+            hfsbi_log_drop_tail(reader, request);
+            status = hfsbi_log_pause(reader, request, quiet, err);
+            if (status != HFSB_OK) return status;
+            continue;
         }
-        if (!hfsbi_hub_has_time(reader->hub, request, quiet + 1))
+        /* a stream that broke is worth another try whatever was sent */
+        if (!request->again && status != HFSB_LOST && status != HFSB_TIMEOUT)
+            return status;
+        if (++failures >= reader->hub->tries ||
+            !hfsbi_hub_has_time(reader->hub, request, quiet))
             return status;
         hfsbi_log_drop_tail(reader, request);
-        if (!hfsbi_hub_wait(reader->hub, request, ++quiet, err))
+        if (!hfsbi_hub_wait(reader->hub, request, quiet, err))
             return HFSB_CANCELLED;
     }
 }
