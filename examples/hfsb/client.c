@@ -188,8 +188,8 @@ hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
         st = hfsb_sandbox_connect(hfsb_buf_str(&t->id), t->created, opts, out,
                                   err);
     } else {
-        if (!opts->api_wait_ms) opts->api_wait_ms = URL_WAIT_MS;
-        if (!opts->api_poll_ms) opts->api_poll_ms = URL_POLL_MS;
+        if (!opts->times.api_wait_ms) opts->times.api_wait_ms = URL_WAIT_MS;
+        if (!opts->times.api_poll_ms) opts->times.api_poll_ms = URL_POLL_MS;
         st = hfsb_sandbox_connect_url(hfsb_buf_str(&t->url), opts, out, err);
     }
     if (st != HFSB_OK) add_advice(t, st, err);

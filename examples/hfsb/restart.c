@@ -93,8 +93,8 @@ static hfsb_status wait_ready(client *c, const target *t, double wait,
     hfsb_sandbox     *sandbox = NULL;
     hfsb_status       st = wait_running(c, t, wait, poll, is, err);
     opts.log = print_log;
-    opts.api_wait_ms = 180000;
-    if (poll < 3) opts.api_poll_ms = (long long)(poll * 1000);
+    opts.times.api_wait_ms = 180000;
+    if (poll < 3) opts.times.api_poll_ms = (long long)(poll * 1000);
     if (st == HFSB_OK) st = open_target(c, t, &opts, &sandbox, err);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     return st;

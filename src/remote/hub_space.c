@@ -102,9 +102,10 @@ static hfsb_status hfsbi_space_make(hfsb_hub *hub, hfsbi_hub_request *request,
     return status;
 }
 
-hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                               const hfsb_space_spec *spec,
-                               const hfsb_cancel *cancel, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_json_writer  w;
     hfsb_status       status;
@@ -123,8 +124,17 @@ hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
         hfsb_json_put_end(&w);
         status = hfsbi_space_make(hub, &request, &w, spec, err);
     }
+    fate->later = status == HFSB_CONFLICT && request.again;
+    fate->unknown = status == HFSB_CANCELLED && request.unclear;
     hfsbi_hub_end(&request);
     return status;
+}
+
+hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                               const hfsb_space_spec *spec,
+                               const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_fate fate;
+    return hfsbi_hub_duplicate(hub, from, spec, cancel, &fate, err);
 }
 
 /* "owner/name" as the calls under /api/repos have it. */

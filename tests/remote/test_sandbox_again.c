@@ -10,7 +10,7 @@ static void a_page_of_a_space_that_wakes_up_is_waited_out(void) {
     tt_reply          r = HFSB_INIT;
     int               foreign;
     long long         before;
-    o.delay_ms = 30;
+    o.times.delay_ms = 30;
     for (foreign = 0; foreign < 2; foreign++) {
         tc_begin(&a, &o, foreign);
         tc_plan_one(&a.proxy, TC_PAGE_BEFORE, 2);
@@ -176,7 +176,7 @@ static void a_reply_cut_short_is_not_sent_to_another_instance(void) {
         a.proxy.to = second.port;
         tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> twice\"}");
         T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-        TT_FAIL(&r, "The sandbox's server was started anew while this call");
+        TT_FAIL(&r, "The sandbox's server was restarted during this call");
         T_CHECK(tt_lines_in("twice") <= 0);
         a.proxy.to = a.server.port;
         tc_call(&r, &a.box, "exists", "{\"path\":\"x\"}");
@@ -203,7 +203,7 @@ static void no_connection_is_tried_again_and_then_told(void) {
     char              want[128];
     long long         before;
     int               foreign;
-    o.delay_ms = 20;
+    o.times.delay_ms = 20;
     for (foreign = 0; foreign < 2; foreign++) {
         tc_begin(&a, &o, foreign);
         /* the handle's address becomes one that refuses */
@@ -230,7 +230,7 @@ static void a_timeout_is_joined_while_health_answers(void) {
     tc_all            a;
     tt_reply          r = HFSB_INIT;
     size_t            i;
-    o.margin_ms = 100;
+    o.times.margin_ms = 100;
     tc_begin(&a, &o, false);
     a.proxy.only_posts = true;
     tc_plan_one(&a.proxy, TC_HANG, 1);
@@ -272,7 +272,7 @@ static void nothing_is_sent_again_to_another_instance(void) {
     tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
     tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> here\"}");
     T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
+    TT_FAIL(&r, "The sandbox's server was restarted during this call");
     T_CHECK(tt_lines_in("here") == 1);
     /* the next call knows the new one */
     tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
@@ -319,7 +319,7 @@ static void a_repeat_says_whom_it_is_for(void) {
     tc_plan(&a.proxy, moves, 2);
     tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> where\"}");
     T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 2);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
+    TT_FAIL(&r, "The sandbox's server was restarted during this call");
     T_CHECK(tt_lines_in("where") == 2);
     /* what is harmless is for anyone */
     a.proxy.then = a.server.port;
@@ -344,7 +344,7 @@ static void who_is_there_is_what_health_says(void) {
     tc_plan(&a.proxy, acts, 2);
     tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
     T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
+    TT_FAIL(&r, "The sandbox's server was restarted during this call");
     tt_drop(&r);
     tc_end(&a);
 }

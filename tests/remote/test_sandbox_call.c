@@ -370,7 +370,7 @@ static void another_thread_may_cancel(void) {
     long long         before = hfsb_clock_ms();
     T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
     o.cancel = cancel;
-    o.delay_ms = 60000;
+    o.times.delay_ms = 60000;
     tc_begin(&a, &o, false);
     c.cancel = cancel;
     c.when = "begun";

@@ -23,7 +23,7 @@ static void the_space_has_what_was_asked_for(void) {
     T_CHECK(hfsb_str_ends(hfsb_sandbox_page(s), is) &&
             hfsb_str_starts(hfsb_sandbox_page(s), hfsb_cstr(fh_url(w.fake))));
     T_CHECK(hfsb_str_ends(hfsb_sandbox_api(s), HFSB_LIT("/api/")));
-    T_CHECK(hfsb_sandbox_owned(s));
+    T_CHECK(s->owned);
     T_STR(hfsb_sandbox_token(s), TC_API_TOKEN);
     T_CHECK(fh_secret(w.fake, id.ptr, "HF_TOKEN", &text));
     T_CHECK(fh_secret(w.fake, id.ptr, "MINE", &text));
@@ -458,7 +458,7 @@ static void waiting_is_over_in_time(void) {
     slow.delay_ms = 4000;
     slow.times = FH_ALWAYS;
     fh_fault(w.fake, &slow);
-    w.opts.wait_ms = 300;
+    w.opts.times.wait_ms = 300;
     began = hfsb_clock_ms();
     T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) == HFSB_TIMEOUT);
     T_CHECK(hfsb_clock_ms() - began < 2500);

@@ -254,12 +254,12 @@ static void a_time_beyond_all_is_cut(void) {
     hfsb_sandbox_opts o = tc_options();
     tc_all            a;
     o.timeout = 1e300;
-    o.wait_ms = o.api_wait_ms = LLONG_MAX;
+    o.times.wait_ms = o.times.api_wait_ms = LLONG_MAX;
     tc_begin(&a, &o, false);
     T_CHECK(a.box.sandbox->o.timeout > 1199 &&
             a.box.sandbox->o.timeout < 1201);
-    T_CHECK(a.box.sandbox->o.wait_ms < LLONG_MAX / 2 &&
-            a.box.sandbox->o.api_wait_ms < LLONG_MAX / 2);
+    T_CHECK(a.box.sandbox->o.times.wait_ms < LLONG_MAX / 2 &&
+            a.box.sandbox->o.times.api_wait_ms < LLONG_MAX / 2);
     tc_end(&a);
 }
 
@@ -285,9 +285,9 @@ static void begin_space(script *s) {
     o.transport = &s->transport;
     o.tries = 1;
     o.timeout = 0.001; /* a call's own time is soon over */
-    o.margin_ms = 1;
-    o.wait_ms = 30;
-    o.poll_ms = 5;
+    o.times.margin_ms = 1;
+    o.times.wait_ms = 30;
+    o.times.poll_ms = 5;
     if (hfsb_sandbox_connect(HFSB_LIT("alice/box"), false, &o, &s->sandbox,
                              NULL) != HFSB_OK)
         abort();

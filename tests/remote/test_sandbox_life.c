@@ -29,7 +29,7 @@ static void delete_is_for_what_we_made(void) {
     s = tc_create(&w);
     T_CHECK(hfsb_sandbox_connect(hfsb_sandbox_id(s), false, &w.opts, &other,
                                  &err) == HFSB_OK);
-    T_CHECK(!hfsb_sandbox_owned(other));
+    T_CHECK(!other->owned);
     T_CHECK(hfsb_sandbox_delete(other, &err) == HFSB_REFUSED);
     T_CHECK(hfsb_buf_printf(&want, "This Sandbox did not create %s.",
                             hfsb_sandbox_id(s).ptr) == HFSB_OK);
@@ -115,7 +115,7 @@ static void addresses_are_understood(void) {
                                      NULL) == HFSB_ARG); /* no hub */
         T_CHECK(hfsb_sandbox_connect(HFSB_LIT(""), false, &opts, &s, NULL) ==
                 HFSB_ARG);
-        opts.wait_ms = -1;
+        opts.times.wait_ms = -1;
         T_CHECK(hfsb_sandbox_connect_url(HFSB_LIT("http://h"), &opts, &s,
                                          NULL) == HFSB_ARG);
         T_CHECK(!s);
@@ -192,7 +192,7 @@ static void connect_waits_and_gives_up(void) {
     hfsb_buf      want = HFSB_INIT;
     fh_fault_spec ill = HFSB_INIT;
     tc_open_prompt(&w, FH_STUB);
-    w.opts.api_wait_ms = 500;
+    w.opts.times.api_wait_ms = 500;
     ill.path = "edge:/api/health";
     ill.status = 503;
     ill.shape = FH_HTML;
@@ -216,7 +216,7 @@ static void connect_waits_and_gives_up(void) {
     ill.delay_ms = 3000;
     ill.times = FH_ALWAYS;
     fh_fault(w.fake, &ill);
-    w.opts.health_ms = 10;
+    w.opts.times.health_ms = 10;
     T_CHECK(no_connection(&w, fh_edge(w.fake), &err) == HFSB_TIMEOUT);
     hfsb_cancel_set(w.cancel);
     T_CHECK(no_connection(&w, fh_edge(w.fake), &err) == HFSB_CANCELLED);
@@ -273,21 +273,136 @@ static void hfsb_server_knows_its_token(void) {
     tc_close(&w);
 }
 
-static void the_hub_is_asked_why_nobody_answers(void) {
+/* How long connect takes to fail, with the defaults but for one long wait. */
+static long long fail_to_connect(tc_world *w, const char *id, hfsb_status want,
+                                 hfsb_err *err) {
+    hfsb_sandbox *s = NULL;
+    long long     from = hfsb_clock_ms();
+    w->opts.times.api_wait_ms = 20000;
+    T_CHECK(hfsb_sandbox_connect(hfsb_cstr(id), false, &w->opts, &s, err) ==
+            want);
+    T_CHECK(!s && err->code == want);
+    tc_no_secret(w, err);
+    return hfsb_clock_ms() - from;
+}
+
+static void connect_reports_at_once_why_nobody_answers(void) {
+    static const struct {
+        const char *stage;
+        hfsb_status gives;
+        const char *says;
+    } rows[] = {
+        {"PAUSED", HFSB_CONNECT, "The Space alice/box is PAUSED: restart it"},
+        {"STOPPED", HFSB_CONNECT, "hfsb restart alice/box"},
+        {"BUILD_ERROR", HFSB_REMOTE, "The Space alice/box is BUILD_ERROR"},
+        {"RUNTIME_ERROR", HFSB_REMOTE, "is RUNTIME_ERROR"},
+        {"CONFIG_ERROR", HFSB_REMOTE, "Check http"},
+        {"NO_APP_FILE", HFSB_REMOTE, "is NO_APP_FILE"},
+        {"DELETING", HFSB_REMOTE, "is DELETING"},
+    };
     tc_world      w;
-    hfsb_sandbox *s, *other = NULL;
     hfsb_err      err = HFSB_INIT;
+    fh_fault_spec down = HFSB_INIT;
+    size_t        i;
     tc_open_prompt(&w, FH_STUB);
-    s = tc_create(&w);
-    w.opts.api_wait_ms = 20;
+    T_CHECK(fail_to_connect(&w, "alice/nothing", HFSB_NOT_FOUND, &err) <
+            10000);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "The Hub shows no Space alice/nothing: "
+                                       "check the name"));
+    fh_add_space(w.fake, "alice/box", 1, true);
+    down.path = "edge:/api/health";
+    down.status = 503;
+    down.shape = FH_HTML;
+    down.times = FH_ALWAYS;
+    fh_fault(w.fake, &down);
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        fh_fault_spec stage = HFSB_INIT;
+        char          body[64];
+        snprintf(body, sizeof body, "{\"stage\":\"%s\"}", rows[i].stage);
+        stage.path = "/api/spaces/alice/box/runtime";
+        stage.status = 200;
+        stage.shape = FH_RAW;
+        stage.message = body;
+        fh_fault(w.fake, &stage);
+        T_CHECK(fail_to_connect(&w, "alice/box", rows[i].gives, &err) < 10000);
+        T_CHECK(tc_has(hfsb_cstr(err.msg), rows[i].says));
+        if (!tc_has(hfsb_cstr(err.msg), rows[i].says))
+            printf("  %s: %s\n", rows[i].stage, err.msg);
+    }
+    tc_close(&w);
+}
+
+/* A Space that builds or wakes up is waited for, also when the Hub does not
+   answer; one that then fails is reported. */
+static void connect_waits_for_a_space_that_starts(void) {
+    static const char *const stages[] = {"BUILDING", "SLEEPING",
+                                         "RUNNING_BUILDING", "NEW_STAGE"};
+    tc_world      w;
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    fh_fault_spec down = HFSB_INIT, stage = HFSB_INIT;
+    size_t        i;
+    tc_open_prompt(&w, FH_STUB);
+    fh_add_space(w.fake, "alice/box", 1, true);
+    down.path = "edge:/api/health";
+    down.status = 503;
+    down.shape = FH_HTML;
+    stage.path = "/api/spaces/alice/box/runtime";
+    stage.shape = FH_RAW;
+    for (i = 0; i <= TT_COUNT(stages); i++) {
+        char body[64];
+        tc_again(&w);
+        snprintf(body, sizeof body, "{\"stage\":\"%s\"}",
+                 i < TT_COUNT(stages) ? stages[i] : "");
+        stage.message = body;
+        stage.status = i < TT_COUNT(stages) ? 200 : 403;
+        down.times = 3;
+        stage.times = FH_ALWAYS;
+        fh_fault(w.fake, &down);
+        fh_fault(w.fake, &stage);
+        T_CHECK(hfsb_sandbox_connect(HFSB_LIT("alice/box"), false, &w.opts, &s,
+                                     &err) == HFSB_OK);
+        T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") == 4);
+        T_CHECK(hfsb_sandbox_close(s, true, NULL) == HFSB_OK);
+    }
+    tc_again(&w);
+    stage.message = "{\"stage\":\"BUILDING\"}";
+    stage.status = 200;
+    stage.times = 2;
+    down.times = FH_ALWAYS;
+    fh_fault(w.fake, &down);
+    fh_fault(w.fake, &stage);
+    stage.message = "{\"stage\":\"BUILD_ERROR\",\"errorMessage\":\"no\"}";
+    stage.nth = 3;
+    stage.times = FH_ALWAYS;
+    fh_fault(w.fake, &stage);
+    T_CHECK(fail_to_connect(&w, "alice/box", HFSB_REMOTE, &err) < 10000);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "is BUILD_ERROR: no. Check"));
+    tc_close(&w);
+}
+
+static void open_sends_nothing(void) {
+    tc_world           w;
+    hfsb_sandbox      *s = NULL;
+    hfsb_err           err = HFSB_INIT;
+    hfsb_space_runtime runtime;
+    tc_open_prompt(&w, FH_STUB);
+    T_CHECK(hfsb_sandbox_open(HFSB_LIT("nobody"), false, &w.opts, &s, &err) ==
+                HFSB_ARG &&
+            !s);
+    T_CHECK(hfsb_sandbox_open(HFSB_LIT(""), false, &w.opts, &s, &err) ==
+                HFSB_ARG &&
+            !s);
+    fh_add_space(w.fake, "alice/box", 1, true);
+    T_CHECK(hfsb_sandbox_open(HFSB_LIT("alice/box"), false, &w.opts, &s,
+                              &err) == HFSB_OK);
+    T_CHECK(fh_count(w.fake, NULL, NULL) == 0);
     T_CHECK(hfsb_sandbox_pause(s, &err) == HFSB_OK);
-    T_CHECK(hfsb_sandbox_connect(hfsb_sandbox_id(s), false, &w.opts, &other,
-                                 &err) == HFSB_TIMEOUT);
-    T_CHECK(tc_has(hfsb_cstr(err.msg), "\nIts Space is PAUSED: restart it."));
-    tc_delete(s);
-    T_CHECK(hfsb_sandbox_connect(HFSB_LIT("alice/nothing"), false, &w.opts,
-                                 &other, &err) == HFSB_TIMEOUT);
-    T_CHECK(tc_has(hfsb_cstr(err.msg), "Hub shows no Space alice/nothing"));
+    T_CHECK(hfsb_sandbox_status(s, &runtime, &err) == HFSB_OK);
+    T_CHECK(!strcmp(runtime.stage, "PAUSED"));
+    T_CHECK(hfsb_sandbox_restart(s, false, &err) == HFSB_OK);
+    T_CHECK(hfsb_sandbox_delete(s, &err) == HFSB_REFUSED);
+    T_CHECK(hfsb_sandbox_close(s, true, NULL) == HFSB_OK);
     tc_close(&w);
 }
 
@@ -323,12 +438,14 @@ static void restart_waits_for_another_server(void) {
     T_CHECK(!strcmp(s->instance, "new"));
     T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") == 5);
     /* one that never goes is better than none */
-    s->o.api_wait_ms = 20;
+    s->o.times.api_wait_ms = 20;
     T_CHECK(hfsb_sandbox_restart(s, true, &err) == HFSB_OK);
-    T_CHECK(tc_logged(&w, "was there before"));
+    T_CHECK(tc_logged(&w, "is the one that ran before"));
     fh_stages(w.fake, NULL, "BUILD_ERROR");
     fh_no_faults(w.fake);
-    T_CHECK(hfsb_sandbox_restart(s, false, &err) == HFSB_TIMEOUT);
+    s->o.times.api_wait_ms = 20000;
+    T_CHECK(hfsb_sandbox_restart(s, false, &err) == HFSB_REMOTE);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "is BUILD_ERROR"));
     tc_delete(s);
     tc_close(&w);
 }
@@ -533,7 +650,9 @@ int main(void) {
     TT_RUN(connect_waits_and_gives_up);
     TT_RUN(connect_ends_at_once_where_waiting_is_vain);
     TT_RUN(hfsb_server_knows_its_token);
-    TT_RUN(the_hub_is_asked_why_nobody_answers);
+    TT_RUN(connect_reports_at_once_why_nobody_answers);
+    TT_RUN(connect_waits_for_a_space_that_starts);
+    TT_RUN(open_sends_nothing);
     TT_RUN(restart_waits_for_another_server);
     TT_RUN(dates_are_read);
     TT_RUN(sweep_tells_and_removes);

@@ -157,7 +157,7 @@ static void local_tools_work_and_files_are_read_before_they_change(void) {
     tt_reply      r = HFSB_INIT;
     hfsb_err      err;
     T_CHECK(hfsb_session_runtime(s) == HFSB_RUNTIME_LOCAL);
-    T_CHECK(hfsb_session_sandbox(s) == NULL);
+    T_CHECK(s->box == NULL);
     T_CHECK(hfsb_session_wait_ready(s, NULL, &err) == HFSB_OK);
     tt_put("old.txt", HFSB_LIT("one\ntwo\n"));
     sn_call(&r, s, "bash", "command=s", "echo hi; pwd >/dev/null");

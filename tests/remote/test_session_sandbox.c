@@ -14,8 +14,7 @@ static void the_preload_is_a_private_cpu_space_and_gone_at_the_end(void) {
     T_CHECK(hfsb_session_runtime(w.session) == HFSB_RUNTIME_SANDBOX);
     T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
     T_CHECK(fh_spaces(w.fh) == 1);
-    T_CHECK(hfsb_session_sandbox(w.session) != NULL);
-    T_CHECK(hfsb_sandbox_owned(hfsb_session_sandbox(w.session)));
+    T_CHECK(w.session->box && w.session->box->sandbox->owned);
     T_CHECK(fh_count(w.fh, "POST", DUPLICATE) == 1);
     T_CHECK(sh_sent(&w, 0, DUPLICATE, "\"visibility\":\"private\""));
     T_CHECK(sh_sent(&w, 0, DUPLICATE, "\"hardware\":\"cpu-basic\""));
@@ -63,7 +62,7 @@ static void without_preload_the_first_need_makes_it(void) {
         TT_FAIL(&r, "Unknown tool: no_such");
         tt_sleep_ms(20);
         T_CHECK(fh_count(w.fh, NULL, NULL) == 0);
-        T_CHECK(hfsb_session_sandbox(w.session) == NULL);
+        T_CHECK(w.session->box == NULL);
         if (how == 0)
             T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
         sn_call(&r, w.session, "read", "path=s", "x");
@@ -151,7 +150,7 @@ static void a_cancel_ends_only_the_waiting(void) {
     sn_do(&r, w.session, "bash", HFSB_LIT("{\"command\":\"true\"}"), cancel);
     pthread_join(thread, NULL);
     T_CHECK(r.st == HFSB_CANCELLED);
-    TT_FAIL(&r, "Cancelled while the sandbox was being made.");
+    TT_FAIL(&r, "Cancelled while the sandbox was being created.");
     T_CHECK(hfsb_session_wait_ready(w.session, cancel, &err) ==
             HFSB_CANCELLED);
     fh_stages(w.fh, NULL, "RUNNING");
@@ -305,7 +304,7 @@ static void other_hardware_takes_the_place_of_the_preloaded_one(void) {
     T_CHECK(hfsb_str_equal(tt_text(&r, "id"), hfsb_buf_str(&id)));
     T_CHECK(hfsb_str_equal(tt_text(&r, "hardware"), HFSB_LIT("t4-small")));
     T_CHECK(hfsb_str_equal(
-        hfsb_sandbox_id(hfsb_session_sandbox(w.session)), hfsb_buf_str(&id)));
+        hfsb_sandbox_id(w.session->box->sandbox), hfsb_buf_str(&id)));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "\"hardware\":\"t4-small\""));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "\"sleepTimeSeconds\":2700"));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "\"visibility\":\"private\""));
@@ -535,7 +534,7 @@ static void a_create_that_is_cancelled_leaves_what_was(void) {
     sn_do(&r, w.session, "sandbox_create",
           HFSB_LIT("{\"hardware\":\"t4-small\"}"), cancel);
     T_CHECK(r.st == HFSB_CANCELLED);
-    TT_FAIL(&r, "Cancelled before a sandbox was made.");
+    TT_FAIL(&r, "Cancelled before a sandbox was created.");
     T_CHECK(fh_count(w.fh, "POST", DUPLICATE) == 2);
     fh_stages(w.fh, NULL, "RUNNING");
     sn_call(&r, w.session, "bash", "command=s", "true");

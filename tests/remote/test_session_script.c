@@ -40,7 +40,7 @@ static void begin(place where) {
     here.world.sandbox.space_url = hfsb_cstr(here.url);
     here.world.sandbox.api_token = HFSB_LIT(TS_TOKEN);
     here.world.sandbox.work_dir = hfsb_cstr(dir);
-    here.world.sandbox.delay_ms = 1;
+    here.world.sandbox.times.delay_ms = 1;
     here.world.opts.alloc = tt_alloc();
     sh_open(&here.world);
     here.session = here.world.session;
