@@ -771,7 +771,7 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
 /* An owner's Spaces that may be ours. They are collected before anything is
    done with them: deleting one while pages are read could move another to a
    page that was read already. */
-typedef struct hfsbi_listing {
+typedef struct hfsbi_space_list {
     hfsb_hub          *hub;
     const hfsb_cancel *cancel;
     hfsb_buf           owner;
@@ -779,9 +779,10 @@ typedef struct hfsbi_listing {
     hfsb_buf           found;     /* id, NUL, date, NUL of each */
     hfsb_str           rest;      /* of found, not returned yet */
     hfsb_status        status;    /* of collecting */
-} hfsbi_listing;
+} hfsbi_space_list;
 
-static double hfsbi_listing_age(const hfsbi_listing *l, hfsb_str modified) {
+static double hfsbi_space_list_age(const hfsbi_space_list *l,
+                                   hfsb_str                modified) {
     double then;
     if (!hfsbi_date_parse(modified, &then)) return -1;
     return (l->now - then) / 86400;
@@ -789,7 +790,7 @@ static double hfsbi_listing_age(const hfsbi_listing *l, hfsb_str modified) {
 
 /* The name before "-" and 8 digits in "owner/name-0123abcd"; "" for any other
    id. */
-static hfsb_str hfsbi_listing_base(hfsb_str id, hfsb_str owner) {
+static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
     size_t i, end = id.len - HFSBI_SUFFIX - 1; /* of the base */
     if (id.len < owner.len + HFSBI_SUFFIX + 3 || id.ptr[owner.len] != '/' ||
         !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
@@ -803,15 +804,15 @@ static hfsb_str hfsbi_listing_base(hfsb_str id, hfsb_str owner) {
     return hfsb_str_slice(id, owner.len + 1, end);
 }
 
-static bool hfsbi_listing_add(void *user, const hfsb_json_value *space) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsbi_listing *l = (hfsbi_listing *)user;
-    hfsb_str       id = hfsb_json_str(hfsb_json_get(space, "id"), none);
+static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
+    const hfsb_str    none = HFSB_LIT("");
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
     hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
     size_t   mark = l->found.len;
-    if (!hfsbi_listing_base(id, hfsb_buf_str(&l->owner)).len ||
+    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
         hfsb_space_check(id, NULL) != HFSB_OK ||
-        (l->days > 0 && !(hfsbi_listing_age(l, date) >= l->days)))
+        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
         return true; /* without a date its age is unknown */
     hfsb_buf_append(&l->found, id);
     hfsb_buf_append_byte(&l->found, '\0');
@@ -821,16 +822,16 @@ static bool hfsbi_listing_add(void *user, const hfsb_json_value *space) {
     return l->status == HFSB_OK;
 }
 
-static void hfsbi_listing_close(hfsbi_listing *l) {
+static void hfsbi_space_list_close(hfsbi_space_list *l) {
     hfsb_buf_free(&l->found);
     hfsb_buf_free(&l->owner);
 }
 
 /* Collects the Spaces; close it in any case. */
-static hfsb_status hfsbi_listing_open(hfsbi_listing *l, hfsb_hub *hub,
-                                      hfsb_str owner, double days,
-                                      const hfsb_cancel *cancel,
-                                      hfsb_err          *err) {
+static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
+                                         hfsb_str owner, double days,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_err          *err) {
     hfsb_space_filter filter = HFSB_INIT;
     struct timespec   now = HFSB_INIT;
     hfsb_status       st;
@@ -846,7 +847,8 @@ static hfsb_status hfsbi_listing_open(hfsbi_listing *l, hfsb_hub *hub,
     filter.author = hfsb_buf_str(&l->owner);
     filter.full = true;
     if (st == HFSB_OK)
-        st = hfsb_hub_spaces(hub, &filter, hfsbi_listing_add, l, cancel, err);
+        st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
+                             err);
     if (st == HFSB_OK) st = l->status;
     l->rest = hfsb_buf_str(&l->found);
     if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
@@ -854,7 +856,7 @@ static hfsb_status hfsbi_listing_open(hfsbi_listing *l, hfsb_hub *hub,
 }
 
 /* Takes the next text off l->rest, up to its NUL. */
-static hfsb_str hfsbi_listing_text(hfsbi_listing *l) {
+static hfsb_str hfsbi_space_list_text(hfsbi_space_list *l) {
     size_t   at = hfsb_str_find_byte(l->rest, '\0');
     hfsb_str text = hfsb_str_slice(l->rest, 0, at);
     l->rest = hfsb_str_slice(l->rest, at + 1, l->rest.len);
@@ -863,9 +865,9 @@ static hfsb_str hfsbi_listing_text(hfsbi_listing *l) {
 
 /* A Space of another name is ours if create marked it with a variable. One
    whose variables the token may not see is not. */
-static hfsb_status hfsbi_listing_is_ours(hfsbi_listing *l, hfsb_str id,
-                                         bool *ours, hfsb_err *err) {
-    hfsb_str      base = hfsbi_listing_base(id, hfsb_buf_str(&l->owner));
+static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
+                                            bool *ours, hfsb_err *err) {
+    hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st;
     *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
@@ -880,15 +882,15 @@ static hfsb_status hfsbi_listing_is_ours(hfsbi_listing *l, hfsb_str id,
 }
 
 /* The next of our Spaces; id->len is 0 at the end. */
-static hfsb_status hfsbi_listing_next(hfsbi_listing *l, hfsb_str *id,
-                                      hfsb_str *modified, hfsb_err *err) {
+static hfsb_status hfsbi_space_list_next(hfsbi_space_list *l, hfsb_str *id,
+                                         hfsb_str *modified, hfsb_err *err) {
     bool        ours = false;
     hfsb_status st = HFSB_OK;
     id->len = 0;
     while (st == HFSB_OK && !ours && l->rest.len) {
-        *id = hfsbi_listing_text(l);
-        *modified = hfsbi_listing_text(l);
-        st = hfsbi_listing_is_ours(l, *id, &ours, err);
+        *id = hfsbi_space_list_text(l);
+        *modified = hfsbi_space_list_text(l);
+        st = hfsbi_space_list_is_ours(l, *id, &ours, err);
     }
     if (!ours) id->len = 0;
     return st;
@@ -898,14 +900,14 @@ hfsb_status
 hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
                   bool (*each)(void *user, hfsb_str id, hfsb_str modified),
                   void *user, const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsbi_listing l;
-    hfsb_str      id = HFSB_LIT(""), modified = HFSB_LIT("");
-    hfsb_status   st = hfsbi_listing_open(&l, hub, owner, 0, cancel, err);
+    hfsbi_space_list l;
+    hfsb_str         id = HFSB_LIT(""), modified = HFSB_LIT("");
+    hfsb_status st = hfsbi_space_list_open(&l, hub, owner, 0, cancel, err);
     while (st == HFSB_OK) {
-        st = hfsbi_listing_next(&l, &id, &modified, err);
+        st = hfsbi_space_list_next(&l, &id, &modified, err);
         if (st != HFSB_OK || !id.len || !each(user, id, modified)) break;
     }
-    hfsbi_listing_close(&l);
+    hfsbi_space_list_close(&l);
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
@@ -935,7 +937,7 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                                             const hfsb_sweep_item *item),
                                void *user, hfsb_err *err) {
     const hfsb_sweep_opts plain = HFSB_INIT;
-    hfsbi_listing         l;
+    hfsbi_space_list      l;
     hfsb_err              why = HFSB_INIT;
     double                days;
     size_t                left;
@@ -945,12 +947,12 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
     left = opts->max ? opts->max : 20;
     if (!(days > 0))
         return hfsbi_fail(err, HFSB_ARG, 0, "the age in days must be above 0");
-    st = hfsbi_listing_open(&l, hub, opts->owner, days, opts->cancel, err);
+    st = hfsbi_space_list_open(&l, hub, opts->owner, days, opts->cancel, err);
     while (st == HFSB_OK) {
         hfsb_sweep_item item = HFSB_INIT;
-        st = hfsbi_listing_next(&l, &item.id, &item.modified, err);
+        st = hfsbi_space_list_next(&l, &item.id, &item.modified, err);
         if (st != HFSB_OK || !item.id.len) break;
-        item.days = hfsbi_listing_age(&l, item.modified);
+        item.days = hfsbi_space_list_age(&l, item.modified);
         item.message = why.msg;
         hfsbi_sweep_remove(hub, opts, &left, &item, &why);
         if (each && !each(user, &item)) break;
@@ -959,6 +961,6 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
             if (err) *err = why;
         }
     }
-    hfsbi_listing_close(&l);
+    hfsbi_space_list_close(&l);
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }

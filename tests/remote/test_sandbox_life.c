@@ -639,6 +639,102 @@ static void keys_are_random(void) {
     T_CHECK(hfsbi_random_key(a, 0));
 }
 
+/* ---- a name of one's own ---- */
+
+static bool note_id(void *user, hfsb_str id, hfsb_str modified) {
+    hfsb_buf *ids = (hfsb_buf *)user;
+    T_CHECK(modified.len > 0);
+    T_CHECK(hfsb_buf_append(ids, id) == HFSB_OK &&
+            hfsb_buf_append_byte(ids, '\n') == HFSB_OK);
+    return ids->max == 0;
+}
+
+static bool note_item(void *user, const hfsb_sweep_item *item) {
+    return note_id(user, item->id, item->modified);
+}
+
+/* create marks a Space whose name is not "sandbox"; others are not taken for
+   ours because of eight digits. */
+static void list_finds_spaces_with_any_name(void) {
+    static const char *const others[] = {
+        "alice/mine-0123456",   "alice/mine-012345678", "alice/mine-0123abcX",
+        "alice/-0123abcd",      "alice/mine_0123abcd",  "alice/photo-0123abcd",
+        "bobby/sandbox-0123abcd"};
+    tc_world        w;
+    hfsb_sandbox   *made;
+    hfsb_buf        ids = HFSB_INIT, want = HFSB_INIT;
+    hfsb_sweep_opts sweep = HFSB_INIT;
+    hfsb_err        err = HFSB_INIT;
+    size_t          i;
+    tc_open_prompt(&w, FH_STUB);
+    for (i = 0; i < TT_COUNT(others); i++)
+        if (hfsb_space_check(hfsb_cstr(others[i]), NULL) == HFSB_OK)
+            fh_add_space(w.fake, others[i], 30, true);
+    fh_add_space(w.fake, "alice/sandbox-0123abcd", 30, true);
+    w.spec.name = HFSB_LIT("mine");
+    made = tc_create(&w);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_OK);
+    T_CHECK(hfsb_buf_printf(&want, "alice/sandbox-0123abcd\n%s\n",
+                            hfsb_sandbox_id(made).ptr) == HFSB_OK);
+    T_CHECK(hfsb_str_equal(hfsb_buf_str(&ids), hfsb_buf_str(&want)));
+    /* what is sure by its name is not asked about */
+    T_CHECK(fh_count(w.fake, "GET",
+                     "/api/spaces/alice/sandbox-0123abcd/variables") == 0);
+    T_CHECK(fh_count(w.fake, "GET",
+                     "/api/spaces/alice/photo-0123abcd/variables") == 1);
+    hfsb_buf_truncate(&ids, 0);
+    ids.max = 100; /* ends after the first */
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT("alice"), note_id, &ids, NULL,
+                              NULL) == HFSB_OK);
+    T_STR(ids, "alice/sandbox-0123abcd\n");
+    ids.max = 0;
+    hfsb_buf_truncate(&ids, 0);
+    sweep.days = 1e-9; /* so that one just made is old enough */
+    tt_sleep_ms(2);
+    T_CHECK(hfsb_sandbox_sweep(w.hub, &sweep, note_item, &ids, &err) ==
+            HFSB_OK);
+    T_CHECK(hfsb_str_equal(hfsb_buf_str(&ids), hfsb_buf_str(&want)));
+    sweep.remove = true;
+    hfsb_buf_truncate(&ids, 0);
+    T_CHECK(hfsb_sandbox_sweep(w.hub, &sweep, note_item, &ids, &err) ==
+            HFSB_OK);
+    hfsb_buf_truncate(&ids, 0);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_OK);
+    T_STR(ids, "");
+    tc_delete(made); /* gone already */
+    hfsb_buf_free(&ids);
+    hfsb_buf_free(&want);
+    tc_close(&w);
+}
+
+/* A Space whose variables cannot be read is not taken for ours; a Hub that
+   fails is a failure. */
+static void list_reports_what_it_cannot_read(void) {
+    tc_world      w;
+    hfsb_buf      ids = HFSB_INIT;
+    hfsb_err      err = HFSB_INIT;
+    fh_fault_spec bad = HFSB_INIT;
+    tc_open_prompt(&w, FH_STUB);
+    fh_add_space(w.fake, "alice/mine-0123abcd", 30, true);
+    bad.path = "/api/spaces/alice/mine-0123abcd/variables";
+    bad.times = FH_ALWAYS;
+    bad.status = 403;
+    fh_fault(w.fake, &bad);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_OK);
+    T_STR(ids, "");
+    tc_again(&w);
+    bad.status = 500;
+    fh_fault(w.fake, &bad);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_REMOTE);
+    T_CHECK(err.code == HFSB_REMOTE);
+    hfsb_buf_free(&ids);
+    tc_close(&w);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(delete_is_quiet_the_second_time);
@@ -659,5 +755,7 @@ int main(void) {
     TT_RUN(sweep_goes_on_and_stops);
     TT_RUN(each_allocation_of_connect_fails);
     TT_RUN(keys_are_random);
+    TT_RUN(list_finds_spaces_with_any_name);
+    TT_RUN(list_reports_what_it_cannot_read);
     return TT_END();
 }
