@@ -112,17 +112,17 @@ static bool hfsbi_copy_again(hfsbi_retry *retry, hfsb_status *st,
 
 /* ---- upload ---- */
 
-typedef struct hfsbi_upload {
+typedef struct hfsbi_copy_up {
     hfsbi_copy         copy;
     int                fd;
     hfsb_file_info     info;
     hfsb_buf           content; /* of a file whose size is unknown */
     unsigned long long done;
-} hfsbi_upload;
+} hfsbi_copy_up;
 
-static hfsb_status hfsbi_upload_read(void *user, char *ptr, size_t room,
-                                     size_t *got, hfsb_err *err) {
-    hfsbi_upload      *f = (hfsbi_upload *)user;
+static hfsb_status hfsbi_copy_up_read(void *user, char *ptr, size_t room,
+                                      size_t *got, hfsb_err *err) {
+    hfsbi_copy_up     *f = (hfsbi_copy_up *)user;
     unsigned long long left = f->info.size - f->done;
     ssize_t            n;
     if (room > left) room = (size_t)left;
@@ -138,8 +138,8 @@ static hfsb_status hfsbi_upload_read(void *user, char *ptr, size_t room,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_upload_try(hfsbi_upload *f, bool *again,
-                                    hfsb_err *err) {
+static hfsb_status hfsbi_copy_up_try(hfsbi_copy_up *f, bool *again,
+                                     hfsb_err *err) {
     static const hfsb_http_field type = {{"Content-Type", 12},
                                          {"application/octet-stream", 24}};
     hfsb_http_call               call = HFSB_INIT;
@@ -157,7 +157,7 @@ static hfsb_status hfsbi_upload_try(hfsbi_upload *f, bool *again,
     call.cancel = f->copy.cancel;
     call.user = f;
     if (f->info.size) {
-        call.body_read = hfsbi_upload_read;
+        call.body_read = hfsbi_copy_up_read;
         call.body_length = f->info.size;
     } else {
         call.body = hfsb_str_make(f->content.ptr ? f->content.ptr : "",
@@ -176,11 +176,11 @@ static hfsb_status hfsbi_upload_try(hfsbi_upload *f, bool *again,
     return st;
 }
 
-static hfsb_status hfsbi_upload_all(hfsbi_upload *f, hfsb_err *err) {
+static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
     hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     hfsb_status st;
     bool        again;
-    do st = hfsbi_upload_try(f, &again, err);
+    do st = hfsbi_copy_up_try(f, &again, err);
     while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
     if (st == HFSB_OK) hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote);
     return st;
@@ -189,8 +189,8 @@ static hfsb_status hfsbi_upload_all(hfsbi_upload *f, hfsb_err *err) {
 hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
                                 hfsb_str local, hfsb_str remote,
                                 const hfsb_copy_opts *opts, hfsb_err *err) {
-    hfsbi_upload f;
-    hfsb_status  st;
+    hfsbi_copy_up f;
+    hfsb_status   st;
     memset(&f, 0, sizeof f);
     f.fd = -1;
     f.content.alloc = sandbox->o.alloc;
@@ -203,7 +203,7 @@ hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
         hfsb_buf_printf(&f.copy.path, "&mode=%04o", f.info.mode & 07777u) !=
             HFSB_OK)
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Path");
-    if (st == HFSB_OK) st = hfsbi_upload_all(&f, err);
+    if (st == HFSB_OK) st = hfsbi_copy_up_all(&f, err);
     hfsbi_close(&f.fd);
     hfsb_buf_free(&f.content);
     hfsb_buf_free(&f.copy.path);
@@ -214,7 +214,7 @@ hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
 
 /* The bytes go into a buffer, or into a file that appears when it is complete.
    */
-typedef struct hfsbi_download {
+typedef struct hfsbi_copy_down {
     hfsbi_copy         copy;
     hfsb_buf          *out;       /* NULL: into a file */
     size_t             mark, max; /* of *out: where it begins, its limit */
@@ -226,16 +226,16 @@ typedef struct hfsbi_download {
     char               tag[HFSBI_COPY_TAG]; /* of this version */
     hfsb_status        status;              /* of our side, */
     hfsb_err           own;                 /* and its message */
-} hfsbi_download;
+} hfsbi_copy_down;
 
 /* For callbacks: keeps the status; false unless it is HFSB_OK. */
-static bool hfsbi_download_keep(hfsbi_download *f, hfsb_status st) {
+static bool hfsbi_copy_down_keep(hfsbi_copy_down *f, hfsb_status st) {
     f->status = st;
     return st == HFSB_OK;
 }
 
 /* Starts from the first byte; drops what came so far. */
-static bool hfsbi_download_begin(hfsbi_download *f) {
+static bool hfsbi_copy_down_begin(hfsbi_copy_down *f) {
     hfsb_file_write_opts opts = HFSB_INIT;
     f->done = 0;
     if (f->out) {
@@ -245,12 +245,12 @@ static bool hfsbi_download_begin(hfsbi_download *f) {
     hfsb_file_writer_close(f->writer);
     f->writer = NULL;
     opts.mode = f->mode;
-    return hfsbi_download_keep(
+    return hfsbi_copy_down_keep(
         f,
         hfsb_file_writer_open(f->place, f->local, &opts, &f->writer, &f->own));
 }
 
-static bool hfsbi_download_piece(hfsbi_download *f, hfsb_str piece) {
+static bool hfsbi_copy_down_piece(hfsbi_copy_down *f, hfsb_str piece) {
     hfsb_status st;
     if (!f->out) st = hfsb_file_writer_append(f->writer, piece, &f->own);
     else if (f->max - (f->out->len - f->mark) < piece.len)
@@ -265,13 +265,13 @@ static bool hfsbi_download_piece(hfsbi_download *f, hfsb_str piece) {
         f->done += piece.len;
         hfsbi_copy_progress(&f->copy, f->done, f->total);
     }
-    return hfsbi_download_keep(f, st);
+    return hfsbi_copy_down_keep(f, st);
 }
 
 /* ---- GET /api/files ---- */
 
-static hfsb_str hfsbi_download_field(const hfsb_http_field *fields,
-                                     size_t count, const char *name) {
+static hfsb_str hfsbi_copy_down_field(const hfsb_http_field *fields,
+                                      size_t count, const char *name) {
     hfsb_str none = HFSB_LIT("");
     size_t   i;
     for (i = 0; i < count; i++)
@@ -281,7 +281,7 @@ static hfsb_str hfsbi_download_field(const hfsb_http_field *fields,
 }
 
 /* Reads the number at the start of *s, in that base, and removes it. */
-static unsigned long long hfsbi_download_number(hfsb_str *s, unsigned base) {
+static unsigned long long hfsbi_copy_down_number(hfsb_str *s, unsigned base) {
     unsigned long long n = 0;
     size_t             i = 0;
     for (; i < s->len && s->ptr[i] >= '0' &&
@@ -293,23 +293,23 @@ static unsigned long long hfsbi_download_number(hfsb_str *s, unsigned base) {
 }
 
 /* True when a 206 resumes where we are: "bytes 5-9/10". */
-static bool hfsbi_download_resumes(hfsbi_download *f, hfsb_str range) {
+static bool hfsbi_copy_down_resumes(hfsbi_copy_down *f, hfsb_str range) {
     if (!hfsb_str_starts(range, HFSB_LIT("bytes "))) return false;
     range = hfsb_str_slice(range, 6, range.len);
-    return hfsbi_download_number(&range, 10) == f->done && range.len &&
+    return hfsbi_copy_down_number(&range, 10) == f->done && range.len &&
            range.ptr[0] == '-';
 }
 
-static bool hfsbi_download_on_head(void *user, int status,
-                                   const hfsb_http_field *fields,
-                                   size_t                 count) {
-    hfsbi_download *f = (hfsbi_download *)user;
-    hfsb_str        tag = hfsbi_download_field(fields, count, "ETag");
-    hfsb_str        mode = hfsbi_download_field(fields, count, "X-Hfsb-Mode");
-    hfsb_str length = hfsbi_download_field(fields, count, "X-Hfsb-Size");
+static bool hfsbi_copy_down_on_head(void *user, int status,
+                                    const hfsb_http_field *fields,
+                                    size_t                 count) {
+    hfsbi_copy_down *f = (hfsbi_copy_down *)user;
+    hfsb_str         tag = hfsbi_copy_down_field(fields, count, "ETag");
+    hfsb_str mode = hfsbi_copy_down_field(fields, count, "X-Hfsb-Mode");
+    hfsb_str length = hfsbi_copy_down_field(fields, count, "X-Hfsb-Size");
     if (status != 200 && status != 206) return true;
-    if (!hfsbi_download_field(fields, count, "X-Hfsb").len)
-        return hfsbi_download_keep(
+    if (!hfsbi_copy_down_field(fields, count, "X-Hfsb").len)
+        return hfsbi_copy_down_keep(
             f, hfsbi_fail(&f->own, HFSB_BUSY, 0,
                           "The reply did not come from the sandbox's server "
                           "(HTTP %d).",
@@ -317,11 +317,11 @@ static bool hfsbi_download_on_head(void *user, int status,
     if (status == 206) {
         /* a part is of use only if it was asked for */
         if (f->done && f->tag[0] &&
-            hfsbi_download_resumes(
-                f, hfsbi_download_field(fields, count, "Content-Range")))
+            hfsbi_copy_down_resumes(
+                f, hfsbi_copy_down_field(fields, count, "Content-Range")))
             return true;
         f->tag[0] = '\0'; /* the next try starts over */
-        return hfsbi_download_keep(
+        return hfsbi_copy_down_keep(
             f, hfsbi_fail(&f->own, HFSB_REMOTE, 0,
                           "The server sent a part of the file that was not "
                           "asked for."));
@@ -330,19 +330,19 @@ static bool hfsbi_download_on_head(void *user, int status,
     if (tag.len) memcpy(f->tag, tag.ptr, tag.len);
     f->tag[tag.len] = '\0';
     /* a file from elsewhere is not writable by others, nor setuid */
-    f->mode = (unsigned)hfsbi_download_number(&mode, 8) & 0755u;
+    f->mode = (unsigned)hfsbi_copy_down_number(&mode, 8) & 0755u;
     if (!length.len)
-        length = hfsbi_download_field(fields, count, "Content-Length");
-    f->total = hfsbi_download_number(&length, 10);
-    return hfsbi_download_begin(f);
+        length = hfsbi_copy_down_field(fields, count, "Content-Length");
+    f->total = hfsbi_copy_down_number(&length, 10);
+    return hfsbi_copy_down_begin(f);
 }
 
-static bool hfsbi_download_on_body(void *user, hfsb_str piece) {
-    return hfsbi_download_piece((hfsbi_download *)user, piece);
+static bool hfsbi_copy_down_on_body(void *user, hfsb_str piece) {
+    return hfsbi_copy_down_piece((hfsbi_copy_down *)user, piece);
 }
 
-static hfsb_status hfsbi_download_try(hfsbi_download *f, bool *foreign,
-                                      bool *again, hfsb_err *err) {
+static hfsb_status hfsbi_copy_down_try(hfsbi_copy_down *f, bool *foreign,
+                                       bool *again, hfsb_err *err) {
     char            range[48];
     hfsb_http_field field[2];
     hfsb_http_call  call = HFSB_INIT;
@@ -359,8 +359,8 @@ static hfsb_status hfsbi_download_try(hfsbi_download *f, bool *foreign,
     call.field_count = f->done && f->tag[0] ? 2 : 0;
     call.idle_ms = f->copy.sandbox->o.times.margin_ms;
     call.cancel = f->copy.cancel;
-    call.on_head = hfsbi_download_on_head;
-    call.on_body = hfsbi_download_on_body;
+    call.on_head = hfsbi_copy_down_on_head;
+    call.on_body = hfsbi_copy_down_on_body;
     call.user = f;
     f->status = HFSB_OK;
     st = hfsbi_sandbox_send(f->copy.sandbox, hfsb_buf_str(&f->copy.path),
@@ -386,15 +386,15 @@ static hfsb_status hfsbi_download_try(hfsbi_download *f, bool *foreign,
 }
 
 /* A try that brought new bytes does not count as failed. */
-static hfsb_status hfsbi_download_whole(hfsbi_download *f, bool *foreign,
-                                        hfsb_err *err) {
+static hfsb_status hfsbi_copy_down_whole(hfsbi_copy_down *f, bool *foreign,
+                                         hfsb_err *err) {
     hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     unsigned long long before;
     hfsb_status        st;
     bool               again;
     do {
         before = f->done;
-        st = hfsbi_download_try(f, foreign, &again, err);
+        st = hfsbi_copy_down_try(f, foreign, &again, err);
         if (f->tag[0] && f->done > before) hfsbi_retry_reset(&retry);
         if (f->total && f->done == f->total && again) return HFSB_OK;
     } while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
@@ -405,7 +405,7 @@ static hfsb_status hfsbi_download_whole(hfsbi_download *f, bool *foreign,
 
 /* Appends a command that prints "none", "dir" or "denied"; or size, inode and
    time of the file, and on the next line its n-th piece. */
-static hfsb_status hfsbi_piece_command(const hfsbi_download *f, size_t n,
+static hfsb_status hfsbi_piece_command(const hfsbi_copy_down *f, size_t n,
                                        hfsb_buf *out) {
     hfsb_str path = f->copy.remote;
     size_t   mark = out->len;
@@ -426,7 +426,7 @@ static hfsb_status hfsbi_piece_command(const hfsbi_download *f, size_t n,
 }
 
 /* Runs the command for the n-th piece; *reply is its result. */
-static hfsb_status hfsbi_piece_run(hfsbi_download *f, size_t n,
+static hfsb_status hfsbi_piece_run(hfsbi_copy_down *f, size_t n,
                                    hfsb_tool_result *reply, hfsb_err *err) {
     hfsb_sandbox    *s = f->copy.sandbox;
     hfsb_buf         command = HFSB_INIT;
@@ -455,7 +455,7 @@ static hfsb_status hfsbi_piece_run(hfsbi_download *f, size_t n,
 }
 
 /* Splits the output into the line about the file and the piece. */
-static hfsb_status hfsbi_piece_read(hfsbi_download *f, hfsb_str printed,
+static hfsb_status hfsbi_piece_read(hfsbi_copy_down *f, hfsb_str printed,
                                     hfsb_buf *piece, hfsb_err *err) {
     size_t   end = hfsb_str_find_byte(printed, '\n');
     hfsb_str line = hfsb_str_slice(printed, 0, end);
@@ -478,7 +478,7 @@ static hfsb_status hfsbi_piece_read(hfsbi_download *f, hfsb_str printed,
     if (line.len >= sizeof f->tag) line.len = 0;
     if (line.len) memcpy(f->tag, line.ptr, line.len);
     f->tag[line.len] = '\0';
-    f->total = hfsbi_download_number(&size, 10);
+    f->total = hfsbi_copy_down_number(&size, 10);
     st = hfsb_base64_decode(hfsbi_trim(hfsb_str_slice(rest, 1, rest.len)),
                             piece, NULL);
     if (st != HFSB_NOMEM && (st != HFSB_OK || !line.len))
@@ -488,7 +488,7 @@ static hfsb_status hfsbi_piece_read(hfsbi_download *f, hfsb_str printed,
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Piece of a file");
 }
 
-static hfsb_status hfsbi_download_pieces(hfsbi_download *f, hfsb_err *err) {
+static hfsb_status hfsbi_copy_down_pieces(hfsbi_copy_down *f, hfsb_err *err) {
     hfsb_tool_result printed = HFSB_INIT;
     hfsb_buf         piece = HFSB_INIT;
     hfsb_status      st = HFSB_OK;
@@ -496,14 +496,14 @@ static hfsb_status hfsbi_download_pieces(hfsbi_download *f, hfsb_err *err) {
     piece.alloc = printed.output.alloc = f->copy.sandbox->o.alloc;
     printed.error.alloc = printed.extra.alloc = piece.alloc;
     f->tag[0] = '\0';
-    if (!hfsbi_download_begin(f)) st = f->status;
+    if (!hfsbi_copy_down_begin(f)) st = f->status;
     do {
         hfsb_buf_truncate(&piece, 0);
         if (st == HFSB_OK) st = hfsbi_piece_run(f, n++, &printed, err);
         if (st == HFSB_OK)
             st = hfsbi_piece_read(f, hfsb_buf_str(&printed.output), &piece,
                                   err);
-        if (st == HFSB_OK && !hfsbi_download_piece(f, hfsb_buf_str(&piece)))
+        if (st == HFSB_OK && !hfsbi_copy_down_piece(f, hfsb_buf_str(&piece)))
             st = f->status;
         hfsb_tool_result_free(&printed);
     } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE &&
@@ -519,10 +519,10 @@ static hfsb_status hfsbi_download_pieces(hfsbi_download *f, hfsb_err *err) {
 /* ---- either way ---- */
 
 /* Downloads through /api/files, or if the server has none, through bash. */
-static hfsb_status hfsbi_download_run(hfsbi_download *f, hfsb_err *err) {
+static hfsb_status hfsbi_copy_down_run(hfsbi_copy_down *f, hfsb_err *err) {
     bool        foreign = false;
-    hfsb_status st = hfsbi_download_whole(f, &foreign, err);
-    if (foreign) st = hfsbi_download_pieces(f, err);
+    hfsb_status st = hfsbi_copy_down_whole(f, &foreign, err);
+    if (foreign) st = hfsbi_copy_down_pieces(f, err);
     if (st == HFSB_OK && f->writer)
         st = hfsb_file_writer_commit(f->writer, NULL, err);
     hfsb_file_writer_close(f->writer);
@@ -533,13 +533,13 @@ static hfsb_status hfsbi_download_run(hfsbi_download *f, hfsb_err *err) {
 hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
                                   const hfsb_place *place, hfsb_str local,
                                   const hfsb_copy_opts *opts, hfsb_err *err) {
-    hfsbi_download f;
-    hfsb_status    st;
+    hfsbi_copy_down f;
+    hfsb_status     st;
     memset(&f, 0, sizeof f);
     st = hfsbi_copy_init(&f.copy, sandbox, remote, opts, err);
     f.place = place;
     f.local = local;
-    if (st == HFSB_OK) return hfsbi_download_run(&f, err);
+    if (st == HFSB_OK) return hfsbi_copy_down_run(&f, err);
     hfsb_buf_free(&f.copy.path);
     return st;
 }
@@ -547,16 +547,16 @@ hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
 hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
                              size_t max, const hfsb_cancel *cancel,
                              hfsb_buf *out, hfsb_err *err) {
-    hfsbi_download f;
-    hfsb_copy_opts opts = HFSB_INIT;
-    hfsb_status    st;
+    hfsbi_copy_down f;
+    hfsb_copy_opts  opts = HFSB_INIT;
+    hfsb_status     st;
     memset(&f, 0, sizeof f);
     opts.cancel = cancel;
     st = hfsbi_copy_init(&f.copy, sandbox, remote, &opts, err);
     f.out = out;
     f.mark = out->len;
     f.max = max ? max : (size_t)HFSBI_COPY_SMALL;
-    if (st == HFSB_OK) st = hfsbi_download_run(&f, err);
+    if (st == HFSB_OK) st = hfsbi_copy_down_run(&f, err);
     else hfsb_buf_free(&f.copy.path);
     if (st != HFSB_OK) hfsb_buf_truncate(out, f.mark);
     return st;

@@ -37,7 +37,7 @@ HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
             hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
             hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
-        (void)hfsb_buf_finish(&sandbox->seen, mark);
+        (void)!hfsb_buf_finish(&sandbox->seen, mark);
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);
