@@ -833,6 +833,28 @@ static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
     return st;
 }
 
+/* The Hub refused to cancel a job. If the job has ended, that is why, whatever
+   the Hub said. */
+static hfsb_status hfsbi_hf_jobs_explain(hfsbi_hf_jobs_call *c, hfsb_status st,
+                                         hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    if (st == HFSB_NOT_FOUND || st == HFSB_CANCELLED) return st;
+    doc.alloc = c->session->alloc;
+    if (hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                     NULL) == HFSB_OK) {
+        stage = hfsbi_hf_jobs_stage(doc.root);
+        if (stage.len && hfsbi_hf_jobs_is_over(stage))
+            st = hfsbi_fail(err, HFSB_REFUSED, 0,
+                            "Job %.*s has ended already (%.*s): nothing to "
+                            "cancel.",
+                            (int)c->id.len, c->id.ptr, (int)stage.len,
+                            stage.ptr);
+    }
+    hfsb_json_free(&doc);
+    return st;
+}
+
 static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_str      stage;
@@ -840,7 +862,7 @@ static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     doc.alloc = c->session->alloc;
     st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
                              &doc, err);
-    if (st != HFSB_OK) return st;
+    if (st != HFSB_OK) return hfsbi_hf_jobs_explain(c, st, err);
     stage = hfsbi_hf_jobs_stage(doc.root);
     st = hfsbi_hf_jobs_extra(c, doc.root, err);
     if (st == HFSB_OK)

@@ -394,6 +394,30 @@ static void jobs_are_listed_shown_and_cancelled(void) {
     end();
 }
 
+/* Whatever the Hub answers: a job that has ended is the reason. */
+static void cancel_of_a_job_that_has_ended_says_so(void) {
+    static const int statuses[] = {400, 409, 500};
+    fh_fault_spec    no = HFSB_INIT;
+    tt_reply         r = HFSB_INIT;
+    size_t           i;
+    begin("COMPLETED", NULL);
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"run\",\"command\":\"true\"}");
+    no.path = JOBS "/" JOB "/cancel";
+    no.times = FH_ALWAYS;
+    for (i = 0; i < TT_COUNT(statuses); i++) {
+        fh_no_faults(here.world.fh);
+        no.status = statuses[i];
+        fh_fault(here.world.fh, &no);
+        call(&r, "{\"operation\":\"cancel\",\"job_id\":\"" JOB "\"}");
+        TT_FAIL(&r, "Job " JOB " has ended already (COMPLETED): nothing to "
+                    "cancel.");
+        T_CHECK(r.st == HFSB_REFUSED);
+    }
+    tt_drop(&r);
+    end();
+}
+
 /* Not where a text is cut in the middle of one either. */
 static void no_part_of_a_secret_is_shown(void) {
     tt_reply r = HFSB_INIT;
@@ -590,6 +614,7 @@ int main(void) {
     TT_RUN(a_refusal_names_the_hardware_there_is);
     TT_RUN(what_tells_of_no_job_is_an_error);
     TT_RUN(jobs_are_listed_shown_and_cancelled);
+    TT_RUN(cancel_of_a_job_that_has_ended_says_so);
     TT_RUN(no_part_of_a_secret_is_shown);
     TT_RUN(a_list_of_jobs_ends);
     TT_RUN(logs_are_clean_and_say_what_follows);
