@@ -158,7 +158,8 @@ static hfsb_status cancel_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                               hfsb_err *err) {
     hfsb_json_doc job = HFSB_INIT;
     hfsb_status   st = hfsb_hub_job_cancel(hub, space, id, cancel, out, err);
-    if (st == HFSB_OK || st == HFSB_NOT_FOUND || st == HFSB_CANCELLED)
+    if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
+        st != HFSB_REMOTE)
         return st;
     if (hfsb_hub_job(hub, space, id, cancel, &job, NULL) == HFSB_OK &&
         has_ended(job_stage(job.root)))

@@ -839,7 +839,9 @@ static hfsb_status hfsbi_hf_jobs_explain(hfsbi_hf_jobs_call *c, hfsb_status st,
                                          hfsb_err *err) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_str      stage;
-    if (st == HFSB_NOT_FOUND || st == HFSB_CANCELLED) return st;
+    if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
+        st != HFSB_REMOTE)
+        return st;
     doc.alloc = c->session->alloc;
     if (hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
                      NULL) == HFSB_OK) {
