@@ -1,8 +1,13 @@
-/* plan.c - the plan of a model, and the reminder of what is open in it. */
+/* plan.c - the todo plan of a model, and the reminder of its open items.
+
+   plan_tool replaces the whole plan. The items are checked, copied into a
+   document of our own, and kept only if all of them are valid. A turn of the
+   model without tool calls while items are open is answered by a reminder, at
+   most HFSBI_REMIND_TIMES in a row; a turn with tool calls resets the count. */
 #include "remote_private.h"
 
-/* It changes nothing but what the model itself wrote before: a host need not
-   ask anyone. */
+/* Marked read-only: it changes nothing but the plan, so a host need not ask
+   its user. */
 /* clang-format off */
 static const hfsbi_tool hfsbi_plan_row =
     {"plan_tool", "Keep a plan",
@@ -53,7 +58,7 @@ static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
     return HFSB_ARG;
 }
 
-/* An id may come as a number, which models like better. */
+/* Reads an id, which models often send as a number. */
 static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
                                  size_t size, hfsb_str *out, hfsb_err *err) {
     const hfsb_json_value *id = hfsb_json_get(item, "id");
@@ -65,7 +70,7 @@ static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
     return HFSB_OK;
 }
 
-/* Writes one item as it is kept, and counts its status. */
+/* Writes one item in its stored form, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
                                    hfsb_json_writer *w, size_t *counts,
                                    hfsb_err *err) {
@@ -110,7 +115,7 @@ static hfsb_status hfsbi_plan_items(const hfsb_json_value *todos,
     return hfsb_json_writer_finish(&w, err);
 }
 
-/* The items as a document of our own, and how many have each status. */
+/* Copies the items into *out, and counts how many have each status. */
 static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
                                    hfsb_json_doc *out, size_t *counts,
                                    hfsb_err *err) {
@@ -155,7 +160,7 @@ HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result) {
     hfsb_err    err = HFSB_INIT;
-    hfsb_call   call; /* for what it has to say about the keys */
+    hfsb_call   call; /* for the notes about its keys */
     hfsb_status st;
     memset(&call, 0, sizeof call);
     memset(result, 0, sizeof *result);
@@ -204,7 +209,7 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
     return n;
 }
 
-/* On one line, and not at any length: the words are the model's own. */
+/* Appends a text of the model on one line, cut to a sane length. */
 static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);

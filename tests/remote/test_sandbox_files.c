@@ -131,7 +131,7 @@ static void a_mode_goes_both_ways(void) {
 }
 
 /* What a server says of the mode is less than what we take from it. */
-static void a_mode_from_afar_gives_no_one_more(void) {
+static void download_never_grants_write_to_others(void) {
     static const struct {
         const char *said;
         unsigned    mode;
@@ -155,7 +155,7 @@ static void a_mode_from_afar_gives_no_one_more(void) {
     end();
 }
 
-static void what_cannot_be_is_told(void) {
+static void copy_reports_bad_paths_and_refusals(void) {
     hfsb_buf got = HFSB_INIT;
     hfsb_err err;
     int      foreign;
@@ -280,7 +280,7 @@ static void change(void *user, unsigned long long done,
     }
 }
 
-static void a_file_that_changed_meanwhile_is_taken_anew(void) {
+static void download_starts_over_when_the_file_changed(void) {
     size_t         cut = 200000;
     hfsb_copy_opts opts = HFSB_INIT;
     changer        c = HFSB_INIT;
@@ -488,7 +488,7 @@ static void copies_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_transport_close(&transport);
 }
 
-static void each_allocation_of_a_copy_may_fail(void) {
+static void copy_survives_each_failed_allocation(void) {
     int foreign;
     tt_put("five", HFSB_LIT("12345"));
     for (foreign = 0; foreign < 2; foreign++) {
@@ -504,16 +504,16 @@ int main(void) {
     tt_begin();
     TT_RUN(every_byte_comes_back_from_both_kinds_of_servers);
     TT_RUN(a_mode_goes_both_ways);
-    TT_RUN(a_mode_from_afar_gives_no_one_more);
-    TT_RUN(what_cannot_be_is_told);
+    TT_RUN(download_never_grants_write_to_others);
+    TT_RUN(copy_reports_bad_paths_and_refusals);
     TT_RUN(pages_and_losses_are_tried_again);
     TT_RUN(a_part_that_was_not_asked_for_is_refused);
     TT_RUN(half_a_file_is_not_taken_for_the_whole);
-    TT_RUN(a_file_that_changed_meanwhile_is_taken_anew);
+    TT_RUN(download_starts_over_when_the_file_changed);
     TT_RUN(a_large_file_survives_cuts);
     TT_RUN(a_copy_may_be_cancelled);
     TT_RUN(many_pieces_make_a_file);
     TT_RUN(a_file_that_changes_between_pieces_is_refused);
-    TT_RUN(each_allocation_of_a_copy_may_fail);
+    TT_RUN(copy_survives_each_failed_allocation);
     return TT_END();
 }

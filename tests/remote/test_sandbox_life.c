@@ -224,7 +224,7 @@ static void connect_waits_and_gives_up(void) {
     tc_close(&w);
 }
 
-static void connect_ends_at_once_where_waiting_is_vain(void) {
+static void connect_reports_a_refused_token_at_once(void) {
     tc_world      w;
     hfsb_err      err = HFSB_INIT;
     fh_fault_spec no = HFSB_INIT;
@@ -525,7 +525,7 @@ static void some_spaces(fh_hub *fake) {
     fh_add_space(fake, "alice/sandbox-00000005", 50, true);
 }
 
-static void sweep_tells_and_removes(void) {
+static void sweep_reports_and_deletes(void) {
     tc_world        w;
     hfsb_sweep_opts opts = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
@@ -563,7 +563,7 @@ static void sweep_tells_and_removes(void) {
     tc_close(&w);
 }
 
-static void sweep_goes_on_and_stops(void) {
+static void sweep_continues_after_a_failure_and_can_be_stopped(void) {
     tc_world        w;
     hfsb_sweep_opts opts = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
@@ -744,15 +744,15 @@ int main(void) {
     TT_RUN(a_url_is_no_space);
     TT_RUN(the_address_of_a_space_is_found);
     TT_RUN(connect_waits_and_gives_up);
-    TT_RUN(connect_ends_at_once_where_waiting_is_vain);
+    TT_RUN(connect_reports_a_refused_token_at_once);
     TT_RUN(hfsb_server_knows_its_token);
     TT_RUN(connect_reports_at_once_why_nobody_answers);
     TT_RUN(connect_waits_for_a_space_that_starts);
     TT_RUN(open_sends_nothing);
     TT_RUN(restart_waits_for_another_server);
     TT_RUN(dates_are_read);
-    TT_RUN(sweep_tells_and_removes);
-    TT_RUN(sweep_goes_on_and_stops);
+    TT_RUN(sweep_reports_and_deletes);
+    TT_RUN(sweep_continues_after_a_failure_and_can_be_stopped);
     TT_RUN(each_allocation_of_connect_fails);
     TT_RUN(keys_are_random);
     TT_RUN(list_finds_spaces_with_any_name);

@@ -306,7 +306,7 @@ static void each_stage_that_is_not_running(void) {
 }
 
 /* The build of the template may have failed before ours begins. */
-static void the_end_of_another_commit_is_not_ours(void) {
+static void failure_of_another_commit_is_not_ours(void) {
     fh_fault_spec old = HFSB_INIT;
     hfsb_sandbox *s = NULL;
     hfsb_err      err = HFSB_INIT;
@@ -332,6 +332,6 @@ int main(void) {
     tt_begin();
     TT_RUN(each_step_with_each_fault);
     TT_RUN(each_stage_that_is_not_running);
-    TT_RUN(the_end_of_another_commit_is_not_ours);
+    TT_RUN(failure_of_another_commit_is_not_ours);
     return TT_END();
 }

@@ -291,7 +291,7 @@ static const struct {
      "\"?\" is not the name of a user or organisation"},
 };
 
-static void what_is_wrong_is_said_before_anything_is_run(void) {
+static void bad_arguments_are_refused_before_a_job_starts(void) {
     tt_reply r = HFSB_INIT;
     size_t   i;
     begin(NULL, NULL);
@@ -335,7 +335,7 @@ static void a_refusal_names_the_hardware_there_is(void) {
     end();
 }
 
-static void what_tells_of_no_job_is_an_error(void) {
+static void a_reply_without_a_job_id_is_an_error(void) {
     static const char *const cases[][2] = {
         {JOBS, "{\"operation\":\"run\",\"command\":\"ls\"}"},
         {JOBS "/" JOB, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}"},
@@ -353,7 +353,7 @@ static void what_tells_of_no_job_is_an_error(void) {
         odd.message = "{\"id\":\"x\",\"status\":{}}";
         fh_fault(here.world.fh, &odd);
         call(&r, cases[i][1]);
-        TT_FAIL(&r, "The Hub took the request, but what it answered tells ");
+        TT_FAIL(&r, "The Hub accepted the request but returned no job id.");
         T_CHECK(tt_says(&r.res.error, "before you run it again") == (i == 0));
     }
     tt_drop(&r);
@@ -537,7 +537,7 @@ static void the_local_runtime_has_no_jobs(void) {
     sn_close(s);
 }
 
-static void its_words_say_what_a_model_must_know(void) {
+static void description_tells_the_model_about_cost_and_files(void) {
     static const char *const parts[] = {
         "\"name\":\"hf_jobs\"", "/app/train.py", "./train.py",
         "bare train.py",        "a URL",         "source text",
@@ -572,7 +572,7 @@ static void its_words_say_what_a_model_must_know(void) {
 
 /* ---- memory ---- */
 
-static void every_lack_of_memory_is_said(void) {
+static void reports_each_failed_allocation(void) {
     static const char *const calls[] = {
         "{\"operation\":\"run\",\"script\":\"https://x.test/a.py\","
         "\"dependencies\":\"[\\\"a\\\"]\",\"script_args\":[1],\"timeout\":90,"
@@ -610,9 +610,9 @@ int main(void) {
     tt_begin();
     TT_RUN(run_sends_what_was_asked_for);
     TT_RUN(run_sends_what_the_hubs_own_client_does);
-    TT_RUN(what_is_wrong_is_said_before_anything_is_run);
+    TT_RUN(bad_arguments_are_refused_before_a_job_starts);
     TT_RUN(a_refusal_names_the_hardware_there_is);
-    TT_RUN(what_tells_of_no_job_is_an_error);
+    TT_RUN(a_reply_without_a_job_id_is_an_error);
     TT_RUN(jobs_are_listed_shown_and_cancelled);
     TT_RUN(cancel_of_a_job_that_has_ended_says_so);
     TT_RUN(no_part_of_a_secret_is_shown);
@@ -621,7 +621,7 @@ int main(void) {
     TT_RUN(a_long_log_is_cut);
     TT_RUN(a_cancel_ends_the_reading_of_a_log);
     TT_RUN(the_local_runtime_has_no_jobs);
-    TT_RUN(its_words_say_what_a_model_must_know);
-    TT_RUN(every_lack_of_memory_is_said);
+    TT_RUN(description_tells_the_model_about_cost_and_files);
+    TT_RUN(reports_each_failed_allocation);
     return TT_END();
 }
